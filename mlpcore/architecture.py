@@ -1,0 +1,63 @@
+"""Layer sizes: the paper's five networks, and any other by its widths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlpcore.errors import InputError
+
+#: Hidden layers of the paper's networks (Table 1), by the ID it gives them.
+PRESETS: dict[str, tuple[int, ...]] = {
+    "net1": (1000, 500),
+    "net2": (1500, 1000, 500),
+    "net3": (2000, 1500, 1000, 500),
+    "net4": (2500, 2000, 1500, 1000, 500),
+    "net5": (1000,) * 9,
+}
+
+#: A layer wider than this is a typing error, not a network.
+MAX_WIDTH = 1_000_000
+
+
+def parse_hidden_layers(text: str) -> tuple[int, ...]:
+    """Hidden layer widths from ``"net4"`` or ``"1000,500"``.
+
+    Raises
+    ------
+    InputError
+        When `text` is neither a preset nor positive whole numbers between commas.
+    """
+    name = text.strip().lower()
+    if name in PRESETS:
+        return PRESETS[name]
+    expected = f"expected {', '.join(PRESETS)} or widths such as 1000,500"
+    widths = []
+    for part in name.split(","):
+        if not part.strip().isdecimal():
+            raise InputError(f"architecture {text!r}: {part.strip()!r} is not a width; {expected}")
+        width = int(part)
+        if not 1 <= width <= MAX_WIDTH:
+            raise InputError(
+                f"architecture {text!r}: a layer has 1 to {MAX_WIDTH:,} neurons, not {width:,}"
+            )
+        widths.append(width)
+    return tuple(widths)
+
+
+def format_hidden_layers(hidden: Sequence[int]) -> str:
+    """The inverse of :func:`parse_hidden_layers`, by preset name where there is one."""
+    for name, widths in PRESETS.items():
+        if widths == tuple(hidden):
+            return name
+    return ",".join(map(str, hidden))
+
+
+def count_parameters(layer_sizes: Sequence[int]) -> int:
+    """Number of weights and biases of a fully connected network.
+
+    Parameters
+    ----------
+    layer_sizes
+        Number of inputs, of each hidden layer's neurons, and of outputs.
+    """
+    return sum(n_out * (n_in + 1) for n_in, n_out in zip(layer_sizes, layer_sizes[1:]))
