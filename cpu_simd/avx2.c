@@ -1,0 +1,59 @@
+/* Eight floats at a time with fused multiply-add: Haswell (2013), Zen and later. */
+#include <stdint.h>
+
+#if defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+
+#define KERNEL(name) name##_avx2
+#define VW 8
+
+typedef __m256 vf;
+typedef __m256i vi;
+
+static inline vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void vf_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
+static inline vf vf_set1(float a) { return _mm256_set1_ps(a); }
+static inline vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+static inline vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+static inline vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+static inline vf vf_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+static inline vf vf_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+static inline vf vf_max(vf a, vf b) { return _mm256_max_ps(a, b); }
+static inline vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+static inline vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
+static inline float vf_sum(vf a)
+{
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
+}
+
+static inline vi vi_load(const uint32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline vi vi_set1(uint32_t a) { return _mm256_set1_epi32((int)a); }
+static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
+static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
+{
+    vi factor = vi_set1(m);
+    vi even = _mm256_mul_epu32(a, factor);
+    vi odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), factor);
+    *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+    return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+}
+static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
+static inline vi vi_from_vf(vf a) { return _mm256_cvttps_epi32(a); }
+static inline vf vf_gather(const float *p, vi index) { return _mm256_i32gather_ps(p, index, 4); }
+
+#define PREFETCH(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+
+#include "layer_kernels.h"
+
+#include "deformation_kernels.h"
+#include "kernel_table.h"
+
+DEFINE_KERNEL_TABLE(mlp_avx2, "avx2");
+
+#else
+#include "kernels.h"
+const mlp_kernels mlp_avx2 = {0}; /* not built for this machine */
+#endif

@@ -1,0 +1,87 @@
+/* The deformation kernels, written once over the vector operations of an instruction set.
+ *
+ * Included after layer_kernels.h; needs besides
+ *   vi             vector of 32-bit integers, as many as floats in vf
+ *   vi_*           load, set1, add, xor, mulhilo (32 x 32 -> high and low words)
+ *   vf_from_vi     signed integer to float;  vi_from_vf: truncation
+ *   vf_gather      p[index] for each lane
+ */
+#include "deformation.h"
+
+/* Philox4x32-10 (Salmon et al., SC'11), one counter per lane. */
+INLINE void philox(vi c[4], uint32_t k0, uint32_t k1)
+{
+    UNROLL for (int round = 0; round < 10; round++)
+    {
+        vi high0, high1;
+        vi low0 = vi_mulhilo(c[0], 0xD2511F53u, &high0);
+        vi low1 = vi_mulhilo(c[2], 0xCD9E8D57u, &high1);
+        c[0] = vi_xor(high1, vi_xor(c[1], vi_set1(k0)));
+        c[1] = low1;
+        c[2] = vi_xor(high0, vi_xor(c[3], vi_set1(k1)));
+        c[3] = low0;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+}
+
+static void KERNEL(noise)(const uint32_t key[2], const uint32_t counter[4], uint32_t row_group,
+                          int n, float *rows, int stride)
+{
+    static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    for (int x = 0; x < n; x += VW) {
+        vi c[4] = {vi_add(vi_set1(row_group << 16 | (uint32_t)x), vi_load(lanes)),
+                   vi_set1(counter[1]), vi_set1(counter[2]), vi_set1(counter[3])};
+        philox(c, key[0], key[1]);
+        UNROLL for (int k = 0; k < 4; k++)
+            vf_store(rows + (long)k * stride + x, vf_mul(vf_from_vi(c[k]), vf_set1(0x1p-31f)));
+    }
+}
+
+static void KERNEL(convolve_columns)(const float *in, int stride, const float taps[MLP_TAPS],
+                                     int n, float *out)
+{
+    for (int x = 0; x < n; x += VW) {
+        vf sum = vf_mul(vf_set1(taps[0]), vf_load(in + x));
+        UNROLL for (int i = 1; i < MLP_TAPS; i++)
+            sum = vf_fma(vf_set1(taps[i]), vf_load(in + (long)i * stride + x), sum);
+        vf_store(out + x, sum);
+    }
+}
+
+static void KERNEL(convolve_row)(const float *in, const float taps[MLP_TAPS], int n, float *out)
+{
+    for (int x = 0; x < n; x += VW) {
+        vf sum = vf_mul(vf_set1(taps[0]), vf_load(in + x));
+        UNROLL for (int i = 1; i < MLP_TAPS; i++)
+            sum = vf_fma(vf_set1(taps[i]), vf_load(in + x + i), sum);
+        vf_store(out + x, sum);
+    }
+}
+
+static void KERNEL(lookup_row)(const float *padded, int height, int width, const float affine[4],
+                               const float *dx, const float *dy, int y, float *out)
+{
+    static const float lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const float centre_x = 0.5f * (float)(width - 1), centre_y = 0.5f * (float)(height - 1);
+    const int pitch = mlp_image_pitch(width);
+    vf row = vf_set1((float)y - centre_y);
+    for (int x = 0; x < width; x += VW) {
+        vf column = vf_add(vf_set1((float)x - centre_x), vf_load(lanes));
+        vf sx = vf_fma(vf_set1(affine[1]), row, vf_add(vf_load(dx + x), vf_set1(centre_x)));
+        vf sy = vf_fma(vf_set1(affine[3]), row, vf_add(vf_load(dy + x), vf_set1(centre_y)));
+        sx = vf_fma(vf_set1(affine[0]), column, sx);
+        sy = vf_fma(vf_set1(affine[2]), column, sy);
+        /* One pixel of background on each side, so beyond it all is background; the shift
+         * by 1 into the padded image makes coordinates positive and truncation a floor. */
+        sx = vf_min(vf_max(vf_add(sx, vf_set1(1.0f)), vf_set1(0.0f)), vf_set1((float)(width + 1)));
+        sy = vf_min(vf_max(vf_add(sy, vf_set1(1.0f)), vf_set1(0.0f)), vf_set1((float)(height + 1)));
+        vi ix = vi_from_vf(sx), iy = vi_from_vf(sy);
+        vf fx = vf_sub(sx, vf_from_vi(ix)), fy = vf_sub(sy, vf_from_vi(iy));
+        vi at = vi_from_vf(vf_fma(vf_from_vi(iy), vf_set1((float)pitch), vf_from_vi(ix)));
+        vf p00 = vf_gather(padded, at), p01 = vf_gather(padded + 1, at);
+        vf p10 = vf_gather(padded + pitch, at), p11 = vf_gather(padded + pitch + 1, at);
+        vf top = vf_fma(fx, vf_sub(p01, p00), p00), bottom = vf_fma(fx, vf_sub(p11, p10), p10);
+        vf_store(out + x, vf_fma(fy, vf_sub(bottom, top), top));
+    }
+}

@@ -1,0 +1,68 @@
+/* What every instruction set provides: one table of function pointers.
+ *
+ * All vectors named x are padded as network.h describes. Row ranges are half-open and
+ * start at a multiple of MLP_ALIGN; vectors over a layer's neurons have room for n_out
+ * rounded up to MLP_ALIGN. A result never depends on how rows are cut into ranges.
+ */
+#ifndef MLPCORE_KERNELS_H
+#define MLPCORE_KERNELS_H
+
+#include <stdint.h>
+
+#include "network.h"
+
+/* Cells that the Gaussian kernel spans (paper, Appendix). */
+#define MLP_TAPS 21
+
+typedef struct {
+    const char *name;
+
+    /* y[i] = A tanh(B (W x)[i]) for the rows begin <= i < end. */
+    void (*forward)(const mlp_layer *layer, const float *x, int begin, int end, float *y);
+
+    /* partial[j] = sum over the rows of W[i][j] delta[i], j < stride. */
+    void (*backward)(const mlp_layer *layer, const float *delta, int begin, int end,
+                     float *partial);
+
+    /* W[i] -= eta delta[i] x. */
+    void (*update)(const mlp_layer *layer, const float *delta, float eta, const float *x,
+                   int begin, int end);
+
+    /* backward and then update, in one pass over the rows. */
+    void (*backward_update)(const mlp_layer *layer, const float *delta, float eta,
+                            const float *x, int begin, int end, float *partial);
+
+    /* update with x and then forward with x_next, in one pass over the rows. */
+    void (*update_forward)(const mlp_layer *layer, const float *delta, float eta,
+                           const float *x, const float *x_next, int begin, int end, float *y);
+
+    /* delta[i] = y'(a[i]) * sum over tiles of partial[tile * stride + i], y' from the state y. */
+    void (*delta_hidden)(const float *partial, int n_tiles, int stride, const float *y, int begin,
+                         int end, float *delta);
+
+    /* delta[i] = (y[i] - t[i]) y'(a[i]) with t = +1 for `label`, else -1. */
+    void (*delta_output)(const float *y, int label, int begin, int end, float *delta);
+
+    /* Four rows of uniform noise in [-1, 1]: rows[k * stride + x] is word k of the Philox
+     * counter (row_group << 16 | x, counter[1..3]); n is rounded up to MLP_ALIGN. */
+    void (*noise)(const uint32_t key[2], const uint32_t counter[4], uint32_t row_group, int n,
+                  float *rows, int stride);
+
+    /* out[x] = sum_i taps[i] in[i * stride + x], x < n rounded up to MLP_ALIGN. */
+    void (*convolve_columns)(const float *in, int stride, const float taps[MLP_TAPS], int n,
+                             float *out);
+
+    /* out[x] = sum_i taps[i] in[x + i], x < n rounded up to MLP_ALIGN. */
+    void (*convolve_row)(const float *in, const float taps[MLP_TAPS], int n, float *out);
+
+    /* One row of the backward lookup; see deformation.h for `padded`. */
+    void (*lookup_row)(const float *padded, int height, int width, const float affine[4],
+                       const float *dx, const float *dy, int y, float *out);
+} mlp_kernels;
+
+extern const mlp_kernels mlp_scalar, mlp_sse2, mlp_avx2, mlp_avx512;
+
+/* The table for `name`, or NULL; *reason then says why in a few words. */
+const mlp_kernels *mlp_find_kernels(const char *name, const char **reason);
+
+#endif

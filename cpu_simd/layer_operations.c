@@ -1,0 +1,125 @@
+/* The paper's three routines by themselves, for one layer: to be compared with the oracle,
+ * and timed. */
+#include "buffers.h"
+#include "partition.h"
+#include "train.h"
+
+typedef struct {
+    const mlp_kernels *kernels;
+    const mlp_layer *layer;
+    const float *inputs, *deltas, *states;
+    float learning_rate;
+    int n;
+    float *result;
+    float *scratch;       /* 2 * width floats per thread */
+    float *partials;      /* a row per tile */
+    long width;           /* the longer side of the layer, padded */
+} operation;
+
+static int run(operation *op, mlp_task task, int n_threads)
+{
+    const mlp_layer *layer = op->layer;
+    int neurons = mlp_padded(layer->n_out + 1);
+    op->width = layer->stride > neurons ? layer->stride : neurons;
+    op->scratch = mlp_floats(2 * (size_t)n_threads * (size_t)op->width);
+    op->partials = mlp_floats((size_t)mlp_n_tiles(layer) * (size_t)layer->stride);
+    int ok = op->scratch && op->partials && mlp_run_team(n_threads, task, op);
+    free(op->scratch);
+    free(op->partials);
+    return ok ? 0 : -1;
+}
+
+static void own_rows(const mlp_layer *layer, int thread, int n_threads, int *begin, int *end)
+{
+    mlp_own_tiles(layer, thread, n_threads, begin, end);
+    *begin = mlp_tile_begin(layer, *begin);
+    *end = mlp_tile_begin(layer, *end);
+}
+
+static void forward_task(void *argument, mlp_team *team, int thread, int n_threads)
+{
+    (void)team;
+    const operation *op = argument;
+    const mlp_layer *layer = op->layer;
+    float *x = op->scratch + 2 * thread * op->width;
+    int begin, end;
+    own_rows(layer, thread, n_threads, &begin, &end);
+    for (long s = 0; s < op->n; s++) {
+        mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
+        op->kernels->forward(layer, x, begin, end, op->result + s * layer->n_out);
+    }
+}
+
+int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs, int n,
+                float *outputs, int n_threads)
+{
+    operation op = {
+        .kernels = kernels, .layer = layer, .inputs = inputs, .n = n, .result = outputs};
+    return run(&op, forward_task, n_threads);
+}
+
+static void backward_task(void *argument, mlp_team *team, int thread, int n_threads)
+{
+    const operation *op = argument;
+    const mlp_layer *layer = op->layer;
+    float *states = op->scratch + 2 * thread * op->width, *below = states + op->width;
+    int first, last, begin, end;
+    mlp_own_tiles(layer, thread, n_threads, &first, &last);
+    mlp_share(layer->stride / MLP_ALIGN, thread, n_threads, &begin, &end);
+    begin *= MLP_ALIGN;
+    end = end * MLP_ALIGN < layer->n_in ? end * MLP_ALIGN : layer->n_in;
+    for (long s = 0; s < op->n; s++) {
+        for (int tile = first; tile < last; tile++)
+            op->kernels->backward(layer, op->deltas + s * layer->n_out,
+                                  mlp_tile_begin(layer, tile), mlp_tile_begin(layer, tile + 1),
+                                  op->partials + (long)tile * layer->stride);
+        mlp_barrier(team);
+        if (begin < end) {
+            mlp_set_input(states, op->states + s * layer->n_in, layer->n_in);
+            op->kernels->delta_hidden(op->partials, mlp_n_tiles(layer), layer->stride, states,
+                                      begin, end, below);
+            memcpy(op->result + s * layer->n_in + begin, below + begin,
+                   sizeof(float) * (size_t)(end - begin));
+        }
+        mlp_barrier(team);
+    }
+}
+
+int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, const float *deltas,
+                 const float *states, int n, float *deltas_below, int n_threads)
+{
+    operation op = {.kernels = kernels,
+                    .layer = layer,
+                    .deltas = deltas,
+                    .states = states,
+                    .n = n,
+                    .result = deltas_below};
+    return run(&op, backward_task, n_threads);
+}
+
+static void update_task(void *argument, mlp_team *team, int thread, int n_threads)
+{
+    (void)team;
+    const operation *op = argument;
+    const mlp_layer *layer = op->layer;
+    float *x = op->scratch + 2 * thread * op->width;
+    int begin, end;
+    own_rows(layer, thread, n_threads, &begin, &end);
+    for (long s = 0; s < op->n; s++) {
+        mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
+        op->kernels->update(layer, op->deltas + s * layer->n_out, op->learning_rate, x, begin,
+                            end);
+    }
+}
+
+int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
+               const float *deltas, float learning_rate, int n, int n_threads)
+{
+    operation op = {.kernels = kernels,
+                    .layer = layer,
+                    .inputs = inputs,
+                    .deltas = deltas,
+                    .learning_rate = learning_rate,
+                    .n = n};
+    return run(&op, update_task, n_threads);
+}

@@ -1,0 +1,36 @@
+/* The network as the C kernels see it.
+ *
+ * A layer's weights and biases share one matrix W of n_out rows:
+ *
+ *     row i:  w[i][0] ... w[i][n_in - 1]  b[i]  0 ... 0      (stride floats)
+ *
+ * The bias is the weight of an input that is always 1, as in the paper's listings, so
+ * every kernel is a plain matrix operation on vectors x of `stride` floats laid out as
+ * x[0] ... x[n_in - 1] 1 0 ... 0. Rows start on 64-byte boundaries and the padding stays
+ * zero, because its inputs are zero.
+ */
+#ifndef MLPCORE_NETWORK_H
+#define MLPCORE_NETWORK_H
+
+/* Floats in the widest vector register, and in a cache line: rows are padded to this. */
+#define MLP_ALIGN 16
+
+/* Scaled tanh of the paper, y(a) = A tanh(B a) (LeCun et al. 1998). */
+#define MLP_A 1.7159f
+#define MLP_B 0.6666f
+
+typedef struct {
+    int n_in;       /* inputs, without the bias */
+    int n_out;      /* neurons */
+    int stride;     /* floats per row of W, a multiple of MLP_ALIGN, at least n_in + 1 */
+    float *weights; /* W, n_out rows */
+} mlp_layer;
+
+typedef struct {
+    int n_layers;
+    mlp_layer *layers;
+} mlp_network;
+
+static inline int mlp_padded(int n) { return (n + MLP_ALIGN - 1) / MLP_ALIGN * MLP_ALIGN; }
+
+#endif

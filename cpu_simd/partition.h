@@ -1,0 +1,49 @@
+/* How a layer's rows are cut into tiles and dealt to threads.
+ *
+ * Sums over rows are formed tile by tile and then over the tiles in order. Tiles depend on
+ * the layer alone, so the bits of a result do not depend on the number of threads.
+ */
+#ifndef MLPCORE_PARTITION_H
+#define MLPCORE_PARTITION_H
+
+#include "network.h"
+#include "threads.h"
+
+/* Enough for sixteen threads, and few enough that adding up the tiles' partial sums costs
+ * little beside reading the rows. */
+enum { MLP_MAX_TILES = 16 };
+
+/* Up to this many weights one thread is done before two have met at a barrier. */
+enum { MLP_SERIAL_WEIGHTS = 16384 };
+
+static inline int mlp_tile_rows(const mlp_layer *layer)
+{
+    return mlp_padded((layer->n_out + MLP_MAX_TILES - 1) / MLP_MAX_TILES);
+}
+
+static inline int mlp_n_tiles(const mlp_layer *layer)
+{
+    int rows = mlp_tile_rows(layer);
+    return (layer->n_out + rows - 1) / rows;
+}
+
+/* The tiles [*begin, *end) of a layer that a thread owns. */
+static inline void mlp_own_tiles(const mlp_layer *layer, int thread, int n_threads, int *begin,
+                                 int *end)
+{
+    int n_tiles = mlp_n_tiles(layer);
+    if ((long)layer->n_out * layer->stride <= MLP_SERIAL_WEIGHTS) {
+        *begin = 0;
+        *end = thread == 0 ? n_tiles : 0;
+    } else {
+        mlp_share(n_tiles, thread, n_threads, begin, end);
+    }
+}
+
+static inline int mlp_tile_begin(const mlp_layer *layer, int tile)
+{
+    int row = tile * mlp_tile_rows(layer);
+    return row < layer->n_out ? row : layer->n_out;
+}
+
+#endif

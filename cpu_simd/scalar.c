@@ -1,0 +1,46 @@
+/* One number at a time: the paper's "standard processor". setup.py turns automatic
+ * vectorisation off for this file, so it stays that. */
+#include <stdint.h>
+
+#define KERNEL(name) name##_scalar
+#define VW 1
+
+typedef float vf;
+typedef uint32_t vi;
+
+static inline vf vf_load(const float *p) { return *p; }
+static inline void vf_store(float *p, vf a) { *p = a; }
+static inline vf vf_set1(float a) { return a; }
+static inline vf vf_add(vf a, vf b) { return a + b; }
+static inline vf vf_sub(vf a, vf b) { return a - b; }
+static inline vf vf_mul(vf a, vf b) { return a * b; }
+static inline vf vf_div(vf a, vf b) { return a / b; }
+/* As SSE's minps and maxps: the second operand when either is NaN. */
+static inline vf vf_min(vf a, vf b) { return a < b ? a : b; }
+static inline vf vf_max(vf a, vf b) { return a > b ? a : b; }
+static inline vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
+static inline vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
+static inline float vf_sum(vf a) { return a; }
+
+static inline vi vi_load(const uint32_t *p) { return *p; }
+static inline vi vi_set1(uint32_t a) { return a; }
+static inline vi vi_add(vi a, vi b) { return a + b; }
+static inline vi vi_xor(vi a, vi b) { return a ^ b; }
+static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
+{
+    uint64_t product = (uint64_t)a * m;
+    *high = (uint32_t)(product >> 32);
+    return (uint32_t)product;
+}
+static inline vf vf_from_vi(vi a) { return (float)(int32_t)a; }
+static inline vi vi_from_vf(vf a) { return (uint32_t)(int32_t)a; }
+static inline vf vf_gather(const float *p, vi index) { return p[index]; }
+
+#define PREFETCH(p) ((void)0)
+
+#include "layer_kernels.h"
+
+#include "deformation_kernels.h"
+#include "kernel_table.h"
+
+DEFINE_KERNEL_TABLE(mlp_scalar, "scalar");

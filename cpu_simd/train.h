@@ -1,0 +1,46 @@
+/* True on-line back-propagation over many samples in one call. */
+#ifndef MLPCORE_TRAIN_H
+#define MLPCORE_TRAIN_H
+
+#include <stdint.h>
+
+#include "kernels.h"
+
+typedef struct {
+    const mlp_network *network; /* its weights are changed */
+    const float *images;        /* n_images rows of layers[0].n_in floats */
+    const uint8_t *labels;      /* a class per image */
+    const int32_t *order;       /* the image of each step */
+    int n_samples;              /* steps */
+    float learning_rate;
+
+    /* Called on the caller's thread about every twentieth of a second with the number of
+     * samples done; training ends after the current sample when it returns non-zero. */
+    int (*poll)(void *argument, int done);
+    void *poll_argument;
+
+    /* Results, measured on each sample before its update. */
+    int done;    /* samples trained */
+    int errors;  /* of these, misclassified */
+    double loss; /* sum of 1/2 |y - t|^2 */
+} mlp_training;
+
+/* Returns 0, or -1 when memory ran out (nothing is changed then). */
+int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads);
+
+/* The paper's three routines for one layer, each for n samples one after the other.
+ * Matrices are row-major without padding. Each returns 0, or -1 when memory ran out. */
+
+/* outputs (n, n_out) = A tanh(B (W x + b)) of inputs (n, n_in). */
+int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs, int n,
+                float *outputs, int n_threads);
+
+/* deltas_below (n, n_in) = (W^T delta) y'(states), deltas (n, n_out), states (n, n_in). */
+int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, const float *deltas,
+                 const float *states, int n, float *deltas_below, int n_threads);
+
+/* W -= learning_rate delta x for each sample in turn. */
+int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
+               const float *deltas, float learning_rate, int n, int n_threads);
+
+#endif

@@ -1,0 +1,215 @@
+"""The contract: every operation that a backend computes, its shapes and its meaning.
+
+A backend computes: it reads no files, prints nothing and chooses nothing. It refuses arrays of
+wrong shape or type (`check_array`) before anything runs.
+
+Shapes: n samples, h x w pixels, n_in inputs and n_out neurons of a layer. All arrays are
+C-contiguous float32 unless stated otherwise. Equivalence tests run every backend against
+`reference`, and compare its signatures with this file.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+
+#: Called now and then during training with the number of samples done; true means stop.
+Progress = Callable[[int], bool | None]
+
+#: A displacement field serves a grid of 10 x 10 images (paper, Appendix).
+GRID = 10
+IMAGES_PER_GRID = GRID * GRID
+
+#: Cells that the Gaussian kernel spans (paper, Appendix).
+TAPS = 21
+MARGIN = TAPS - 1
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """What was seen of each sample just before its update."""
+
+    samples: int  #: trained; fewer than asked for when progress said stop
+    errors: int  #: misclassified among them
+    loss: float  #: sum of 1/2 |y - t|^2 over them
+
+
+def check_array(name: str, array: np.ndarray, shape: tuple[int | None, ...], dtype=np.float32):
+    """The array, C-contiguous; None in `shape` stands for any length.
+
+    Raises
+    ------
+    InputError
+        When the shape or the type is another.
+    """
+    array = np.asarray(array)
+    expected = ", ".join("any" if length is None else str(length) for length in shape)
+    fits = len(array.shape) == len(shape) and all(
+        wanted in (None, length) for wanted, length in zip(shape, array.shape)
+    )
+    if not fits or array.dtype != dtype:
+        raise InputError(
+            f"{name}: {array.dtype} of shape {array.shape}, "
+            f"expected {np.dtype(dtype)} of shape ({expected})"
+        )
+    return np.ascontiguousarray(array)
+
+
+def layer_shape(network: Network, layer: int) -> tuple[int, int]:
+    """Inputs and neurons of a layer.
+
+    Raises
+    ------
+    InputError
+        When there is no such layer.
+    """
+    if not 0 <= layer < network.n_layers:
+        raise InputError(f"layer {layer}: expected 0 to {network.n_layers - 1}")
+    return network.layer_sizes[layer], network.layer_sizes[layer + 1]
+
+
+class Backend(ABC):
+    """One way to compute the operations below."""
+
+    #: As chosen by ``--backend``: ``"reference"``, ``"avx2"``, ``"cuda"``.
+    name: str
+
+    #: Threads that compute, 1 where the question does not arise.
+    threads: int
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """One line that says what runs: instruction set and threads, or the device."""
+
+    # ---- residency: where data and weights live between calls -------------------------
+
+    @abstractmethod
+    def put(self, array: np.ndarray) -> object:
+        """An array where this backend computes; a NumPy array itself on a CPU."""
+
+    @abstractmethod
+    def load(self, network: Network) -> object:
+        """The network where this backend computes; `network` itself on a CPU."""
+
+    @abstractmethod
+    def store(self, loaded: object, network: Network) -> None:
+        """Copies the weights of a loaded network back into `network`."""
+
+    # ---- one layer: the paper's routines ---------------------------------------------
+
+    @abstractmethod
+    def forward(self, network: object, layer: int, inputs: np.ndarray) -> np.ndarray:
+        """Outputs (n, n_out), y = A tanh(B (W x + b)), of inputs (n, n_in)."""
+
+    @abstractmethod
+    def backward(
+        self, network: object, layer: int, deltas: np.ndarray, states: np.ndarray
+    ) -> np.ndarray:
+        """Deltas of the layer below, (n, n_in) = (W^T delta) y'(states).
+
+        `deltas` is (n, n_out); `states` is (n, n_in), the outputs of the layer below, and
+        y' = (B / A) (A - y) (A + y).
+        """
+
+    @abstractmethod
+    def update(
+        self,
+        network: object,
+        layer: int,
+        inputs: np.ndarray,
+        deltas: np.ndarray,
+        learning_rate: float,
+    ) -> None:
+        """W -= eta delta x^T and b -= eta delta for each sample in turn.
+
+        `inputs` is (n, n_in) and `deltas` (n, n_out).
+        """
+
+    # ---- the network -----------------------------------------------------------------
+
+    @abstractmethod
+    def train(
+        self,
+        network: object,
+        images: object,
+        labels: object,
+        order: np.ndarray,
+        learning_rate: float,
+        progress: Progress | None = None,
+    ) -> TrainingResult:
+        """On-line back-propagation: one update after each sample, in the given order.
+
+        Parameters
+        ----------
+        network, images, labels
+            As `load` and `put` gave them: images (n, n_in), labels (n,) uint8.
+        order
+            (m,) int32, the image of each step.
+        learning_rate
+            eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2, t = +1 for the class, else -1.
+        progress
+            Called about twenty times a second. Training stops at a sample's end when it
+            returns true, or when it or a signal handler raises.
+        """
+
+    @abstractmethod
+    def predict(self, network: object, images: object) -> np.ndarray:
+        """Outputs (n, n_classes) of the whole network for images (n, n_in)."""
+
+    @abstractmethod
+    def count_errors(self, network: object, images: object, labels: object) -> int:
+        """How many of the images have their greatest output (the first such) off the label."""
+
+    # ---- deformation -----------------------------------------------------------------
+
+    @abstractmethod
+    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> np.ndarray:
+        """Uniform noise in [-1, 1] for a grid of h x w images: (2, 10 h + 20, 10 w + 20).
+
+        The numbers are those of `mlpcore.philox.noise`, for x and then y.
+        """
+
+    @abstractmethod
+    def displacement_field(
+        self, noise: np.ndarray, taps: np.ndarray, alpha: float
+    ) -> np.ndarray:
+        """Displacements in pixels, alpha * (G * noise): (2, rows, columns) to 20 fewer of each.
+
+        `taps` are the 21 weights of the one-dimensional Gaussian; G is their outer product.
+        """
+
+    @abstractmethod
+    def deform_by(
+        self, images: np.ndarray, affine: np.ndarray, displacement: np.ndarray
+    ) -> np.ndarray:
+        """Images (n, h, w) looked up at M (p - c) + c + displacement(p).
+
+        `affine` (n, 2, 2) maps target to source, in (x, y) about the centre c; `displacement`
+        (n, 2, h, w) is in pixels, x before y. Bilinear; -1 outside the image.
+        """
+
+    @abstractmethod
+    def deform(
+        self,
+        images: object,
+        affine: np.ndarray,
+        taps: np.ndarray,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        out: object | None = None,
+    ) -> object:
+        """`deform_by` with the displacements of a training set's epoch, (n, h, w).
+
+        `images` (n, h, w) are number `first` and on of the set: image i takes tile i % 100 of
+        the field of grid i // 100. The result is put into `out` when that is given, and is
+        where `put` would have put it.
+        """

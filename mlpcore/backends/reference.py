@@ -1,0 +1,200 @@
+"""The oracle: every operation in NumPy and float64, as plainly as it can be written."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlpcore import philox
+from mlpcore.backends import inference
+from mlpcore.backends.base import (
+    GRID,
+    IMAGES_PER_GRID,
+    MARGIN,
+    TAPS,
+    Backend,
+    Progress,
+    TrainingResult,
+    check_array,
+    layer_shape,
+)
+from mlpcore.backends.inference import A, B
+from mlpcore.network import Network
+
+BACKGROUND = -1.0
+
+
+def activation(a: np.ndarray) -> np.ndarray:
+    """y(a) = A tanh(B a)."""
+    return A * np.tanh(B * a)
+
+
+def derivative(y: np.ndarray) -> np.ndarray:
+    """y'(a) from the state y = y(a)."""
+    return B / A * (A - y) * (A + y)
+
+
+def bilinear(image: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Values of an image (h, w) at coordinates in pixels; background outside."""
+    height, width = image.shape
+    padded = np.pad(image, 2, constant_values=BACKGROUND)
+    x, y = np.clip(x, -1, width) + 2, np.clip(y, -1, height) + 2
+    column, row = np.floor(x).astype(int), np.floor(y).astype(int)
+    column, row = np.minimum(column, width + 2), np.minimum(row, height + 2)
+    fx, fy = x - column, y - row
+    top = padded[row, column] * (1 - fx) + padded[row, column + 1] * fx
+    bottom = padded[row + 1, column] * (1 - fx) + padded[row + 1, column + 1] * fx
+    return top * (1 - fy) + bottom * fy
+
+
+class ReferenceBackend(Backend):
+    """NumPy and float64. Slow; what the others are measured against."""
+
+    name = "reference"
+    threads = 1
+    description = "reference: NumPy, float64, 1 thread"
+
+    def put(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+    def load(self, network: Network) -> Network:
+        return network
+
+    def store(self, loaded: Network, network: Network) -> None:
+        if loaded is not network:
+            network.assign(loaded)
+
+    def forward(self, network: Network, layer: int, inputs: np.ndarray) -> np.ndarray:
+        n_in, _ = layer_shape(network, layer)
+        x = check_array("inputs", inputs, (None, n_in)).astype(np.float64)
+        a = x @ network.weights[layer].astype(np.float64).T + network.biases[layer]
+        return activation(a).astype(np.float32)
+
+    def backward(
+        self, network: Network, layer: int, deltas: np.ndarray, states: np.ndarray
+    ) -> np.ndarray:
+        n_in, n_out = layer_shape(network, layer)
+        deltas = check_array("deltas", deltas, (None, n_out)).astype(np.float64)
+        states = check_array("states", states, (len(deltas), n_in)).astype(np.float64)
+        return (deltas @ network.weights[layer] * derivative(states)).astype(np.float32)
+
+    def update(
+        self,
+        network: Network,
+        layer: int,
+        inputs: np.ndarray,
+        deltas: np.ndarray,
+        learning_rate: float,
+    ) -> None:
+        n_in, n_out = layer_shape(network, layer)
+        inputs = check_array("inputs", inputs, (None, n_in)).astype(np.float64)
+        deltas = check_array("deltas", deltas, (len(inputs), n_out)).astype(np.float64)
+        network.weights[layer][...] -= learning_rate * deltas.T @ inputs
+        network.biases[layer][...] -= learning_rate * deltas.sum(axis=0)
+
+    def train(
+        self,
+        network: Network,
+        images: np.ndarray,
+        labels: np.ndarray,
+        order: np.ndarray,
+        learning_rate: float,
+        progress: Progress | None = None,
+    ) -> TrainingResult:
+        n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
+        images = check_array("images", images, (None, n_in))
+        weights = [w.astype(np.float64) for w in network.weights]
+        biases = [b.astype(np.float64) for b in network.biases]
+        done, errors, loss = 0, 0, 0.0
+        try:
+            for i in order:
+                if progress is not None and progress(done):
+                    break
+                states = [images[i].astype(np.float64)]
+                for w, b in zip(weights, biases):
+                    states.append(activation(w @ states[-1] + b))
+                target = np.full(n_classes, -1.0)
+                target[labels[i]] = 1.0
+                loss += 0.5 * np.sum((states[-1] - target) ** 2)
+                errors += int(states[-1].argmax() != labels[i])
+                delta = (states[-1] - target) * derivative(states[-1])
+                for layer in range(network.n_layers - 1, -1, -1):
+                    below = weights[layer].T @ delta * derivative(states[layer])
+                    weights[layer] -= learning_rate * np.outer(delta, states[layer])
+                    biases[layer] -= learning_rate * delta
+                    delta = below
+                done += 1
+        finally:
+            for layer in range(network.n_layers):
+                network.weights[layer][...] = weights[layer]
+                network.biases[layer][...] = biases[layer]
+        return TrainingResult(done, errors, float(loss))
+
+    def predict(self, network: Network, images: np.ndarray) -> np.ndarray:
+        images = check_array("images", images, (None, network.layer_sizes[0]))
+        outputs = inference.predict(network, images, self.threads, np.float64)
+        return outputs.astype(np.float32)
+
+    def count_errors(self, network: Network, images: np.ndarray, labels: np.ndarray) -> int:
+        return inference.count_errors(self.predict(network, images), labels)
+
+    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> np.ndarray:
+        shape = GRID * height + MARGIN, GRID * width + MARGIN
+        fields = [
+            philox.noise(seed, epoch, grid, purpose, *shape)
+            for purpose in (philox.NOISE_X, philox.NOISE_Y)
+        ]
+        return np.stack(fields)
+
+    def displacement_field(self, noise: np.ndarray, taps: np.ndarray, alpha: float) -> np.ndarray:
+        noise = check_array("noise", noise, (2, None, None)).astype(np.float64)
+        taps = check_array("taps", taps, (TAPS,)).astype(np.float64)
+        rows, columns = noise.shape[1] - MARGIN, noise.shape[2] - MARGIN
+        middle = sum(taps[i] * noise[:, i : i + rows] for i in range(TAPS))
+        field = sum(taps[i] * middle[:, :, i : i + columns] for i in range(TAPS))
+        return (alpha * field).astype(np.float32)
+
+    def deform_by(
+        self, images: np.ndarray, affine: np.ndarray, displacement: np.ndarray
+    ) -> np.ndarray:
+        images = check_array("images", images, (None, None, None))
+        n, height, width = images.shape
+        affine = check_array("affine", affine, (n, 2, 2)).astype(np.float64)
+        displacement = check_array("displacement", displacement, (n, 2, height, width))
+        centre = np.array([(width - 1) / 2, (height - 1) / 2])
+        y, x = np.mgrid[:height, :width].astype(np.float64)
+        offset = np.stack([x, y], axis=-1) - centre
+        out = np.empty_like(images)
+        for i in range(n):
+            source = offset @ affine[i].T + centre
+            out[i] = bilinear(
+                images[i].astype(np.float64),
+                source[..., 0] + displacement[i, 0],
+                source[..., 1] + displacement[i, 1],
+            )
+        return out
+
+    def deform(
+        self,
+        images: np.ndarray,
+        affine: np.ndarray,
+        taps: np.ndarray,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        images = check_array("images", images, (None, None, None))
+        n, height, width = images.shape
+        out = np.empty_like(images) if out is None else out
+        for grid in range(first // IMAGES_PER_GRID, (first + n - 1) // IMAGES_PER_GRID + 1):
+            noise = self.noise(seed, epoch, grid, height, width)
+            field = self.displacement_field(noise, taps, alpha)
+            tiles = field.reshape(2, GRID, height, GRID, width).transpose(1, 3, 0, 2, 4)
+            tiles = np.ascontiguousarray(tiles).reshape(IMAGES_PER_GRID, 2, height, width)
+            start = max(first, grid * IMAGES_PER_GRID)
+            stop = min(first + n, (grid + 1) * IMAGES_PER_GRID)
+            here = slice(start - first, stop - first)
+            tile = slice(start % IMAGES_PER_GRID, start % IMAGES_PER_GRID + stop - start)
+            out[here] = self.deform_by(images[here], affine[here], tiles[tile])
+        return out

@@ -1,0 +1,327 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The C backend: one class, an instruction set by name."""
+
+from libc.stdint cimport int32_t, uint8_t, uint32_t
+
+from cpython.exc cimport PyErr_CheckSignals
+
+import sys
+
+import numpy as np
+
+from mlpcore import philox
+from mlpcore.backends import inference
+from mlpcore.backends.base import (
+    GRID,
+    MARGIN,
+    TAPS,
+    Backend,
+    TrainingResult,
+    check_array,
+    layer_shape,
+)
+from mlpcore.cpu import available_cores
+from mlpcore.errors import InputError
+
+from mlpcore.network cimport Network, mlp_layer, mlp_network
+
+cdef extern from "kernels.h" nogil:
+    ctypedef struct mlp_kernels:
+        const char *name
+
+    const mlp_kernels *mlp_find_kernels(const char *name, const char **reason)
+
+cdef extern from "train.h" nogil:
+    ctypedef struct mlp_training:
+        const mlp_network *network
+        const float *images
+        const uint8_t *labels
+        const int32_t *order
+        int n_samples
+        float learning_rate
+        int (*poll)(void *argument, int done) noexcept nogil
+        void *poll_argument
+        int done
+        int errors
+        double loss
+
+    int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
+    int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
+                    int n, float *outputs, int n_threads)
+    int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, const float *deltas,
+                     const float *states, int n, float *deltas_below, int n_threads)
+    int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
+                   const float *deltas, float learning_rate, int n, int n_threads)
+
+cdef extern from "deformation.h" nogil:
+    ctypedef struct mlp_deformation:
+        int height
+        int width
+        float taps[21]
+        float alpha
+        uint32_t key[2]
+        uint32_t epoch
+
+    int mlp_noise(const mlp_kernels *kernels, const uint32_t *key, uint32_t epoch,
+                  uint32_t grid, uint32_t purpose, int rows, int columns, float *noise)
+    int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows,
+                               int columns, const float *taps, float alpha, float *field)
+    int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height,
+                      int width, const float *affine, const float *displacement, float *out,
+                      int n_threads)
+    int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
+                   const float *images, uint32_t first, int n, const float *affine, float *out,
+                   int n_threads)
+
+#: From the plainest to the widest.
+INSTRUCTION_SETS = ("scalar", "sse2", "avx2", "avx512")
+
+#: More threads than any machine has cores are a typing error.
+MAX_THREADS = 1024
+
+
+def unavailable_reason(name):
+    """Why an instruction set cannot be used here, or None when it can."""
+    cdef const char *reason = NULL
+    name_bytes = name.encode()
+    if mlp_find_kernels(name_bytes, &reason) != NULL:
+        return None
+    return reason.decode()
+
+
+cdef int _poll(void *argument, int done) noexcept with gil:
+    """Asks the caller's progress function, and Python for signals, whether to stop.
+
+    An exception is kept for `train` to raise once the threads have stopped.
+    """
+    cdef object state = <object>argument
+    try:
+        PyErr_CheckSignals()
+        return bool(state.progress is not None and state.progress(done))
+    except BaseException:
+        state.exception = sys.exc_info()[1]
+        return 1
+
+
+class _PollState:
+    """What `_poll` needs, and what it leaves behind."""
+
+    def __init__(self, progress):
+        self.progress = progress
+        self.exception = None
+
+
+cdef int _check(int status) except -1:
+    if status != 0:
+        raise MemoryError("no memory for the work buffers of the C backend")
+    return 0
+
+
+class SimdBackend(Backend):
+    """On-line back-propagation and deformation in C.
+
+    Parameters
+    ----------
+    name : str
+        ``"scalar"``, ``"sse2"``, ``"avx2"`` or ``"avx512"``.
+    threads : int or None
+        Threads to use; by default the cores available to this process. Results have the
+        same bits whatever their number.
+
+    Raises
+    ------
+    InputError
+        When this CPU or build lacks the instruction set, or threads are not from 1 to 1,024.
+    """
+
+    def __init__(self, name, threads=None):
+        reason = unavailable_reason(name)
+        if reason is not None:
+            raise InputError(f"backend {name!r} cannot run: {reason}")
+        threads = available_cores() if threads is None else threads
+        if not 1 <= threads <= MAX_THREADS:
+            raise InputError(f"threads {threads}: expected 1 to {MAX_THREADS:,}")
+        self.name = name
+        self.threads = threads
+
+    @property
+    def description(self):
+        plural = "" if self.threads == 1 else "s"
+        return f"{self.name}: C, float32, {self.threads} thread{plural}"
+
+    def put(self, array):
+        return array
+
+    def load(self, network):
+        return network
+
+    def store(self, loaded, network):
+        if loaded is not network:
+            network.assign(loaded)
+
+    def forward(self, network, layer, inputs):
+        cdef Network net = network
+        n_in, n_out = layer_shape(network, layer)
+        inputs = check_array("inputs", inputs, (None, n_in))
+        outputs = np.empty((len(inputs), n_out), np.float32)
+        cdef const float[:, ::1] x = inputs
+        cdef float[:, ::1] y = outputs
+        cdef int l = layer, n = len(inputs), threads = self.threads, status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        if n:
+            with nogil:
+                status = mlp_forward(kernels, &net.c.layers[l], &x[0, 0], n, &y[0, 0], threads)
+            _check(status)
+        return outputs
+
+    def backward(self, network, layer, deltas, states):
+        cdef Network net = network
+        n_in, n_out = layer_shape(network, layer)
+        deltas = check_array("deltas", deltas, (None, n_out))
+        states = check_array("states", states, (len(deltas), n_in))
+        below = np.empty((len(deltas), n_in), np.float32)
+        cdef const float[:, ::1] d = deltas, y = states
+        cdef float[:, ::1] b = below
+        cdef int l = layer, n = len(deltas), threads = self.threads, status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        if n:
+            with nogil:
+                status = mlp_backward(kernels, &net.c.layers[l], &d[0, 0], &y[0, 0], n,
+                                      &b[0, 0], threads)
+            _check(status)
+        return below
+
+    def update(self, network, layer, inputs, deltas, learning_rate):
+        cdef Network net = network
+        n_in, n_out = layer_shape(network, layer)
+        inputs = check_array("inputs", inputs, (None, n_in))
+        deltas = check_array("deltas", deltas, (len(inputs), n_out))
+        cdef const float[:, ::1] x = inputs, d = deltas
+        cdef float eta = learning_rate
+        cdef int l = layer, n = len(inputs), threads = self.threads, status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        if n:
+            with nogil:
+                status = mlp_update(kernels, &net.c.layers[l], &x[0, 0], &d[0, 0], eta, n,
+                                    threads)
+            _check(status)
+
+    def train(self, network, images, labels, order, learning_rate, progress=None):
+        cdef Network net = network
+        images = check_array("images", images, (None, net.layer_sizes[0]))
+        labels = check_array("labels", labels, (len(images),), np.uint8)
+        order = check_array("order", order, (None,), np.int32)
+        if len(order) == 0:
+            return TrainingResult(0, 0, 0.0)
+        if order.min() < 0 or order.max() >= len(images):
+            raise InputError(
+                f"order: from {order.min()} to {order.max()}, expected 0 to {len(images) - 1}"
+            )
+        cdef const float[:, ::1] x = images
+        cdef const uint8_t[::1] t = labels
+        cdef const int32_t[::1] o = order
+        state = _PollState(progress)
+        cdef mlp_training training
+        training.network = &net.c
+        training.images = &x[0, 0]
+        training.labels = &t[0]
+        training.order = &o[0]
+        training.n_samples = len(order)
+        training.learning_rate = learning_rate
+        training.poll = _poll
+        training.poll_argument = <void *>state
+        cdef int threads = self.threads, status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        with nogil:
+            status = mlp_train(kernels, &training, threads)
+        _check(status)
+        if state.exception is not None:
+            raise state.exception
+        return TrainingResult(training.done, training.errors, training.loss)
+
+    def predict(self, network, images):
+        images = check_array("images", images, (None, network.layer_sizes[0]))
+        return inference.predict(network, images, self.threads)
+
+    def count_errors(self, network, images, labels):
+        return inference.count_errors(self.predict(network, images), labels)
+
+    def noise(self, seed, epoch, grid, height, width):
+        rows, columns = GRID * height + MARGIN, GRID * width + MARGIN
+        result = np.empty((2, rows, columns), np.float32)
+        cdef float[:, :, ::1] out = result
+        cdef uint32_t[2] key = philox.split_seed(seed)
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        for i, purpose in enumerate((philox.NOISE_X, philox.NOISE_Y)):
+            _check(mlp_noise(kernels, key, epoch, grid, purpose, rows, columns, &out[i, 0, 0]))
+        return result
+
+    def displacement_field(self, noise, taps, alpha):
+        noise = check_array("noise", noise, (2, None, None))
+        taps = check_array("taps", taps, (TAPS,))
+        rows, columns = noise.shape[1:]
+        if min(rows, columns) < TAPS:
+            raise InputError(f"noise: {rows} x {columns} cells, expected {TAPS} or more a side")
+        field = np.empty((2, rows - MARGIN, columns - MARGIN), np.float32)
+        cdef const float[:, :, ::1] cells = noise
+        cdef const float[::1] weights = taps
+        cdef float[:, :, ::1] out = field
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        for i in range(2):
+            _check(mlp_displacement_field(kernels, &cells[i, 0, 0], rows, columns, &weights[0],
+                                          alpha, &out[i, 0, 0]))
+        return field
+
+    def deform_by(self, images, affine, displacement):
+        images = check_array("images", images, (None, None, None))
+        cdef int n = images.shape[0], height = images.shape[1], width = images.shape[2]
+        affine = check_array("affine", affine, (n, 2, 2))
+        displacement = check_array("displacement", displacement, (n, 2, height, width))
+        out = np.empty_like(images)
+        if out.size == 0:
+            return out
+        cdef const float[:, :, ::1] source = images, matrices = affine
+        cdef const float[:, :, :, ::1] field = displacement
+        cdef float[:, :, ::1] target = out
+        cdef int threads = self.threads, status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        with nogil:
+            status = mlp_deform_by(kernels, &source[0, 0, 0], n, height, width,
+                                   &matrices[0, 0, 0], &field[0, 0, 0, 0], &target[0, 0, 0],
+                                   threads)
+        _check(status)
+        return out
+
+    def deform(self, images, affine, taps, alpha, seed, epoch, first=0, out=None):
+        images = check_array("images", images, (None, None, None))
+        cdef int n = images.shape[0]
+        affine = check_array("affine", affine, (n, 2, 2))
+        taps = check_array("taps", taps, (TAPS,))
+        out = np.empty_like(images) if out is None else out
+        if check_array("out", out, images.shape) is not out:
+            raise InputError("out: expected a C-contiguous array")
+        if out.size == 0:
+            return out
+        cdef const float[:, :, ::1] source = images, matrices = affine
+        cdef float[:, :, ::1] target = out
+        cdef mlp_deformation deformation
+        deformation.height, deformation.width = images.shape[1:]
+        deformation.taps = taps
+        deformation.alpha = alpha
+        deformation.key = philox.split_seed(seed)
+        deformation.epoch = epoch
+        cdef int threads = self.threads, status
+        cdef uint32_t start = first
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        with nogil:
+            status = mlp_deform(kernels, &deformation, &source[0, 0, 0], start, n,
+                                &matrices[0, 0, 0], &target[0, 0, 0], threads)
+        _check(status)
+        return out
+
+
+cdef const mlp_kernels *_kernels(str name):
+    """The kernels of an instruction set that `SimdBackend` has found to be there."""
+    cdef const char *reason = NULL
+    name_bytes = name.encode()
+    return mlp_find_kernels(name_bytes, &reason)

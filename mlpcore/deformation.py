@@ -1,0 +1,153 @@
+"""Elastic and affine deformation of images (paper, "Deforming images")."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlpcore import philox
+from mlpcore.backends.base import TAPS, Backend
+from mlpcore.errors import InputError
+
+#: Sides of an image, in pixels, that the deformation accepts.
+MAX_SIDE = 2048
+
+
+@dataclass(frozen=True)
+class DeformationParameters:
+    """How strongly images are deformed; the defaults are within the paper's ranges.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation, in pixels, of the Gaussian that smooths the displacement noise
+        (paper: 5.0 to 6.0). 0 does not smooth.
+    alpha
+        Scale of the displacement in pixels (paper: 36.0 to 38.0): alpha times uniform noise
+        in [-1, 1] convolved with the 21 x 21 Gaussian, whose weights sum to 1. An RMS
+        displacement of 1.14 to 1.33 pixels over the paper's ranges.
+    beta
+        Greatest angle in degrees of rotation or, on the toss of a fair coin, horizontal
+        shear (paper: 15).
+    gamma
+        Greatest change of width and of height in percent, drawn independently
+        (paper: 15 to 20).
+    similar_labels
+        Labels that are turned or sheared by half of beta (paper: digits 1 and 7).
+
+    Raises
+    ------
+    InputError
+        When a value is not finite, negative, or beyond what can be inverted.
+    """
+
+    sigma: float = 6.0
+    alpha: float = 36.0
+    beta: float = 15.0
+    gamma: float = 15.0
+    similar_labels: tuple[int, ...] = (1, 7)
+
+    def __post_init__(self):
+        limits = {"sigma": math.inf, "alpha": math.inf, "beta": 90.0, "gamma": 100.0}
+        for name, limit in limits.items():
+            value = getattr(self, name)
+            if not (math.isfinite(value) and 0 <= value < limit):
+                below = f" and less than {limit:g}" if math.isfinite(limit) else ""
+                raise InputError(f"{name} {value}: expected a finite number, 0 or more{below}")
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether every image is left as it is."""
+        return self.alpha == self.beta == self.gamma == 0
+
+
+#: No deformation at all.
+IDENTITY = DeformationParameters(alpha=0.0, beta=0.0, gamma=0.0)
+
+
+def gaussian_taps(sigma: float) -> np.ndarray:
+    """The 21 weights, float32, of a Gaussian that sum to 1 after truncation."""
+    offsets = np.arange(TAPS) - TAPS // 2
+    if sigma == 0:
+        return (offsets == 0).astype(np.float32)
+    taps = np.exp(-0.5 * (offsets / sigma) ** 2)
+    return (taps / taps.sum()).astype(np.float32)
+
+
+def draw_affine(
+    parameters: DeformationParameters,
+    labels: np.ndarray,
+    seed: int,
+    epoch: int,
+    first: int = 0,
+) -> np.ndarray:
+    """Random matrices from target to source coordinates.
+
+    An image is scaled and then rotated or sheared; the matrix inverts that, because the
+    lookup goes backward. Coordinates are (x, y) about the centre, y pointing down.
+
+    Parameters
+    ----------
+    labels
+        (n,) of the images number `first` and on of the training set.
+
+    Returns
+    -------
+    (n, 2, 2) float32.
+    """
+    labels = np.asarray(labels)
+    indices = np.arange(first, first + len(labels))
+    words = philox.philox4x32(philox.counters(indices, 0, epoch, philox.AFFINE), seed)
+    drawn = philox.to_uniform(words)
+    beta = np.where(np.isin(labels, parameters.similar_labels), 0.5, 1.0) * parameters.beta
+    angle = np.radians(beta) * drawn[:, 0]
+    shears = drawn[:, 1] < 0
+    scale_x = 1 + parameters.gamma / 100 * drawn[:, 2]
+    scale_y = 1 + parameters.gamma / 100 * drawn[:, 3]
+    cosine = np.where(shears, 1.0, np.cos(angle))
+    sine = np.where(shears, 0.0, np.sin(angle))
+    shear = np.where(shears, np.tan(angle), 0.0)
+    # (R S)^-1 = S^-1 R^-1, where R = [[cos, -sin + shear], [sin, cos]] has determinant 1.
+    inverse = np.empty((len(labels), 2, 2))
+    inverse[:, 0, 0], inverse[:, 0, 1] = cosine / scale_x, (sine - shear) / scale_x
+    inverse[:, 1, 0], inverse[:, 1, 1] = -sine / scale_y, cosine / scale_y
+    return inverse.astype(np.float32)
+
+
+def deform(
+    images: object,
+    labels: np.ndarray,
+    parameters: DeformationParameters,
+    seed: int,
+    epoch: int,
+    backend: Backend,
+    first: int = 0,
+    out: object | None = None,
+) -> object:
+    """The images as an epoch shows them, each deformed by its own random map.
+
+    Image i of epoch e depends on the seed, e and i alone: any part of a training set can be
+    deformed by itself, to the same bits.
+
+    Parameters
+    ----------
+    images
+        (n, h, w) float32, number `first` and on of the training set, where the backend's
+        `put` has put them.
+    labels
+        (n,) their classes.
+    out
+        Where the result goes, if not into a new array.
+
+    Returns
+    -------
+    (n, h, w) float32.
+    """
+    height, width = images.shape[1:]
+    if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
+        raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")
+    affine = draw_affine(parameters, labels, seed, epoch, first)
+    taps = gaussian_taps(parameters.sigma)
+    return backend.deform(images, affine, taps, parameters.alpha, seed, epoch, first, out)

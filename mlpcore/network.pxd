@@ -1,0 +1,22 @@
+"""The C structs of a network, shared with the C kernels."""
+
+cdef extern from "network.h" nogil:
+    ctypedef struct mlp_layer:
+        int n_in
+        int n_out
+        int stride
+        float *weights
+
+    ctypedef struct mlp_network:
+        int n_layers
+        mlp_layer *layers
+
+    int mlp_padded(int n)
+
+
+cdef class Network:
+    cdef mlp_network c
+    cdef object _buffer
+    cdef readonly tuple layer_sizes
+    cdef readonly list weights
+    cdef readonly list biases

@@ -1,0 +1,106 @@
+"""Counter-based random numbers: Philox4x32-10 (Salmon et al., SC'11, "Random123").
+
+Every random number of a run is a pure function of the seed and of what it is for, so any
+image of any epoch can be drawn again alone, by any backend, with any number of threads.
+
+======================  =====================================================
+the four counter words  what is drawn
+======================  =====================================================
+block, layer, 0, 4      initial weights, then biases, of a layer: four a block
+image, 0, epoch, 3      deformation of an image: angle, coin, x and y scale
+image, 0, epoch, 5      sort key of an image (two words) in the epoch's order
+cell, grid, epoch, 1|2  displacement noise for x | y; cell = (y // 4) << 16 | x,
+                        word y % 4
+======================  =====================================================
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+NOISE_X, NOISE_Y, AFFINE, WEIGHTS, ORDER = 1, 2, 3, 4, 5
+
+_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+_LOW = np.uint64(0xFFFFFFFF)
+_HIGH = np.uint64(32)
+
+
+def split_seed(seed: int) -> tuple[int, int]:
+    """The two 32-bit key words of a 64-bit seed, low word first."""
+    return seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
+
+
+def philox4x32(counter: np.ndarray, seed: int) -> np.ndarray:
+    """Random words for counters.
+
+    Parameters
+    ----------
+    counter
+        (..., 4) unsigned integers below 2**32.
+    seed
+        The key, 0 <= seed < 2**64.
+
+    Returns
+    -------
+    (..., 4) uint32, uniform over all 32-bit words.
+    """
+    c0, c1, c2, c3 = np.moveaxis(np.asarray(counter, dtype=np.uint64), -1, 0)
+    k0, k1 = split_seed(seed)
+    for _ in range(10):
+        product0, product1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
+        c0, c1, c2, c3 = (
+            (product1 >> _HIGH) ^ c1 ^ np.uint64(k0),
+            product1 & _LOW,
+            (product0 >> _HIGH) ^ c3 ^ np.uint64(k1),
+            product0 & _LOW,
+        )
+        k0, k1 = (k0 + _WEYL[0]) & 0xFFFFFFFF, (k1 + _WEYL[1]) & 0xFFFFFFFF
+    return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
+
+
+def counters(first, second: int, third: int, purpose: int) -> np.ndarray:
+    """(len(first), 4) counters that differ in their first word."""
+    first = np.asarray(first, dtype=np.uint64)
+    result = np.empty((first.size, 4), dtype=np.uint64)
+    result[:, 0] = first
+    result[:, 1:] = second, third, purpose
+    return result
+
+
+def to_uniform(words: np.ndarray) -> np.ndarray:
+    """float64 in [-1, 1): the words as signed integers over 2**31."""
+    return words.astype(np.uint32).view(np.int32) / 2.0**31
+
+
+def permutation(n: int, seed: int, epoch: int) -> np.ndarray:
+    """The order, int32, in which an epoch presents its `n` images."""
+    words = philox4x32(counters(np.arange(n), 0, epoch, ORDER), seed).astype(np.uint64)
+    return np.argsort(words[:, 0] << _HIGH | words[:, 1], kind="stable").astype(np.int32)
+
+
+def initial_values(n: int, seed: int, layer: int) -> np.ndarray:
+    """float32 uniform in [-1, 1] for a layer's `n` weights and biases."""
+    values = np.empty(n, dtype=np.float32)
+    step = 1 << 18  # values drawn at a time, to keep the 64-bit words of a draw in the cache
+    for begin in range(0, n, step):
+        end = min(begin + step, n)
+        blocks = np.arange(begin // 4, (end + 3) // 4)
+        words = philox4x32(counters(blocks, layer, 0, WEIGHTS), seed)
+        values[begin:end] = to_uniform(words).ravel()[: end - begin]
+    return values
+
+
+def noise(
+    seed: int, epoch: int, grid: int, purpose: int, rows: int, columns: int
+) -> np.ndarray:
+    """(rows, columns) float32 displacement noise in [-1, 1] for a grid of images.
+
+    `purpose` is `NOISE_X` or `NOISE_Y`.
+    """
+    groups = np.arange((rows + 3) // 4, dtype=np.uint64)
+    cells = (groups[:, None] << np.uint64(16)) | np.arange(columns, dtype=np.uint64)
+    words = philox4x32(counters(cells.ravel(), grid, epoch, purpose), seed)
+    words = words.reshape(len(groups), columns, 4).transpose(0, 2, 1)
+    signed = np.ascontiguousarray(words).reshape(-1, columns)[:rows].view(np.int32)
+    return signed.astype(np.float32) * np.float32(2.0**-31)

@@ -1,0 +1,99 @@
+"""Builds the Cython core and the C kernels, each instruction set with its own flags."""
+
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+C_SOURCES = Path("cpu_simd")
+
+#: Built for the plainest CPU of its kind.
+BASELINE = ["dispatch", "threads", "train", "layer_operations", "deformation"]
+
+#: One file per instruction set. A file whose flags the compiler lacks is compiled without
+#: them, defines an empty table, and is reported as missing when it is asked for.
+INSTRUCTION_SETS = {
+    "scalar": ["-fno-tree-vectorize", "-fno-tree-slp-vectorize"],
+    "sse2": ["-msse2"],
+    "avx2": ["-mavx2", "-mfma"],
+    "avx512": ["-mavx512f"],
+}
+
+#: Products and sums are fused where the code says so and nowhere else.
+C_FLAGS = ["-std=gnu11", "-O3", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
+LINK_FLAGS = ["-pthread"]
+
+if os.environ.get("MLPCORE_SANITIZE"):  # "address,undefined"
+    _sanitize = ["-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
+    C_FLAGS += [f"-fsanitize={os.environ['MLPCORE_SANITIZE']}", *_sanitize]
+    LINK_FLAGS += [f"-fsanitize={os.environ['MLPCORE_SANITIZE']}"]
+
+
+class BuildExt(build_ext):
+    """Compiles the C kernels once, then links them into the extensions that use them."""
+
+    def build_extension(self, ext):
+        if ext.name == "mlpcore.backends.simd":
+            ext.extra_objects = self.compile_kernels()
+        super().build_extension(ext)
+
+    def compile_kernels(self):
+        objects = []
+        for name in BASELINE:
+            objects += self.compile_c(name, [])
+        for name, flags in INSTRUCTION_SETS.items():
+            objects += self.compile_c(name, [f for f in flags if self.accepts(f)])
+        return objects
+
+    def compile_c(self, name, flags):
+        return self.compiler.compile(
+            [str(C_SOURCES / f"{name}.c")],
+            output_dir=self.build_temp,
+            extra_postargs=[*C_FLAGS, *flags],
+            depends=[str(p) for p in C_SOURCES.glob("*.h")],
+        )
+
+    def accepts(self, flag):
+        """Whether the compiler knows a flag; SIMD flags are for x86-64 alone."""
+        if flag.startswith("-m") and platform.machine().lower() not in ("x86_64", "amd64"):
+            return False
+        with tempfile.TemporaryDirectory() as folder:
+            probe = Path(folder) / "probe.c"
+            probe.write_text("int probe;\n")
+            try:
+                self.compiler.compile(
+                    [str(probe)], output_dir=folder, extra_postargs=["-Werror", flag]
+                )
+            except Exception:
+                print(f"mlpcore: the compiler does not know {flag}", file=sys.stderr)
+                return False
+        return True
+
+
+def extension(name, source):
+    return Extension(
+        name,
+        [source],
+        include_dirs=[str(C_SOURCES)],
+        depends=[str(p) for p in C_SOURCES.glob("*.[ch]")],
+        extra_compile_args=C_FLAGS,
+        extra_link_args=LINK_FLAGS,
+    )
+
+
+setup(
+    ext_modules=cythonize(
+        [
+            extension("mlpcore.network", "mlpcore/network.pyx"),
+            extension("mlpcore.backends.simd", "mlpcore/backends/simd.pyx"),
+        ],
+        language_level=3,
+        build_dir="build/cython",
+    ),
+    cmdclass={"build_ext": BuildExt},
+)
