@@ -30,6 +30,11 @@ def idx_bytes(array, magic=None):
     return struct.pack(f">{1 + array.ndim}I", magic, *array.shape) + array.tobytes()
 
 
+def zipped_bytes(content):
+    """Compress without the time of day, so that every run sees the same bytes."""
+    return gzip.compress(content, mtime=0)
+
+
 def small_set(height=4, width=5, n_classes=3):
     """Return the four arrays of a data set of 12 training and 6 test images."""
     rng = np.random.default_rng(0)
@@ -54,6 +59,11 @@ def message(call, *args, **kwargs):
         call(*args, **kwargs)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def deny(*args, **kwargs):
+    """Stand for a system call: mode bits do not stop the superuser."""
+    raise PermissionError(13, "Permission denied")
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +96,7 @@ def serve(monkeypatch, *mirrors):
     requests = []
 
     def serve_file(url, limit):
-        requests.append(url)
+        requests.append((url, limit))
         host, file = url.rsplit("/", 1)
         content = mirrors[hosts.index(host + "/")].get(file)
         if content is None:
@@ -99,7 +109,7 @@ def serve(monkeypatch, *mirrors):
 
 
 def packed(arrays):
-    return {f"{file}.gz": gzip.compress(idx_bytes(array)) for file, array in arrays.items()}
+    return {f"{file}.gz": zipped_bytes(idx_bytes(array)) for file, array in arrays.items()}
 
 
 # The IDX format
@@ -118,7 +128,7 @@ def test_idx_round_trip(shape, zipped, seed):
     content = idx_bytes(array)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "no-telling-name")
-        path.write_bytes(gzip.compress(content) if zipped else content)
+        path.write_bytes(zipped_bytes(content) if zipped else content)
         read = read_idx(path)
     assert read.dtype == np.uint8
     np.testing.assert_array_equal(read, array)
@@ -129,7 +139,7 @@ def test_idx_round_trip(shape, zipped, seed):
 @given(st.booleans(), st.data())
 def test_damaged_idx_is_refused_or_read(zipped, data):
     array = np.arange(60, dtype=np.uint8).reshape(3, 4, 5)
-    content = bytearray(gzip.compress(idx_bytes(array)) if zipped else idx_bytes(array))
+    content = bytearray(zipped_bytes(idx_bytes(array)) if zipped else idx_bytes(array))
     for _ in range(data.draw(st.integers(0, 3))):
         content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     del content[data.draw(st.integers(0, len(content))) :]
@@ -156,10 +166,11 @@ def test_damaged_idx_is_refused_or_read(zipped, data):
         (struct.pack(">II", 0x801, 9) + bytes(8), "expected 17 bytes for the 9 of its header"),
         (struct.pack(">II", 0x801, 9) + bytes(10), "expected 17 bytes for the 9 of its header"),
     ],
+    ids=lambda value: value if isinstance(value, str) else f"{len(value)} bytes",
 )
 def test_idx_bad_content(tmp_path, content, expected, zipped):
     path = tmp_path / "file"
-    path.write_bytes(gzip.compress(content) if zipped else content)
+    path.write_bytes(zipped_bytes(content) if zipped else content)
     refusal = message(read_idx, path)
     assert expected in refusal and str(path) in refusal
 
@@ -170,8 +181,8 @@ def test_idx_length_found(tmp_path):
     for content, found in [
         (start + bytes(8), "found 16"),
         (start + bytes(10), "found 18"),
-        (gzip.compress(start + bytes(8)), "found 16"),
-        (gzip.compress(start + bytes(10)), "found more"),
+        (zipped_bytes(start + bytes(8)), "found 16"),
+        (zipped_bytes(start + bytes(10)), "found more"),
     ]:
         path.write_bytes(content)
         assert message(read_idx, path).endswith(found)
@@ -189,9 +200,9 @@ def test_idx_memory_is_bounded_by_the_header(tmp_path, monkeypatch):
 
     monkeypatch.setattr(idx, "_read_bounded", record)
     path = tmp_path / "file"
-    path.write_bytes(gzip.compress(struct.pack(">II", 0x801, 2**30 - 1) + bytes(1000)))
+    path.write_bytes(zipped_bytes(struct.pack(">II", 0x801, 2**30 - 1) + bytes(1000)))
     assert "found at most" in message(read_idx, path)
-    path.write_bytes(gzip.compress(struct.pack(">II", 0x801, 100) + bytes(2**24)))
+    path.write_bytes(zipped_bytes(struct.pack(">II", 0x801, 100) + bytes(2**24)))
     assert message(read_idx, path).endswith("found more")
     assert max(taken) == 101
 
@@ -199,13 +210,13 @@ def test_idx_memory_is_bounded_by_the_header(tmp_path, monkeypatch):
 @pytest.mark.parametrize("keep", [5, 30, -1, -4, -9])
 def test_idx_truncated_gzip(tmp_path, keep):
     path = tmp_path / "file"
-    path.write_bytes(gzip.compress(idx_bytes(np.arange(200, dtype=np.uint8)))[:keep])
+    path.write_bytes(zipped_bytes(idx_bytes(np.arange(200, dtype=np.uint8)))[:keep])
     assert "truncated or corrupt gzip" in message(read_idx, path)
 
 
 def test_idx_corrupt_gzip(tmp_path):
     path = tmp_path / "file"
-    content = bytearray(gzip.compress(idx_bytes(np.arange(200, dtype=np.uint8))))
+    content = bytearray(zipped_bytes(idx_bytes(np.arange(200, dtype=np.uint8))))
     content[-6] ^= 1  # in the checksum
     path.write_bytes(content)
     assert "truncated or corrupt gzip" in message(read_idx, path)
@@ -220,9 +231,6 @@ def test_idx_unreadable(tmp_path, monkeypatch):
     if hasattr(os, "mkfifo"):
         os.mkfifo(tmp_path / "pipe")
         assert "not a regular file" in message(read_idx, tmp_path / "pipe")
-
-    def deny(*args, **kwargs):  # mode bits do not stop the superuser
-        raise PermissionError(13, "Permission denied")
 
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setattr("builtins.open", deny)
@@ -316,7 +324,7 @@ def test_load_folder(tmp_path, stem, suffix):
     for file, array in arrays.items():
         content = idx_bytes(array)
         path = folder / (file.replace("-idx", stem) + suffix)
-        path.write_bytes(gzip.compress(content) if suffix else content)
+        path.write_bytes(zipped_bytes(content) if suffix else content)
     loaded = load(folder)
     assert (loaded.name, loaded.source, loaded.notice) == ("letters", str(folder), "")
     assert (loaded.n_classes, loaded.similar_labels) == (3, ())
@@ -394,11 +402,10 @@ def test_load_unreadable_folder(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     assert "file: Not a directory" in message(load, tmp_path / "file")
 
-    def deny(path):
-        raise PermissionError(13, "Permission denied")
-
     monkeypatch.setattr(os, "listdir", deny)
     assert f"{tmp_path}: Permission denied" in message(load, tmp_path)
+    monkeypatch.setattr(os, "getcwd", deny)
+    assert message(load, "relative") == "cannot read relative: Permission denied"
 
 
 def test_load_home_folder(tmp_path, monkeypatch):
@@ -412,7 +419,7 @@ def test_load_home_folder(tmp_path, monkeypatch):
 @given(st.sampled_from(FILES), st.booleans(), st.data())
 def test_load_damaged_folder(file, zipped, data):
     content = bytearray(idx_bytes(small_set()[file]))
-    content = bytearray(gzip.compress(content)) if zipped else content
+    content = bytearray(zipped_bytes(content)) if zipped else content
     content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     with tempfile.TemporaryDirectory() as name:
         folder = write_set(Path(name), small_set())
@@ -456,6 +463,12 @@ def test_mnist_changed(tmp_path, published):
     assert f"{folder / TEST_IMAGES} is not MNIST's" in message(load, folder, name="mnist")
 
 
+def test_folder_called_mnist_that_is_not(tmp_path):
+    loaded = load(write_set(tmp_path / "mnist", small_set()))
+    assert (loaded.name, loaded.similar_labels) == ("mnist", ())
+    assert "is not the published MNIST" in loaded.notice
+
+
 def test_variable_without_files(tmp_path, monkeypatch):
     monkeypatch.setenv("MLPCORE_DATA", str(tmp_path))
     assert message(load).startswith(f"MLPCORE_DATA: {tmp_path} lacks {TRAIN_IMAGES}")
@@ -468,7 +481,7 @@ def test_incomplete_local_folder(published):
 
 
 def test_bad_names(tmp_path):
-    for name in ("MNIST", "", 1, ["mnist"]):
+    for name in ("MNIST", "", 1, ["mnist"], np.array(["mnist", "digits"])):
         assert "expected None, 'mnist' or 'digits'" in message(load, name=name)
     assert "needs no files" in message(load, tmp_path, name="digits")
 
@@ -489,7 +502,8 @@ def test_damaged_cache(isolated, published):
 def test_download(isolated, published, monkeypatch):
     requests = serve(monkeypatch, packed(published))
     assert load().name == "MNIST"
-    assert [url.rsplit("/", 1)[1][:-3] for url in requests] == list(mnist.MD5)
+    assert [url.rsplit("/", 1)[1][:-3] for url, _ in requests] == list(mnist.MD5)
+    assert [limit for _, limit in requests] == [mnist.FIRST_FILE_LIMIT] + 3 * [mnist.FILE_LIMIT]
     assert sorted(os.listdir(isolated)) == sorted(packed(published))
     serve(monkeypatch)
     assert load(download=False).source == str(isolated)
@@ -500,7 +514,7 @@ def test_download_what_is_missing(isolated, published, monkeypatch):
     (isolated / TEST_LABELS).unlink()
     requests = serve(monkeypatch, packed(published))
     assert load().name == "MNIST"
-    assert requests == [f"https://mirror0/mnist/{TEST_LABELS}.gz"]
+    assert [url for url, _ in requests] == [f"https://mirror0/mnist/{TEST_LABELS}.gz"]
 
 
 def test_download_from_second_mirror(isolated, published, monkeypatch):
@@ -519,9 +533,10 @@ def test_download_from_second_mirror(isolated, published, monkeypatch):
     "content, expected",
     [
         (b"<html>Please log in</html>", "not an IDX file"),
-        (gzip.compress(idx_bytes(np.zeros(6, np.uint8))), "has MD5"),
-        (gzip.compress(idx_bytes(np.arange(6, dtype=np.uint8) % 3))[:-3], "truncated"),
+        (zipped_bytes(idx_bytes(np.zeros(6, np.uint8))), "has MD5"),
+        (zipped_bytes(idx_bytes(np.arange(6, dtype=np.uint8) % 3))[:-3], "truncated"),
     ],
+    ids=["html", "other content", "truncated"],
 )
 def test_download_of_wrong_content(isolated, published, monkeypatch, content, expected):
     serve(monkeypatch, {**packed(published), f"{TEST_LABELS}.gz": content})
@@ -561,6 +576,12 @@ def test_unusable_cache(isolated):
     isolated.parent.mkdir()
     isolated.write_text("a file where the folder should be")
     assert f"cannot write to {isolated}: File exists" in load().notice
+
+
+def test_unreadable_cache(isolated, monkeypatch):
+    isolated.mkdir(parents=True)
+    monkeypatch.setattr(os, "listdir", deny)
+    assert f"cannot read the folder {isolated}: Permission denied" in load().notice
 
 
 class Downloader:
