@@ -1,0 +1,283 @@
+"""Data sets of grey-scale images with labels: MNIST, any other in IDX files, or the digits
+embedded in scikit-learn.
+
+Files become float32 images in [-1, 1] with odd sides: an even side grows by one pixel, so
+that an image has a central pixel about which it is rotated and scaled (the paper's 28x28
+digits become 29x29 "to get a proper center").
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mlpcore import mnist
+from mlpcore.errors import InputError
+from mlpcore.idx import md5, read_idx, shown
+from mlpcore.images import batches, normalise, resize
+
+__all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
+
+BACKGROUND = -1.0  # pixel value 0
+FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+DIGITS = {"n_classes": 10, "similar_labels": (1, 7)}
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Training and test images with their labels.
+
+    Attributes
+    ----------
+    name : str
+        "MNIST", "scikit-learn digits", or the name of the folder with the files.
+    train_images, test_images : numpy.ndarray of float32, shape (n, height, width)
+        In [-1, 1], the background of digits being -1; C-contiguous; odd sides.
+    train_labels, test_labels : numpy.ndarray of uint8, shape (n,)
+        All below `n_classes`; every label of the test set occurs in the training set.
+    n_classes : int
+        The largest label plus one, so 2 to 256. Labels in between may be unused.
+    source : str
+        Where the data came from, on one line.
+    similar_labels : tuple of int
+        Labels whose images are rotated and sheared half as much: 1 and 7 for digits
+        (the paper's "Deforming images"), none for data sets not known to be digits.
+    notice : str
+        One line that the user should see, such as why this is not MNIST; mostly empty.
+    """
+
+    name: str
+    train_images: np.ndarray
+    train_labels: np.ndarray
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    n_classes: int
+    source: str
+    similar_labels: tuple[int, ...] = ()
+    notice: str = ""
+
+    @property
+    def image_shape(self):
+        """Height and width of an image, in pixels."""
+        return self.train_images.shape[1:]
+
+    @property
+    def n_inputs(self):
+        """Pixels of an image, which is the size of a network's input layer."""
+        height, width = self.image_shape
+        return height * width
+
+
+def load(path=None, *, name=None, download=True):
+    """Load a data set: a folder of IDX files, MNIST found or downloaded, or embedded digits.
+
+    The first of these decides: `path`; the environment variable ``MLPCORE_DATA``, unless
+    empty; the folder ``data/mnist``; the user's cache; a download into that cache, every
+    file checked; the digits embedded in scikit-learn, with a `Dataset.notice`.
+
+    Parameters
+    ----------
+    path : str or os.PathLike, optional
+        A folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same
+        with ``t10k`` for the test set; also with ``.idx`` for ``-idx``, also gzipped.
+    name : {None, "mnist", "digits"}
+        "mnist" accepts nothing but the published MNIST, recognised by its checksums,
+        wherever it is found. "digits" goes straight to the embedded digits.
+    download : bool
+        Whether to download MNIST when it is not on this machine.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    InputError
+        If a folder that was asked for lacks files, if any file is damaged or does not fit
+        the others, or if MNIST was asked for by name and is not available.
+    """
+    if name is not None and not (isinstance(name, str) and name in ("mnist", "digits")):
+        raise InputError(f"name is {name!r}, expected None, 'mnist' or 'digits'")
+    if name == "digits":
+        if path is not None:
+            raise InputError(f"path is {path!r} with name 'digits', which needs no files")
+        return _embedded_digits()
+    if path is None and os.environ.get("MLPCORE_DATA"):
+        try:
+            return _from_folder(os.environ["MLPCORE_DATA"], name)
+        except InputError as error:
+            raise InputError(f"MLPCORE_DATA: {error}") from None
+    if path is not None:
+        return _from_folder(path, name)
+    local, cache = Path("data", "mnist"), mnist.cache_folder()
+    if os.path.isdir(local) and _find(local):
+        return _from_folder(local, name)
+    reason = _complete(cache, download)
+    if not reason:
+        return _from_folder(cache, "mnist", advice="; delete it and try again")
+    missed = (
+        f"MNIST was not found (looked in {shown(local)}, {shown(cache)}) "
+        f"and could not be downloaded ({reason})"
+    )
+    if name == "mnist":
+        raise InputError(f"{missed}; expected its four IDX files in a folder that you name")
+    notice = f"{missed}; using scikit-learn's 1,797 embedded 8x8 digits instead"
+    return _embedded_digits(notice)
+
+
+def _complete(cache, download):
+    """Download what the cache lacks of MNIST; return why that failed, or ""."""
+    try:
+        missing = set(FILES).difference(_find(cache) if os.path.isdir(cache) else ())
+    except InputError as error:
+        return str(error)
+    if missing and not download:
+        return "downloading is off"
+    return mnist.download(cache, missing) if missing else ""
+
+
+def _from_folder(path, name, advice=""):
+    """Load the four files of a folder; only MNIST's if `name` says so.
+
+    `advice` ends the message about a damaged file.
+    """
+    folder = _folder(path)
+    found = _find(folder)
+    missing = [file for file in FILES if file not in found]
+    if missing:
+        raise InputError(f"{shown(folder)} lacks {', '.join(missing)} (each may end in .gz)")
+    paths = [found[file] for file in FILES]
+    try:
+        arrays = [read_idx(path) for path in paths]
+    except InputError as error:
+        raise InputError(f"{error}{advice}") from None
+    sums = [md5(array) for array in arrays]
+    differ = [i for i, file in enumerate(FILES) if sums[i] != mnist.MD5[file]]
+    if differ and name == "mnist":
+        i = differ[0]
+        raise InputError(
+            f"{shown(paths[i])} is not MNIST's: its content has MD5 {sums[i]}, "
+            f"expected {mnist.MD5[FILES[i]]}{advice}"
+        )
+    n_classes = _check_arrays(arrays, [shown(path) for path in paths])
+    if not differ:
+        return _dataset("MNIST", arrays, source=shown(folder), **DIGITS)
+    notice = ""
+    if len(differ) < len(FILES) or folder.name.lower() == "mnist":
+        files = ", ".join(paths[i].name for i in differ)
+        notice = f"{shown(folder)} is not the published MNIST: {files} differ from it"
+    folder_name = shown(folder.name or folder)
+    return _dataset(folder_name, arrays, n_classes, source=shown(folder), notice=notice)
+
+
+def _folder(path):
+    """Return the absolute path of a folder named from outside."""
+    try:
+        return Path(os.path.abspath(os.path.expanduser(os.fsdecode(path) or "\0")))
+    except OSError as error:  # a relative path when the working directory is gone
+        raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
+    except (TypeError, ValueError):
+        raise InputError(f"path is {path!r}, expected a folder with IDX files") from None
+
+
+def _find(folder):
+    """Return the paths of those of `FILES` that a folder holds, by name."""
+    try:
+        names = set(os.listdir(folder))
+    except OSError as error:
+        raise InputError(
+            f"cannot read the folder {shown(folder)}: {error.strerror or error}"
+        ) from None
+    except ValueError:
+        raise InputError(f"path is {str(folder)!r}, expected a folder with IDX files") from None
+    found = {}
+    for file in FILES:
+        variants = (file, file.replace("-idx", ".idx"))
+        paths = [Path(folder, v + end) for v in variants for end in ("", ".gz") if v + end in names]
+        # Some archives unpack to a folder of the same name beside the file.
+        paths.sort(key=os.path.isdir)
+        if paths:
+            found[file] = paths[0]
+    return found
+
+
+def _check_arrays(arrays, names):
+    """Check that four arrays, in the order of `FILES`, fit together; return n_classes."""
+    for i, array in enumerate(arrays):
+        if array.ndim != (3, 1)[i % 2]:
+            kinds = ("images", "labels") if i % 2 == 0 else ("labels", "images")
+            raise InputError(f"{names[i]} holds {kinds[1]}, expected {kinds[0]}")
+        if i % 2 and len(array) != len(arrays[i - 1]):
+            raise InputError(
+                f"{names[i]} holds {len(array)} labels, expected {len(arrays[i - 1])} "
+                f"for the images of {names[i - 1]}"
+            )
+    train_images, train_labels, test_images, test_labels = arrays
+    if test_images.shape[1:] != train_images.shape[1:]:
+        sizes = ["x".join(map(str, images.shape[1:])) for images in (test_images, train_images)]
+        raise InputError(f"{names[2]} holds images of {sizes[0]}, expected {sizes[1]}")
+    if min(train_images.shape[1:]) < 2:
+        raise InputError(f"{names[0]} holds images with a side of 1 pixel, expected at least 2")
+    trained = np.unique(train_labels)
+    if len(trained) < 2:
+        raise InputError(
+            f"{names[1]} holds only the label {trained[0]}, expected 2 classes or more"
+        )
+    # A network cannot learn such a class, so the files hardly belong together.
+    unknown = np.setdiff1d(test_labels, trained)
+    if len(unknown):
+        raise InputError(
+            f"{names[3]} holds the label {unknown[0]}, which is out of range: "
+            f"expected only labels that {names[1]} holds"
+        )
+    return int(trained[-1]) + 1
+
+
+def _dataset(name, arrays, n_classes, **fields):
+    """Return a Dataset of four arrays of bytes in the order of `FILES`."""
+    train_pixels, train_labels, test_pixels, test_labels = arrays
+    images = [_odd_sided(pixels) for pixels in (train_pixels, test_pixels)]
+    return Dataset(name, images[0], train_labels, images[1], test_labels, n_classes, **fields)
+
+
+def _odd_sided(pixels):
+    """Return images in [-1, 1] with odd sides, converted in batches to save memory."""
+    height, width = (side + 1 - side % 2 for side in pixels.shape[1:])
+    images = np.empty((len(pixels), height, width), np.float32)
+    for batch in batches(len(pixels), height * width):
+        images[batch] = resize(normalise(pixels[batch]), height, width)
+    return images
+
+
+def _embedded_digits(notice=""):
+    """Return scikit-learn's 8x8 digits in the look of MNIST.
+
+    MNIST's digits fill 20x20 pixels of 28x28, and deformations need that margin. So these
+    become 21x21 in the middle of 29x29. Every fifth sample of each digit is for the test:
+    1,442 images for training and 355 for the test, always the same ones.
+    """
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    labels = digits.target.astype(np.uint8)
+    images = np.full((len(labels), 29, 29), BACKGROUND, np.float32)
+    images[:, 4:25, 4:25] = resize(normalise(digits.images * (255 / 16)), 21, 21)
+    test = np.zeros(len(labels), bool)
+    for digit in range(10):
+        test[np.flatnonzero(labels == digit)[4::5]] = True
+    return Dataset(
+        "scikit-learn digits",
+        images[~test],
+        labels[~test],
+        images[test],
+        labels[test],
+        source="embedded in scikit-learn (sklearn.datasets.load_digits)",
+        notice=notice,
+        **DIGITS,
+    )

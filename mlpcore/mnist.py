@@ -1,0 +1,119 @@
+"""MNIST's four files: their checksums, the mirrors that serve them, the local cache."""
+
+import contextlib
+import io
+import os
+import tempfile
+import threading
+from pathlib import Path
+
+from mlpcore import idx
+from mlpcore.errors import InputError
+
+# MD5 of the uncompressed files: the gzip wrappers differ between mirrors. Smallest first:
+# a mirror out of reach is then noticed soon.
+MD5 = {
+    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+    "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
+    "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
+    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+}
+# yann.lecun.com, MNIST's home, refuses automatic downloads.
+MIRRORS = (
+    "https://ossci-datasets.s3.amazonaws.com/mnist/",
+    "https://storage.googleapis.com/cvdf-datasets/mnist/",
+)
+# Seconds. The limit on a mirror's first file counts everything, the name look-up too, on
+# which the HTTP client has no limit: without a network two mirrors take 14 s at most.
+CONNECT_TIMEOUT, READ_TIMEOUT = 5, 15
+FIRST_FILE_LIMIT, FILE_LIMIT = 7, 300
+
+
+def cache_folder():
+    """Return the folder of downloaded files in the user's cache."""
+    import pooch
+
+    return Path(pooch.os_cache("mlpcore")) / "mnist"
+
+
+def download(folder, files):
+    """Download some of MNIST's files, verified, each stored completely or not at all.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to store them, as ``NAME.gz``; created when missing.
+    files : collection of str
+        Keys of `MD5`.
+
+    Returns
+    -------
+    str
+        Why it did not work, on one line; empty when every file is there.
+    """
+    missing = [file for file in MD5 if file in files]
+    reasons = []
+    for mirror in MIRRORS:
+        limit = FIRST_FILE_LIMIT
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            while missing:
+                content = fetch(f"{mirror}{missing[0]}.gz", limit)
+                _verify(content, missing[0])
+                _store(content, folder / f"{missing[0]}.gz")
+                del missing[0]
+                limit = FILE_LIMIT
+            return ""
+        except InputError as error:
+            reasons.append(f"{mirror.split('/')[2]}: {error}")
+        except OSError as error:  # no other mirror helps when the disk is the trouble
+            return f"cannot write to {idx.shown(folder)}: {error.strerror or error}"
+    return "; ".join(reasons)
+
+
+def fetch(url, limit):
+    """Return the bytes behind a URL, or raise InputError with a short reason.
+
+    The transfer runs in a daemon thread, so that `limit` (seconds) holds whatever blocks.
+    An abandoned one writes only to its own memory.
+    """
+    import pooch
+
+    content, failure = io.BytesIO(), []
+    downloader = pooch.HTTPDownloader(timeout=(CONNECT_TIMEOUT, READ_TIMEOUT))
+
+    def transfer():
+        try:
+            downloader(url, content, None)
+        except Exception as error:  # from any layer: HTTP, TLS, proxy settings, sockets
+            failure.append(error)
+
+    thread = threading.Thread(target=transfer, daemon=True)
+    thread.start()
+    thread.join(limit)
+    if thread.is_alive():
+        raise InputError(f"no answer within {limit} s")
+    if failure:
+        status = getattr(getattr(failure[0], "response", None), "status_code", None)
+        raise InputError(f"HTTP {status}" if status else type(failure[0]).__name__)
+    return content.getvalue()
+
+
+def _verify(content, file):
+    """Raise InputError unless this is MNIST's file, gzipped or not."""
+    found = idx.md5(idx.decode(io.BytesIO(content), file))
+    if found != MD5[file]:
+        raise InputError(f"{file} has MD5 {found}, expected {MD5[file]}")
+
+
+def _store(content, path):
+    """Write a file so that it appears under its name only when complete."""
+    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with open(handle, "wb") as file:
+            file.write(content)
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(part)
+        raise
