@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+from mlpcore.backends import cuda_driver, cuda_emulated
 from mlpcore.backends.base import Backend, TrainingResult
+from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.reference import ReferenceBackend
 from mlpcore.backends.simd import INSTRUCTION_SETS, SimdBackend, unavailable_reason
 from mlpcore.errors import InputError
@@ -17,15 +19,28 @@ ENVIRONMENT_VARIABLE = "MLPCORE_BACKEND"
 
 def names() -> tuple[str, ...]:
     """All backends, whether they can run here or not."""
-    return ("reference", *INSTRUCTION_SETS)
+    return ("reference", *INSTRUCTION_SETS, "cuda", "cuda-emulated")
+
+
+def _reason(name: str) -> str | None:
+    """Why a backend cannot run here, or None when it can."""
+    if name == "cuda":
+        return cuda_driver.unavailable_reason()
+    if name == "cuda-emulated":
+        return cuda_emulated.unavailable_reason()
+    return None if name == "reference" else unavailable_reason(name)
 
 
 def available() -> dict[str, str | None]:
     """Each backend's name, and why it cannot run here: None when it can."""
-    reasons: dict[str, str | None] = {"reference": None}
-    for name in INSTRUCTION_SETS:
-        reasons[name] = unavailable_reason(name)
-    return reasons
+    return {name: _reason(name) for name in names()}
+
+
+def _best() -> str:
+    """A CUDA device where there is one, else the widest instruction set that runs here."""
+    if _reason("cuda") is None:
+        return "cuda"
+    return next(isa for isa in reversed(INSTRUCTION_SETS) if _reason(isa) is None)
 
 
 def get(name: str = "auto", threads: int | None = None) -> Backend:
@@ -35,7 +50,8 @@ def get(name: str = "auto", threads: int | None = None) -> Backend:
     ----------
     name
         One of `names()`, or ``"auto"``: the backend that the environment variable
-        ``MLPCORE_BACKEND`` names, else the widest instruction set that runs here.
+        ``MLPCORE_BACKEND`` names, else a CUDA device, else the widest instruction set that
+        runs here. ``"cuda-emulated"`` is for tests and is never chosen by itself.
     threads
         For the C backends; by default the cores available to this process.
 
@@ -46,11 +62,17 @@ def get(name: str = "auto", threads: int | None = None) -> Backend:
     """
     if name == "auto":
         name = os.environ.get(ENVIRONMENT_VARIABLE) or "auto"
-    reasons = available()
     if name == "auto":
-        name = [isa for isa in INSTRUCTION_SETS if reasons[isa] is None][-1]
-    if name not in reasons:
+        name = _best()
+    if name not in names():
         raise InputError(f"backend {name!r}: expected auto, {', '.join(names())}")
-    if reasons[name] is not None:
-        raise InputError(f"backend {name!r} cannot run: {reasons[name]}")
-    return ReferenceBackend() if name == "reference" else SimdBackend(name, threads)
+    reason = _reason(name)
+    if reason is not None:
+        raise InputError(f"backend {name!r} cannot run: {reason}")
+    if name == "reference":
+        return ReferenceBackend()
+    if name == "cuda":
+        return CudaBackend(cuda_driver.get_driver())
+    if name == "cuda-emulated":
+        return CudaBackend(cuda_emulated.EmulatedDriver())
+    return SimdBackend(name, threads)

@@ -1,0 +1,82 @@
+// Deformed images: an affine map plus a displacement, and a bilinear lookup.
+#include "layout.cuh"
+
+constexpr float BACKGROUND = -1.0f;
+constexpr int GRID_SIDE = 10;  // images of a row of a grid
+
+// Pixel (x, y) of an image, the background outside it.
+__device__ inline float pixel(const float *image, int height, int width, int x, int y)
+{
+    const bool inside = 0 <= x && x < width && 0 <= y && y < height;
+    return inside ? image[(size_t)y * width + x] : BACKGROUND;
+}
+
+// The image at M (p - c) + c + (dx, dy), p = (x, y), c the centre.
+//
+// Beyond one pixel of background all is background, so coordinates are clamped to it; shifted
+// by 1 they are positive and truncation is a floor. The same operations in the same order as
+// the C kernels: same coordinates, same pixels.
+__device__ inline float look_up(const float *image, int height, int width, const float *affine,
+                                int x, int y, float dx, float dy)
+{
+    const float centre_x = 0.5f * (float)(width - 1), centre_y = 0.5f * (float)(height - 1);
+    const float column = (float)x - centre_x, row = (float)y - centre_y;
+    float sx = fmaf(affine[0], column, fmaf(affine[1], row, dx + centre_x));
+    float sy = fmaf(affine[2], column, fmaf(affine[3], row, dy + centre_y));
+    sx = fminf(fmaxf(sx + 1.0f, 0.0f), (float)(width + 1));
+    sy = fminf(fmaxf(sy + 1.0f, 0.0f), (float)(height + 1));
+    const int left = (int)sx, up = (int)sy;
+    const float fx = sx - (float)left, fy = sy - (float)up;
+    const float p00 = pixel(image, height, width, left - 1, up - 1);
+    const float p01 = pixel(image, height, width, left, up - 1);
+    const float p10 = pixel(image, height, width, left - 1, up);
+    const float p11 = pixel(image, height, width, left, up);
+    const float top = fmaf(fx, p01 - p00, p00), bottom = fmaf(fx, p11 - p10, p10);
+    return fmaf(fy, bottom - top, top);
+}
+
+// Images by displacements of their own.
+//
+//   images, out   (n, height, width)
+//   affine        (n, 2, 2) from target to source
+//   displacement  (n, 2, height, width) pixels, x before y
+//   grid          (n, ceil(height * width / 256)); 2048 x 2048 pixels are 16,384
+//   block         256 threads, one pixel each
+extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+    deform_by_kernel(const float *__restrict__ images, int height, int width,
+                     const float *__restrict__ affine, const float *__restrict__ displacement,
+                     float *__restrict__ out)
+{
+    const int size = height * width, p = blockIdx.y * COPY_THREADS + threadIdx.x;
+    if (p >= size) return;
+    const size_t image = blockIdx.x;
+    const float *d = displacement + 2 * image * size;
+    out[image * size + p] = look_up(images + image * size, height, width, affine + 4 * image,
+                                    p % width, p / width, d[p], d[size + p]);
+}
+
+// Images by the fields of their grids: image i of the set is tile i % 100 of grid i / 100.
+//
+//   images, out  (n, height, width), number `first` and on of the set
+//   affine       (n, 2, 2) from target to source
+//   field        (grids, 2, 10 height, 10 width), the first that of grid first / 100
+//   grid         (n, ceil(height * width / 256))
+//   block        256 threads, one pixel each
+extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+    deform_kernel(const float *__restrict__ images, unsigned first, int height, int width,
+                  const float *__restrict__ affine, const float *__restrict__ field,
+                  float *__restrict__ out)
+{
+    const int size = height * width, p = blockIdx.y * COPY_THREADS + threadIdx.x;
+    if (p >= size) return;
+    constexpr unsigned per_grid = GRID_SIDE * GRID_SIDE;
+    const size_t image = blockIdx.x;
+    const unsigned number = first + blockIdx.x, tile = number % per_grid;
+    const unsigned grid = number / per_grid - first / per_grid;
+    const int x = p % width, y = p / width;
+    const size_t pitch = (size_t)GRID_SIDE * width, cells = pitch * GRID_SIDE * height;
+    const float *d = field + 2 * cells * grid + (tile / GRID_SIDE * height + y) * pitch +
+                     tile % GRID_SIDE * width + x;
+    out[image * size + p] =
+        look_up(images + image * size, height, width, affine + 4 * image, x, y, d[0], d[cells]);
+}

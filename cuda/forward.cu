@@ -1,0 +1,60 @@
+// Forward propagation of one sample through one layer, in the paper's two kernels.
+#include "activation.cuh"
+#include "layout.cuh"
+
+// Kernel 1: dot products of strips of 32 connections.
+//
+//   inputs    (n_in)
+//   weights   W, padded (n_in + 1, stride)
+//   partials  (n_strips, stride): partials[strip][neuron]
+//   grid      (ceil(n_out / 256), n_strips = ceil((n_in + 1) / 32))
+//   block     256 threads, one neuron each
+//   shared    the strip's 32 inputs, read once by the first warp
+//   order     a strip's connections ascending
+//
+// Neighbouring threads read neighbouring weights; a full strip is unrolled so that its 32 loads
+// are in flight together.
+extern "C" __global__ void __launch_bounds__(FORWARD_THREADS)
+    forward_partial_kernel(const float *__restrict__ inputs, int n_in,
+                           const float *__restrict__ weights, int n_out, int stride,
+                           float *__restrict__ partials)
+{
+    __shared__ float x[FORWARD_ROWS];
+    const int first = blockIdx.y * FORWARD_ROWS;
+    const int neuron = blockIdx.x * FORWARD_THREADS + threadIdx.x;
+    if (threadIdx.x < FORWARD_ROWS)
+        x[threadIdx.x] = connection_input(inputs, n_in, first + threadIdx.x);
+    __syncthreads();
+    if (neuron >= n_out) return;
+
+    const int rows = min(FORWARD_ROWS, n_in + 1 - first);
+    const float *w = weights + (size_t)first * stride + neuron;
+    float sum = 0.0f;
+    if (rows == FORWARD_ROWS) {
+#pragma unroll
+        for (int row = 0; row < FORWARD_ROWS; row++)
+            sum = fmaf(x[row], w[(size_t)row * stride], sum);
+    } else {
+        for (int row = 0; row < rows; row++) sum = fmaf(x[row], w[(size_t)row * stride], sum);
+    }
+    partials[(size_t)blockIdx.y * stride + neuron] = sum;
+}
+
+// Kernel 2: the sum over the strips, and the activation.
+//
+//   partials  (n_strips, stride)
+//   outputs   (n_out)
+//   grid      ceil(n_out / 32)
+//   block     32 threads, one neuron each; as small as the paper's, to occupy more processors
+//   order     strips ascending
+extern "C" __global__ void __launch_bounds__(SUM_THREADS)
+    forward_sum_kernel(const float *__restrict__ partials, int n_strips, int n_out, int stride,
+                       float *__restrict__ outputs)
+{
+    const int neuron = blockIdx.x * SUM_THREADS + threadIdx.x;
+    if (neuron >= n_out) return;
+    float sum = 0.0f;
+#pragma unroll 8
+    for (int strip = 0; strip < n_strips; strip++) sum += partials[(size_t)strip * stride + neuron];
+    outputs[neuron] = activation(sum);
+}

@@ -1,0 +1,84 @@
+// Many samples at once: validation of a network whose weights stand still.
+#include "activation.cuh"
+#include "layout.cuh"
+
+// outputs = A tanh(B (inputs W)) as a tiled matrix product.
+//
+//   inputs   (n, n_in)
+//   weights  W, padded (n_in + 1, stride)
+//   outputs  (n, n_out)
+//   grid     (ceil(n_out / 64), ceil(n / 64))
+//   block    16 x 16 threads, 4 x 4 outputs each, 16 apart in both directions: the threads of a
+//            warp then read neighbouring banks and write neighbouring outputs
+//   shared   16 connections of the block's 64 samples (transposed) and 64 neurons
+//   order    the bias, then the inputs ascending, whatever the tiling
+extern "C" __global__ void __launch_bounds__(PRODUCT_SIDE *PRODUCT_SIDE)
+    predict_layer_kernel(const float *__restrict__ inputs, int n, int n_in,
+                         const float *__restrict__ weights, int n_out, int stride,
+                         float *__restrict__ outputs)
+{
+    constexpr int EACH = PRODUCT_TILE / PRODUCT_SIDE, THREADS = PRODUCT_SIDE * PRODUCT_SIDE;
+    __shared__ float xs[PRODUCT_DEPTH][PRODUCT_TILE + 1];
+    __shared__ float ws[PRODUCT_DEPTH][PRODUCT_TILE];
+    const int tx = threadIdx.x, ty = threadIdx.y, thread = ty * PRODUCT_SIDE + tx;
+    const int neuron0 = blockIdx.x * PRODUCT_TILE, sample0 = blockIdx.y * PRODUCT_TILE;
+
+    float sum[EACH][EACH];
+    for (int j = 0; j < EACH; j++) {
+        const int neuron = neuron0 + tx + j * PRODUCT_SIDE;
+        const float bias = neuron < n_out ? weights[neuron] : 0.0f;
+        for (int i = 0; i < EACH; i++) sum[i][j] = bias;
+    }
+    for (int first = 0; first < n_in; first += PRODUCT_DEPTH) {
+        for (int e = thread; e < PRODUCT_DEPTH * PRODUCT_TILE; e += THREADS) {
+            const int k = e % PRODUCT_DEPTH, sample = e / PRODUCT_DEPTH;
+            const bool there = sample0 + sample < n && first + k < n_in;
+            xs[k][sample] = there ? inputs[(size_t)(sample0 + sample) * n_in + first + k] : 0.0f;
+        }
+        for (int e = thread; e < PRODUCT_DEPTH * PRODUCT_TILE; e += THREADS) {
+            const int k = e / PRODUCT_TILE, neuron = e % PRODUCT_TILE;
+            const bool there = neuron0 + neuron < n_out && first + k < n_in;
+            ws[k][neuron] =
+                there ? weights[(size_t)(first + k + 1) * stride + neuron0 + neuron] : 0.0f;
+        }
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < PRODUCT_DEPTH; k++) {
+            float x[EACH], w[EACH];
+            for (int i = 0; i < EACH; i++) x[i] = xs[k][ty + i * PRODUCT_SIDE];
+            for (int j = 0; j < EACH; j++) w[j] = ws[k][tx + j * PRODUCT_SIDE];
+            for (int i = 0; i < EACH; i++)
+                for (int j = 0; j < EACH; j++) sum[i][j] = fmaf(x[i], w[j], sum[i][j]);
+        }
+        __syncthreads();
+    }
+    for (int i = 0; i < EACH; i++) {
+        const int sample = sample0 + ty + i * PRODUCT_SIDE;
+        for (int j = 0; j < EACH; j++) {
+            const int neuron = neuron0 + tx + j * PRODUCT_SIDE;
+            if (sample < n && neuron < n_out)
+                outputs[(size_t)sample * n_out + neuron] = activation(sum[i][j]);
+        }
+    }
+}
+
+// Adds to *errors how many of n samples have their first greatest output off the label.
+//
+//   outputs  (n, n_out)
+//   labels   (n)
+//   grid     ceil(n / 256)
+//   block    256 threads, one sample each
+//
+// An integer sum is the same in any order, so the atomic addition keeps results repeatable.
+extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+    count_errors_kernel(const float *__restrict__ outputs, int n, int n_out,
+                        const unsigned char *__restrict__ labels, int *errors)
+{
+    const int sample = blockIdx.x * COPY_THREADS + threadIdx.x;
+    if (sample >= n) return;
+    const float *y = outputs + (size_t)sample * n_out;
+    int guess = 0;
+    for (int i = 1; i < n_out; i++)
+        if (y[i] > y[guess]) guess = i;
+    if (guess != labels[sample]) atomicAdd(errors, 1);
+}

@@ -1,0 +1,32 @@
+// How a network lies in device memory, and the shapes of thread blocks.
+//
+// A layer of n_in inputs and n_out neurons has one matrix, as in the paper's listings:
+//
+//     W[connection][neuron]    connection 0 is the bias, connection c > 0 is input c - 1
+//
+// with a row of `stride` floats per connection. Rows (n_in + 1) and columns (n_out) are both
+// padded with zeros to multiples of PITCH. Vectors (inputs, states, deltas) are not padded and
+// have no bias element; `connection_input` supplies it.
+//
+// Offsets into a matrix are size_t: 2^31 floats are 8 GB, less than a device holds.
+// The launch table of the host, mlpcore/backends/cuda_launch.py, repeats these numbers.
+#pragma once
+
+constexpr int PITCH = 32;             // floats that rows and columns are padded to
+constexpr int FORWARD_THREADS = 256;  // neurons of a block of forward_partial_kernel
+constexpr int FORWARD_ROWS = 32;      // connections of a block of forward_partial_kernel
+constexpr int SUM_THREADS = 32;       // threads of the kernels that complete sums: a warp
+constexpr int TILE = 32;              // side of a patch of backward_partial_kernel
+constexpr int UPDATE_THREADS = 256;   // neurons of a block of update_kernel
+constexpr int UPDATE_ROWS = 16;       // connections of a block of update_kernel
+constexpr int COPY_THREADS = 256;     // elements of a block of an element-wise kernel
+constexpr int PRODUCT_TILE = 64;      // side of a block's outputs in predict_layer_kernel
+constexpr int PRODUCT_DEPTH = 16;     // connections it takes at a time
+constexpr int PRODUCT_SIDE = 16;      // its threads: 16 x 16
+
+// What a connection carries: 1 on the bias, zero beyond the last.
+__device__ inline float connection_input(const float *inputs, int n_in, int connection)
+{
+    if (connection == 0) return 1.0f;
+    return connection <= n_in ? inputs[connection - 1] : 0.0f;
+}

@@ -1,0 +1,79 @@
+// What an on-line training step needs besides the layers: its sample, and its output deltas.
+//
+// The step's number is in device memory and is advanced by the device, so that one captured
+// graph of several steps can be replayed through a whole epoch.
+#include "activation.cuh"
+#include "layout.cuh"
+
+// Mirrored by STATE in mlpcore/backends/cuda_launch.py.
+struct training_state {
+    double loss;          // sum of 1/2 |y - t|^2 over the samples seen
+    int step;             // index into `order` of the sample in work
+    int errors;           // misclassified among those seen
+    float learning_rate;  // eta
+};
+
+// Copies the sample of this step to where the layers and the update read it.
+//
+//   images  (n, n_in)
+//   order   (m) the image of each step
+//   inputs  (n_in)
+//   grid    ceil(n_in / 256)
+//   block   256 threads, one input each
+extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+    gather_kernel(const float *__restrict__ images, const int *__restrict__ order,
+                  const training_state *__restrict__ state, int n_in, float *__restrict__ inputs)
+{
+    const int i = blockIdx.x * COPY_THREADS + threadIdx.x;
+    if (i >= n_in) return;
+    inputs[i] = images[(size_t)order[state->step] * n_in + i];
+}
+
+// delta = (y - t) y' of the output layer, t = +1 for the class and -1 elsewhere; counts the
+// sample's loss and error; goes on to the next step.
+//
+//   outputs, deltas  (n_out)
+//   labels           (n) the class of each image
+//   grid             one block
+//   block            one warp; thread i takes outputs i, i + 32, ...
+//   order            the loss in double precision: each thread's terms ascending, then halves
+//                    of the warp folded onto each other
+//
+// The guess is the first of the greatest outputs. Every thread has read the step before the
+// first shuffle; thread 0 advances it after the last.
+extern "C" __global__ void __launch_bounds__(SUM_THREADS)
+    output_deltas_kernel(const float *__restrict__ outputs, int n_out,
+                         const unsigned char *__restrict__ labels, const int *__restrict__ order,
+                         training_state *state, float *__restrict__ deltas)
+{
+    const int lane = threadIdx.x;
+    const int label = labels[order[state->step]];
+    double loss = 0.0;
+    float best = -INFINITY;
+    int guess = n_out;
+    for (int i = lane; i < n_out; i += SUM_THREADS) {
+        const float y = outputs[i];
+        const float error = y - (i == label ? 1.0f : -1.0f);
+        deltas[i] = error * slope(y);
+        loss = fma((double)error, (double)error, loss);
+        if (y > best) {
+            best = y;
+            guess = i;
+        }
+    }
+#pragma unroll
+    for (int half = SUM_THREADS / 2; half > 0; half /= 2) {
+        loss += __shfl_down_sync(0xffffffffu, loss, half);
+        const float other = __shfl_down_sync(0xffffffffu, best, half);
+        const int other_guess = __shfl_down_sync(0xffffffffu, guess, half);
+        if (other > best || (other == best && other_guess < guess)) {
+            best = other;
+            guess = other_guess;
+        }
+    }
+    if (lane == 0) {
+        state->loss += 0.5 * loss;
+        state->errors += guess != label;
+        state->step += 1;
+    }
+}

@@ -1,0 +1,41 @@
+// The weight update of one sample in one layer, in the paper's one kernel.
+#include "layout.cuh"
+
+// W -= eta x delta^T.
+//
+//   inputs         (n_in)
+//   deltas         (n_out)
+//   weights        W, padded (n_in + 1, stride); the padding is not written
+//   learning_rate  eta, one float in device memory: a captured graph outlives an epoch's rate
+//   grid           (ceil(n_out / 256), ceil((n_in + 1) / 16)); 1,000,000 inputs are 62,501
+//   block          256 threads, one neuron and up to 16 connections each
+//   shared         the 16 inputs, read by the first 16 threads
+extern "C" __global__ void __launch_bounds__(UPDATE_THREADS)
+    update_kernel(const float *__restrict__ inputs, int n_in, const float *__restrict__ deltas,
+                  int n_out, float *__restrict__ weights, int stride,
+                  const float *__restrict__ learning_rate)
+{
+    __shared__ float x[UPDATE_ROWS];
+    const int first = blockIdx.y * UPDATE_ROWS;
+    const int neuron = blockIdx.x * UPDATE_THREADS + threadIdx.x;
+    if (threadIdx.x < UPDATE_ROWS)
+        x[threadIdx.x] = connection_input(inputs, n_in, first + threadIdx.x);
+    __syncthreads();
+    if (neuron >= n_out) return;
+
+    const int rows = min(UPDATE_ROWS, n_in + 1 - first);
+    const float step = *learning_rate * deltas[neuron];
+    float *w = weights + (size_t)first * stride + neuron;
+    if (rows == UPDATE_ROWS) {
+#pragma unroll
+        for (int row = 0; row < UPDATE_ROWS; row++) {
+            float *at = w + (size_t)row * stride;
+            *at = fmaf(-step, x[row], *at);
+        }
+    } else {
+        for (int row = 0; row < rows; row++) {
+            float *at = w + (size_t)row * stride;
+            *at = fmaf(-step, x[row], *at);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+"""The CUDA backend: the paper's kernels on an NVIDIA device, or under the emulation.
+
+Data and weights stay on the device between calls; of an epoch, only counts come back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlpcore import philox
+from mlpcore.backends import cuda_launch, cuda_training
+from mlpcore.backends.base import (
+    IMAGES_PER_GRID,
+    MARGIN,
+    TAPS,
+    Backend,
+    Progress,
+    TrainingResult,
+    check_array,
+    layer_shape,
+)
+from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork, Driver
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+
+#: Steps of a captured graph: a thousand kernels or more for each call from Python.
+STEPS_PER_GRAPH = 64
+
+#: Grids deformed at a time, and the floats of their noise above which there are fewer.
+GRIDS_AT_A_TIME = 32
+NOISE_FLOATS = 1 << 26
+
+
+class CudaBackend(Backend):
+    """The operations as kernel launches on a driver.
+
+    Parameters
+    ----------
+    driver
+        Runs the launches: PyCUDA's, or the emulation's.
+    steps_per_graph
+        Training steps of a captured graph; 0 launches each kernel from Python.
+    """
+
+    threads = 1
+
+    def __init__(self, driver: Driver, steps_per_graph: int = STEPS_PER_GRAPH):
+        self.driver = driver
+        self.name = driver.name
+        self.steps_per_graph = steps_per_graph
+        self._workspace: tuple | None = None
+
+    @property
+    def description(self) -> str:
+        return self.driver.description
+
+    # ---- residency ---------------------------------------------------------------------
+
+    def put(self, array: np.ndarray) -> DeviceArray:
+        array = np.asarray(array)
+        result = DeviceArray(self.driver, array.shape, array.dtype)
+        result.set(array)
+        return result
+
+    def load(self, network: Network) -> DeviceNetwork:
+        return DeviceNetwork(self.driver, network)
+
+    def store(self, loaded: DeviceNetwork, network: Network) -> None:
+        loaded.store(network)
+
+    def _resident(self, name: str, array: object, shape: tuple, dtype=np.float32) -> DeviceArray:
+        """The array on the device, checked as `check_array` does; NumPy's are put there."""
+        if not isinstance(array, DeviceArray):
+            return self.put(check_array(name, array, shape, dtype))
+        lengths = zip(shape, array.shape)
+        fits = len(shape) == len(array.shape) and all(a in (None, b) for a, b in lengths)
+        if not fits or array.dtype != dtype:
+            expected = ", ".join("any" if length is None else str(length) for length in shape)
+            raise InputError(
+                f"{name}: {array.dtype} of shape {array.shape}, "
+                f"expected {np.dtype(dtype)} of shape ({expected})"
+            )
+        return array
+
+    def _empty(self, *shape: int) -> DeviceArray:
+        return DeviceArray(self.driver, shape, np.float32)
+
+    def _run(self, launches: list[cuda_launch.Launch]) -> None:
+        with self.driver.active():
+            for launch in launches:
+                self.driver.launch(launch)
+
+    # ---- one layer ---------------------------------------------------------------------
+
+    def forward(self, network: DeviceNetwork, layer: int, inputs: np.ndarray) -> np.ndarray:
+        n_in, n_out = layer_shape(network, layer)
+        inputs = self._resident("inputs", inputs, (None, n_in))
+        outputs, w = self._empty(len(inputs), n_out), network.layers[layer]
+        for i in range(len(inputs)):
+            x, y = inputs[i:].address, outputs[i:].address
+            self._run(cuda_launch.forward(w, x, network.partials, y))
+        return np.asarray(outputs)
+
+    def backward(
+        self, network: DeviceNetwork, layer: int, deltas: np.ndarray, states: np.ndarray
+    ) -> np.ndarray:
+        n_in, n_out = layer_shape(network, layer)
+        deltas = self._resident("deltas", deltas, (None, n_out))
+        states = self._resident("states", states, (len(deltas), n_in))
+        below, w = self._empty(len(deltas), n_in), network.layers[layer]
+        for i in range(len(deltas)):
+            d, y, out = deltas[i:].address, states[i:].address, below[i:].address
+            self._run(cuda_launch.backward(w, d, y, network.partials, out))
+        return np.asarray(below)
+
+    def update(
+        self,
+        network: DeviceNetwork,
+        layer: int,
+        inputs: np.ndarray,
+        deltas: np.ndarray,
+        learning_rate: float,
+    ) -> None:
+        n_in, n_out = layer_shape(network, layer)
+        inputs = self._resident("inputs", inputs, (None, n_in))
+        deltas = self._resident("deltas", deltas, (len(inputs), n_out))
+        with self.driver.active():
+            network.set_state(learning_rate)
+        for i in range(len(inputs)):
+            x, d = inputs[i:].address, deltas[i:].address
+            self._run(cuda_launch.update(network.layers[layer], x, d, network.state))
+        with self.driver.active():
+            self.driver.synchronize()
+
+    # ---- the network -------------------------------------------------------------------
+
+    def train(
+        self,
+        network: DeviceNetwork,
+        images: object,
+        labels: object,
+        order: np.ndarray,
+        learning_rate: float,
+        progress: Progress | None = None,
+    ) -> TrainingResult:
+        images = self._resident("images", images, (None, network.layer_sizes[0]))
+        labels = self._resident("labels", labels, (len(images),), np.uint8)
+        order = check_array("order", order, (None,), np.int32)
+        if len(order) == 0:
+            return TrainingResult(0, 0, 0.0)
+        if order.min() < 0 or order.max() >= len(images):
+            raise InputError(
+                f"order: from {order.min()} to {order.max()}, expected 0 to {len(images) - 1}"
+            )
+        with self.driver.active():
+            on_device = cuda_training.upload_order(network, order)
+            stepper = cuda_training.Stepper(
+                network, images, labels, on_device, self.steps_per_graph
+            )
+            return cuda_training.train(network, stepper, len(order), learning_rate, progress)
+
+    def _predict(self, network: DeviceNetwork, images: DeviceArray):
+        """Yields (begin, end, address of outputs) for batches of images, in order."""
+        for begin in range(0, len(images), network.batch):
+            end = min(begin + network.batch, len(images))
+            states = images[begin:].address
+            for i, layer in enumerate(network.layers):
+                outputs = network.outputs[i % 2]
+                self._run(cuda_launch.predict_layer(layer, states, end - begin, outputs))
+                states = outputs
+            yield begin, end, states
+
+    def predict(self, network: DeviceNetwork, images: object) -> np.ndarray:
+        images = self._resident("images", images, (None, network.layer_sizes[0]))
+        result = np.empty((len(images), network.layer_sizes[-1]), np.float32)
+        for begin, end, outputs in self._predict(network, images):
+            with self.driver.active():
+                self.driver.download(result[begin:end], outputs)
+        return result
+
+    def count_errors(self, network: DeviceNetwork, images: object, labels: object) -> int:
+        images = self._resident("images", images, (None, network.layer_sizes[0]))
+        labels = self._resident("labels", labels, (len(images),), np.uint8)
+        count = np.zeros(1, np.int32)
+        with self.driver.active():
+            self.driver.upload(network.errors, count)
+        for begin, end, outputs in self._predict(network, images):
+            n, n_out, of = end - begin, network.layer_sizes[-1], labels[begin:].address
+            self._run(cuda_launch.count_errors(outputs, n, n_out, of, network.errors))
+        with self.driver.active():
+            self.driver.download(count, network.errors)
+        return int(count[0])
+
+    # ---- deformation -------------------------------------------------------------------
+
+    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> np.ndarray:
+        shape = cuda_launch.noise_shape(height, width)
+        result = self._empty(2, *shape)
+        key = philox.split_seed(seed)
+        self._run(cuda_launch.noise(key, epoch, grid, 1, shape, result.address))
+        return np.asarray(result)
+
+    def displacement_field(self, noise: np.ndarray, taps: np.ndarray, alpha: float) -> np.ndarray:
+        noise, taps, out = self._field_arrays(noise, taps)
+        _, rows, columns = noise.shape
+        middle = self._empty(2, rows - MARGIN, columns)
+        launches = cuda_launch.displacement_field(
+            2, (rows, columns), noise.address, taps.address, alpha, middle.address, out.address
+        )
+        self._run(launches)
+        return np.asarray(out)
+
+    def displacement_field_listing(
+        self, noise: np.ndarray, taps: np.ndarray, alpha: float
+    ) -> np.ndarray:
+        """`displacement_field` by the paper's kernel, for comparison."""
+        noise, taps, out = self._field_arrays(noise, taps)
+        launches = cuda_launch.displacement_field_listing(
+            2, noise.shape[1:], noise.address, taps.address, alpha, out.address
+        )
+        self._run(launches)
+        return np.asarray(out)
+
+    def _field_arrays(self, noise, taps) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+        noise = self._resident("noise", noise, (2, None, None))
+        taps = self._resident("taps", taps, (TAPS,))
+        _, rows, columns = noise.shape
+        if min(rows, columns) < TAPS:
+            raise InputError(f"noise: {rows} x {columns} cells, expected {TAPS} or more a side")
+        return noise, taps, self._empty(2, rows - MARGIN, columns - MARGIN)
+
+    def deform_by(
+        self, images: np.ndarray, affine: np.ndarray, displacement: np.ndarray
+    ) -> np.ndarray:
+        images = self._resident("images", images, (None, None, None))
+        n, height, width = images.shape
+        affine = self._resident("affine", affine, (n, 2, 2))
+        displacement = self._resident("displacement", displacement, (n, 2, height, width))
+        out = self._empty(n, height, width)
+        if out.nbytes:
+            addresses = affine.address, displacement.address, out.address
+            self._run(cuda_launch.deform_by(images.address, images.shape, *addresses))
+        return np.asarray(out)
+
+    def deform(
+        self,
+        images: object,
+        affine: np.ndarray,
+        taps: np.ndarray,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        out: object | None = None,
+    ) -> DeviceArray:
+        images = self._resident("images", images, (None, None, None))
+        n, height, width = images.shape
+        affine = self._resident("affine", affine, (n, 2, 2))
+        taps = self._resident("taps", taps, (TAPS,))
+        out = self._empty(*images.shape) if out is None else out
+        if not isinstance(out, DeviceArray):
+            raise InputError(f"out: {type(out).__name__}, expected an array on the device")
+        self._resident("out", out, images.shape)
+        if n * height * width == 0:
+            return out
+        shape = cuda_launch.noise_shape(height, width)
+        grids, noise, middle = self._deformation_workspace(shape, first, n)
+        key = philox.split_seed(seed)
+        for begin, end in _by_grids(first, n, grids):
+            grid, stop = begin // IMAGES_PER_GRID, (end - 1) // IMAGES_PER_GRID + 1
+            here = slice(begin - first, end - first)
+            addresses = affine[here].address, noise.address, out[here].address
+            fields, field = 2 * (stop - grid), noise.address
+            self._run(cuda_launch.noise(key, epoch, grid, stop - grid, shape, noise.address))
+            self._run(
+                cuda_launch.displacement_field(
+                    fields, shape, noise.address, taps.address, alpha, middle.address, field
+                )
+            )
+            part = end - begin, height, width
+            self._run(cuda_launch.deform(images[here].address, begin, part, *addresses))
+        with self.driver.active():
+            self.driver.synchronize()
+        return out
+
+    def _deformation_workspace(self, shape: tuple[int, int], first: int, n: int) -> tuple:
+        """Grids at a time, and memory for their noise and for the convolution's middle.
+
+        Kept for the next epoch, when the same shape and as many grids will be wanted.
+        """
+        rows, columns = shape
+        grids = (first + n - 1) // IMAGES_PER_GRID - first // IMAGES_PER_GRID + 1
+        grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // (2 * rows * columns)))
+        if self._workspace is None or self._workspace[0] != (shape, grids):
+            self._workspace = None
+            noise = self._empty(grids, 2, rows, columns)
+            middle = self._empty(grids, 2, rows - MARGIN, columns)
+            self._workspace = (shape, grids), noise, middle
+        return grids, *self._workspace[1:]
+
+
+def _by_grids(first: int, n: int, grids: int):
+    """Yields (begin, end) image numbers that lie in at most so many grids."""
+    begin, stop = first, first + n
+    while begin < stop:
+        end = min(stop, (begin // IMAGES_PER_GRID + grids) * IMAGES_PER_GRID)
+        yield begin, end
+        begin = end

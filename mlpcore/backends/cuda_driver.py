@@ -1,0 +1,2 @@
+def unavailable_reason():
+    return "x"

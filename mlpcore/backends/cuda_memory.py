@@ -1,0 +1,208 @@
+"""Device memory: arrays, their allocation, and a network's layers and work buffers."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from mlpcore.backends.cuda_launch import STATE, Launch, Layer
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+
+#: Samples that a validation takes through a layer at a time: enough to fill a device.
+PREDICT_BATCH = 4096
+
+#: Floats of a layer's outputs for a batch, above which fewer samples are taken at a time.
+PREDICT_FLOATS = 1 << 25
+
+
+class Driver(Protocol):
+    """What a device has to offer: PyCUDA's in cuda_driver.py, the emulation's."""
+
+    name: str
+    description: str
+
+    def active(self):
+        """A context manager within which everything below is called."""
+
+    def free_memory(self) -> int:
+        """Bytes that can be allocated."""
+
+    def allocate(self, n_bytes: int):
+        """An object whose `int()` is an address, and which frees the memory when it goes."""
+
+    def upload(self, address: int, array: np.ndarray) -> None:
+        """Copies a C-contiguous array to the device; it can be changed afterwards."""
+
+    def download(self, array: np.ndarray, address: int) -> None:
+        """Copies to a C-contiguous array, when all launched before is done."""
+
+    def launch(self, launch: Launch) -> None:
+        """Starts a kernel behind all launched before."""
+
+    def capture(self, launches: list[Launch]) -> object:
+        """A graph of launches, one after another."""
+
+    def replay(self, graph: object) -> None:
+        """Starts a graph behind all launched before, in one call."""
+
+    def synchronize(self) -> None:
+        """Waits for all that has been launched."""
+
+
+def allocate(driver: Driver, what: str, n_bytes: int):
+    """Device memory, or an InputError that says what was needed and what there is."""
+    free = driver.free_memory()
+    if n_bytes > free:
+        raise InputError(
+            f"{what}: {n_bytes / 2**20:,.1f} MiB of device memory needed, "
+            f"{free / 2**20:,.1f} MiB free on {driver.description}"
+        )
+    return driver.allocate(max(n_bytes, 1))
+
+
+class DeviceArray:
+    """A C-contiguous array in device memory; NumPy copies it back with `np.asarray`."""
+
+    def __init__(self, driver: Driver, shape: tuple[int, ...], dtype, memory=None, offset=0):
+        self.driver, self.shape, self.dtype = driver, tuple(shape), np.dtype(dtype)
+        if memory is None:
+            with driver.active():
+                memory = allocate(driver, f"an array of shape {self.shape}", self.nbytes)
+        self._memory = memory
+        self.address = int(memory) + offset
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def reshape(self, *shape) -> DeviceArray:
+        """The same memory in another shape; -1 for what follows from the rest."""
+        shape = shape[0] if isinstance(shape[0], tuple) else shape
+        shape = np.broadcast_to(np.empty((), bool), self.shape).reshape(shape).shape
+        return self._view(shape, 0)
+
+    def __getitem__(self, rows: slice) -> DeviceArray:
+        """Consecutive rows, in the same memory."""
+        start, stop, step = rows.indices(len(self))
+        if step != 1:
+            raise InputError(f"rows {rows}: expected consecutive ones")
+        row = math.prod(self.shape[1:]) * self.dtype.itemsize
+        return self._view((max(stop - start, 0), *self.shape[1:]), start * row)
+
+    def _view(self, shape, offset):
+        offset += self.address - int(self._memory)
+        return DeviceArray(self.driver, shape, self.dtype, self._memory, offset)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        result = np.empty(self.shape, self.dtype)
+        with self.driver.active():
+            self.driver.download(result, self.address)
+        return result if dtype is None else result.astype(dtype, copy=False)
+
+    def set(self, array: np.ndarray) -> None:
+        """Copies an array of the same shape and type to the device."""
+        with self.driver.active():
+            self.driver.upload(self.address, np.ascontiguousarray(array, self.dtype))
+
+
+def as_matrix(weights: np.ndarray, biases: np.ndarray, layer: Layer) -> np.ndarray:
+    """W[connection][neuron], padded with zeros, of weights (n_out, n_in) and biases (n_out)."""
+    matrix = np.zeros((layer.rows, layer.stride), np.float32)
+    matrix[0, : layer.n_out] = biases
+    matrix[1 : layer.n_in + 1, : layer.n_out] = weights.T
+    return matrix
+
+
+class DeviceNetwork:
+    """A network's weights and the buffers of its training and validation, on a device.
+
+    All in one allocation, so that a network that does not fit is refused when it is loaded
+    and not in the middle of a run.
+
+    Attributes
+    ----------
+    layer_sizes, n_layers
+        As of `mlpcore.network.Network`.
+    layers : list of Layer
+    inputs : int
+        Address of a sample, (n_in,).
+    states, deltas : list of int
+        Addresses per layer, (n_out,).
+    partials, state : int
+        Addresses of partial sums, shared by all layers, and of a training state.
+    batch : int
+        Samples that fit into each of the two buffers at `outputs`.
+    """
+
+    def __init__(self, driver: Driver, network: Network):
+        self.driver = driver
+        self.layer_sizes, self.n_layers = network.layer_sizes, network.n_layers
+        widest = max(self.layer_sizes[1:])
+        self.batch = max(1, min(PREDICT_BATCH, PREDICT_FLOATS // widest))
+        self._plan(0)
+        with driver.active():
+            what = f"a network of layers {', '.join(map(str, self.layer_sizes))}"
+            self._memory = allocate(driver, what, self._n_bytes)
+        self._plan(int(self._memory))
+        self.order: DeviceArray | None = None
+        self.graphs: dict = {}
+        self.assign(network)
+
+    def _plan(self, base: int) -> None:
+        """Addresses from `base` on, each at a multiple of 256 bytes, and the total."""
+        end = base
+
+        def take(n_floats: int) -> int:
+            nonlocal end
+            start, end = end, end + (4 * n_floats + 255) // 256 * 256
+            return start
+
+        sizes = list(zip(self.layer_sizes, self.layer_sizes[1:]))
+        self.layers = []
+        for n_in, n_out in sizes:
+            layer = Layer(n_in, n_out, 0)
+            self.layers.append(Layer(n_in, n_out, take(layer.rows * layer.stride)))
+        self.inputs = take(self.layer_sizes[0])
+        self.states = [take(n_out) for _, n_out in sizes]
+        self.deltas = [take(n_out) for _, n_out in sizes]
+        self.partials = take(max(layer.n_partials for layer in self.layers))
+        self.state = take(STATE.itemsize // 4)
+        self.errors = take(1)
+        self.outputs = [take(self.batch * max(self.layer_sizes[1:])) for _ in range(2)]
+        self._n_bytes = end - base
+
+    def assign(self, network: Network) -> None:
+        """Copies the weights of a network to the device."""
+        with self.driver.active():
+            for layer, weights, biases in zip(self.layers, network.weights, network.biases):
+                self.driver.upload(layer.weights, as_matrix(weights, biases, layer))
+
+    def store(self, network: Network) -> None:
+        """Copies the weights into a network of the same layer sizes."""
+        if network.layer_sizes != self.layer_sizes:
+            raise InputError(f"a network of {network.layer_sizes}, expected {self.layer_sizes}")
+        with self.driver.active():
+            for layer, weights, biases in zip(self.layers, network.weights, network.biases):
+                matrix = np.empty((layer.rows, layer.stride), np.float32)
+                self.driver.download(matrix, layer.weights)
+                biases[...] = matrix[0, : layer.n_out]
+                weights[...] = matrix[1 : layer.n_in + 1, : layer.n_out].T
+
+    def set_state(self, learning_rate: float) -> None:
+        """Starts counting anew, with a learning rate."""
+        state = np.zeros(1, STATE)
+        state["learning_rate"] = learning_rate
+        self.driver.upload(self.state, state)
+
+    def get_state(self) -> np.void:
+        """The counts: fields step, errors and loss."""
+        state = np.empty(1, STATE)
+        self.driver.download(state, self.state)
+        return state[0]

@@ -1,0 +1,117 @@
+"""The loop over samples: graphs of many steps, so that Python's part is a call per graph."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from mlpcore.backends import cuda_launch
+from mlpcore.backends.base import Progress, TrainingResult
+from mlpcore.backends.cuda_launch import Launch
+from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork
+
+#: Seconds between calls of the caller's progress function.
+INTERVAL = 0.05
+
+
+def step_launches(
+    network: DeviceNetwork, images: DeviceArray, labels: DeviceArray, order: DeviceArray
+) -> list[Launch]:
+    """One step of on-line back-propagation, in the paper's order: all deltas, then all updates."""
+    net, top = network, network.n_layers - 1
+    inputs = [net.inputs, *net.states[:-1]]
+    launches = cuda_launch.gather(
+        images.address, order.address, net.state, net.layer_sizes[0], net.inputs
+    )
+    for i, layer in enumerate(net.layers):
+        launches += cuda_launch.forward(layer, inputs[i], net.partials, net.states[i])
+    launches += cuda_launch.output_deltas(
+        net.states[top],
+        net.layer_sizes[-1],
+        labels.address,
+        order.address,
+        net.state,
+        net.deltas[top],
+    )
+    for i in range(top, 0, -1):
+        launches += cuda_launch.backward(
+            net.layers[i], net.deltas[i], inputs[i], net.partials, net.deltas[i - 1]
+        )
+    for i in range(top, -1, -1):
+        launches += cuda_launch.update(net.layers[i], inputs[i], net.deltas[i], net.state)
+    return launches
+
+
+class Stepper:
+    """Enqueues steps of one network on one set of images.
+
+    Parameters
+    ----------
+    steps_per_graph
+        Steps of a long graph; what is left over goes by graphs of one step, so that a signal
+        always falls between two samples. 0 launches every kernel from Python instead, which is
+        there to be measured, and which a signal can leave in the middle of a sample.
+    """
+
+    def __init__(self, network, images, labels, order, steps_per_graph: int):
+        self.driver = network.driver
+        self.steps_per_graph = steps_per_graph
+        self.launches = step_launches(network, images, labels, order)
+        key = images.address, labels.address, order.address
+        if network.graphs.get("key") != key:
+            network.graphs = {"key": key}
+        self.graphs = network.graphs
+
+    def enqueue(self, steps: int) -> None:
+        """Starts so many steps."""
+        if self.steps_per_graph == 0:
+            for _ in range(steps):
+                for launch in self.launches:
+                    self.driver.launch(launch)
+            return
+        for length in (self.steps_per_graph, 1):
+            for _ in range(steps // length):
+                self.driver.replay(self._graph(length))
+            steps %= length
+
+    def _graph(self, steps: int) -> object:
+        """A graph of so many steps, captured when it is first wanted."""
+        if steps not in self.graphs:
+            self.graphs[steps] = self.driver.capture(self.launches * steps)
+        return self.graphs[steps]
+
+
+def upload_order(network: DeviceNetwork, order: np.ndarray) -> DeviceArray:
+    """The order on the device, where the last one was if it fits: graphs hold its address."""
+    if network.order is None or len(network.order) < len(order):
+        network.order = DeviceArray(network.driver, order.shape, np.int32)
+    network.order[: len(order)].set(order)
+    return network.order
+
+
+def train(
+    network: DeviceNetwork,
+    stepper: Stepper,
+    n_steps: int,
+    learning_rate: float,
+    progress: Progress | None,
+) -> TrainingResult:
+    """All steps, or as many as were done when progress said stop or raised."""
+    network.set_state(learning_rate)
+    done, chunk = 0, 1
+    while done < n_steps:
+        chunk = min(chunk, n_steps - done)
+        start = time.perf_counter()
+        stepper.enqueue(chunk)
+        network.driver.synchronize()
+        done += chunk
+        if progress is not None and progress(done):
+            break
+        elapsed = time.perf_counter() - start
+        wanted = int(chunk * INTERVAL / max(elapsed, 1e-6))
+        chunk = max(1, min(wanted, 8 * chunk))
+        if chunk > stepper.steps_per_graph > 0:
+            chunk -= chunk % stepper.steps_per_graph
+    state = network.get_state()
+    return TrainingResult(int(state["step"]), int(state["errors"]), float(state["loss"]))
