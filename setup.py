@@ -10,7 +10,13 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "cuda"))
+from compile_fatbin import CudaBuildError, compile_fatbin
+
 C_SOURCES = Path("cpu_simd")
+
+#: The CUDA kernels, beside the module that loads them.
+FATBIN = Path("mlpcore/backends/kernels.fatbin")
 
 #: Built for the plainest CPU of its kind.
 BASELINE = ["dispatch", "threads", "train", "layer_operations", "deformation"]
@@ -35,7 +41,21 @@ if os.environ.get("MLPCORE_SANITIZE"):  # "address,undefined"
 
 
 class BuildExt(build_ext):
-    """Compiles the C kernels once, then links them into the extensions that use them."""
+    """Compiles the C kernels once, then links them into the extensions that use them.
+
+    The CUDA kernels are compiled into a file of their own when nvcc is there.
+    """
+
+    def run(self):
+        super().run()
+        in_place = self.inplace or getattr(self, "editable_mode", False)
+        try:
+            output = FATBIN if in_place else Path(self.build_lib) / FATBIN
+            skipped = compile_fatbin(output, Path(self.build_temp))
+        except CudaBuildError as error:
+            sys.exit(f"mlpcore: {error}")
+        if skipped:
+            print(f"mlpcore: {skipped}", file=sys.stderr)
 
     def build_extension(self, ext):
         if ext.name == "mlpcore.backends.simd":

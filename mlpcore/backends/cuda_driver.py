@@ -1,2 +1,281 @@
-def unavailable_reason():
-    return "x"
+"""The driver of real devices: PyCUDA for modules, memory and launches, cuda-bindings for graphs.
+
+Nothing is imported and no context is made before a device is asked for. The device's primary
+context is used, which PyTorch and CuPy share, and it is current only within `active`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from mlpcore.backends.cuda_launch import KERNELS, Launch
+from mlpcore.errors import InputError
+
+#: All kernels for all architectures, as the build leaves them.
+FATBIN = Path(__file__).with_name("kernels.fatbin")
+
+#: Less free memory than this holds no network and data worth training.
+MIN_FREE_BYTES = 256 << 20
+
+INSTALL = "pip install 'mlpcore[cuda]'"
+
+
+class Unavailable(Exception):
+    """Why there is no device, in one line."""
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _import_pycuda():
+    """PyCUDA's driver module, initialised."""
+    try:
+        import pycuda.driver as cuda
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "pycuda":
+            raise Unavailable(f"PyCUDA cannot be imported: {_one_line(error)}") from error
+        raise Unavailable(f"PyCUDA is not installed ({INSTALL})") from error
+    except ImportError as error:
+        reason = _one_line(error)
+        if "libcuda" in reason:
+            raise Unavailable(f"no NVIDIA driver: {reason}") from error
+        raise Unavailable(f"PyCUDA cannot be imported: {reason}") from error
+    try:
+        cuda.init()
+        if cuda.Device.count() == 0:
+            raise Unavailable("no CUDA device is visible")
+    except cuda.Error as error:
+        raise Unavailable(f"no CUDA device: {_one_line(error)}") from error
+    return cuda
+
+
+def _import_bindings():
+    """The driver API of cuda-bindings, for graphs."""
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise Unavailable(f"cuda-bindings is not installed ({INSTALL})") from error
+    return driver
+
+
+class GraphError(RuntimeError):
+    """A failure of the driver API that cuda-bindings reports."""
+
+
+class CudaDriver:
+    """The first visible device.
+
+    Raises
+    ------
+    Unavailable
+        When there is none that can run the kernels.
+    """
+
+    name = "cuda"
+
+    def __init__(self):
+        if not FATBIN.is_file():
+            raise Unavailable("built without CUDA kernels: nvcc was not there, or not wanted")
+        self._cuda = cuda = _import_pycuda()
+        self._bindings = _import_bindings()
+        try:
+            device = cuda.Device(0)
+            self.compute_capability = ".".join(map(str, device.compute_capability()))
+            self.device_name = device.name()
+            self._context = device.retain_primary_context()
+        except cuda.Error as error:
+            raise Unavailable(f"the CUDA device cannot be used: {_one_line(error)}") from error
+        self.closed = False
+        atexit.register(self._close)
+        self._depth = threading.local()
+        with self.active():
+            self._check_memory()
+            self._load()
+            self._stream = cuda.Stream()
+
+    def _close(self) -> None:
+        """Gives the primary context back before the interpreter and the driver shut down."""
+        self.closed = True
+        self._context.detach()
+
+    @property
+    def description(self) -> str:
+        """One line: the device and what it is capable of."""
+        return f"cuda: {self.device_name}, compute capability {self.compute_capability}, float32"
+
+    def _check_memory(self) -> None:
+        free = self.free_memory()
+        if free < MIN_FREE_BYTES:
+            raise Unavailable(
+                f"{self.device_name} has {free / 2**20:,.0f} MiB of memory free, "
+                f"{MIN_FREE_BYTES / 2**20:,.0f} needed"
+            )
+
+    def _load(self) -> None:
+        """Kernels ready to launch.
+
+        Asking for an attribute loads a function's code now: it must not happen while a graph
+        is captured.
+        """
+        cuda = self._cuda
+        try:
+            self._module = cuda.module_from_buffer(FATBIN.read_bytes())
+            self._functions = {}
+            for name, formats in KERNELS.items():
+                function = self._module.get_function(name).prepare(formats)
+                function.get_attribute(cuda.function_attribute.NUM_REGS)
+                self._functions[name] = function
+        except cuda.Error as error:
+            raise Unavailable(
+                f"no code for {self.device_name}, compute capability {self.compute_capability}: "
+                f"{_one_line(error)}; rebuild with MLPCORE_CUDA_ARCH="
+                f"{self.compute_capability.replace('.', '')}"
+            ) from error
+
+    @contextmanager
+    def active(self):
+        """Makes the context current for this thread, and leaves what was current before.
+
+        A failure of the device, which may come from anything launched before, is raised as an
+        InputError of one line.
+        """
+        depth = getattr(self._depth, "value", 0)
+        if depth == 0:
+            self._context.push()
+        self._depth.value = depth + 1
+        try:
+            yield
+        except (self._cuda.Error, GraphError) as error:
+            raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
+        finally:
+            self._depth.value = depth
+            if depth == 0:
+                self._cuda.Context.pop()
+
+    # ---- memory ------------------------------------------------------------------------
+
+    def free_memory(self) -> int:
+        return self._cuda.mem_get_info()[0]
+
+    def allocate(self, n_bytes: int):
+        try:
+            return self._cuda.mem_alloc(n_bytes)
+        except self._cuda.MemoryError as error:
+            raise InputError(
+                f"{n_bytes / 2**20:,.1f} MiB of device memory needed, "
+                f"{self.free_memory() / 2**20:,.1f} MiB free on {self.device_name}, "
+                "not in one piece"
+            ) from error
+
+    def upload(self, address: int, array: np.ndarray) -> None:
+        if array.nbytes:
+            self.synchronize()
+            self._cuda.memcpy_htod(address, array)
+
+    def download(self, array: np.ndarray, address: int) -> None:
+        if array.nbytes:
+            self.synchronize()
+            self._cuda.memcpy_dtoh(array, address)
+
+    # ---- launches ----------------------------------------------------------------------
+
+    def launch(self, launch: Launch) -> None:
+        self._functions[launch.kernel].prepared_async_call(
+            launch.grid, launch.block, self._stream, *launch.arguments
+        )
+
+    def synchronize(self) -> None:
+        self._stream.synchronize()
+
+    def capture(self, launches: list[Launch]) -> _Graph:
+        """The launches, recorded by the stream instead of run.
+
+        The relaxed mode lets memory be freed meanwhile, by the collector of garbage or by
+        another library in the process.
+        """
+        bindings, stream = self._bindings, self._stream.handle
+        mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        _call(bindings, bindings.cuStreamBeginCapture, stream, mode)
+        try:
+            for launch in launches:
+                self.launch(launch)
+        finally:
+            graph = _call(bindings, bindings.cuStreamEndCapture, stream)
+        try:
+            return _Graph(self, _call(bindings, bindings.cuGraphInstantiate, graph, 0))
+        finally:
+            _call(bindings, bindings.cuGraphDestroy, graph)
+
+    def replay(self, graph: _Graph) -> None:
+        bindings = self._bindings
+        _call(bindings, bindings.cuGraphLaunch, graph.handle, self._stream.handle)
+
+    def time(self, launches: list[Launch], repetitions: int) -> float:
+        """Seconds of device time for one run of the launches, by events, the mean of several."""
+        with self.active():
+            graph = self.capture(launches)
+            for _ in range(3):
+                self.replay(graph)
+            start, stop = self._cuda.Event(), self._cuda.Event()
+            start.record(self._stream)
+            for _ in range(repetitions):
+                self.replay(graph)
+            stop.record(self._stream)
+            stop.synchronize()
+            return 1e-3 * stop.time_since(start) / repetitions
+
+
+class _Graph:
+    """An executable graph, destroyed with the object."""
+
+    def __init__(self, driver: CudaDriver, handle):
+        self.handle, self._driver = handle, driver
+
+    def __del__(self):
+        if not self._driver.closed:
+            self._driver._bindings.cuGraphExecDestroy(self.handle)
+
+
+def _call(bindings, function, *arguments):
+    """Calls the driver API; its results, or GraphError with the driver's own words."""
+    error, *results = function(*arguments)
+    if error != bindings.CUresult.CUDA_SUCCESS:
+        _, text = bindings.cuGetErrorString(error)
+        text = text.decode() if isinstance(text, bytes) else error
+        raise GraphError(f"{function.__name__}: {text}")
+    return results[0] if results else None
+
+
+@functools.cache
+def _driver_or_reason() -> CudaDriver | str:
+    try:
+        return CudaDriver()
+    except Unavailable as error:
+        return str(error)
+
+
+def unavailable_reason() -> str | None:
+    """Why no CUDA device can be used, in one line; None when one can."""
+    result = _driver_or_reason()
+    return result if isinstance(result, str) else None
+
+
+def get_driver() -> CudaDriver:
+    """The driver of this process; there is one.
+
+    Raises
+    ------
+    InputError
+        When no device can be used.
+    """
+    result = _driver_or_reason()
+    if isinstance(result, str):
+        raise InputError(f"backend 'cuda' cannot run: {result}")
+    return result

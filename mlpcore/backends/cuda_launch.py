@@ -194,7 +194,12 @@ def count_errors(outputs: int, n: int, n_out: int, labels: int, errors: int) -> 
 
 
 def noise(
-    key: tuple[int, int], epoch: int, first_grid: int, n_grids: int, shape: tuple[int, int], out: int
+    key: tuple[int, int],
+    epoch: int,
+    first_grid: int,
+    n_grids: int,
+    shape: tuple[int, int],
+    out: int,
 ) -> list[Launch]:
     """Noise (n_grids, 2, rows, columns) of grids `first_grid` and on."""
     rows, columns = shape

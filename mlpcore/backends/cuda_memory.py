@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -52,15 +54,15 @@ class Driver(Protocol):
         """Waits for all that has been launched."""
 
 
-def allocate(driver: Driver, what: str, n_bytes: int):
-    """Device memory, or an InputError that says what was needed and what there is."""
-    free = driver.free_memory()
-    if n_bytes > free:
+def allocate(driver: Driver, what: str, sizes: list[int]) -> list:
+    """Device memory of so many bytes each, or an InputError with what is needed and what free."""
+    needed, free = sum(sizes), driver.free_memory()
+    if needed > free:
         raise InputError(
-            f"{what}: {n_bytes / 2**20:,.1f} MiB of device memory needed, "
-            f"{free / 2**20:,.1f} MiB free on {driver.description}"
+            f"{what}: {needed / 2**20:,.1f} MiB ({needed:,} bytes) of device memory needed, "
+            f"{free / 2**20:,.1f} MiB ({free:,} bytes) free on {driver.description}"
         )
-    return driver.allocate(max(n_bytes, 1))
+    return [driver.allocate(max(n_bytes, 1)) for n_bytes in sizes]
 
 
 class DeviceArray:
@@ -70,7 +72,7 @@ class DeviceArray:
         self.driver, self.shape, self.dtype = driver, tuple(shape), np.dtype(dtype)
         if memory is None:
             with driver.active():
-                memory = allocate(driver, f"an array of shape {self.shape}", self.nbytes)
+                (memory,) = allocate(driver, f"an array of shape {self.shape}", [self.nbytes])
         self._memory = memory
         self.address = int(memory) + offset
 
@@ -123,7 +125,7 @@ def as_matrix(weights: np.ndarray, biases: np.ndarray, layer: Layer) -> np.ndarr
 class DeviceNetwork:
     """A network's weights and the buffers of its training and validation, on a device.
 
-    All in one allocation, so that a network that does not fit is refused when it is loaded
+    All is allocated at once, so that a network that does not fit is refused when it is loaded
     and not in the middle of a run.
 
     Attributes
@@ -135,48 +137,40 @@ class DeviceNetwork:
         Address of a sample, (n_in,).
     states, deltas : list of int
         Addresses per layer, (n_out,).
-    partials, state : int
-        Addresses of partial sums, shared by all layers, and of a training state.
+    partials, state, errors : int
+        Addresses of partial sums, shared by all layers, of a training state, and of a count.
+    outputs : list of int
+        Addresses of two buffers for the outputs of a layer, (batch, n_out).
     batch : int
-        Samples that fit into each of the two buffers at `outputs`.
+        Samples that validation takes at a time.
     """
 
     def __init__(self, driver: Driver, network: Network):
         self.driver = driver
         self.layer_sizes, self.n_layers = network.layer_sizes, network.n_layers
-        widest = max(self.layer_sizes[1:])
-        self.batch = max(1, min(PREDICT_BATCH, PREDICT_FLOATS // widest))
-        self._plan(0)
+        self.batch = max(1, min(PREDICT_BATCH, PREDICT_FLOATS // max(self.layer_sizes[1:])))
         with driver.active():
-            what = f"a network of layers {', '.join(map(str, self.layer_sizes))}"
-            self._memory = allocate(driver, what, self._n_bytes)
-        self._plan(int(self._memory))
+            self._allocate()
         self.order: DeviceArray | None = None
         self.graphs: dict = {}
         self.assign(network)
 
-    def _plan(self, base: int) -> None:
-        """Addresses from `base` on, each at a multiple of 256 bytes, and the total."""
-        end = base
+    def _allocate(self) -> None:
+        """Sets all addresses; memory of its own for each, so that what lies beyond is known."""
+        n_inputs, *widths = self.layer_sizes
+        layers = [Layer(n_in, n_out, 0) for n_in, n_out in zip(self.layer_sizes, widths)]
+        lengths = [layer.rows * layer.stride for layer in layers]
+        lengths += [n_inputs, *widths, *widths, max(layer.n_partials for layer in layers)]
+        lengths += [STATE.itemsize // 4, 1, *[self.batch * max(widths)] * 2]
+        what = f"a network of layers {', '.join(map(str, self.layer_sizes))}"
+        self._memory = allocate(self.driver, what, [4 * length for length in lengths])
 
-        def take(n_floats: int) -> int:
-            nonlocal end
-            start, end = end, end + (4 * n_floats + 255) // 256 * 256
-            return start
-
-        sizes = list(zip(self.layer_sizes, self.layer_sizes[1:]))
-        self.layers = []
-        for n_in, n_out in sizes:
-            layer = Layer(n_in, n_out, 0)
-            self.layers.append(Layer(n_in, n_out, take(layer.rows * layer.stride)))
-        self.inputs = take(self.layer_sizes[0])
-        self.states = [take(n_out) for _, n_out in sizes]
-        self.deltas = [take(n_out) for _, n_out in sizes]
-        self.partials = take(max(layer.n_partials for layer in self.layers))
-        self.state = take(STATE.itemsize // 4)
-        self.errors = take(1)
-        self.outputs = [take(self.batch * max(self.layer_sizes[1:])) for _ in range(2)]
-        self._n_bytes = end - base
+        addresses, n = iter(map(int, self._memory)), self.n_layers
+        self.layers = [replace(layer, weights=next(addresses)) for layer in layers]
+        self.inputs = next(addresses)
+        self.states = list(islice(addresses, n))
+        self.deltas = list(islice(addresses, n))
+        self.partials, self.state, self.errors, *self.outputs = addresses
 
     def assign(self, network: Network) -> None:
         """Copies the weights of a network to the device."""
