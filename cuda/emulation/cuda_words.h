@@ -28,6 +28,12 @@
 // Static, and saved and restored by the scheduler whenever it changes between blocks.
 #define __shared__ static __attribute__((section("emulated_shared"), used))
 
+// Dynamic shared memory, which plain C++ cannot declare: floats of the running block.
+inline float *emulated_dynamic_shared()
+{
+    return reinterpret_cast<float *>(emulation::current->home->dynamic.get());
+}
+
 #define threadIdx (emulation::current->index)
 #define blockIdx (emulation::block_index)
 #define blockDim (emulation::block_size)

@@ -79,6 +79,7 @@ def build(source: Path, sanitize: str | None = None) -> Path:
     InputError
         When the compiler is missing or refuses; the message is its own.
     """
+    source = source.resolve()
     command = [compiler() or "c++", *FLAGS, f"-I{SOURCES / 'emulation'}", f"-I{SOURCES}"]
     if sanitize:
         command += [f"-fsanitize={sanitize}", "-g", "-fno-omit-frame-pointer"]
