@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 import sanitized
+
 from mlpcore.backends import cuda_emulated, cuda_launch
 from mlpcore.backends.cuda_emulated import EmulatedDriver, EmulationError
 from mlpcore.backends.cuda_launch import Launch
@@ -78,7 +78,7 @@ def test_a_barrier_that_some_never_reach_is_a_deadlock(barriers, kernel):
 
 def test_polling_that_nobody_answers_is_a_deadlock(blocks):
     flag = on_device(blocks, np.zeros(1, np.int32))
-    with pytest.raises(EmulationError, match="nobody answers; of 32 threads .* 32 poll"):
+    with pytest.raises(EmulationError, match=r"nobody answers; of 32 threads .* 32 poll"):
         blocks.launch(Launch("wait_for_nobody_kernel", (2, 1, 1), (32, 1, 1), (flag.address,)))
 
 
@@ -129,6 +129,7 @@ print("nothing was found")
         ("write_after_kernel", "heap-buffer-overflow.*WRITE of size 4"),
         ("shared_kernel", "global-buffer-overflow.*WRITE of size 4"),
     ],
+    ids=["read", "write", "shared"],
 )
 def test_accesses_out_of_bounds_are_caught(kernel, finding):
     result = sanitized.run("-c", BOUNDS, kernel)
