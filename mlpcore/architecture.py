@@ -33,7 +33,7 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
     expected = f"expected {', '.join(PRESETS)} or widths such as 1000,500"
     widths = []
     for part in name.split(","):
-        if not part.strip().isdecimal():
+        if not (part.isascii() and part.strip().isdigit()):
             raise InputError(f"architecture {text!r}: {part.strip()!r} is not a width; {expected}")
         width = int(part)
         if not 1 <= width <= MAX_WIDTH:

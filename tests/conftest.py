@@ -1,0 +1,42 @@
+"""Backends under test: every one that this machine has, and each thread count that matters."""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from mlpcore import backends
+
+# Deadlines would make tests depend on the machine's speed.
+settings.register_profile(
+    "mlpcore", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "mlpcore"))
+
+#: Backends that can run here, but for the oracle that they are compared with.
+BACKENDS = [
+    name
+    for name, reason in backends.available().items()
+    if reason is None and name != "reference"
+]
+
+#: The C backends among them.
+SIMD = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
+
+
+@pytest.fixture(scope="session", params=BACKENDS)
+def backend(request):
+    """Each backend, with two threads where there are threads."""
+    return backends.get(request.param, threads=2)
+
+
+@pytest.fixture(scope="session", params=SIMD)
+def simd_name(request):
+    """Each instruction set of the C backend."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """The float64 oracle."""
+    return backends.get("reference")

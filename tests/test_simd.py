@@ -1,0 +1,115 @@
+"""What is promised of the C backend alone: bits, threads, stopping, other CPUs."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlpcore import backends
+from mlpcore.network import Network
+
+
+def problem(sizes, n, seed=0):
+    rng = np.random.default_rng(seed)
+    images = rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32)
+    labels = rng.integers(0, sizes[-1], n).astype(np.uint8)
+    return images, labels, rng.permutation(n).astype(np.int32)
+
+
+def bits(network):
+    return [a.tobytes() for a in network.weights + network.biases]
+
+
+@given(
+    sizes=st.lists(st.sampled_from([1, 7, 16, 33, 100, 257, 1000]), min_size=2, max_size=5),
+    threads=st.sampled_from([2, 3, 16]),
+)
+@settings(max_examples=15)
+def test_bits_do_not_depend_on_the_number_of_threads(simd_name, sizes, threads):
+    images, labels, order = problem((*sizes, 10), 20)
+    results = []
+    for count in (1, threads):
+        network = Network((*sizes, 10), seed=1)
+        result = backends.get(simd_name, count).train(network, images, labels, order, 0.01)
+        results.append((bits(network), result))
+    assert results[0] == results[1]
+
+
+def test_layer_operations_do_not_depend_on_the_number_of_threads(simd_name):
+    network = Network((300, 700), seed=1)
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(-1, 1, (5, 300)).astype(np.float32)
+    deltas = rng.uniform(-1, 1, (5, 700)).astype(np.float32)
+    one, many = backends.get(simd_name, 1), backends.get(simd_name, 5)
+    assert np.array_equal(one.forward(network, 0, inputs), many.forward(network, 0, inputs))
+    below = [b.backward(network, 0, deltas, inputs) for b in (one, many)]
+    assert np.array_equal(*below)
+    updated = [network.copy(), network.copy()]
+    for backend, target in zip((one, many), updated):
+        backend.update(target, 0, inputs, deltas, 0.1)
+    assert bits(updated[0]) == bits(updated[1])
+
+
+def test_a_call_may_be_cut_anywhere(simd_name):
+    """Training in pieces gives the bits of training at once."""
+    images, labels, order = problem((50, 40, 30, 10), 30)
+    backend = backends.get(simd_name, 2)
+    whole, pieces = (Network((50, 40, 30, 10), seed=2) for _ in range(2))
+    backend.train(whole, images, labels, order, 0.01)
+    for begin, end in [(0, 1), (1, 12), (12, 30)]:
+        backend.train(pieces, images, labels, order[begin:end], 0.01)
+    assert bits(whole) == bits(pieces)
+
+
+def test_padding_stays_zero(simd_name):
+    """The buffers of network.h: whatever is behind the bias of a row takes no part."""
+    sizes = (5, 6, 7)
+    images, labels, order = problem(sizes, 20)
+    network = Network(sizes, seed=3)
+    backends.get(simd_name, 1).train(network, images, labels, order, 0.1)
+    for n_in, weights in zip(sizes, network.weights):
+        stride = weights.strides[0] // 4
+        rows = np.lib.stride_tricks.as_strided(weights, (len(weights), stride), (4 * stride, 4))
+        assert stride % 16 == 0
+        assert np.all(rows[:, n_in + 1 :] == 0)
+
+
+def test_progress_can_stop_training(simd_name):
+    images, labels, order = problem((20, 10, 10), 50)
+    network, expected = (Network((20, 10, 10), seed=4) for _ in range(2))
+    backend = backends.get(simd_name, 2)
+    result = backend.train(network, images, labels, order, 0.01, progress=lambda done: True)
+    assert 1 <= result.samples < 50
+    backend.train(expected, images, labels, order[: result.samples], 0.01)
+    assert bits(network) == bits(expected)
+
+
+def test_an_exception_in_progress_is_raised_after_a_whole_sample(simd_name):
+    def fail(done):
+        raise KeyboardInterrupt
+
+    images, labels, order = problem((20, 10, 10), 50)
+    network = Network((20, 10, 10), seed=4)
+    with pytest.raises(KeyboardInterrupt):
+        backends.get(simd_name, 2).train(network, images, labels, order, 0.01, progress=fail)
+    assert network.is_finite()
+
+
+def test_more_threads_than_cores_go_on(simd_name):
+    images, labels, order = problem((100, 300, 10), 20)
+    network = Network((100, 300, 10), seed=5)
+    result = backends.get(simd_name, 64).train(network, images, labels, order, 0.01)
+    assert result.samples == 20
+
+
+def test_import_starts_nothing():
+    """Importing the package loads no heavy library and starts no thread."""
+    code = (
+        "import sys, threading, mlpcore, mlpcore.backends;"
+        "assert threading.active_count() == 1;"
+        "assert not {'sklearn', 'matplotlib', 'pooch', 'pycuda'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
