@@ -13,7 +13,8 @@ from setuptools.command.build_ext import build_ext
 C_SOURCES = Path("cpu_simd")
 
 #: Built for the plainest CPU of its kind.
-BASELINE = ["dispatch", "threads", "train", "layer_operations", "deformation"]
+BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
+BASELINE += ["layer_operations", "deformation"]
 
 #: One file per instruction set. A file whose flags the compiler lacks is compiled without
 #: them, defines an empty table, and is reported as missing when it is asked for.

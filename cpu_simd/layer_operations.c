@@ -41,12 +41,13 @@ static void forward_task(void *argument, mlp_team *team, int thread, int n_threa
     (void)team;
     const operation *op = argument;
     const mlp_layer *layer = op->layer;
-    float *x = op->scratch + 2 * thread * op->width;
+    float *x = op->scratch + 2 * thread * op->width, *a = x + op->width;
     int begin, end;
     own_rows(layer, thread, n_threads, &begin, &end);
     for (long s = 0; s < op->n; s++) {
         mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
-        op->kernels->forward(layer, x, begin, end, op->result + s * layer->n_out);
+        op->kernels->product(layer, x, begin, end, a);
+        op->kernels->activate(a, begin, end, op->result + s * layer->n_out);
     }
 }
 
@@ -76,8 +77,9 @@ static void backward_task(void *argument, mlp_team *team, int thread, int n_thre
         mlp_barrier(team);
         if (begin < end) {
             mlp_set_input(states, op->states + s * layer->n_in, layer->n_in);
-            op->kernels->delta_hidden(op->partials, mlp_n_tiles(layer), layer->stride, states,
-                                      begin, end, below);
+            op->kernels->sum_tiles(op->partials, mlp_n_tiles(layer), layer->stride, begin, end,
+                                   below);
+            op->kernels->delta_hidden(below, states, begin, end, below);
             memcpy(op->result + s * layer->n_in + begin, below + begin,
                    sizeof(float) * (size_t)(end - begin));
         }

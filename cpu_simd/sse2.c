@@ -49,10 +49,11 @@ static inline vf vf_gather(const float *p, vi index)
     return _mm_setr_ps(p[i[0]], p[i[1]], p[i[2]], p[i[3]]);
 }
 
-#define PREFETCH(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+enum { UPDATE_ROWS = 4, UPDATE_VECTORS = 2, PRODUCT_ROWS = 3, PRODUCT_SAMPLES = 3 };
 
 #include "layer_kernels.h"
 
+#include "block_kernels.h"
 #include "deformation_kernels.h"
 #include "kernel_table.h"
 

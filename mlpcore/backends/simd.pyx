@@ -39,6 +39,7 @@ cdef extern from "train.h" nogil:
         const int32_t *order
         int n_samples
         float learning_rate
+        int block
         int (*poll)(void *argument, int done) noexcept nogil
         void *poll_argument
         int done
@@ -75,6 +76,13 @@ cdef extern from "deformation.h" nogil:
 
 #: From the plainest to the widest.
 INSTRUCTION_SETS = ("scalar", "sse2", "avx2", "avx512")
+
+#: When weights change: after every sample, or by blocks to the same effect.
+SCHEDULES = ("deferred", "immediate")
+
+#: Samples between two updates of the deferred schedule.
+DEFAULT_BLOCK = 32
+MAX_BLOCK = 1024
 
 #: More threads than any machine has cores are a typing error.
 MAX_THREADS = 1024
@@ -127,27 +135,40 @@ class SimdBackend(Backend):
     threads : int or None
         Threads to use; by default the cores available to this process. Results have the
         same bits whatever their number.
+    schedule : str
+        ``"deferred"`` applies the updates of a block of samples together, with corrections
+        that make every sample see the weights as changed by all before it; ``"immediate"``
+        applies each at once. They differ in rounding and speed only.
+    block : int
+        Samples between two updates of the deferred schedule.
 
     Raises
     ------
     InputError
-        When this CPU or build lacks the instruction set, or threads are not from 1 to 1,024.
+        When this CPU or build lacks the instruction set, there is no such schedule, or
+        threads or block are not from 1 to 1,024.
     """
 
-    def __init__(self, name, threads=None):
+    def __init__(self, name, threads=None, schedule="deferred", block=DEFAULT_BLOCK):
         reason = unavailable_reason(name)
         if reason is not None:
             raise InputError(f"backend {name!r} cannot run: {reason}")
         threads = available_cores() if threads is None else threads
         if not 1 <= threads <= MAX_THREADS:
             raise InputError(f"threads {threads}: expected 1 to {MAX_THREADS:,}")
+        if schedule not in SCHEDULES:
+            raise InputError(f"schedule {schedule!r}: expected {' or '.join(SCHEDULES)}")
+        if not 1 <= block <= MAX_BLOCK:
+            raise InputError(f"block {block}: expected 1 to {MAX_BLOCK:,} samples")
         self.name = name
         self.threads = threads
+        self.schedule = schedule
+        self.block = block
 
     @property
     def description(self):
         plural = "" if self.threads == 1 else "s"
-        return f"{self.name}: C, float32, {self.threads} thread{plural}"
+        return f"{self.name}: C, float32, {self.threads} thread{plural}, {self.schedule} updates"
 
     def put(self, array):
         return array
@@ -228,6 +249,7 @@ class SimdBackend(Backend):
         training.order = &o[0]
         training.n_samples = len(order)
         training.learning_rate = learning_rate
+        training.block = self.block if self.schedule == "deferred" else 0
         training.poll = _poll
         training.poll_argument = <void *>state
         cdef int threads = self.threads, status
