@@ -26,7 +26,14 @@ INSTRUCTION_SETS = {
 }
 
 #: Products and sums are fused where the code says so and nowhere else.
-C_FLAGS = ["-std=gnu11", "-O3", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
+C_FLAGS = [
+    "-std=gnu11",
+    "-O3",
+    "-Wextra",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fvisibility=hidden",
+]
 LINK_FLAGS = ["-pthread"]
 
 if os.environ.get("MLPCORE_SANITIZE"):  # "address,undefined"

@@ -9,22 +9,22 @@
  */
 
 /* dots of `count` samples; the last vector of v may run past `end` and is cut there. */
-INLINE void dots_samples(int count, const float *h, long stride, const float *v, int begin,
-                         int end, float *dots)
+INLINE void dots_samples(int count, const float *h, long stride, const float *v, int begin, int end,
+                         float *dots)
 {
     vf sum[8];
     UNROLL for (int s = 0; s < count; s++) sum[s] = vf_set1(0.0f);
     int i = begin;
     for (; i + VW <= end; i += VW) {
         vf values = vf_load(v + i);
-        UNROLL for (int s = 0; s < count; s++)
-            sum[s] = vf_fma(vf_load(h + s * stride + i), values, sum[s]);
+        UNROLL for (int s = 0; s < count; s++) sum[s] =
+            vf_fma(vf_load(h + s * stride + i), values, sum[s]);
     }
     if (i < end) {
         float tail[VW] = {0};
         memcpy(tail, v + i, sizeof(float) * (size_t)(end - i));
-        UNROLL for (int s = 0; s < count; s++)
-            sum[s] = vf_fma(vf_load(h + s * stride + i), vf_load(tail), sum[s]);
+        UNROLL for (int s = 0; s < count; s++) sum[s] =
+            vf_fma(vf_load(h + s * stride + i), vf_load(tail), sum[s]);
     }
     UNROLL for (int s = 0; s < count; s++) dots[s] = vf_sum(sum[s]);
 }
@@ -44,8 +44,8 @@ INLINE void correct_vectors(int count, const float *h, long stride, int n,
     UNROLL for (int j = 0; j < count; j++) sum[j] = vf_load(v + j * VW);
     for (int s = 0; s < n; s++) {
         vf c = vf_set1(coefficients[s]);
-        UNROLL for (int j = 0; j < count; j++)
-            sum[j] = vf_fnma(c, vf_load(h + s * stride + j * VW), sum[j]);
+        UNROLL for (int j = 0; j < count; j++) sum[j] =
+            vf_fnma(c, vf_load(h + s * stride + j * VW), sum[j]);
     }
     UNROLL for (int j = 0; j < count; j++) vf_store(v + j * VW, sum[j]);
 }
@@ -60,12 +60,12 @@ static void KERNEL(correct)(const float *h, long stride, int n, const float *coe
 }
 
 /* `rows` rows of W by `vectors` vectors of columns, at w. */
-INLINE void update_tile(int rows, int vectors, float *w, int stride, const float *d,
-                        long d_stride, const float *x, int n, vf eta)
+INLINE void update_tile(int rows, int vectors, float *w, int stride, const float *d, long d_stride,
+                        const float *x, int n, vf eta)
 {
     vf sum[UPDATE_ROWS][UPDATE_VECTORS];
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int j = 0; j < vectors; j++) sum[r][j] = vf_set1(0.0f);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < vectors; j++) sum[r][j] =
+        vf_set1(0.0f);
     for (int s = 0; s < n; s++) {
         vf xs[UPDATE_VECTORS];
         UNROLL for (int j = 0; j < vectors; j++) xs[j] = vf_load(x + s * (long)stride + j * VW);
@@ -75,12 +75,11 @@ INLINE void update_tile(int rows, int vectors, float *w, int stride, const float
             UNROLL for (int j = 0; j < vectors; j++) sum[r][j] = vf_fma(ds, xs[j], sum[r][j]);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int j = 0; j < vectors; j++)
-        {
-            float *wj = w + r * (long)stride + j * VW;
-            vf_store(wj, vf_fnma(eta, sum[r][j], vf_load(wj)));
-        }
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < vectors; j++)
+    {
+        float *wj = w + r * (long)stride + j * VW;
+        vf_store(wj, vf_fnma(eta, sum[r][j], vf_load(wj)));
+    }
 }
 
 INLINE void update_rows_by_block(int rows, float *w, int stride, const float *d, long d_stride,
@@ -110,8 +109,8 @@ INLINE void product_tile(int rows, int samples, const float *w, int stride, cons
                          float *a, long a_stride)
 {
     vf sum[PRODUCT_ROWS][PRODUCT_SAMPLES];
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int s = 0; s < samples; s++) sum[r][s] = vf_set1(0.0f);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int s = 0; s < samples; s++) sum[r][s] =
+        vf_set1(0.0f);
     for (int j = 0; j < stride; j += VW) {
         vf xs[PRODUCT_SAMPLES];
         UNROLL for (int s = 0; s < samples; s++) xs[s] = vf_load(x + s * (long)stride + j);
@@ -121,8 +120,8 @@ INLINE void product_tile(int rows, int samples, const float *w, int stride, cons
             UNROLL for (int s = 0; s < samples; s++) sum[r][s] = vf_fma(wr, xs[s], sum[r][s]);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++)
-        UNROLL for (int s = 0; s < samples; s++) a[s * a_stride + r] = vf_sum(sum[r][s]);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int s = 0; s < samples; s++)
+        a[s * a_stride + r] = vf_sum(sum[r][s]);
 }
 
 INLINE void product_rows_by_block(int rows, const float *w, int stride, const float *x, int n,
@@ -136,12 +135,11 @@ INLINE void product_rows_by_block(int rows, const float *w, int stride, const fl
         product_tile(rows, 1, w, stride, x + s * (long)stride, a + s * a_stride, a_stride);
 }
 
-static void KERNEL(product_block)(const mlp_layer *layer, const float *x, int n, int begin,
-                                  int end, float *a, long a_stride)
+static void KERNEL(product_block)(const mlp_layer *layer, const float *x, int n, int begin, int end,
+                                  float *a, long a_stride)
 {
     int i = begin;
     for (; i + PRODUCT_ROWS <= end; i += PRODUCT_ROWS)
         product_rows_by_block(PRODUCT_ROWS, ROW(i), layer->stride, x, n, a + i, a_stride);
-    for (; i < end; i++)
-        product_rows_by_block(1, ROW(i), layer->stride, x, n, a + i, a_stride);
+    for (; i < end; i++) product_rows_by_block(1, ROW(i), layer->stride, x, n, a + i, a_stride);
 }

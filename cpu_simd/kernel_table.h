@@ -1,11 +1,24 @@
 /* Closes an instruction set's file: its kernels as the table of kernels.h. */
 #define ENTRY(kernel) .kernel = KERNEL(kernel)
 
-#define DEFINE_KERNEL_TABLE(table, text)                                                         \
-    const mlp_kernels table = {                                                                  \
-        .name = text,         ENTRY(product),          ENTRY(activate),     ENTRY(backward),     \
-        ENTRY(update),        ENTRY(backward_update),  ENTRY(update_product), ENTRY(sum_tiles),  \
-        ENTRY(delta_hidden),  ENTRY(delta_output),     ENTRY(dots),         ENTRY(correct),      \
-        ENTRY(update_block),  ENTRY(product_block),    ENTRY(noise),        ENTRY(convolve_columns), \
-        ENTRY(convolve_row),  ENTRY(lookup_row),                                                 \
+#define DEFINE_KERNEL_TABLE(table, text) \
+    const mlp_kernels table = {          \
+        .name = text,                    \
+        ENTRY(product),                  \
+        ENTRY(activate),                 \
+        ENTRY(backward),                 \
+        ENTRY(update),                   \
+        ENTRY(backward_update),          \
+        ENTRY(update_product),           \
+        ENTRY(sum_tiles),                \
+        ENTRY(delta_hidden),             \
+        ENTRY(delta_output),             \
+        ENTRY(dots),                     \
+        ENTRY(correct),                  \
+        ENTRY(update_block),             \
+        ENTRY(product_block),            \
+        ENTRY(noise),                    \
+        ENTRY(convolve_columns),         \
+        ENTRY(convolve_row),             \
+        ENTRY(lookup_row),               \
     }

@@ -32,12 +32,12 @@ typedef struct {
                      float *partial);
 
     /* W[i] -= eta delta[i] x. */
-    void (*update)(const mlp_layer *layer, const float *delta, float eta, const float *x,
-                   int begin, int end);
+    void (*update)(const mlp_layer *layer, const float *delta, float eta, const float *x, int begin,
+                   int end);
 
     /* backward and then update, in one pass over the rows. */
-    void (*backward_update)(const mlp_layer *layer, const float *delta, float eta,
-                            const float *x, int begin, int end, float *partial);
+    void (*backward_update)(const mlp_layer *layer, const float *delta, float eta, const float *x,
+                            int begin, int end, float *partial);
 
     /* update with x and then product with x_next, in one pass over the rows. */
     void (*update_product)(const mlp_layer *layer, const float *delta, float eta, const float *x,

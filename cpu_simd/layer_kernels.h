@@ -7,8 +7,9 @@
  *
  * Rows are taken in blocks of 8, 4, 2 and 1, so that a vector of x or of the partial sums is
  * read once for several rows. Each row's dot product runs over the columns in the same
- * order whatever the block, and each partial sum over the rows in ascending order, so
- * results do not depend on how the rows are shared out.
+ * order whatever the block, so it does not depend on how the rows are shared out. The way
+ * down takes the rows from the last to the first, because those that the way up has read
+ * last are still in the cache.
  */
 #include <string.h>
 
@@ -57,15 +58,15 @@ INLINE void product_rows(int rows, const float *w, int stride, const float *x, f
         UNROLL for (int j = line; j < line + LINE; j += VW)
         {
             vf xj = vf_load(x + j);
-            UNROLL for (int r = 0; r < rows; r++)
-                sum[r] = vf_fma(vf_load(w + r * (long)stride + j), xj, sum[r]);
+            UNROLL for (int r = 0; r < rows; r++) sum[r] =
+                vf_fma(vf_load(w + r * (long)stride + j), xj, sum[r]);
         }
     }
     UNROLL for (int r = 0; r < rows; r++) a[r] = vf_sum(sum[r]);
 }
 
 INLINE void backward_rows(int rows, const float *w, int stride, const float *delta, int first,
-                           float *partial)
+                          float *partial)
 {
     vf d[8];
     UNROLL for (int r = 0; r < rows; r++) d[r] = vf_set1(delta[r]);
@@ -73,15 +74,15 @@ INLINE void backward_rows(int rows, const float *w, int stride, const float *del
         UNROLL for (int j = line; j < line + LINE; j += VW)
         {
             vf sum = first ? vf_set1(0.0f) : vf_load(partial + j);
-            UNROLL for (int r = 0; r < rows; r++)
-                sum = vf_fma(vf_load(w + r * (long)stride + j), d[r], sum);
+            UNROLL for (int r = 0; r < rows; r++) sum =
+                vf_fma(vf_load(w + r * (long)stride + j), d[r], sum);
             vf_store(partial + j, sum);
         }
     }
 }
 
 INLINE void update_rows(int rows, float *w, int stride, const float *delta, float eta,
-                         const float *x)
+                        const float *x)
 {
     vf g[8];
     UNROLL for (int r = 0; r < rows; r++) g[r] = vf_set1(eta * delta[r]);
@@ -99,7 +100,7 @@ INLINE void update_rows(int rows, float *w, int stride, const float *delta, floa
 }
 
 INLINE void backward_update_rows(int rows, float *w, int stride, const float *delta, float eta,
-                                  const float *x, int first, float *partial)
+                                 const float *x, int first, float *partial)
 {
     vf d[8], g[8];
     UNROLL for (int r = 0; r < rows; r++)
@@ -125,7 +126,7 @@ INLINE void backward_update_rows(int rows, float *w, int stride, const float *de
 }
 
 INLINE void update_product_rows(int rows, float *w, int stride, const float *delta, float eta,
-                                 const float *x, const float *x_next, float *a)
+                                const float *x, const float *x_next, float *a)
 {
     vf g[8], sum[8];
     UNROLL for (int r = 0; r < rows; r++)
@@ -169,6 +170,28 @@ INLINE void update_product_rows(int rows, float *w, int stride, const float *del
         }                                \
     } while (0)
 
+/* The same from the last rows down. */
+#define FOR_ROW_BLOCKS_DOWN(begin, end, CALL) \
+    do {                                      \
+        int i = (end);                        \
+        while (i - 8 >= (begin)) {            \
+            i -= 8;                           \
+            CALL(8);                          \
+        }                                     \
+        if (i - 4 >= (begin)) {               \
+            i -= 4;                           \
+            CALL(4);                          \
+        }                                     \
+        if (i - 2 >= (begin)) {               \
+            i -= 2;                           \
+            CALL(2);                          \
+        }                                     \
+        if (i > (begin)) {                    \
+            i -= 1;                           \
+            CALL(1);                          \
+        }                                     \
+    } while (0)
+
 #define ROW(i) (layer->weights + (long)(i) * layer->stride)
 
 static void KERNEL(product)(const mlp_layer *layer, const float *x, int begin, int end, float *a)
@@ -181,9 +204,8 @@ static void KERNEL(product)(const mlp_layer *layer, const float *x, int begin, i
 static void KERNEL(backward)(const mlp_layer *layer, const float *delta, int begin, int end,
                              float *partial)
 {
-#define CALL(rows) \
-    backward_rows(rows, ROW(i), layer->stride, delta + i, i == begin, partial)
-    FOR_ROW_BLOCKS(begin, end, CALL);
+#define CALL(rows) backward_rows(rows, ROW(i), layer->stride, delta + i, i + rows == end, partial)
+    FOR_ROW_BLOCKS_DOWN(begin, end, CALL);
 #undef CALL
 }
 
@@ -198,10 +220,9 @@ static void KERNEL(update)(const mlp_layer *layer, const float *delta, float eta
 static void KERNEL(backward_update)(const mlp_layer *layer, const float *delta, float eta,
                                     const float *x, int begin, int end, float *partial)
 {
-#define CALL(rows)                                                                     \
-    backward_update_rows(rows, ROW(i), layer->stride, delta + i, eta, x, i == begin, \
-                          partial)
-    FOR_ROW_BLOCKS(begin, end, CALL);
+#define CALL(rows) \
+    backward_update_rows(rows, ROW(i), layer->stride, delta + i, eta, x, i + rows == end, partial)
+    FOR_ROW_BLOCKS_DOWN(begin, end, CALL);
 #undef CALL
 }
 
@@ -233,8 +254,7 @@ static void KERNEL(sum_tiles)(const float *partials, int n_tiles, int stride, in
     }
 }
 
-static void KERNEL(delta_hidden)(const float *sum, const float *y, int begin, int end,
-                                 float *delta)
+static void KERNEL(delta_hidden)(const float *sum, const float *y, int begin, int end, float *delta)
 {
     for (int i = begin; i < end; i += VW)
         vf_store(delta + i, vf_mul(vf_load(sum + i), derivative(vf_load(y + i))));

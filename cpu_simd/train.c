@@ -80,8 +80,7 @@ static void release(mlp_schedule *schedule)
 {
     for (int l = 0; schedule->buffers && l < schedule->training->network->n_layers; l++) {
         mlp_layer_buffers *b = &schedule->buffers[l];
-        float *all[] = {b->sums,     b->states,     b->deltas,
-                        b->partials, b->state_dots, b->delta_dots};
+        float *all[] = {b->sums, b->states, b->deltas, b->partials, b->state_dots, b->delta_dots};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     }
     free(schedule->buffers);
@@ -97,9 +96,8 @@ int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
     training->loss = 0.0;
     if (training->n_samples == 0) return 0;
     if (training->network->n_layers == 1) n_threads = 1; /* no barrier would part the samples */
-    mlp_schedule schedule = {.kernels = kernels,
-                             .training = training,
-                             .block = training->block ? training->block : 1};
+    mlp_schedule schedule = {
+        .kernels = kernels, .training = training, .block = training->block ? training->block : 1};
     mlp_task task = training->block ? mlp_train_deferred : mlp_train_immediate;
     int status = allocate(&schedule, n_threads);
     if (status == 0 && mlp_run_team(n_threads, task, &schedule) == 0) status = -1;

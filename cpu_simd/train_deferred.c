@@ -93,7 +93,7 @@ static void backward(const mlp_worker *self, int l, int t)
     const mlp_layer_buffers *b = &schedule->buffers[l];
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
-    for (int tile = first; tile < last; tile++)
+    for (int tile = last - 1; tile >= first; tile--)
         schedule->kernels->backward(layer, b->deltas + (long)t * b->width,
                                     mlp_tile_begin(layer, tile), mlp_tile_begin(layer, tile + 1),
                                     b->partials + (long)tile * layer->stride);
@@ -147,8 +147,8 @@ static void load_block(const mlp_worker *self, int begin, int n, float *x)
     mlp_barrier(self->team);
     for (int t = self->thread; t < n; t += self->n_threads) {
         float *dots = schedule->input_dots + (long)t * schedule->block;
-        schedule->kernels->dots(x, layer->stride, t, x + (long)t * layer->stride, 0,
-                                layer->stride, dots);
+        schedule->kernels->dots(x, layer->stride, t, x + (long)t * layer->stride, 0, layer->stride,
+                                dots);
         for (int s = 0; s < t; s++) dots[s] *= training->learning_rate;
     }
 }
@@ -183,8 +183,8 @@ static void update_first(const mlp_worker *self, const float *x, int n, const fl
             schedule->kernels->update_block(layer, b->deltas, b->width, x, n,
                                             schedule->training->learning_rate, begin, end);
         if (n_next)
-            schedule->kernels->product_block(layer, x_next, n_next, begin, end,
-                                             schedule->products, b->width);
+            schedule->kernels->product_block(layer, x_next, n_next, begin, end, schedule->products,
+                                             b->width);
     }
 }
 

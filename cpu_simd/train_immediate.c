@@ -35,11 +35,11 @@ static void backward_update(const mlp_worker *self, int l)
     const mlp_layer_buffers *b = &schedule->buffers[l];
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
-    for (int tile = first; tile < last; tile++)
-        schedule->kernels->backward_update(
-            layer, b->deltas, schedule->training->learning_rate, b[-1].states,
-            mlp_tile_begin(layer, tile), mlp_tile_begin(layer, tile + 1),
-            b->partials + (long)tile * layer->stride);
+    for (int tile = last - 1; tile >= first; tile--)
+        schedule->kernels->backward_update(layer, b->deltas, schedule->training->learning_rate,
+                                           b[-1].states, mlp_tile_begin(layer, tile),
+                                           mlp_tile_begin(layer, tile + 1),
+                                           b->partials + (long)tile * layer->stride);
 }
 
 /* Deltas of all layers, updates of all but the first. */

@@ -15,9 +15,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "mlpcore"))
 
 #: Backends that can run here, but for the oracle that they are compared with.
 BACKENDS = [
-    name
-    for name, reason in backends.available().items()
-    if reason is None and name != "reference"
+    name for name, reason in backends.available().items() if reason is None and name != "reference"
 ]
 
 #: The C backends among them.

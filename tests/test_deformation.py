@@ -71,9 +71,7 @@ def test_repeats_for_a_seed_and_differs_between_epochs(backend):
 def test_rms_displacement_is_the_papers(backend, sigma, alpha, rms):
     """1.14 to 1.33 pixels over the paper's ranges; two fields of 84,100 cells, correlated
     over about (2 sigma sqrt(pi))^2 = 450 of them, so a relative error of 1/sqrt(4 * 190)."""
-    field = backend.displacement_field(
-        backend.noise(5, 1, 0, 29, 29), gaussian_taps(sigma), alpha
-    )
+    field = backend.displacement_field(backend.noise(5, 1, 0, 29, 29), gaussian_taps(sigma), alpha)
     assert np.sqrt(np.mean(field**2)) == pytest.approx(rms, rel=0.15)
     # What the kernel implies exactly: uniform noise has variance 1/3.
     implied = alpha * np.sum(gaussian_taps(sigma) ** 2) / np.sqrt(3)

@@ -6,7 +6,12 @@ import os
 
 from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.backends.reference import ReferenceBackend
-from mlpcore.backends.simd import INSTRUCTION_SETS, SimdBackend, unavailable_reason
+from mlpcore.backends.simd import (
+    INSTRUCTION_SETS,
+    SCHEDULES,
+    SimdBackend,
+    unavailable_reason,
+)
 from mlpcore.errors import InputError
 
 __all__ = ["Backend", "TrainingResult", "available", "get", "names"]
@@ -28,7 +33,7 @@ def available() -> dict[str, str | None]:
     return reasons
 
 
-def get(name: str = "auto", threads: int | None = None) -> Backend:
+def get(name: str = "auto", threads: int | None = None, schedule: str | None = None) -> Backend:
     """A backend by name.
 
     Parameters
@@ -38,6 +43,8 @@ def get(name: str = "auto", threads: int | None = None) -> Backend:
         ``MLPCORE_BACKEND`` names, else the widest instruction set that runs here.
     threads
         For the C backends; by default the cores available to this process.
+    schedule
+        For the C backends: ``"deferred"``, the default, or ``"immediate"``.
 
     Raises
     ------
@@ -53,4 +60,6 @@ def get(name: str = "auto", threads: int | None = None) -> Backend:
         raise InputError(f"backend {name!r}: expected auto, {', '.join(names())}")
     if reasons[name] is not None:
         raise InputError(f"backend {name!r} cannot run: {reasons[name]}")
-    return ReferenceBackend() if name == "reference" else SimdBackend(name, threads)
+    if name == "reference":
+        return ReferenceBackend()
+    return SimdBackend(name, threads, schedule or SCHEDULES[0])
