@@ -187,11 +187,11 @@ class SimdBackend(Backend):
         outputs = np.empty((len(inputs), n_out), np.float32)
         cdef const float[:, ::1] x = inputs
         cdef float[:, ::1] y = outputs
-        cdef int l = layer, n = len(inputs), threads = self.threads, status
+        cdef int index = layer, n = len(inputs), threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_forward(kernels, &net.c.layers[l], &x[0, 0], n, &y[0, 0], threads)
+                status = mlp_forward(kernels, &net.c.layers[index], &x[0, 0], n, &y[0, 0], threads)
             _check(status)
         return outputs
 
@@ -203,11 +203,11 @@ class SimdBackend(Backend):
         below = np.empty((len(deltas), n_in), np.float32)
         cdef const float[:, ::1] d = deltas, y = states
         cdef float[:, ::1] b = below
-        cdef int l = layer, n = len(deltas), threads = self.threads, status
+        cdef int index = layer, n = len(deltas), threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_backward(kernels, &net.c.layers[l], &d[0, 0], &y[0, 0], n,
+                status = mlp_backward(kernels, &net.c.layers[index], &d[0, 0], &y[0, 0], n,
                                       &b[0, 0], threads)
             _check(status)
         return below
@@ -219,11 +219,11 @@ class SimdBackend(Backend):
         deltas = check_array("deltas", deltas, (len(inputs), n_out))
         cdef const float[:, ::1] x = inputs, d = deltas
         cdef float eta = learning_rate
-        cdef int l = layer, n = len(inputs), threads = self.threads, status
+        cdef int index = layer, n = len(inputs), threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_update(kernels, &net.c.layers[l], &x[0, 0], &d[0, 0], eta, n,
+                status = mlp_update(kernels, &net.c.layers[index], &x[0, 0], &d[0, 0], eta, n,
                                     threads)
             _check(status)
 
