@@ -64,8 +64,13 @@ INLINE void update_tile(int rows, int vectors, float *w, int stride, const float
                         const float *x, int n, vf eta)
 {
     vf sum[UPDATE_ROWS][UPDATE_VECTORS];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < vectors; j++) sum[r][j] =
-        vf_set1(0.0f);
+    UNROLL for (int r = 0; r < rows; r++)
+    {
+        /* The next rows: further apart than the CPU's own prefetchers look. */
+        for (int j = 0; j < vectors * VW; j += LINE)
+            __builtin_prefetch(w + (rows + r) * (long)stride + j, 1);
+        UNROLL for (int j = 0; j < vectors; j++) sum[r][j] = vf_set1(0.0f);
+    }
     for (int s = 0; s < n; s++) {
         vf xs[UPDATE_VECTORS];
         UNROLL for (int j = 0; j < vectors; j++) xs[j] = vf_load(x + s * (long)stride + j * VW);
@@ -82,26 +87,29 @@ INLINE void update_tile(int rows, int vectors, float *w, int stride, const float
     }
 }
 
-INLINE void update_rows_by_block(int rows, float *w, int stride, const float *d, long d_stride,
-                                 const float *x, int n, vf eta)
+/* All rows by `vectors` vectors of columns from j on, whose part of X stays in the cache. */
+INLINE void update_panel(int vectors, const mlp_layer *layer, int j, const float *d, long d_stride,
+                         const float *x, int n, vf eta, int begin, int end)
 {
-    int j = 0;
-    for (; j + UPDATE_VECTORS * VW <= stride; j += UPDATE_VECTORS * VW)
-        update_tile(rows, UPDATE_VECTORS, w + j, stride, d, d_stride, x + j, n, eta);
-    for (; j < stride; j += VW) update_tile(rows, 1, w + j, stride, d, d_stride, x + j, n, eta);
+    const int stride = layer->stride;
+    int i = begin;
+    for (; i + UPDATE_ROWS <= end; i += UPDATE_ROWS)
+        update_tile(UPDATE_ROWS, vectors, ROW(i) + j, stride, d + i, d_stride, x + j, n, eta);
+    for (; i + 4 <= end; i += 4)
+        update_tile(4, vectors, ROW(i) + j, stride, d + i, d_stride, x + j, n, eta);
+    for (; i < end; i++)
+        update_tile(1, vectors, ROW(i) + j, stride, d + i, d_stride, x + j, n, eta);
 }
 
 static void KERNEL(update_block)(const mlp_layer *layer, const float *d, long d_stride,
                                  const float *x, int n, float eta, int begin, int end)
 {
-    int i = begin;
+    int j = 0;
     vf etas = vf_set1(eta);
-    for (; i + UPDATE_ROWS <= end; i += UPDATE_ROWS)
-        update_rows_by_block(UPDATE_ROWS, ROW(i), layer->stride, d + i, d_stride, x, n, etas);
-    for (; i + 4 <= end; i += 4)
-        update_rows_by_block(4, ROW(i), layer->stride, d + i, d_stride, x, n, etas);
-    for (; i < end; i++)
-        update_rows_by_block(1, ROW(i), layer->stride, d + i, d_stride, x, n, etas);
+    for (; j + UPDATE_VECTORS * VW <= layer->stride; j += UPDATE_VECTORS * VW)
+        update_panel(UPDATE_VECTORS, layer, j, d, d_stride, x, n, etas, begin, end);
+    for (; j < layer->stride; j += VW)
+        update_panel(1, layer, j, d, d_stride, x, n, etas, begin, end);
 }
 
 /* a[s][r] for `rows` rows of W at w and `samples` rows of X at x. */
