@@ -35,7 +35,7 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 {
     vi factor = vi_set1(m);
     vi even = _mm_mul_epu32(a, factor), odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), factor);
-    const int hi = _MM_SHUFFLE(3, 1, 3, 1), lo = _MM_SHUFFLE(2, 0, 2, 0);
+    enum { hi = _MM_SHUFFLE(3, 1, 3, 1), lo = _MM_SHUFFLE(2, 0, 2, 0) };
     vi high_even = _mm_shuffle_epi32(even, hi), high_odd = _mm_shuffle_epi32(odd, hi);
     *high = _mm_unpacklo_epi32(high_even, high_odd);
     return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, lo), _mm_shuffle_epi32(odd, lo));
