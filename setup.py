@@ -19,7 +19,8 @@ C_SOURCES = Path("cpu_simd")
 FATBIN = Path("mlpcore/backends/kernels.fatbin")
 
 #: Built for the plainest CPU of its kind.
-BASELINE = ["dispatch", "threads", "train", "layer_operations", "deformation"]
+BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
+BASELINE += ["layer_operations", "deformation"]
 
 #: One file per instruction set. A file whose flags the compiler lacks is compiled without
 #: them, defines an empty table, and is reported as missing when it is asked for.
@@ -31,7 +32,14 @@ INSTRUCTION_SETS = {
 }
 
 #: Products and sums are fused where the code says so and nowhere else.
-C_FLAGS = ["-std=gnu11", "-O3", "-Wextra", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden"]
+C_FLAGS = [
+    "-std=gnu11",
+    "-O3",
+    "-Wextra",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fvisibility=hidden",
+]
 LINK_FLAGS = ["-pthread"]
 
 if os.environ.get("MLPCORE_SANITIZE"):  # "address,undefined"

@@ -39,10 +39,11 @@ static inline vf vf_from_vi(vi a) { return _mm512_cvtepi32_ps(a); }
 static inline vi vi_from_vf(vf a) { return _mm512_cvttps_epi32(a); }
 static inline vf vf_gather(const float *p, vi index) { return _mm512_i32gather_ps(index, p, 4); }
 
-#define PREFETCH(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+enum { UPDATE_ROWS = 8, UPDATE_VECTORS = 3, PRODUCT_ROWS = 6, PRODUCT_SAMPLES = 4 };
 
 #include "layer_kernels.h"
 
+#include "block_kernels.h"
 #include "deformation_kernels.h"
 #include "kernel_table.h"
 

@@ -47,8 +47,7 @@ int mlp_noise(const mlp_kernels *kernels, const uint32_t key[2], uint32_t epoch,
     float *group = mlp_floats(4 * (size_t)stride);
     if (!group) return -1;
     for (int y = 0; y < rows; y++) {
-        if (y % 4 == 0)
-            kernels->noise(key, counter, (uint32_t)y / 4, columns, group, stride);
+        if (y % 4 == 0) kernels->noise(key, counter, (uint32_t)y / 4, columns, group, stride);
         memcpy(noise + (long)y * columns, group + (y % 4) * stride,
                sizeof(float) * (size_t)columns);
     }
@@ -163,9 +162,9 @@ typedef struct {
 /* One thread's buffers; sizes in floats are those of make_workspace. */
 typedef struct {
     int noise_stride, noise_rows, field_stride;
-    float *noise[2];  /* rows `base` and on of the grid's noise, x and y */
-    float *field[2];  /* displacements of one row of tiles */
-    float *middle;    /* one row between the two convolutions */
+    float *noise[2]; /* rows `base` and on of the grid's noise, x and y */
+    float *field[2]; /* displacements of one row of tiles */
+    float *middle;   /* one row between the two convolutions */
     float *padded, *row;
 } workspace;
 
@@ -197,8 +196,8 @@ static size_t make_workspace(workspace *work, const mlp_deformation *d, float *m
 
 /* Draws the rows of noise that a row of tiles needs, keeping those drawn for the row before:
  * rows [*base, *filled) of the grid are in the buffers, both multiples of 4. */
-static void draw_noise(const deform_context *context, workspace *work, uint32_t grid,
-                       int tile_row, int *base, int *filled)
+static void draw_noise(const deform_context *context, workspace *work, uint32_t grid, int tile_row,
+                       int *base, int *filled)
 {
     const mlp_deformation *d = context->deformation;
     int need_begin = tile_row * d->height, need_end = need_begin + d->height + MARGIN;
@@ -211,8 +210,7 @@ static void draw_noise(const deform_context *context, workspace *work, uint32_t 
             memmove(noise, noise + (long)(new_base - *base) * work->noise_stride,
                     sizeof(float) * (size_t)(*filled - new_base) * (size_t)work->noise_stride);
         for (int y = begin; y < need_end; y += 4)
-            context->kernels->noise(d->key, counter, (uint32_t)y / 4,
-                                    MLP_GRID * d->width + MARGIN,
+            context->kernels->noise(d->key, counter, (uint32_t)y / 4, MLP_GRID * d->width + MARGIN,
                                     noise + (long)(y - new_base) * work->noise_stride,
                                     work->noise_stride);
     }
@@ -268,9 +266,8 @@ static void deform_task(void *argument, mlp_team *team, int thread, int n_thread
     }
 }
 
-int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
-               const float *images, uint32_t first, int n, const float *affine, float *out,
-               int n_threads)
+int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, const float *images,
+               uint32_t first, int n, const float *affine, float *out, int n_threads)
 {
     if (n == 0) return 0;
     deform_context context = {.kernels = kernels,

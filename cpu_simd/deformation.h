@@ -18,10 +18,10 @@ enum { MLP_GRID = 10, MLP_PER_GRID = MLP_GRID * MLP_GRID };
 enum { MLP_PURPOSE_NOISE_X = 1, MLP_PURPOSE_NOISE_Y = 2 };
 
 typedef struct {
-    int height, width;     /* of one image */
-    float taps[MLP_TAPS];  /* the one-dimensional Gaussian */
-    float alpha;           /* pixels */
-    uint32_t key[2];       /* the seed */
+    int height, width;    /* of one image */
+    float taps[MLP_TAPS]; /* the one-dimensional Gaussian */
+    float alpha;          /* pixels */
+    uint32_t key[2];      /* the seed */
     uint32_t epoch;
 } mlp_deformation;
 
@@ -44,8 +44,7 @@ int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int he
                   const float *affine, const float *displacement, float *out, int n_threads);
 
 /* Noise, field and lookup at once for the images first ... first + n - 1 of the set. */
-int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
-               const float *images, uint32_t first, int n, const float *affine, float *out,
-               int n_threads);
+int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, const float *images,
+               uint32_t first, int n, const float *affine, float *out, int n_threads);
 
 #endif

@@ -38,13 +38,13 @@ static void KERNEL(noise)(const uint32_t key[2], const uint32_t counter[4], uint
     }
 }
 
-static void KERNEL(convolve_columns)(const float *in, int stride, const float taps[MLP_TAPS],
-                                     int n, float *out)
+static void KERNEL(convolve_columns)(const float *in, int stride, const float taps[MLP_TAPS], int n,
+                                     float *out)
 {
     for (int x = 0; x < n; x += VW) {
         vf sum = vf_mul(vf_set1(taps[0]), vf_load(in + x));
-        UNROLL for (int i = 1; i < MLP_TAPS; i++)
-            sum = vf_fma(vf_set1(taps[i]), vf_load(in + (long)i * stride + x), sum);
+        UNROLL for (int i = 1; i < MLP_TAPS; i++) sum =
+            vf_fma(vf_set1(taps[i]), vf_load(in + (long)i * stride + x), sum);
         vf_store(out + x, sum);
     }
 }
@@ -53,8 +53,8 @@ static void KERNEL(convolve_row)(const float *in, const float taps[MLP_TAPS], in
 {
     for (int x = 0; x < n; x += VW) {
         vf sum = vf_mul(vf_set1(taps[0]), vf_load(in + x));
-        UNROLL for (int i = 1; i < MLP_TAPS; i++)
-            sum = vf_fma(vf_set1(taps[i]), vf_load(in + x + i), sum);
+        UNROLL for (int i = 1; i < MLP_TAPS; i++) sum =
+            vf_fma(vf_set1(taps[i]), vf_load(in + x + i), sum);
         vf_store(out + x, sum);
     }
 }

@@ -48,14 +48,13 @@ const mlp_kernels *mlp_find_kernels(const char *name, const char **reason)
     static const struct {
         const char *name;
         const mlp_kernels *kernels;
-    } all[] = {{"scalar", &mlp_scalar},
-               {"sse2", &mlp_sse2},
-               {"avx2", &mlp_avx2},
-               {"avx512", &mlp_avx512}};
+    } all[] = {
+        {"scalar", &mlp_scalar}, {"sse2", &mlp_sse2}, {"avx2", &mlp_avx2}, {"avx512", &mlp_avx512}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(name, all[i].name)) continue;
-        *reason = !all[i].kernels->name ? "not compiled in: another processor, or too old a compiler"
-                                        : "this CPU or operating system does not support it";
+        *reason = !all[i].kernels->name
+                      ? "not compiled in: another processor, or too old a compiler"
+                      : "this CPU or operating system does not support it";
         return all[i].kernels->name && runs_here(all[i].kernels) ? all[i].kernels : NULL;
     }
     *reason = "no such instruction set";

@@ -1,8 +1,10 @@
 /* What every instruction set provides: one table of function pointers.
  *
- * All vectors named x are padded as network.h describes. Row ranges are half-open and
- * start at a multiple of MLP_ALIGN; vectors over a layer's neurons have room for n_out
- * rounded up to MLP_ALIGN. A result never depends on how rows are cut into ranges.
+ * Vectors x, and the rows of X, are padded as network.h describes, those of X a layer's stride
+ * apart. Ranges of rows are half-open and start at a multiple of MLP_ALIGN; vectors over a
+ * layer's neurons have room for n_out rounded up to MLP_ALIGN, and the kernels may write
+ * anything between n_out and there unless stated otherwise. A result never depends on how
+ * rows are cut into ranges.
  */
 #ifndef MLPCORE_KERNELS_H
 #define MLPCORE_KERNELS_H
@@ -17,31 +19,59 @@
 typedef struct {
     const char *name;
 
-    /* y[i] = A tanh(B (W x)[i]) for the rows begin <= i < end. */
-    void (*forward)(const mlp_layer *layer, const float *x, int begin, int end, float *y);
+    /* ---- one sample ---- */
+
+    /* a[i] = (W x)[i] for the rows begin <= i < end. */
+    void (*product)(const mlp_layer *layer, const float *x, int begin, int end, float *a);
+
+    /* y[i] = A tanh(B a[i]); nothing beyond y[end - 1] is written. */
+    void (*activate)(const float *a, int begin, int end, float *y);
 
     /* partial[j] = sum over the rows of W[i][j] delta[i], j < stride. */
     void (*backward)(const mlp_layer *layer, const float *delta, int begin, int end,
                      float *partial);
 
     /* W[i] -= eta delta[i] x. */
-    void (*update)(const mlp_layer *layer, const float *delta, float eta, const float *x,
-                   int begin, int end);
+    void (*update)(const mlp_layer *layer, const float *delta, float eta, const float *x, int begin,
+                   int end);
 
     /* backward and then update, in one pass over the rows. */
-    void (*backward_update)(const mlp_layer *layer, const float *delta, float eta,
-                            const float *x, int begin, int end, float *partial);
+    void (*backward_update)(const mlp_layer *layer, const float *delta, float eta, const float *x,
+                            int begin, int end, float *partial);
 
-    /* update with x and then forward with x_next, in one pass over the rows. */
-    void (*update_forward)(const mlp_layer *layer, const float *delta, float eta,
-                           const float *x, const float *x_next, int begin, int end, float *y);
+    /* update with x and then product with x_next, in one pass over the rows. */
+    void (*update_product)(const mlp_layer *layer, const float *delta, float eta, const float *x,
+                           const float *x_next, int begin, int end, float *a);
 
-    /* delta[i] = y'(a[i]) * sum over tiles of partial[tile * stride + i], y' from the state y. */
-    void (*delta_hidden)(const float *partial, int n_tiles, int stride, const float *y, int begin,
-                         int end, float *delta);
+    /* sum[i] = sum over the tiles of partials[tile * stride + i]. */
+    void (*sum_tiles)(const float *partials, int n_tiles, int stride, int begin, int end,
+                      float *sum);
+
+    /* delta[i] = sum[i] y'(a[i]), the derivative from the state y[i]. */
+    void (*delta_hidden)(const float *sum, const float *y, int begin, int end, float *delta);
 
     /* delta[i] = (y[i] - t[i]) y'(a[i]) with t = +1 for `label`, else -1. */
     void (*delta_output)(const float *y, int label, int begin, int end, float *delta);
+
+    /* ---- a block of n samples; the rows of h, D, X and A are samples ---- */
+
+    /* dots[s] = sum over i of h[s * stride + i] v[i], s < n. */
+    void (*dots)(const float *h, long stride, int n, const float *v, int begin, int end,
+                 float *dots);
+
+    /* v[i] -= sum over s < n of coefficients[s] h[s * stride + i]. */
+    void (*correct)(const float *h, long stride, int n, const float *coefficients, int begin,
+                    int end, float *v);
+
+    /* W[i] -= eta sum over s < n of D[s][i] X[s]. */
+    void (*update_block)(const mlp_layer *layer, const float *d, long d_stride, const float *x,
+                         int n, float eta, int begin, int end);
+
+    /* A[s][i] = (W X[s])[i], s < n. */
+    void (*product_block)(const mlp_layer *layer, const float *x, int n, int begin, int end,
+                          float *a, long a_stride);
+
+    /* ---- deformation ---- */
 
     /* Four rows of uniform noise in [-1, 1]: rows[k * stride + x] is word k of the Philox
      * counter (row_group << 16 | x, counter[1..3]); n is rounded up to MLP_ALIGN. */

@@ -1,15 +1,15 @@
-/* The layer kernels, written once over the vector operations of an instruction set.
+/* The kernels of one sample, written once over the vector operations of an instruction set.
  *
  * Included by scalar.c, sse2.c, avx2.c and avx512.c, which define first
  *   KERNEL(name)   the name with the instruction set's suffix
  *   VW, vf         floats per vector, and the vector type
  *   vf_*           load, store, set1, add, sub, mul, div, min, max, fma, fnma, sum
- *   PREFETCH(p)    a hint that the cache line at p is wanted soon
  *
  * Rows are taken in blocks of 8, 4, 2 and 1, so that a vector of x or of the partial sums is
  * read once for several rows. Each row's dot product runs over the columns in the same
- * order whatever the block, and each partial sum over the rows in ascending order, so
- * results do not depend on how the rows are shared out.
+ * order whatever the block, so it does not depend on how the rows are shared out. The way
+ * down takes the rows from the last to the first, because those that the way up has read
+ * last are still in the cache.
  */
 #include <string.h>
 
@@ -38,59 +38,55 @@ INLINE vf activation(vf a)
     return vf_mul(vf_set1(MLP_A), vf_max(vf_set1(-1.0f), vf_min(vf_set1(1.0f), y)));
 }
 
-/* In place; what follows y[end - 1] is the next layer's bias input and must stay. */
-static void activate(float *y, int begin, int end)
+/* What follows y[end - 1] is the next layer's bias input and must stay. */
+static void KERNEL(activate)(const float *a, int begin, int end, float *y)
 {
     int i = begin;
-    for (; i + VW <= end; i += VW) vf_store(y + i, activation(vf_load(y + i)));
+    for (; i + VW <= end; i += VW) vf_store(y + i, activation(vf_load(a + i)));
     if (i < end) {
-        float tail[VW] = {0};
-        memcpy(tail, y + i, sizeof(float) * (size_t)(end - i));
-        vf_store(tail, activation(vf_load(tail)));
+        float tail[VW];
+        vf_store(tail, activation(vf_load(a + i)));
         memcpy(y + i, tail, sizeof(float) * (size_t)(end - i));
     }
 }
 
-INLINE void forward_block(int rows, const float *w, int stride, const float *x, float *y)
+INLINE void product_rows(int rows, const float *w, int stride, const float *x, float *a)
 {
     vf sum[8];
     UNROLL for (int r = 0; r < rows; r++) sum[r] = vf_set1(0.0f);
     for (int line = 0; line < stride; line += LINE) {
-        UNROLL for (int r = 0; r < rows; r++) PREFETCH(w + (rows + r) * (long)stride + line);
         UNROLL for (int j = line; j < line + LINE; j += VW)
         {
             vf xj = vf_load(x + j);
-            UNROLL for (int r = 0; r < rows; r++)
-                sum[r] = vf_fma(vf_load(w + r * (long)stride + j), xj, sum[r]);
+            UNROLL for (int r = 0; r < rows; r++) sum[r] =
+                vf_fma(vf_load(w + r * (long)stride + j), xj, sum[r]);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++) y[r] = vf_sum(sum[r]);
+    UNROLL for (int r = 0; r < rows; r++) a[r] = vf_sum(sum[r]);
 }
 
-INLINE void backward_block(int rows, const float *w, int stride, const float *delta, int first,
-                           float *partial)
+INLINE void backward_rows(int rows, const float *w, int stride, const float *delta, int first,
+                          float *partial)
 {
     vf d[8];
     UNROLL for (int r = 0; r < rows; r++) d[r] = vf_set1(delta[r]);
     for (int line = 0; line < stride; line += LINE) {
-        UNROLL for (int r = 0; r < rows; r++) PREFETCH(w + (rows + r) * (long)stride + line);
         UNROLL for (int j = line; j < line + LINE; j += VW)
         {
             vf sum = first ? vf_set1(0.0f) : vf_load(partial + j);
-            UNROLL for (int r = 0; r < rows; r++)
-                sum = vf_fma(vf_load(w + r * (long)stride + j), d[r], sum);
+            UNROLL for (int r = 0; r < rows; r++) sum =
+                vf_fma(vf_load(w + r * (long)stride + j), d[r], sum);
             vf_store(partial + j, sum);
         }
     }
 }
 
-INLINE void update_block(int rows, float *w, int stride, const float *delta, float eta,
-                         const float *x)
+INLINE void update_rows(int rows, float *w, int stride, const float *delta, float eta,
+                        const float *x)
 {
     vf g[8];
     UNROLL for (int r = 0; r < rows; r++) g[r] = vf_set1(eta * delta[r]);
     for (int line = 0; line < stride; line += LINE) {
-        UNROLL for (int r = 0; r < rows; r++) PREFETCH(w + (rows + r) * (long)stride + line);
         UNROLL for (int j = line; j < line + LINE; j += VW)
         {
             vf xj = vf_load(x + j);
@@ -103,8 +99,8 @@ INLINE void update_block(int rows, float *w, int stride, const float *delta, flo
     }
 }
 
-INLINE void backward_update_block(int rows, float *w, int stride, const float *delta, float eta,
-                                  const float *x, int first, float *partial)
+INLINE void backward_update_rows(int rows, float *w, int stride, const float *delta, float eta,
+                                 const float *x, int first, float *partial)
 {
     vf d[8], g[8];
     UNROLL for (int r = 0; r < rows; r++)
@@ -113,7 +109,6 @@ INLINE void backward_update_block(int rows, float *w, int stride, const float *d
         g[r] = vf_set1(eta * delta[r]);
     }
     for (int line = 0; line < stride; line += LINE) {
-        UNROLL for (int r = 0; r < rows; r++) PREFETCH(w + (rows + r) * (long)stride + line);
         UNROLL for (int j = line; j < line + LINE; j += VW)
         {
             vf xj = vf_load(x + j);
@@ -130,8 +125,8 @@ INLINE void backward_update_block(int rows, float *w, int stride, const float *d
     }
 }
 
-INLINE void update_forward_block(int rows, float *w, int stride, const float *delta, float eta,
-                                 const float *x, const float *x_next, float *y)
+INLINE void update_product_rows(int rows, float *w, int stride, const float *delta, float eta,
+                                const float *x, const float *x_next, float *a)
 {
     vf g[8], sum[8];
     UNROLL for (int r = 0; r < rows; r++)
@@ -140,7 +135,6 @@ INLINE void update_forward_block(int rows, float *w, int stride, const float *de
         sum[r] = vf_set1(0.0f);
     }
     for (int line = 0; line < stride; line += LINE) {
-        UNROLL for (int r = 0; r < rows; r++) PREFETCH(w + (rows + r) * (long)stride + line);
         UNROLL for (int j = line; j < line + LINE; j += VW)
         {
             vf xj = vf_load(x + j), nj = vf_load(x_next + j);
@@ -153,7 +147,7 @@ INLINE void update_forward_block(int rows, float *w, int stride, const float *de
             }
         }
     }
-    UNROLL for (int r = 0; r < rows; r++) y[r] = vf_sum(sum[r]);
+    UNROLL for (int r = 0; r < rows; r++) a[r] = vf_sum(sum[r]);
 }
 
 /* Runs CALL(rows) for rows i ... i + rows - 1 over [begin, end) in blocks of 8, 4, 2, 1. */
@@ -176,29 +170,49 @@ INLINE void update_forward_block(int rows, float *w, int stride, const float *de
         }                                \
     } while (0)
 
+/* The same from the last rows down. */
+#define FOR_ROW_BLOCKS_DOWN(begin, end, CALL) \
+    do {                                      \
+        int i = (end);                        \
+        while (i - 8 >= (begin)) {            \
+            i -= 8;                           \
+            CALL(8);                          \
+        }                                     \
+        if (i - 4 >= (begin)) {               \
+            i -= 4;                           \
+            CALL(4);                          \
+        }                                     \
+        if (i - 2 >= (begin)) {               \
+            i -= 2;                           \
+            CALL(2);                          \
+        }                                     \
+        if (i > (begin)) {                    \
+            i -= 1;                           \
+            CALL(1);                          \
+        }                                     \
+    } while (0)
+
 #define ROW(i) (layer->weights + (long)(i) * layer->stride)
 
-static void KERNEL(forward)(const mlp_layer *layer, const float *x, int begin, int end, float *y)
+static void KERNEL(product)(const mlp_layer *layer, const float *x, int begin, int end, float *a)
 {
-#define CALL(rows) forward_block(rows, ROW(i), layer->stride, x, y + i)
+#define CALL(rows) product_rows(rows, ROW(i), layer->stride, x, a + i)
     FOR_ROW_BLOCKS(begin, end, CALL);
 #undef CALL
-    activate(y, begin, end);
 }
 
 static void KERNEL(backward)(const mlp_layer *layer, const float *delta, int begin, int end,
                              float *partial)
 {
-#define CALL(rows) \
-    backward_block(rows, ROW(i), layer->stride, delta + i, i == begin, partial)
-    FOR_ROW_BLOCKS(begin, end, CALL);
+#define CALL(rows) backward_rows(rows, ROW(i), layer->stride, delta + i, i + rows == end, partial)
+    FOR_ROW_BLOCKS_DOWN(begin, end, CALL);
 #undef CALL
 }
 
 static void KERNEL(update)(const mlp_layer *layer, const float *delta, float eta, const float *x,
                            int begin, int end)
 {
-#define CALL(rows) update_block(rows, ROW(i), layer->stride, delta + i, eta, x)
+#define CALL(rows) update_rows(rows, ROW(i), layer->stride, delta + i, eta, x)
     FOR_ROW_BLOCKS(begin, end, CALL);
 #undef CALL
 }
@@ -206,22 +220,20 @@ static void KERNEL(update)(const mlp_layer *layer, const float *delta, float eta
 static void KERNEL(backward_update)(const mlp_layer *layer, const float *delta, float eta,
                                     const float *x, int begin, int end, float *partial)
 {
-#define CALL(rows)                                                                     \
-    backward_update_block(rows, ROW(i), layer->stride, delta + i, eta, x, i == begin, \
-                          partial)
-    FOR_ROW_BLOCKS(begin, end, CALL);
+#define CALL(rows) \
+    backward_update_rows(rows, ROW(i), layer->stride, delta + i, eta, x, i + rows == end, partial)
+    FOR_ROW_BLOCKS_DOWN(begin, end, CALL);
 #undef CALL
 }
 
-static void KERNEL(update_forward)(const mlp_layer *layer, const float *delta, float eta,
+static void KERNEL(update_product)(const mlp_layer *layer, const float *delta, float eta,
                                    const float *x, const float *x_next, int begin, int end,
-                                   float *y)
+                                   float *a)
 {
 #define CALL(rows) \
-    update_forward_block(rows, ROW(i), layer->stride, delta + i, eta, x, x_next, y + i)
+    update_product_rows(rows, ROW(i), layer->stride, delta + i, eta, x, x_next, a + i)
     FOR_ROW_BLOCKS(begin, end, CALL);
 #undef CALL
-    activate(y, begin, end);
 }
 
 /* y'(a) = (B / A) (A - y) (A + y). */
@@ -231,15 +243,21 @@ INLINE vf derivative(vf y)
     return vf_mul(vf_set1(MLP_B / MLP_A), vf_mul(vf_sub(a, y), vf_add(a, y)));
 }
 
-static void KERNEL(delta_hidden)(const float *partial, int n_tiles, int stride, const float *y,
-                                 int begin, int end, float *delta)
+static void KERNEL(sum_tiles)(const float *partials, int n_tiles, int stride, int begin, int end,
+                              float *sum)
 {
     for (int i = begin; i < end; i += VW) {
-        vf sum = vf_load(partial + i);
+        vf total = vf_load(partials + i);
         for (int tile = 1; tile < n_tiles; tile++)
-            sum = vf_add(sum, vf_load(partial + (long)tile * stride + i));
-        vf_store(delta + i, vf_mul(sum, derivative(vf_load(y + i))));
+            total = vf_add(total, vf_load(partials + (long)tile * stride + i));
+        vf_store(sum + i, total);
     }
+}
+
+static void KERNEL(delta_hidden)(const float *sum, const float *y, int begin, int end, float *delta)
+{
+    for (int i = begin; i < end; i += VW)
+        vf_store(delta + i, vf_mul(vf_load(sum + i), derivative(vf_load(y + i))));
 }
 
 static void KERNEL(delta_output)(const float *y, int label, int begin, int end, float *delta)

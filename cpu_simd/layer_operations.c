@@ -11,9 +11,9 @@ typedef struct {
     float learning_rate;
     int n;
     float *result;
-    float *scratch;       /* 2 * width floats per thread */
-    float *partials;      /* a row per tile */
-    long width;           /* the longer side of the layer, padded */
+    float *scratch;  /* 2 * width floats per thread */
+    float *partials; /* a row per tile */
+    long width;      /* the longer side of the layer, padded */
 } operation;
 
 static int run(operation *op, mlp_task task, int n_threads)
@@ -41,12 +41,13 @@ static void forward_task(void *argument, mlp_team *team, int thread, int n_threa
     (void)team;
     const operation *op = argument;
     const mlp_layer *layer = op->layer;
-    float *x = op->scratch + 2 * thread * op->width;
+    float *x = op->scratch + 2 * thread * op->width, *a = x + op->width;
     int begin, end;
     own_rows(layer, thread, n_threads, &begin, &end);
     for (long s = 0; s < op->n; s++) {
         mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
-        op->kernels->forward(layer, x, begin, end, op->result + s * layer->n_out);
+        op->kernels->product(layer, x, begin, end, a);
+        op->kernels->activate(a, begin, end, op->result + s * layer->n_out);
     }
 }
 
@@ -70,14 +71,15 @@ static void backward_task(void *argument, mlp_team *team, int thread, int n_thre
     end = end * MLP_ALIGN < layer->n_in ? end * MLP_ALIGN : layer->n_in;
     for (long s = 0; s < op->n; s++) {
         for (int tile = first; tile < last; tile++)
-            op->kernels->backward(layer, op->deltas + s * layer->n_out,
-                                  mlp_tile_begin(layer, tile), mlp_tile_begin(layer, tile + 1),
+            op->kernels->backward(layer, op->deltas + s * layer->n_out, mlp_tile_begin(layer, tile),
+                                  mlp_tile_begin(layer, tile + 1),
                                   op->partials + (long)tile * layer->stride);
         mlp_barrier(team);
         if (begin < end) {
             mlp_set_input(states, op->states + s * layer->n_in, layer->n_in);
-            op->kernels->delta_hidden(op->partials, mlp_n_tiles(layer), layer->stride, states,
-                                      begin, end, below);
+            op->kernels->sum_tiles(op->partials, mlp_n_tiles(layer), layer->stride, begin, end,
+                                   below);
+            op->kernels->delta_hidden(below, states, begin, end, below);
             memcpy(op->result + s * layer->n_in + begin, below + begin,
                    sizeof(float) * (size_t)(end - begin));
         }
@@ -107,8 +109,7 @@ static void update_task(void *argument, mlp_team *team, int thread, int n_thread
     own_rows(layer, thread, n_threads, &begin, &end);
     for (long s = 0; s < op->n; s++) {
         mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
-        op->kernels->update(layer, op->deltas + s * layer->n_out, op->learning_rate, x, begin,
-                            end);
+        op->kernels->update(layer, op->deltas + s * layer->n_out, op->learning_rate, x, begin, end);
     }
 }
 

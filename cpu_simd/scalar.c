@@ -36,10 +36,11 @@ static inline vf vf_from_vi(vi a) { return (float)(int32_t)a; }
 static inline vi vi_from_vf(vf a) { return (uint32_t)(int32_t)a; }
 static inline vf vf_gather(const float *p, vi index) { return p[index]; }
 
-#define PREFETCH(p) ((void)0)
+enum { UPDATE_ROWS = 4, UPDATE_VECTORS = 2, PRODUCT_ROWS = 2, PRODUCT_SAMPLES = 4 };
 
 #include "layer_kernels.h"
 
+#include "block_kernels.h"
 #include "deformation_kernels.h"
 #include "kernel_table.h"
 

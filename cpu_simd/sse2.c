@@ -35,7 +35,7 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 {
     vi factor = vi_set1(m);
     vi even = _mm_mul_epu32(a, factor), odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), factor);
-    const int hi = _MM_SHUFFLE(3, 1, 3, 1), lo = _MM_SHUFFLE(2, 0, 2, 0);
+    enum { hi = _MM_SHUFFLE(3, 1, 3, 1), lo = _MM_SHUFFLE(2, 0, 2, 0) };
     vi high_even = _mm_shuffle_epi32(even, hi), high_odd = _mm_shuffle_epi32(odd, hi);
     *high = _mm_unpacklo_epi32(high_even, high_odd);
     return _mm_unpacklo_epi32(_mm_shuffle_epi32(even, lo), _mm_shuffle_epi32(odd, lo));
@@ -49,10 +49,11 @@ static inline vf vf_gather(const float *p, vi index)
     return _mm_setr_ps(p[i[0]], p[i[1]], p[i[2]], p[i[3]]);
 }
 
-#define PREFETCH(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+enum { UPDATE_ROWS = 4, UPDATE_VECTORS = 2, PRODUCT_ROWS = 3, PRODUCT_SAMPLES = 3 };
 
 #include "layer_kernels.h"
 
+#include "block_kernels.h"
 #include "deformation_kernels.h"
 #include "kernel_table.h"
 

@@ -48,8 +48,7 @@ void mlp_barrier(mlp_team *team)
 {
     if (team->n_threads == 1) return;
     unsigned generation = atomic_load_explicit(&team->generation, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) ==
-        team->n_threads - 1) {
+    if (atomic_fetch_add_explicit(&team->arrived, 1, memory_order_acq_rel) == team->n_threads - 1) {
         atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
         /* Sequentially consistent, as is `sleepers`: either the sleeper sees the new
          * generation before it sleeps, or it is seen here and woken. */

@@ -13,9 +13,12 @@ typedef struct {
     const int32_t *order;       /* the image of each step */
     int n_samples;              /* steps */
     float learning_rate;
+    int block; /* samples between two updates of the deferred schedule, 1 or
+                * more; 0 for the immediate schedule */
 
     /* Called on the caller's thread about every twentieth of a second with the number of
-     * samples done; training ends after the current sample when it returns non-zero. */
+     * samples done; training ends after the current sample, or block of samples, when it
+     * returns non-zero. */
     int (*poll)(void *argument, int done);
     void *poll_argument;
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from mlpcore.errors import InputError
 
@@ -33,7 +34,7 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
     expected = f"expected {', '.join(PRESETS)} or widths such as 1000,500"
     widths = []
     for part in name.split(","):
-        if not part.strip().isdecimal():
+        if not (part.isascii() and part.strip().isdigit()):
             raise InputError(f"architecture {text!r}: {part.strip()!r} is not a width; {expected}")
         width = int(part)
         if not 1 <= width <= MAX_WIDTH:
@@ -60,4 +61,4 @@ def count_parameters(layer_sizes: Sequence[int]) -> int:
     layer_sizes
         Number of inputs, of each hidden layer's neurons, and of outputs.
     """
-    return sum(n_out * (n_in + 1) for n_in, n_out in zip(layer_sizes, layer_sizes[1:]))
+    return sum(n_out * (n_in + 1) for n_in, n_out in pairwise(layer_sizes))

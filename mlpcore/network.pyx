@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: language_level=3
 """A fully connected network: layers of aligned, padded weights, and views of them."""
 
 from libc.stdint cimport uintptr_t

@@ -91,9 +91,7 @@ def initial_values(n: int, seed: int, layer: int) -> np.ndarray:
     return values
 
 
-def noise(
-    seed: int, epoch: int, grid: int, purpose: int, rows: int, columns: int
-) -> np.ndarray:
+def noise(seed: int, epoch: int, grid: int, purpose: int, rows: int, columns: int) -> np.ndarray:
     """(rows, columns) float32 displacement noise in [-1, 1] for a grid of images.
 
     `purpose` is `NOISE_X` or `NOISE_Y`.

@@ -132,6 +132,8 @@ print("nothing was found")
     ids=["read", "write", "shared"],
 )
 def test_accesses_out_of_bounds_are_caught(kernel, finding):
+    if kernel == "shared_kernel" and not cuda_emulated.checks_shared_memory():
+        pytest.skip("this compiler's AddressSanitizer leaves variables in named sections alone")
     result = sanitized.run("-c", BOUNDS, kernel)
     assert result.returncode != 0
     assert re.search(finding, result.stderr, re.DOTALL), result.stderr

@@ -8,7 +8,12 @@ from mlpcore.backends import cuda_driver, cuda_emulated
 from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.reference import ReferenceBackend
-from mlpcore.backends.simd import INSTRUCTION_SETS, SimdBackend, unavailable_reason
+from mlpcore.backends.simd import (
+    INSTRUCTION_SETS,
+    SCHEDULES,
+    SimdBackend,
+    unavailable_reason,
+)
 from mlpcore.errors import InputError
 
 __all__ = ["Backend", "TrainingResult", "available", "get", "names"]
@@ -43,7 +48,7 @@ def _best() -> str:
     return next(isa for isa in reversed(INSTRUCTION_SETS) if _reason(isa) is None)
 
 
-def get(name: str = "auto", threads: int | None = None) -> Backend:
+def get(name: str = "auto", threads: int | None = None, schedule: str | None = None) -> Backend:
     """A backend by name.
 
     Parameters
@@ -54,6 +59,8 @@ def get(name: str = "auto", threads: int | None = None) -> Backend:
         runs here. ``"cuda-emulated"`` is for tests and is never chosen by itself.
     threads
         For the C backends; by default the cores available to this process.
+    schedule
+        For the C backends: ``"deferred"``, the default, or ``"immediate"``.
 
     Raises
     ------
@@ -75,4 +82,4 @@ def get(name: str = "auto", threads: int | None = None) -> Backend:
         return CudaBackend(cuda_driver.get_driver())
     if name == "cuda-emulated":
         return CudaBackend(cuda_emulated.EmulatedDriver())
-    return SimdBackend(name, threads)
+    return SimdBackend(name, threads, schedule or SCHEDULES[0])

@@ -177,9 +177,7 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def displacement_field(
-        self, noise: np.ndarray, taps: np.ndarray, alpha: float
-    ) -> np.ndarray:
+    def displacement_field(self, noise: np.ndarray, taps: np.ndarray, alpha: float) -> np.ndarray:
         """Displacements in pixels, alpha * (G * noise): (2, rows, columns) to 20 fewer of each.
 
         `taps` are the 21 weights of the one-dimensional Gaussian; G is their outer product.

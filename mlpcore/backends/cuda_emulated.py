@@ -64,6 +64,11 @@ def unavailable_reason() -> str | None:
     return None
 
 
+def checks_shared_memory() -> bool:
+    """Whether AddressSanitizer can watch shared variables: GCC's can, clang's not."""
+    return "clang" not in _version(compiler() or "")
+
+
 def _text(source: Path) -> str:
     """A .cu file and those that it includes, for the names of its kernels."""
     text = source.read_text()
@@ -83,7 +88,7 @@ def build(source: Path, sanitize: str | None = None) -> Path:
     command = [compiler() or "c++", *FLAGS, f"-I{SOURCES / 'emulation'}", f"-I{SOURCES}"]
     if sanitize:
         command += [f"-fsanitize={sanitize}", "-g", "-fno-omit-frame-pointer"]
-        if "clang" not in _version(command[0]):
+        if checks_shared_memory():
             command.append("-fsanitize-sections=emulated_shared")
     names = _KERNEL.findall(_text(source))
     main = (

@@ -39,6 +39,7 @@ cdef extern from "train.h" nogil:
         const int32_t *order
         int n_samples
         float learning_rate
+        int block
         int (*poll)(void *argument, int done) noexcept nogil
         void *poll_argument
         int done
@@ -75,6 +76,13 @@ cdef extern from "deformation.h" nogil:
 
 #: From the plainest to the widest.
 INSTRUCTION_SETS = ("scalar", "sse2", "avx2", "avx512")
+
+#: When weights change: after every sample, or by blocks to the same effect.
+SCHEDULES = ("deferred", "immediate")
+
+#: Samples between two updates of the deferred schedule.
+DEFAULT_BLOCK = 32
+MAX_BLOCK = 1024
 
 #: More threads than any machine has cores are a typing error.
 MAX_THREADS = 1024
@@ -127,27 +135,40 @@ class SimdBackend(Backend):
     threads : int or None
         Threads to use; by default the cores available to this process. Results have the
         same bits whatever their number.
+    schedule : str
+        ``"deferred"`` applies the updates of a block of samples together, with corrections
+        that make every sample see the weights as changed by all before it; ``"immediate"``
+        applies each at once. They differ in rounding and speed only.
+    block : int
+        Samples between two updates of the deferred schedule.
 
     Raises
     ------
     InputError
-        When this CPU or build lacks the instruction set, or threads are not from 1 to 1,024.
+        When this CPU or build lacks the instruction set, there is no such schedule, or
+        threads or block are not from 1 to 1,024.
     """
 
-    def __init__(self, name, threads=None):
+    def __init__(self, name, threads=None, schedule="deferred", block=DEFAULT_BLOCK):
         reason = unavailable_reason(name)
         if reason is not None:
             raise InputError(f"backend {name!r} cannot run: {reason}")
         threads = available_cores() if threads is None else threads
         if not 1 <= threads <= MAX_THREADS:
             raise InputError(f"threads {threads}: expected 1 to {MAX_THREADS:,}")
+        if schedule not in SCHEDULES:
+            raise InputError(f"schedule {schedule!r}: expected {' or '.join(SCHEDULES)}")
+        if not 1 <= block <= MAX_BLOCK:
+            raise InputError(f"block {block}: expected 1 to {MAX_BLOCK:,} samples")
         self.name = name
         self.threads = threads
+        self.schedule = schedule
+        self.block = block
 
     @property
     def description(self):
         plural = "" if self.threads == 1 else "s"
-        return f"{self.name}: C, float32, {self.threads} thread{plural}"
+        return f"{self.name}: C, float32, {self.threads} thread{plural}, {self.schedule} updates"
 
     def put(self, array):
         return array
@@ -166,11 +187,11 @@ class SimdBackend(Backend):
         outputs = np.empty((len(inputs), n_out), np.float32)
         cdef const float[:, ::1] x = inputs
         cdef float[:, ::1] y = outputs
-        cdef int l = layer, n = len(inputs), threads = self.threads, status
+        cdef int index = layer, n = len(inputs), threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_forward(kernels, &net.c.layers[l], &x[0, 0], n, &y[0, 0], threads)
+                status = mlp_forward(kernels, &net.c.layers[index], &x[0, 0], n, &y[0, 0], threads)
             _check(status)
         return outputs
 
@@ -182,11 +203,11 @@ class SimdBackend(Backend):
         below = np.empty((len(deltas), n_in), np.float32)
         cdef const float[:, ::1] d = deltas, y = states
         cdef float[:, ::1] b = below
-        cdef int l = layer, n = len(deltas), threads = self.threads, status
+        cdef int index = layer, n = len(deltas), threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_backward(kernels, &net.c.layers[l], &d[0, 0], &y[0, 0], n,
+                status = mlp_backward(kernels, &net.c.layers[index], &d[0, 0], &y[0, 0], n,
                                       &b[0, 0], threads)
             _check(status)
         return below
@@ -198,11 +219,11 @@ class SimdBackend(Backend):
         deltas = check_array("deltas", deltas, (len(inputs), n_out))
         cdef const float[:, ::1] x = inputs, d = deltas
         cdef float eta = learning_rate
-        cdef int l = layer, n = len(inputs), threads = self.threads, status
+        cdef int index = layer, n = len(inputs), threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_update(kernels, &net.c.layers[l], &x[0, 0], &d[0, 0], eta, n,
+                status = mlp_update(kernels, &net.c.layers[index], &x[0, 0], &d[0, 0], eta, n,
                                     threads)
             _check(status)
 
@@ -228,6 +249,7 @@ class SimdBackend(Backend):
         training.order = &o[0]
         training.n_samples = len(order)
         training.learning_rate = learning_rate
+        training.block = self.block if self.schedule == "deferred" else 0
         training.poll = _poll
         training.poll_argument = <void *>state
         cdef int threads = self.threads, status

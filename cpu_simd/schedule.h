@@ -1,0 +1,49 @@
+/* What the two schedules of training share. */
+#ifndef MLPCORE_SCHEDULE_H
+#define MLPCORE_SCHEDULE_H
+
+#include "partition.h"
+#include "train.h"
+
+/* Between a layer's neurons. Rows of `states` are inputs of the layer above, bias included. */
+typedef struct {
+    float *sums;       /* a = W x, then W^T delta of the layer above */
+    float *states;     /* outputs of each sample of a block, `width` floats a row */
+    float *deltas;     /* dE/da of each sample of a block, likewise */
+    float *partials;   /* W^T delta, a row of `stride` floats per tile */
+    float *state_dots; /* y_s . y_t over each tile's neurons, a row of `block` floats per tile */
+    float *delta_dots; /* delta_s . delta_t, likewise */
+    int width;         /* n_out and the bias, padded */
+} mlp_layer_buffers;
+
+typedef struct {
+    const mlp_kernels *kernels;
+    mlp_training *training;
+    int block;                  /* samples whose states are kept */
+    mlp_layer_buffers *buffers; /* per layer */
+    float *inputs;              /* two blocks of padded images */
+    float *input_dots;          /* deferred: eta x_s . x_t, a row of `block` floats per t */
+    float *products;            /* deferred: W x_t of the first layer, a row per t */
+    float *coefficients;        /* deferred: `block` floats per thread */
+    double next_poll;           /* in seconds on the clock */
+    int stop;                   /* written by thread 0, read by all behind a barrier */
+} mlp_schedule;
+
+/* A thread at work. */
+typedef struct {
+    mlp_schedule *schedule;
+    mlp_team *team;
+    int thread, n_threads;
+} mlp_worker;
+
+/* The rows of layer l that a thread owns. */
+void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end);
+
+/* Counts the sample that has just gone forward, its outputs at `y`; asks now and then whether
+ * to stop. For thread 0 alone. */
+void mlp_observe(mlp_schedule *schedule, const float *y, int label, int done);
+
+void mlp_train_immediate(void *schedule, mlp_team *team, int thread, int n_threads);
+void mlp_train_deferred(void *schedule, mlp_team *team, int thread, int n_threads);
+
+#endif

@@ -1,0 +1,220 @@
+/* The deferred schedule: on-line back-propagation, its updates applied a block at a time.
+ *
+ * Let W be a layer's weights at the start of a block, x_s its input (bias included) and d_s
+ * its deltas at the block's sample s. On-line back-propagation has changed the weights to
+ * W_t = W - eta sum_{s<t} d_s x_s^T when sample t comes, so, with no approximation,
+ *
+ *     forward    W_t x_t   = W x_t   - eta sum_{s<t} d_s (x_s . x_t)
+ *     backward   W_t^T d_t = W^T d_t - eta sum_{s<t} x_s (d_s . d_t)
+ *     block end  W        <- W       - eta sum_s d_s x_s^T
+ *
+ * Only rounding differs from changing W after every sample. The weights are read twice per
+ * sample and written once per block, where the immediate schedule writes them per sample.
+ * The first layer's inputs are known beforehand and it passes no deltas down, so its W x_t
+ * is a matrix product over the block, made while the rows that the previous block's update
+ * has just changed are still in the cache.
+ *
+ * Threads: a thread owns the same rows of a layer throughout, and with them its neurons'
+ * slice of the states and deltas of the block's samples. Dot products x_s . x_t are formed
+ * tile by tile by the slice's owner and travel with the states, behind the same barrier;
+ * d_s . d_t likewise with the partial sums. Everything is then added up tile by tile in the
+ * same order by every thread that needs it.
+ */
+#include "buffers.h"
+#include "schedule.h"
+
+/* coefficients[s] = eta (bias + sum over the tiles of dots[tile][s]), s < n. */
+static const float *add_dots(const mlp_worker *self, const float *dots, int n_tiles, float bias,
+                             int n)
+{
+    const mlp_schedule *schedule = self->schedule;
+    float *c = schedule->coefficients + (long)self->thread * schedule->block;
+    for (int s = 0; s < n; s++) c[s] = bias;
+    for (int tile = 0; tile < n_tiles; tile++)
+        for (int s = 0; s < n; s++) c[s] += dots[(long)tile * schedule->block + s];
+    for (int s = 0; s < n; s++) c[s] *= schedule->training->learning_rate;
+    return c;
+}
+
+/* dots[tile][s] = h_s . h_t over the own tiles of layer l, s < t; h are rows of `width`. */
+static void own_dots(const mlp_worker *self, int l, const float *h, int t, float *dots)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    long width = schedule->buffers[l].width;
+    int first, last;
+    mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
+    for (int tile = first; tile < last; tile++)
+        schedule->kernels->dots(h, width, t, h + t * width, mlp_tile_begin(layer, tile),
+                                mlp_tile_begin(layer, tile + 1),
+                                dots + (long)tile * schedule->block);
+}
+
+/* States of layer l at sample t from the sums W x_t, of which `coefficients` take away what
+ * the block's earlier samples have changed. */
+static void finish_forward(const mlp_worker *self, int l, int t, float *sums,
+                           const float *coefficients)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_layer_buffers *b = &schedule->buffers[l];
+    float *states = b->states + (long)t * b->width;
+    int begin, end;
+    mlp_worker_rows(self, l, &begin, &end);
+    schedule->kernels->correct(b->deltas, b->width, t, coefficients, begin, end, sums);
+    schedule->kernels->activate(sums, begin, end, states);
+    if (l + 1 < schedule->training->network->n_layers)
+        own_dots(self, l, b->states, t, b->state_dots);
+}
+
+static void go_up(const mlp_worker *self, int t)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_network *network = schedule->training->network;
+    float *sums = schedule->products + (long)t * schedule->buffers[0].width;
+    finish_forward(self, 0, t, sums, schedule->input_dots + (long)t * schedule->block);
+    for (int l = 1; l < network->n_layers; l++) {
+        const mlp_layer *layer = &network->layers[l];
+        const mlp_layer_buffers *b = &schedule->buffers[l];
+        int begin, end;
+        mlp_worker_rows(self, l, &begin, &end);
+        mlp_barrier(self->team);
+        schedule->kernels->product(layer, b[-1].states + (long)t * b[-1].width, begin, end,
+                                   b->sums);
+        finish_forward(self, l, t, b->sums,
+                       add_dots(self, b[-1].state_dots, mlp_n_tiles(layer - 1), 1.0f, t));
+    }
+}
+
+/* The own tiles' part of W^T d_t and of d_s . d_t in layer l. */
+static void backward(const mlp_worker *self, int l, int t)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    const mlp_layer_buffers *b = &schedule->buffers[l];
+    int first, last;
+    mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
+    for (int tile = last - 1; tile >= first; tile--)
+        schedule->kernels->backward(layer, b->deltas + (long)t * b->width,
+                                    mlp_tile_begin(layer, tile), mlp_tile_begin(layer, tile + 1),
+                                    b->partials + (long)tile * layer->stride);
+    own_dots(self, l, b->deltas, t, b->delta_dots);
+}
+
+/* The own deltas of layer l at sample t, from the layer above. */
+static void finish_backward(const mlp_worker *self, int l, int t)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_kernels *kernels = schedule->kernels;
+    const mlp_layer *above = &schedule->training->network->layers[l + 1];
+    const mlp_layer_buffers *b = &schedule->buffers[l];
+    int begin, end, n_tiles = mlp_n_tiles(above);
+    mlp_worker_rows(self, l, &begin, &end);
+    kernels->sum_tiles(b[1].partials, n_tiles, above->stride, begin, end, b->sums);
+    kernels->correct(b->states, b->width, t, add_dots(self, b[1].delta_dots, n_tiles, 0.0f, t),
+                     begin, end, b->sums);
+    kernels->delta_hidden(b->sums, b->states + (long)t * b->width, begin, end,
+                          b->deltas + (long)t * b->width);
+}
+
+static void come_down(const mlp_worker *self, int t, int label, int done)
+{
+    mlp_schedule *schedule = self->schedule;
+    int top = schedule->training->network->n_layers - 1, begin, end;
+    const mlp_layer_buffers *b = &schedule->buffers[top];
+    const float *y = b->states + (long)t * b->width;
+    mlp_worker_rows(self, top, &begin, &end);
+    schedule->kernels->delta_output(y, label, begin, end, b->deltas + (long)t * b->width);
+    for (int l = top; l >= 1; l--) {
+        backward(self, l, t);
+        mlp_barrier(self->team);
+        if (l == top && self->thread == 0) mlp_observe(schedule, y, label, done);
+        finish_backward(self, l - 1, t);
+    }
+    if (top == 0) mlp_observe(schedule, y, label, done); /* alone: see mlp_train */
+}
+
+/* The images of the steps begin ... begin + n - 1 as rows of x, and their dot products times
+ * eta, shared out over the threads. */
+static void load_block(const mlp_worker *self, int begin, int n, float *x)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_training *training = schedule->training;
+    const mlp_layer *layer = &training->network->layers[0];
+    for (int s = self->thread; s < n; s += self->n_threads)
+        mlp_set_input(x + (long)s * layer->stride,
+                      training->images + (long)training->order[begin + s] * layer->n_in,
+                      layer->n_in);
+    mlp_barrier(self->team);
+    for (int t = self->thread; t < n; t += self->n_threads) {
+        float *dots = schedule->input_dots + (long)t * schedule->block;
+        schedule->kernels->dots(x, layer->stride, t, x + (long)t * layer->stride, 0, layer->stride,
+                                dots);
+        for (int s = 0; s < t; s++) dots[s] *= training->learning_rate;
+    }
+}
+
+/* The block's update of the layers above the first. */
+static void update_upper(const mlp_worker *self, int n)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_network *network = schedule->training->network;
+    for (int l = 1; l < network->n_layers; l++) {
+        const mlp_layer_buffers *b = &schedule->buffers[l];
+        int begin, end;
+        mlp_worker_rows(self, l, &begin, &end);
+        schedule->kernels->update_block(&network->layers[l], b->deltas, b->width, b[-1].states, n,
+                                        schedule->training->learning_rate, begin, end);
+    }
+}
+
+/* The first layer's update by a block of n samples x, and its products with the next block,
+ * tile by tile; either may be empty. */
+static void update_first(const mlp_worker *self, const float *x, int n, const float *x_next,
+                         int n_next)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[0];
+    const mlp_layer_buffers *b = &schedule->buffers[0];
+    int first, last;
+    mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
+    for (int tile = first; tile < last; tile++) {
+        int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
+        if (n)
+            schedule->kernels->update_block(layer, b->deltas, b->width, x, n,
+                                            schedule->training->learning_rate, begin, end);
+        if (n_next)
+            schedule->kernels->product_block(layer, x_next, n_next, begin, end, schedule->products,
+                                             b->width);
+    }
+}
+
+void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_threads)
+{
+    mlp_schedule *schedule = argument;
+    const mlp_training *training = schedule->training;
+    const mlp_worker self = {schedule, team, thread, n_threads};
+    const int total = training->n_samples, block = schedule->block;
+    float *x = schedule->inputs;
+    float *x_next = x + (long)block * training->network->layers[0].stride;
+    int n = total < block ? total : block;
+
+    load_block(&self, 0, n, x);
+    update_first(&self, NULL, 0, x, n);
+    for (int begin = 0; n;) {
+        mlp_barrier(team); /* the dot products of the images are there */
+        for (int t = 0; t < n; t++) {
+            go_up(&self, t);
+            come_down(&self, t, training->labels[training->order[begin + t]], begin + t + 1);
+        }
+        update_upper(&self, n);
+        mlp_barrier(team); /* nobody needs the block's states any more, or misses `stop` */
+        begin += n;
+        int rest = schedule->stop ? 0 : total - begin, n_next = rest < block ? rest : block;
+        if (n_next) load_block(&self, begin, n_next, x_next);
+        update_first(&self, x, n, x_next, n_next);
+        float *swap = x;
+        x = x_next;
+        x_next = swap;
+        n = n_next;
+    }
+}

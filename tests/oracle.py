@@ -1,0 +1,82 @@
+"""What the equivalence tests share: inputs, tolerances, and the comparison of a training."""
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from mlpcore.network import Network
+
+#: Half a unit in the last place of float32.
+EPSILON = 2.0**-24
+
+#: The rational tanh's relative error (cpu_simd/layer_kernels.h).
+TANH_ERROR = 4e-7
+
+#: Around the vector lengths, the row blocks of 8 and the tiles of 16 rows.
+WIDTHS = st.one_of(
+    st.integers(1, 40),
+    st.sampled_from([63, 64, 65, 127, 128, 129, 255, 256, 257, 271, 500]),
+)
+SEEDS = st.integers(0, 2**64 - 1)
+
+
+def sum_tolerance(magnitude, n):
+    """Greatest rounding error of a sum of n products whose magnitudes add up so far."""
+    return (n + 2) * EPSILON * magnitude + 1e-30
+
+
+def uniform(seed, *shape):
+    """float32 in [-1, 1]."""
+    return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+
+
+def unaligned(array):
+    """A copy that starts 4 bytes past a cache line."""
+    raw = np.empty(array.size * 4 + 128, np.uint8)
+    start = -raw.ctypes.data % 64 + 4
+    copy = raw[start : start + array.size * 4].view(np.float32).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def random_network(sizes, seed, scale=1.0):
+    """Weights of a size that leaves the activations' linear part, but does not saturate."""
+    network = Network(sizes)
+    for layer, (weights, biases) in enumerate(zip(network.weights, network.biases)):
+        limit = scale / np.sqrt(weights.shape[1])
+        weights[...] = uniform(seed + 2 * layer, *weights.shape) * limit
+        biases[...] = uniform(seed + 2 * layer + 1, *biases.shape) * limit
+    return network
+
+
+@st.composite
+def training_problems(draw, samples=12):
+    """Layer sizes, samples, seed and a learning rate.
+
+    A step changes a neuron's sum by about eta |x|^2 of its error: with eta up to 1 / width
+    that is stable, so rounding errors do not grow and cannot hide a wrong result.
+    """
+    sizes = tuple(draw(st.lists(WIDTHS, min_size=2, max_size=5)))
+    rate = draw(st.sampled_from([0.01, 0.1, 0.5])) / (max(sizes) + 1)
+    return sizes, draw(st.integers(1, samples)), draw(SEEDS), rate
+
+
+def check_training(backend, reference, problem):
+    """Weights, loss and counts after a training are the oracle's."""
+    sizes, n, seed, rate = problem
+    network = random_network(sizes, seed % 2**32)
+    expected = network.copy()
+    images = uniform(seed, n, sizes[0])
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, min(sizes[-1], 256), n).astype(np.uint8)
+    order = rng.integers(0, n, 2 * n).astype(np.int32)
+    loaded = backend.load(network)
+    result = backend.train(loaded, backend.put(images), backend.put(labels), order, rate)
+    backend.store(loaded, network)
+    wanted = reference.train(expected, images, labels, order, rate)
+    assert result.samples == wanted.samples == 2 * n
+    # Up to eighty steps of a few roundings each, on weights that start at up to 1: 32 half
+    # units in the last place. A lost update would show at 1e-5 or more.
+    for got, oracle in zip(network.weights + network.biases, expected.weights + expected.biases):
+        size = max(1.0, np.abs(oracle).max())
+        np.testing.assert_allclose(got, oracle, rtol=0, atol=32 * EPSILON * size)
+    assert result.loss == pytest.approx(wanted.loss, rel=1e-4, abs=1e-4)

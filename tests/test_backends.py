@@ -1,0 +1,241 @@
+"""Every backend against the float64 oracle, operation by operation.
+
+Tolerances. Single precision rounds each operation to 6e-8 of its size. A sum of n terms in
+any order differs from the exact one by at most n * 6e-8 times the sum of the terms'
+magnitudes; `sum_tolerance` allows that bound, so a failure is an error and not rounding.
+"""
+
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from mlpcore.network import Network
+
+from mlpcore import backends, philox
+from mlpcore.backends.base import Backend
+from mlpcore.backends.inference import A, B
+from mlpcore.errors import InputError
+from oracle import (
+    EPSILON,
+    SEEDS,
+    TANH_ERROR,
+    WIDTHS,
+    check_training,
+    random_network,
+    sum_tolerance,
+    training_problems,
+    unaligned,
+    uniform,
+)
+
+
+def test_signatures_are_those_of_the_contract(backend):
+    for name, member in inspect.getmembers(Backend, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        expected = list(inspect.signature(member).parameters)
+        assert list(inspect.signature(getattr(type(backend), name)).parameters) == expected, name
+
+
+@given(n_in=WIDTHS, n_out=WIDTHS, n=st.integers(1, 4), seed=SEEDS, scale=st.sampled_from([1, 30]))
+@example(n_in=1, n_out=1, n=1, seed=0, scale=1)
+@settings(max_examples=40)
+def test_forward(backend, reference, n_in, n_out, n, seed, scale):
+    network = random_network((n_in, n_out), seed % 2**32, scale)
+    inputs = unaligned(uniform(seed, n, n_in))
+    result = backend.forward(backend.load(network), 0, inputs)
+    expected = reference.forward(network, 0, inputs)
+    magnitude = np.abs(inputs) @ np.abs(network.weights[0]).T + np.abs(network.biases[0])
+    # The activation's slope is at most A B.
+    tolerance = A * B * sum_tolerance(magnitude, n_in + 1) + A * (TANH_ERROR + EPSILON)
+    assert result.shape == (n, n_out)
+    assert result.dtype == np.float32
+    assert np.all(np.abs(result - expected) <= tolerance)
+
+
+@given(n_in=WIDTHS, n_out=WIDTHS, n=st.integers(1, 4), seed=SEEDS)
+@settings(max_examples=40)
+def test_backward(backend, reference, n_in, n_out, n, seed):
+    network = random_network((n_in, n_out), seed % 2**32)
+    deltas, states = unaligned(uniform(seed, n, n_out)), unaligned(A * uniform(seed + 1, n, n_in))
+    result = backend.backward(backend.load(network), 0, deltas, states)
+    expected = reference.backward(network, 0, deltas, states)
+    magnitude = np.abs(deltas) @ np.abs(network.weights[0])
+    # The slope B / A (A - y) (A + y) is at most A B, and rounds in five operations.
+    tolerance = A * B * sum_tolerance(magnitude, n_out + 6)
+    assert result.shape == (n, n_in)
+    assert np.all(np.abs(result - expected) <= tolerance)
+
+
+@given(n_in=WIDTHS, n_out=WIDTHS, n=st.integers(1, 4), seed=SEEDS, rate=st.floats(1e-6, 1.0))
+@settings(max_examples=40)
+def test_update(backend, reference, n_in, n_out, n, seed, rate):
+    network = random_network((n_in, n_out), seed % 2**32)
+    expected = network.copy()
+    inputs, deltas = unaligned(uniform(seed, n, n_in)), unaligned(uniform(seed + 1, n, n_out))
+    loaded = backend.load(network)
+    backend.update(loaded, 0, inputs, deltas, rate)
+    backend.store(loaded, network)
+    reference.update(expected, 0, inputs, deltas, rate)
+    # Each of n steps rounds a weight, at most 1 + n here, and its change.
+    tolerance = 4 * n * EPSILON * (1 + n * rate)
+    for got, wanted in zip(network.weights + network.biases, expected.weights + expected.biases):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance)
+
+
+@given(problem=training_problems())
+@example(problem=((1, 1), 3, 0, 0.1))
+@example(problem=((841, 500, 300, 200, 10), 8, 1, 1e-3))
+@settings(max_examples=40)
+def test_train(backend, reference, problem):
+    check_training(backend, reference, problem)
+
+
+def test_training_counts_the_errors_it_sees(backend):
+    network = Network((3, 4))  # all outputs 0: the first class is the guess
+    images, labels = np.zeros((5, 3), np.float32), np.array([0, 0, 1, 2, 3], np.uint8)
+    order = np.arange(5, dtype=np.int32)
+    tiny = np.float32(1e-30)  # leaves the outputs equal at all five samples
+    loaded = backend.load(network)
+    result = backend.train(loaded, backend.put(images), backend.put(labels), order, tiny)
+    assert (result.samples, result.errors) == (5, 3)
+    assert result.loss == pytest.approx(5 * 4 / 2)
+
+
+@given(
+    sizes=st.lists(WIDTHS, min_size=2, max_size=4),
+    n=st.sampled_from([1, 2, 511, 512, 513]),
+    seed=SEEDS,
+)
+@settings(max_examples=15)
+def test_predict(backend, reference, sizes, n, seed):
+    network = random_network(sizes, seed % 2**32)
+    images = uniform(seed, n, sizes[0])
+    loaded, resident = backend.load(network), backend.put(images)
+    outputs = backend.predict(loaded, resident)
+    # A sum's rounding, carried through at most two more layers of slope A B about 1.15.
+    np.testing.assert_allclose(outputs, reference.predict(network, images), atol=2e-5)
+    labels = np.random.default_rng(seed).integers(0, min(sizes[-1], 256), n).astype(np.uint8)
+    errors = backend.count_errors(loaded, resident, backend.put(labels))
+    assert errors == np.count_nonzero(outputs.argmax(axis=1) != labels)
+
+
+@given(
+    seed=SEEDS,
+    epoch=st.integers(0, 5000),
+    grid=st.integers(0, 600),
+    height=st.integers(1, 31),
+    width=st.integers(1, 31),
+)
+@settings(max_examples=15)
+def test_noise_is_the_same_numbers(backend, seed, epoch, grid, height, width):
+    result = backend.noise(seed, epoch, grid, height, width)
+    shape = 10 * height + 20, 10 * width + 20
+    expected = [
+        philox.noise(seed, epoch, grid, purpose, *shape)
+        for purpose in (philox.NOISE_X, philox.NOISE_Y)
+    ]
+    assert np.array_equal(result, expected)
+
+
+@given(rows=st.integers(21, 90), columns=st.integers(21, 90), seed=SEEDS)
+@example(rows=21, columns=21, seed=0)
+@settings(max_examples=25)
+def test_displacement_field(backend, reference, rows, columns, seed):
+    noise = uniform(seed, 2, rows, columns)
+    taps = np.random.default_rng(seed).uniform(0, 0.1, 21).astype(np.float32)  # not symmetric
+    field = backend.displacement_field(noise, taps, 36.0)
+    expected = reference.displacement_field(noise, taps, 36.0)
+    assert field.shape == (2, rows - 20, columns - 20)
+    # Two sums of 21 products after each other, or one of 441: taps add up to 2 at most.
+    assert np.abs(field - expected).max() <= sum_tolerance(36.0 * taps.sum() ** 2, 441)
+
+
+@given(
+    n=st.integers(1, 5),
+    height=st.integers(1, 40),
+    width=st.integers(1, 40),
+    seed=SEEDS,
+    strength=st.sampled_from([0.0, 1.0, 5.0, 100.0]),
+)
+@settings(max_examples=40)
+def test_deform_by(backend, reference, n, height, width, seed, strength):
+    images = uniform(seed, n, height, width)
+    affine = (np.eye(2) + 0.3 * uniform(seed + 1, n, 2, 2)).astype(np.float32)
+    displacement = strength * uniform(seed + 2, n, 2, height, width)
+    result = backend.deform_by(images, affine, displacement)
+    expected = reference.deform_by(images, affine, displacement)
+    # A coordinate of up to `extent` pixels rounds by a few of its units in the last place,
+    # and pixels differ by at most 2 from one to the next.
+    extent = 2 * max(height, width) + strength
+    assert np.abs(result - expected).max() <= 2 * 8 * EPSILON * extent + 1e-6
+
+
+def test_bad_arrays_are_refused_before_anything_runs(backend):
+    network = Network((4, 3, 2), seed=1)
+    before = network.copy()
+    loaded = backend.load(network)
+    images = np.zeros((5, 4), np.float32)
+    labels, order = np.zeros(5, np.uint8), np.arange(5, dtype=np.int32)
+    bad = [
+        (images[:, :3], labels, order),
+        (images.astype(np.float64), labels, order),
+        (images, labels[:4], order),
+        (images, labels, order + 1),
+        (images, labels, order - 1),
+    ]
+    for x, t, o in bad:
+        with pytest.raises(InputError, match=r"images|labels|order"):
+            backend.train(loaded, backend.put(x), backend.put(t), o, 0.1)
+    with pytest.raises(InputError, match="layer 2"):
+        backend.forward(loaded, 2, images)
+    with pytest.raises(InputError, match="inputs"):
+        backend.forward(loaded, 1, images)
+    backend.store(loaded, network)
+    assert all(np.array_equal(a, b) for a, b in zip(network.weights, before.weights))
+
+
+def test_gradient_is_the_slope_of_the_error(reference):
+    """Central differences of E = 1/2 sum (y - t)^2 against the oracle's step, in float64."""
+    sizes, rate, h = (5, 4, 3), 1e-3, 1e-3
+    network = random_network(sizes, 3)
+    image, label = uniform(4, 1, 5), np.array([1], np.uint8)
+    target = np.array([-1.0, 1.0, -1.0])
+
+    def error(net):
+        states = image[0].astype(np.float64)
+        for w, b in zip(net.weights, net.biases):
+            states = A * np.tanh(B * (w.astype(np.float64) @ states + b))
+        return 0.5 * np.sum((states - target) ** 2)
+
+    trained = network.copy()
+    reference.train(trained, image, label, np.zeros(1, np.int32), rate)
+    for before, after in zip(network.weights + network.biases, trained.weights + trained.biases):
+        for index in np.ndindex(before.shape):
+            value = before[index]
+            before[index] = value + h
+            up, high = error(network), before[index]
+            before[index] = value - h
+            down, low = error(network), before[index]
+            before[index] = value
+            slope = (up - down) / (float(high) - float(low))
+            step = (float(value) - float(after[index])) / rate
+            # Truncation of the difference, h^2, and float32 weights: 6e-8 / rate.
+            assert step == pytest.approx(slope, abs=2e-4)
+
+
+def test_unknown_backends_are_refused():
+    with pytest.raises(InputError, match="'sse9': expected auto, reference, scalar"):
+        backends.get("sse9")
+    with pytest.raises(InputError, match="threads 0: expected 1 to 1,024"):
+        backends.get("scalar", threads=0)
+
+
+def test_environment_chooses_the_backend(monkeypatch):
+    monkeypatch.setenv("MLPCORE_BACKEND", "scalar")
+    assert backends.get().name == "scalar"
+    monkeypatch.setenv("MLPCORE_BACKEND", "abacus")
+    with pytest.raises(InputError, match="abacus"):
+        backends.get()

@@ -1,0 +1,43 @@
+"""The random numbers: published vectors, and what is drawn from them."""
+
+import numpy as np
+import pytest
+
+from mlpcore import philox
+
+#: Known answers of Random123 for philox4x32-10: counter, key, result.
+KNOWN_ANSWERS = [
+    ("00000000 00000000 00000000 00000000", "00000000 00000000",
+     "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+    ("ffffffff ffffffff ffffffff ffffffff", "ffffffff ffffffff",
+     "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+    ("243f6a88 85a308d3 13198a2e 03707344", "a4093822 299f31d0",
+     "d16cfe09 94fdcceb 5001e420 24126ea1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("counter, key, result", KNOWN_ANSWERS)
+def test_known_answers(counter, key, result):
+    counter, key, result = ([int(word, 16) for word in text.split()] for text in
+                            (counter, key, result))  # fmt: skip
+    words = philox.philox4x32(np.array([counter]), key[0] | key[1] << 32)
+    assert words[0].tolist() == result
+
+
+def test_a_permutation_is_one_and_is_fresh_every_epoch():
+    first, again, second = (philox.permutation(1000, 7, epoch) for epoch in (0, 0, 1))
+    assert first.dtype == np.int32
+    assert np.array_equal(np.sort(first), np.arange(1000))
+    assert np.array_equal(first, again)
+    assert np.count_nonzero(first == second) < 20  # 1 expected of two random orders
+
+
+def test_initial_values_are_uniform_and_do_not_depend_on_how_many_are_drawn():
+    values = philox.initial_values(600_001, 3, 0)
+    assert np.array_equal(values[:1001], philox.initial_values(1001, 3, 0))
+    assert not np.array_equal(values[:1001], philox.initial_values(1001, 3, 1))
+    assert -1 <= values.min() < -0.9999
+    assert 0.9999 < values.max() <= 1
+    # Standard errors: 0.58 / sqrt(n) of the mean, 0.3 / sqrt(n) of the mean square.
+    assert abs(values.mean()) < 5 * 0.58 / 600_001**0.5
+    assert abs(np.mean(values**2) - 1 / 3) < 5 * 0.3 / 600_001**0.5
