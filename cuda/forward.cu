@@ -5,15 +5,15 @@
 // Kernel 1: dot products of strips of 32 connections.
 //
 //   inputs    (n_in)
-//   weights   W, padded (n_in + 1, stride)
+//   weights   W, padded (32 n_strips, stride)
 //   partials  (n_strips, stride): partials[strip][neuron]
 //   grid      (ceil(n_out / 256), n_strips = ceil((n_in + 1) / 32))
 //   block     256 threads, one neuron each
 //   shared    the strip's 32 inputs, read once by the first warp
 //   order     a strip's connections ascending
 //
-// Neighbouring threads read neighbouring weights; a full strip is unrolled so that its 32 loads
-// are in flight together.
+// Neighbouring threads read neighbouring weights. Strips are whole, since rows are padded to 32
+// with zeros, and unrolled, so that many of a thread's 32 loads are in flight together.
 extern "C" __global__ void __launch_bounds__(FORWARD_THREADS)
     forward_partial_kernel(const float *__restrict__ inputs, int n_in,
                            const float *__restrict__ weights, int n_out, int stride,
@@ -27,16 +27,10 @@ extern "C" __global__ void __launch_bounds__(FORWARD_THREADS)
     __syncthreads();
     if (neuron >= n_out) return;
 
-    const int rows = min(FORWARD_ROWS, n_in + 1 - first);
     const float *w = weights + (size_t)first * stride + neuron;
     float sum = 0.0f;
-    if (rows == FORWARD_ROWS) {
 #pragma unroll
-        for (int row = 0; row < FORWARD_ROWS; row++)
-            sum = fmaf(x[row], w[(size_t)row * stride], sum);
-    } else {
-        for (int row = 0; row < rows; row++) sum = fmaf(x[row], w[(size_t)row * stride], sum);
-    }
+    for (int row = 0; row < FORWARD_ROWS; row++) sum = fmaf(x[row], w[(size_t)row * stride], sum);
     partials[(size_t)blockIdx.y * stride + neuron] = sum;
 }
 

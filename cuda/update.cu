@@ -10,6 +10,9 @@
 //   grid           (ceil(n_out / 256), ceil((n_in + 1) / 16)); 1,000,000 inputs are 62,501
 //   block          256 threads, one neuron and up to 16 connections each
 //   shared         the 16 inputs, read by the first 16 threads
+//
+// A thread reads all its weights before it writes the first, so that the loads are in flight
+// together: the compiler cannot know that rows do not overlap.
 extern "C" __global__ void __launch_bounds__(UPDATE_THREADS)
     update_kernel(const float *__restrict__ inputs, int n_in, const float *__restrict__ deltas,
                   int n_out, float *__restrict__ weights, int stride,
@@ -26,16 +29,11 @@ extern "C" __global__ void __launch_bounds__(UPDATE_THREADS)
     const int rows = min(UPDATE_ROWS, n_in + 1 - first);
     const float step = *learning_rate * deltas[neuron];
     float *w = weights + (size_t)first * stride + neuron;
-    if (rows == UPDATE_ROWS) {
+    float before[UPDATE_ROWS];
 #pragma unroll
-        for (int row = 0; row < UPDATE_ROWS; row++) {
-            float *at = w + (size_t)row * stride;
-            *at = fmaf(-step, x[row], *at);
-        }
-    } else {
-        for (int row = 0; row < rows; row++) {
-            float *at = w + (size_t)row * stride;
-            *at = fmaf(-step, x[row], *at);
-        }
-    }
+    for (int row = 0; row < UPDATE_ROWS; row++)
+        before[row] = row < rows ? w[(size_t)row * stride] : 0.0f;
+#pragma unroll
+    for (int row = 0; row < UPDATE_ROWS; row++)
+        if (row < rows) w[(size_t)row * stride] = fmaf(-step, x[row], before[row]);
 }

@@ -10,10 +10,11 @@ the last place of the sum of their magnitudes, whatever its order.
 
 import numpy as np
 import pytest
-import sanitized
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from mlpcore.network import Network
 
+import sanitized
 from mlpcore import backends
 from mlpcore.architecture import PRESETS
 from mlpcore.backends import cuda, cuda_emulated, cuda_memory
@@ -21,7 +22,6 @@ from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.inference import A, B
 from mlpcore.deformation import DeformationParameters, deform, gaussian_taps
 from mlpcore.errors import InputError
-from mlpcore.network import Network
 
 EPSILON = 2.0**-24
 

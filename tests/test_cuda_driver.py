@@ -7,16 +7,16 @@ import sys
 import types
 from pathlib import Path
 
-import fake_pycuda
 import numpy as np
 import pytest
+from mlpcore.network import Network
 
+import fake_pycuda
 from mlpcore import backends
 from mlpcore.backends import cuda_driver, cuda_emulated
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.deformation import DeformationParameters, deform
 from mlpcore.errors import InputError
-from mlpcore.network import Network
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sanitized
 
+import sanitized
 from mlpcore.backends import cuda_emulated, cuda_launch
 from mlpcore.backends.cuda_emulated import EmulatedDriver, EmulationError
 from mlpcore.backends.cuda_launch import Launch

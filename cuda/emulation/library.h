@@ -91,8 +91,9 @@ EMULATION_EXPORT void *emulation_allocate(size_t n)
 EMULATION_EXPORT void emulation_free(void *memory) { std::free(memory); }
 
 // Returns 0, or -1 with a line that says what went wrong.
-EMULATION_EXPORT int emulation_launch(int i, const unsigned grid[3], const unsigned block[3], size_t shared,
-                     const char *arguments, char *error, size_t error_size)
+EMULATION_EXPORT int emulation_launch(int i, const unsigned grid[3], const unsigned block[3],
+                                      size_t shared, const char *arguments, char *error,
+                                      size_t error_size)
 {
     using namespace emulation;
     const char *limit = check_limits(grid, block);

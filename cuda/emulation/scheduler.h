@@ -49,14 +49,14 @@ struct block {
     std::vector<warp> warps;
     std::vector<unsigned> order;  // in which the threads run next
     unsigned waiting = 0, ended = 0;
-    std::vector<unsigned char> shared;          // static shared memory while others run
-    std::unique_ptr<unsigned char[]> dynamic;   // dynamic shared memory
+    std::vector<unsigned char> shared;         // static shared memory while others run
+    std::unique_ptr<unsigned char[]> dynamic;  // dynamic shared memory
 };
 
 inline thread *current;
 inline triple block_index, block_size, grid_size;
-inline void (*body)();      // calls the kernel with its arguments
-inline uint64_t events;     // barriers reached and threads ended
+inline void (*body)();   // calls the kernel with its arguments
+inline uint64_t events;  // barriers reached and threads ended
 inline uint64_t random_state = 0x9E3779B97F4A7C15u;
 
 inline unsigned random_below(size_t n)
@@ -291,8 +291,7 @@ inline std::string run_grid(size_t dynamic_bytes)
             if (b.ended == b.threads.size()) resident.remove(k);
         }
         polls = events == before ? polls + resident.blocks.size() * threads : 0;
-        if (polls > MAX_POLLS)
-            return describe_deadlock(*resident.blocks[0], "nobody answers");
+        if (polls > MAX_POLLS) return describe_deadlock(*resident.blocks[0], "nobody answers");
     }
     return "";
 }
