@@ -217,19 +217,30 @@ class CudaDriver:
         bindings = self._bindings
         _call(bindings, bindings.cuGraphLaunch, graph.handle, self._stream.handle)
 
+    # ---- device time -------------------------------------------------------------------
+
     def time(self, launches: list[Launch], repetitions: int) -> float:
-        """Seconds of device time for one run of the launches, by events, the mean of several."""
+        """Seconds that the launches take, replayed as a graph: the mean of several runs."""
         with self.active():
             graph = self.capture(launches)
-            for _ in range(3):
-                self.replay(graph)
-            start, stop = self._cuda.Event(), self._cuda.Event()
-            start.record(self._stream)
-            for _ in range(repetitions):
-                self.replay(graph)
-            stop.record(self._stream)
-            stop.synchronize()
-            return 1e-3 * stop.time_since(start) / repetitions
+            return self._time(lambda: self.replay(graph), repetitions)
+
+    def time_copy(self, target: int, source: int, n_bytes: int, repetitions: int) -> float:
+        """Seconds that a copy on the device takes, the mean of several."""
+        copy = self._cuda.memcpy_dtod_async
+        with self.active():
+            return self._time(lambda: copy(target, source, n_bytes, self._stream), repetitions)
+
+    def _time(self, enqueue, repetitions: int) -> float:
+        """By events, after three runs to warm up."""
+        start, stop = self._cuda.Event(), self._cuda.Event()
+        for i in range(-3, repetitions):
+            if i == 0:
+                start.record(self._stream)
+            enqueue()
+        stop.record(self._stream)
+        stop.synchronize()
+        return 1e-3 * stop.time_since(start) / repetitions
 
 
 class _Graph:

@@ -1,0 +1,107 @@
+"""`tools/gpu_check.py` as far as it goes without a GPU: on stand-ins, and where it must fail."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from mlpcore.network import Network
+
+import fake_pycuda
+from mlpcore import backends
+from mlpcore.backends import cuda_driver, cuda_emulated
+from mlpcore.backends.cuda import CudaBackend
+
+TOOLS = Path(__file__).resolve().parents[1] / "tools"
+
+
+@pytest.fixture
+def tools(monkeypatch):
+    """The tool's modules, with networks small enough for the emulation."""
+    monkeypatch.syspath_prepend(str(TOOLS))
+    import gpu_check
+    import gpu_measure
+
+    monkeypatch.setattr(gpu_measure, "PRESETS", {"net1": (9, 8), "net4": (12, 9, 8)})
+    return gpu_check, gpu_measure
+
+
+@pytest.fixture
+def fake_cuda(monkeypatch, tmp_path):
+    """A backend whose driver runs on stand-ins for PyCUDA and cuda-bindings."""
+    if cuda_emulated.unavailable_reason() is not None:
+        pytest.skip(cuda_emulated.unavailable_reason())
+    driver, bindings = fake_pycuda.make()
+    monkeypatch.setattr(cuda_driver, "FATBIN", tmp_path / "kernels.fatbin")
+    cuda_driver.FATBIN.write_bytes(b"code")
+    monkeypatch.setattr(cuda_driver, "_import_pycuda", lambda: driver)
+    monkeypatch.setattr(cuda_driver, "_import_bindings", lambda: bindings)
+    return CudaBackend(cuda_driver.CudaDriver())
+
+
+def test_every_kernel_is_exercised(tools, fake_cuda, monkeypatch):
+    launched = set()
+    emulated = fake_cuda.driver._cuda.device.emulated
+    launch = emulated.launch
+    monkeypatch.setattr(emulated, "launch", lambda one: (launched.add(one.kernel), launch(one)))
+    assert tools[0].exercise(fake_cuda) == {}
+    assert launched == set(cuda_driver.KERNELS)
+
+
+def test_measurements(tools, fake_cuda, monkeypatch):
+    """Times are those of stand-ins; what is measured, and how often, is real."""
+    _, measure = tools
+    monkeypatch.setattr(measure, "PAPERS_BANDWIDTH", 0.0)
+    monkeypatch.setattr(measure, "MAX_DEFORMATION", float("inf"))
+    assert measure.bandwidth(fake_cuda, copies=2)["layer"] == [841, 12]
+    rows = measure.speed(fake_cuda, n=16, peers=False)
+    assert rows["net4"]["launches_per_sample"] == 1 + 8 + 1 + 6 + 4
+    assert measure.deformation(fake_cuda, n=120, repetitions=1)["images"] == 120
+
+
+def test_a_missed_requirement_fails_and_keeps_the_numbers(tools, fake_cuda):
+    with pytest.raises(tools[1].CheckError) as caught:
+        tools[1].bandwidth(fake_cuda, copies=2)  # a stand-in takes 1 ms
+    assert caught.value.result["from_memory_GB_per_s"] < 2
+
+
+def test_accuracy_is_measured_against_the_oracle(tools, fake_cuda):
+    pytest.importorskip("torch")
+    result = tools[1].accuracy(fake_cuda, 30, ("net1", "net4"), device="cpu")
+    assert result["net4"]["samples"] == 30
+    assert 0 < result["net4"]["largest_error"] < 1e-3 * result["net4"]["largest_change"]
+
+
+def test_float64_in_torch_is_the_oracle(tools, reference):
+    pytest.importorskip("torch")
+    import torch_peers
+
+    network, rng = Network((30, 20, 10, 4), seed=1), np.random.default_rng(0)
+    images = rng.uniform(-1, 1, (50, 30)).astype(np.float32)
+    labels, order = rng.integers(0, 4, 50).astype(np.uint8), np.arange(50, dtype=np.int32)
+    twin = torch_peers.train_in_float64(network, images, labels, order, 0.01, "cpu")
+    peer = torch_peers.Peer(network, 0.01, "cpu")
+    targets = torch_peers.targets_of(labels, 4)
+    peer.train(torch_peers.torch.tensor(images), torch_peers.torch.tensor(targets), order.tolist())
+    reference.train(network, images, labels, order, 0.01)
+    for got, expected in zip(twin, network.weights + network.biases):
+        np.testing.assert_allclose(got, expected, rtol=0, atol=2.0**-24)  # rounded once, at the end
+    for layer, expected in zip(peer.layers, network.weights):
+        np.testing.assert_allclose(layer.weight.detach(), expected, rtol=0, atol=1e-6)
+
+
+def test_a_failing_step_is_reported_and_does_not_stop_the_others(tmp_path):
+    if backends.available()["cuda"] is None:
+        pytest.skip("there is a GPU here")
+    command = [sys.executable, str(TOOLS / "gpu_check.py"), "--results", str(tmp_path)]
+    result = subprocess.run(
+        [*command, "--steps", "device", "bandwidth"], capture_output=True, text=True
+    )
+    assert result.returncode == 1, result.stderr
+    assert result.stdout.splitlines()[0].startswith("device: FAILED: InputError: backend 'cuda'")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert set(summary) == {"device", "bandwidth"}
+    assert not summary["bandwidth"]["ok"]
+    assert json.loads((tmp_path / "device.json").read_text()) == summary["device"]

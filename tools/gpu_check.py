@@ -1,0 +1,191 @@
+"""Everything that can only be checked on a machine with an NVIDIA GPU, in one command.
+
+    python tools/gpu_check.py --results DIR
+
+Builds in place, runs the GPU tests, compute-sanitizer, a short training and the measurements,
+and writes a JSON file for each step and ``summary.json`` into DIR. Steps run in processes of
+their own, so that one that fails or hangs does not take the others with it. No network and no
+virtual environment are needed. Exit status 0 when no step failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+#: Seconds that all steps may take together.
+BUDGET = 590
+
+#: Each step and the seconds that it may take at most, in the order in which they run.
+STEPS = {
+    "build": 120,
+    "device": 30,
+    "accuracy": 90,
+    "bandwidth": 30,
+    "deformation": 30,
+    "speed": 100,
+    "training": 100,
+    "tests": 150,
+    "memcheck": 100,
+    "racecheck": 100,
+}
+
+
+def _run(command: list[str], **environment: str) -> dict:
+    """A command in the root of the repository; its exit status and the end of what it says."""
+    result = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    tail = result.stdout.splitlines()[-40:]
+    if result.returncode:
+        raise RuntimeError(f"exit status {result.returncode}: " + "\n".join(tail))
+    return {"output": tail}
+
+
+def build() -> dict:
+    """The extensions and the kernels, for this device's architecture and all others."""
+    return _run([sys.executable, "setup.py", "build_ext", "--inplace"])
+
+
+def tests() -> dict:
+    """The suites over the device; those over the emulation run where there is none."""
+    return _run([sys.executable, "-m", "pytest", "-q", "tests", "-k", "cuda and not emulated"])
+
+
+def _sanitizer(tool: str) -> dict:
+    """compute-sanitizer over every kernel at small sizes."""
+    nvcc = shutil.which("nvcc")
+    beside = Path(nvcc).resolve().with_name("compute-sanitizer") if nvcc else Path("none")
+    places = [shutil.which("compute-sanitizer"), beside, "/usr/local/cuda/bin/compute-sanitizer"]
+    found = next((str(place) for place in places if place and Path(place).is_file()), None)
+    if found is None:
+        raise RuntimeError("compute-sanitizer was not found beside nvcc or on PATH")
+    exercise = [sys.executable, str(Path(__file__).resolve()), "--step", "exercise"]
+    return _run([found, "--tool", tool, "--error-exitcode", "9", *exercise], PYTHONPATH=str(ROOT))
+
+
+def device(backend) -> dict:
+    """What it is."""
+    return {"description": backend.description, "free_bytes": _free(backend)}
+
+
+def _free(backend) -> int:
+    with backend.driver.active():
+        return backend.driver.free_memory()
+
+
+def exercise(backend) -> dict:
+    """Every kernel at sizes around the edges of its blocks."""
+    import numpy as np
+    from mlpcore.network import Network
+
+    from mlpcore.deformation import DeformationParameters, deform
+
+    rng = np.random.default_rng(0)
+    for sizes in [(1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128)]:
+        network, n = backend.load(Network(sizes, seed=1)), 70
+        images = backend.put(rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32))
+        labels = backend.put(rng.integers(0, sizes[-1], n).astype(np.uint8))
+        backend.train(network, images, labels, np.arange(n, dtype=np.int32), 1e-3)
+        backend.count_errors(network, images, labels)
+    digits = backend.put(rng.uniform(-1, 1, (130, 5, 7)).astype(np.float32))
+    classes = np.zeros(130, np.uint8)
+    np.asarray(deform(digits, classes, DeformationParameters(), 1, 1, backend, 95))
+    noise = rng.uniform(-1, 1, (2, 53, 85)).astype(np.float32)
+    backend.displacement_field_listing(noise, np.full(21, 0.05, np.float32), 36.0)
+    images = rng.uniform(-1, 1, (3, 17, 19)).astype(np.float32)
+    shift = np.zeros((3, 2, 17, 19), np.float32)
+    backend.deform_by(images, np.tile(np.eye(2, dtype=np.float32), (3, 1, 1)), shift)
+    return {}
+
+
+def run_step(name: str) -> dict:
+    """One step in this process: its numbers, and ``ok`` with an ``error`` if it is false."""
+    import gpu_measure
+
+    alone = {"build": build, "tests": tests}
+    try:
+        if name in alone:
+            return {"ok": True, **alone[name]()}
+        if name in ("memcheck", "racecheck"):
+            return {"ok": True, **_sanitizer(name)}
+        from mlpcore import backends
+
+        function = {"device": device, "exercise": exercise}.get(name)
+        return {"ok": True, **(function or getattr(gpu_measure, name))(backends.get("cuda"))}
+    except gpu_measure.CheckError as error:
+        return {"ok": False, "error": str(error), **error.result}
+    except Exception as error:
+        return {"ok": False, "error": f"{type(error).__name__}: {error}"}
+
+
+def supervise(name: str, results: Path, seconds: float) -> dict:
+    """One step in a process of its own; a process that says nothing has failed."""
+    output = results / f"{name}.json"
+    output.unlink(missing_ok=True)
+    command = [sys.executable, str(Path(__file__).resolve()), "--step", name]
+    start, error = time.monotonic(), ""
+    try:
+        process = subprocess.run([*command, "--results", str(results)], timeout=seconds, cwd=ROOT)
+        error = f"no result, exit status {process.returncode}"
+    except subprocess.TimeoutExpired:
+        error = f"not done within {seconds:.0f} s"
+    result = json.loads(output.read_text()) if output.exists() else {"ok": False, "error": error}
+    result["seconds"] = round(time.monotonic() - start, 1)
+    output.write_text(json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def check(results: Path, steps: list[str]) -> int:
+    """All steps; the number that failed."""
+    end, summary = time.monotonic() + BUDGET, {}
+    for name in steps:
+        seconds = min(STEPS[name], end - time.monotonic())
+        if seconds < 5:
+            summary[name] = {"ok": False, "error": "no time left", "seconds": 0.0}
+        else:
+            summary[name] = supervise(name, results, seconds)
+        line = "ok" if summary[name]["ok"] else f"FAILED: {summary[name]['error']}"
+        print(f"{name}: {line} ({summary[name]['seconds']} s)", flush=True)
+        (results / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    return sum(not result["ok"] for result in summary.values())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--results", type=Path, help="folder for the JSON files")
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
+    parser.add_argument("--step", choices=[*STEPS, "exercise"], help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.results is None and arguments.step is None:
+        parser.error("--results DIR is needed")
+    if arguments.results is not None:
+        arguments.results = arguments.results.resolve()
+        arguments.results.mkdir(parents=True, exist_ok=True)
+    if arguments.step is None:
+        return 1 if check(arguments.results, arguments.steps) else 0
+    result = run_step(arguments.step)
+    if arguments.results is not None:
+        output = arguments.results / f"{arguments.step}.json"
+        output.write_text(json.dumps(result, indent=2) + "\n")
+    elif not result["ok"]:
+        print(result["error"], file=sys.stderr)
+    return 0 if result["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,270 @@
+"""What `gpu_check` measures on a GPU: each function returns numbers for a JSON file."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+
+import numpy as np
+from mlpcore.network import Network
+
+from mlpcore import backends, dataset, philox
+from mlpcore.architecture import PRESETS
+from mlpcore.backends import cuda_launch
+from mlpcore.backends.cuda import CudaBackend
+from mlpcore.backends.cuda_memory import DeviceArray
+from mlpcore.deformation import DeformationParameters, deform, draw_affine, gaussian_taps
+
+#: 29 x 29 pixels; ten digits.
+N_IN, N_CLASSES = 841, 10
+
+#: The paper's forward kernel 1, GB/s.
+PAPERS_BANDWIDTH = 115.0
+
+#: Longest that the deformation of a training set may take, ms.
+MAX_DEFORMATION = 50.0
+
+
+class CheckError(Exception):
+    """A measurement that misses what is required; `result` is what was measured."""
+
+    def __init__(self, message: str, result: dict):
+        super().__init__(message)
+        self.result = result
+
+
+def _sizes(preset: str) -> tuple[int, ...]:
+    return (N_IN, *PRESETS[preset], N_CLASSES)
+
+
+def _samples(n: int, seed: int = 0):
+    """Random images and labels."""
+    rng = np.random.default_rng(seed)
+    images = rng.uniform(-1, 1, (n, N_IN)).astype(np.float32)
+    return images, rng.integers(0, N_CLASSES, n).astype(np.uint8)
+
+
+# ---- bandwidth -----------------------------------------------------------------------------
+
+
+def bandwidth(backend: CudaBackend, copies: int = 32) -> dict:
+    """Forward kernel 1 at net4's largest layer, beside a copy on the device.
+
+    `from_memory` goes round so many copies of the layer that none is left in the cache;
+    `from_cache` reads one again and again, as training a small network does.
+    """
+    n_in, n_out = max(zip(_sizes("net4"), _sizes("net4")[1:]), key=lambda s: s[0] * s[1])
+    shape = cuda_launch.Layer(n_in, n_out, 0)
+    weights = DeviceArray(backend.driver, (copies, shape.rows, shape.stride), np.float32)
+    values = np.random.default_rng(0).uniform(-0.05, 0.05, (shape.rows, shape.stride))
+    for i in range(copies):
+        weights[i : i + 1].set(values[None])
+    inputs = backend.put(_samples(n_in)[0][:, 0])
+    partials = backend.put(np.zeros(shape.n_partials, np.float32))
+
+    def launches(n: int) -> list:
+        layers = [cuda_launch.Layer(n_in, n_out, weights[i:].address) for i in range(n)]
+        return [cuda_launch.forward(w, inputs.address, partials.address, 0)[0] for w in layers]
+
+    n_bytes = 4 * (n_in + 1) * n_out + 4 * shape.n_strips * n_out
+    memory = backend.driver.time(launches(copies), 20) / copies
+    cache = backend.driver.time(launches(1) * copies, 20) / copies
+    result = {
+        "layer": [n_in, n_out],
+        "bytes": n_bytes,
+        "from_memory_GB_per_s": n_bytes / memory / 1e9,
+        "from_cache_GB_per_s": n_bytes / cache / 1e9,
+        "device_copy_GB_per_s": _copy_bandwidth(backend) / 1e9,
+        "paper_GB_per_s": PAPERS_BANDWIDTH,
+    }
+    if result["from_memory_GB_per_s"] < 3 * PAPERS_BANDWIDTH:
+        raise CheckError("forward kernel 1 is not many times faster than the paper's", result)
+    return result
+
+
+def _copy_bandwidth(backend: CudaBackend, n_bytes: int = 1 << 30) -> float:
+    """Bytes read and written per second by a copy on the device, far beyond its cache."""
+    arrays = [DeviceArray(backend.driver, (n_bytes,), np.uint8) for _ in range(2)]
+    seconds = backend.driver.time_copy(arrays[0].address, arrays[1].address, n_bytes, 20)
+    return 2 * n_bytes / seconds
+
+
+# ---- on-line training ----------------------------------------------------------------------
+
+
+def _training_rate(backend: CudaBackend, preset: str, n: int) -> float:
+    """Seconds per sample, after as many to warm up and to capture the graphs."""
+    images, labels = _samples(1000)
+    network = backend.load(Network(_sizes(preset), seed=1))
+    images, labels = backend.put(images), backend.put(labels)
+    order = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
+    backend.train(network, images, labels, order, 1e-3)
+    start = time.perf_counter()
+    backend.train(network, images, labels, order, 1e-3)
+    return (time.perf_counter() - start) / n
+
+
+def launches_per_sample(preset: str) -> int:
+    """Gather, forward (2 a layer), output deltas, backward (2 a hidden layer), update."""
+    n_layers = len(_sizes(preset)) - 1
+    return 1 + 2 * n_layers + 1 + 2 * (n_layers - 1) + n_layers
+
+
+def speed(backend: CudaBackend, n: int = 4000, peers: bool = True) -> dict:
+    """Microseconds per on-line sample by graphs, by single launches, and by PyTorch."""
+    results, slower = {}, []
+    plain = CudaBackend(backend.driver, steps_per_graph=0)
+    for preset in PRESETS:
+        graphs, single = _training_rate(backend, preset, n), _training_rate(plain, preset, n // 8)
+        launches = launches_per_sample(preset)
+        row = {
+            "us_per_sample": 1e6 * graphs,
+            "us_per_sample_single_launches": 1e6 * single,
+            "launches_per_sample": launches,
+            "launches_per_s": launches / graphs,
+            "launches_per_s_single": launches / single,
+            "updates_per_s": Network(_sizes(preset)).n_parameters / graphs,
+        }
+        results[preset] = row
+        if peers:
+            row.update(_peer_rates(preset))
+            if row["us_per_sample"] >= row["us_per_sample_torch_eager"]:
+                slower.append(preset)
+    if slower:
+        raise CheckError(f"slower than PyTorch's eager loop: {', '.join(slower)}", results)
+    return results
+
+
+def _peer_rates(preset: str) -> dict:
+    """PyTorch at batch 1, its eager loop and its whole-step graph."""
+    import torch_peers
+
+    images, labels = _samples(1000)
+    network, rates = Network(_sizes(preset), seed=1), {}
+    for name, graph, n in (("eager", False, 300), ("graph", True, 2000)):
+        peer = torch_peers.Peer(network, 1e-3, "cuda", graph)
+        seconds = torch_peers.seconds_per_sample(peer, images, labels, N_CLASSES, n)
+        rates[f"us_per_sample_torch_{name}"] = 1e6 * seconds
+    return rates
+
+
+def accuracy(
+    backend: CudaBackend, n: int = 1000, presets=tuple(PRESETS), device: str = "cuda"
+) -> dict:
+    """Weights after n on-line samples against float64.
+
+    Tolerance: a step rounds a weight by at most half a unit in the last place, 2^-24 of its
+    size, this way or that: after n steps by sqrt(n / 3) of these in the root mean square. The
+    largest of 12 million such sums is 5.3 times that; 8 times leaves room for the rounding of
+    activations and deltas, which the learning rate scales down.
+    """
+    import torch_peers
+
+    images, labels = _samples(n)
+    order, rate, results, wrong = np.arange(n, dtype=np.int32), 1e-3, {}, []
+    for preset in presets:
+        network = Network(_sizes(preset), seed=1)
+        oracle = torch_peers.train_in_float64(network, images, labels, order, rate, device)
+        start = network.weights + network.biases
+        change = max(np.abs(a - b).max() for a, b in zip(oracle, start))
+        loaded = backend.load(network)
+        seen = backend.train(loaded, backend.put(images), backend.put(labels), order, rate)
+        backend.store(loaded, network)
+        got = network.weights + network.biases
+        error = max(np.abs(a - b).max() for a, b in zip(oracle, got))
+        tolerance = 8 * np.sqrt(n / 3) * 2.0**-24 * max(np.abs(a).max() for a in oracle)
+        results[preset] = {
+            "samples": seen.samples,
+            "largest_error": float(error),
+            "tolerance": float(tolerance),
+            "largest_change": float(change),
+        }
+        if not error <= tolerance:
+            wrong.append(preset)
+    if wrong:
+        raise CheckError(f"weights beyond the tolerance: {', '.join(wrong)}", results)
+    return results
+
+
+# ---- deformation ---------------------------------------------------------------------------
+
+
+def deformation(backend: CudaBackend, n: int = 60_000, repetitions: int = 7) -> dict:
+    """Seconds to deform a training set, and of that the drawing of affine maps on the CPU."""
+    side, parameters = 29, DeformationParameters()
+    images, labels = _samples(n)
+    resident = backend.put(images.reshape(n, side, side))
+    out = backend.put(np.zeros((n, side, side), np.float32))
+    affine, taps = draw_affine(parameters, labels, 1, 1), gaussian_taps(parameters.sigma)
+    device, whole = [], []
+    for epoch in range(repetitions + 1):
+        start = time.perf_counter()
+        backend.deform(resident, affine, taps, parameters.alpha, 1, epoch, 0, out)
+        middle = time.perf_counter()
+        deform(resident, labels, parameters, 1, epoch, backend, out=out)
+        device.append(middle - start)
+        whole.append(time.perf_counter() - middle)
+    result = {
+        "images": n,
+        "ms": 1e3 * statistics.median(device[1:]),
+        "ms_with_drawing_of_maps": 1e3 * statistics.median(whole[1:]),
+        "paper_gpu_ms": 9000.0,
+    }
+    if result["ms"] > MAX_DEFORMATION:
+        raise CheckError(f"deformation takes more than {MAX_DEFORMATION:g} ms", result)
+    return result
+
+
+# ---- a real training -----------------------------------------------------------------------
+
+
+def training(backend: CudaBackend, epochs: int = 5, seeds=(1, 2)) -> dict:
+    """Test and validation error of net1 on this device and on the CPU, the same seeds.
+
+    Both see the same deformed images in the same order, but single precision rounds in another
+    order, and after an epoch that is as good as another seed. At 5 epochs and an error of
+    about 3 %, seeds differ by some tenths of a percentage point; two means of two seeds each
+    must agree within 0.75.
+    """
+    data = dataset.load(os.environ.get("MLPCORE_DATA"), download=False)
+    reasons = backends.available()
+    cpu = backends.get([isa for isa in backends.INSTRUCTION_SETS if reasons[isa] is None][-1])
+    result: dict = {"data": data.name, "epochs": epochs, "cpu": cpu.name, "runs": []}
+    means = {}
+    for each in (backend, cpu):
+        runs = [_train(each, data, epochs, seed) for seed in seeds]
+        result["runs"] += runs
+        means[each.name] = statistics.mean(run["test_error_percent"] for run in runs)
+    result["means"] = means
+    if max(means.values()) - min(means.values()) > 0.75:
+        raise CheckError("test errors of GPU and CPU differ by more than seeds do", result)
+    return result
+
+
+def _train(backend, data, epochs: int, seed: int) -> dict:
+    """One run of net1 at a rate of 1e-3."""
+    n, height, width = data.train_images.shape
+    network = Network((height * width, *PRESETS["net1"], data.n_classes), seed)
+    loaded, labels = backend.load(network), backend.put(data.train_labels)
+    images, out = backend.put(data.train_images), backend.put(np.empty_like(data.train_images))
+    parameters = DeformationParameters(similar_labels=data.similar_labels)
+    start = time.perf_counter()
+    for epoch in range(epochs):
+        deform(images, data.train_labels, parameters, seed, epoch, backend, out=out)
+        order = philox.permutation(n, seed, epoch)
+        backend.train(loaded, out.reshape(n, height * width), labels, order, 1e-3)
+    seconds = time.perf_counter() - start
+
+    def error(pixels, classes) -> float:
+        flat = np.ascontiguousarray(pixels.reshape(len(pixels), -1))
+        wrong = backend.count_errors(loaded, backend.put(flat), backend.put(classes))
+        return 100 * wrong / len(pixels)
+
+    return {
+        "backend": backend.name,
+        "seed": seed,
+        "seconds_per_epoch": seconds / epochs,
+        "validation_error_percent": error(data.train_images, data.train_labels),
+        "test_error_percent": error(data.test_images, data.test_labels),
+    }
