@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from mlpcore.network import Network
 
 import fake_pycuda
-from mlpcore import backends
+from mlpcore import backends, dataset
 from mlpcore.backends import cuda_driver, cuda_emulated
 from mlpcore.backends.cuda import CudaBackend
 
@@ -59,6 +60,17 @@ def test_measurements(tools, fake_cuda, monkeypatch):
     rows = measure.speed(fake_cuda, n=16, peers=False)
     assert rows["net4"]["launches_per_sample"] == 1 + 8 + 1 + 6 + 4
     assert measure.deformation(fake_cuda, n=120, repetitions=1)["images"] == 120
+
+
+def test_training_beside_the_cpu(tools, fake_cuda, monkeypatch):
+    _, measure = tools
+    digits = dataset.load(name="digits")
+    few = {name: getattr(digits, name)[:300] for name in ("train_images", "train_labels")}
+    monkeypatch.setattr(measure.dataset, "load", lambda *_, **__: replace(digits, **few))
+    result = measure.training(fake_cuda, epochs=1, seeds=(1,))
+    gpu, cpu = result["runs"]
+    assert (gpu["backend"], cpu["backend"]) == ("cuda", result["cpu"])
+    assert gpu["test_error_percent"] == pytest.approx(cpu["test_error_percent"], abs=0.75)
 
 
 def test_a_missed_requirement_fails_and_keeps_the_numbers(tools, fake_cuda):

@@ -263,40 +263,46 @@ class CudaBackend(Backend):
         self._resident("out", out, images.shape)
         if n * height * width == 0:
             return out
-        shape = cuda_launch.noise_shape(height, width)
-        grids, noise, middle = self._deformation_workspace(shape, first, n)
-        key = philox.split_seed(seed)
-        for begin, end in _by_grids(first, n, grids):
-            grid, stop = begin // IMAGES_PER_GRID, (end - 1) // IMAGES_PER_GRID + 1
+        fields = self._fields(height, width, first, n)
+        for begin, end in _by_grids(first, n, len(fields[0])):
             here = slice(begin - first, end - first)
-            addresses = affine[here].address, noise.address, out[here].address
-            fields, field = 2 * (stop - grid), noise.address
-            self._run(cuda_launch.noise(key, epoch, grid, stop - grid, shape, noise.address))
-            self._run(
-                cuda_launch.displacement_field(
-                    fields, shape, noise.address, taps.address, alpha, middle.address, field
-                )
-            )
-            part = end - begin, height, width
-            self._run(cuda_launch.deform(images[here].address, begin, part, *addresses))
+            part = images[here], affine[here], out[here]
+            self._deform_grids(part, fields, taps, alpha, seed, epoch, begin)
         with self.driver.active():
             self.driver.synchronize()
         return out
 
-    def _deformation_workspace(self, shape: tuple[int, int], first: int, n: int) -> tuple:
-        """Grids at a time, and memory for their noise and for the convolution's middle.
+    def _deform_grids(self, part, fields, taps, alpha, seed, epoch, first) -> None:
+        """Images, maps and results of a few grids, whose fields fit into the workspace."""
+        images, affine, out = part
+        noise, middle = (array.address for array in fields)
+        n, height, width = images.shape
+        shape, key = cuda_launch.noise_shape(height, width), philox.split_seed(seed)
+        grid = first // IMAGES_PER_GRID
+        n_grids = (first + n - 1) // IMAGES_PER_GRID + 1 - grid
+        launches = cuda_launch.noise(key, epoch, grid, n_grids, shape, noise)
+        launches += cuda_launch.displacement_field(
+            2 * n_grids, shape, noise, taps.address, alpha, middle, noise
+        )
+        launches += cuda_launch.deform(
+            images.address, first, images.shape, affine.address, noise, out.address
+        )
+        self._run(launches)
+
+    def _fields(self, height: int, width: int, first: int, n: int):
+        """Memory for the noise, then the fields, of some grids, and for what lies between.
 
         Kept for the next epoch, when the same shape and as many grids will be wanted.
         """
-        rows, columns = shape
+        rows, columns = cuda_launch.noise_shape(height, width)
         grids = (first + n - 1) // IMAGES_PER_GRID - first // IMAGES_PER_GRID + 1
         grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // (2 * rows * columns)))
-        if self._workspace is None or self._workspace[0] != (shape, grids):
-            self._workspace = None
+        noise = self._workspace[0] if self._workspace else None
+        if noise is None or noise.shape[2:] != (rows, columns) or len(noise) < grids:
+            noise = self._workspace = None
             noise = self._empty(grids, 2, rows, columns)
-            middle = self._empty(grids, 2, rows - MARGIN, columns)
-            self._workspace = (shape, grids), noise, middle
-        return grids, *self._workspace[1:]
+            self._workspace = noise, self._empty(grids, 2, rows - MARGIN, columns)
+        return self._workspace
 
 
 def _by_grids(first: int, n: int, grids: int):
