@@ -53,9 +53,6 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS)
 {
     const int input = blockIdx.x * SUM_THREADS + threadIdx.x;
     if (input >= n_in) return;
-    float sum = 0.0f;
-#pragma unroll 8
-    for (int patch = 0; patch < n_patches; patch++)
-        sum += partials[(size_t)patch * partial_stride + input + 1];
+    const float sum = column_sum(partials + input + 1, n_patches, partial_stride);
     deltas_below[input] = sum * slope(states[input]);
 }

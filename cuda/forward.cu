@@ -47,8 +47,5 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS)
 {
     const int neuron = blockIdx.x * SUM_THREADS + threadIdx.x;
     if (neuron >= n_out) return;
-    float sum = 0.0f;
-#pragma unroll 8
-    for (int strip = 0; strip < n_strips; strip++) sum += partials[(size_t)strip * stride + neuron];
-    outputs[neuron] = activation(sum);
+    outputs[neuron] = activation(column_sum(partials + neuron, n_strips, stride));
 }

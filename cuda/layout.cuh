@@ -16,6 +16,7 @@ constexpr int PITCH = 32;             // floats that rows and columns are padded
 constexpr int FORWARD_THREADS = 256;  // neurons of a block of forward_partial_kernel
 constexpr int FORWARD_ROWS = 32;      // connections of a block of forward_partial_kernel
 constexpr int SUM_THREADS = 32;       // threads of the kernels that complete sums: a warp
+constexpr int SUM_ROWS = 32;          // partial sums that they load at a time
 constexpr int TILE = 32;              // side of a patch of backward_partial_kernel
 constexpr int UPDATE_THREADS = 256;   // neurons of a block of update_kernel
 constexpr int UPDATE_ROWS = 16;       // connections of a block of update_kernel
@@ -29,4 +30,20 @@ __device__ inline float connection_input(const float *inputs, int n_in, int conn
 {
     if (connection == 0) return 1.0f;
     return connection <= n_in ? inputs[connection - 1] : 0.0f;
+}
+
+// Sum of a column of n partial sums, ascending. These kernels run on few threads and wait for
+// memory, so that the loads of 32 rows are sent out together before the first is added.
+__device__ inline float column_sum(const float *__restrict__ partials, int n, int stride)
+{
+    float sum = 0.0f;
+    for (int first = 0; first < n; first += SUM_ROWS) {
+        float row[SUM_ROWS];
+#pragma unroll
+        for (int k = 0; k < SUM_ROWS; k++)
+            row[k] = first + k < n ? partials[(size_t)(first + k) * stride] : 0.0f;
+#pragma unroll
+        for (int k = 0; k < SUM_ROWS; k++) sum += row[k];
+    }
+    return sum;
 }
