@@ -39,7 +39,9 @@ def fake_cuda(monkeypatch, tmp_path):
     cuda_driver.FATBIN.write_bytes(b"code")
     monkeypatch.setattr(cuda_driver, "_import_pycuda", lambda: driver)
     monkeypatch.setattr(cuda_driver, "_import_bindings", lambda: bindings)
-    return CudaBackend(cuda_driver.CudaDriver())
+    cuda_driver._driver_or_reason.cache_clear()
+    yield CudaBackend(cuda_driver.CudaDriver())
+    cuda_driver._driver_or_reason.cache_clear()
 
 
 def test_every_kernel_is_exercised(tools, fake_cuda, monkeypatch):
