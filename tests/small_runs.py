@@ -11,7 +11,7 @@ from mlpcore.dataset import FILES, Dataset
 from mlpcore.deformation import DeformationParameters
 from mlpcore.training import Observer, Trainer
 
-#: Every backend that can run here; those in C have the same bits wherever `train` is split.
+#: Every backend that can run here; those in C keep all bits when they stop.
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
 C_BACKENDS = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
 
@@ -100,7 +100,8 @@ class Hook(Observer):
 class StopAfter:
     """A backend that stops training, once, after a number of samples of an epoch.
 
-    Real ones ask by the clock, which no test should depend on.
+    Real ones ask by the clock, which no test should depend on. Those that compute by blocks of
+    samples stop between two blocks only, so `samples` has to be such a place.
     """
 
     def __init__(self, backend, epoch, samples):

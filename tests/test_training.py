@@ -182,14 +182,19 @@ def test_a_lower_validation_error_replaces_the_best():
 # Stop and resume
 
 
-@pytest.mark.parametrize(
-    ("epoch", "samples"), [(0, 0), (0, 1), (0, 229), (1, 0), (1, 100), (2, 17)]
-)
+@pytest.mark.parametrize(("epoch", "samples"), [(0, 0), (0, 224), (1, 0), (1, 96), (2, 32)])
 def test_resume_equals_uninterrupted(c_backend, epoch, samples):
     config = make_config()
     stopped = run_with_stop(config, DATA, c_backend, epoch, samples)
     resumed = train(config, c_backend, state=stopped.state)
     assert_same_result(train(config, c_backend), resumed)
+
+
+@pytest.mark.parametrize(("epoch", "samples"), [(0, 1), (0, 229), (1, 17)])
+def test_the_immediate_schedule_resumes_at_any_sample(epoch, samples):
+    config, backend = make_config(), backends.get(schedule="immediate")
+    stopped = run_with_stop(config, DATA, backend, epoch, samples)
+    assert_same_result(train(config, backend), train(config, backend, state=stopped.state))
 
 
 def test_resume_of_the_reference_at_an_epochs_end():
@@ -235,7 +240,7 @@ def test_a_stop_in_any_phase_loses_nothing(phase, at):
 
 def test_the_same_trainer_can_go_on():
     config, backend = make_config(), backends.get()
-    trainer = run_with_stop(config, DATA, backend, 1, 50)
+    trainer = run_with_stop(config, DATA, backend, 1, 64)
     assert trainer.run() is True
     assert_same_result(train(config, backend), trainer.state)
 
@@ -248,7 +253,7 @@ def test_a_stop_requested_before_the_run_stops_it_at_once():
 
 
 def test_time_accumulates_over_stops():
-    trainer = run_with_stop(make_config(), DATA, backends.get(), 1, 50)
+    trainer = run_with_stop(make_config(), DATA, backends.get(), 1, 64)
     before = trainer.state.seconds
     assert before > trainer.state.history[0].seconds
     trainer.run()
