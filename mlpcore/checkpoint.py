@@ -58,10 +58,7 @@ def check_output(folder: Path) -> None:
     InputError
         When it already holds a run, or cannot be created or written.
     """
-    try:
-        taken = any(os.path.lexists(folder / name) for name in (CONFIG, METRICS, BEST, LAST))
-    except ValueError:  # a zero byte
-        raise InputError(f"cannot write to {str(folder)!r}: expected a folder's path") from None
+    taken = any(os.path.lexists(folder / name) for name in (CONFIG, METRICS, BEST, LAST))
     if taken:
         raise InputError(f"{shown(folder)} already holds a run: expected a new folder")
     check_writable(folder)

@@ -60,6 +60,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
 
 def read_start(path, limit):
     """The first `limit` bytes of a regular file, and its size; an InputError if that fails."""
+    _check_path(path)
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
@@ -70,6 +71,12 @@ def read_start(path, limit):
         raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
 
 
+def _check_path(path):
+    """Raises InputError for what no system call takes."""
+    if "\0" in os.fspath(path):
+        raise InputError(f"path {shown(path)}: expected one without a zero byte")
+
+
 def make_folder(folder: Path) -> list[Path]:
     """Creates a folder and its parents; returns those that are new, the outermost first.
 
@@ -78,6 +85,7 @@ def make_folder(folder: Path) -> list[Path]:
     InputError
         When that fails; none is left then.
     """
+    _check_path(folder)
     missing = [each for each in (folder, *folder.parents) if not os.path.lexists(each)][::-1]
     try:
         os.makedirs(folder, exist_ok=True)
