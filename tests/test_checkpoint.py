@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mlpcore.network import Network
 from safetensors.numpy import load, save
 
 from mlpcore import backends, files, weights
 from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run, check_output
 from mlpcore.config import DataSummary
 from mlpcore.errors import InputError
-from mlpcore.network import Network
 from mlpcore.training import Trainer, TrainingState
 from mlpcore.weights import read_network, write_network
 from small_runs import (
