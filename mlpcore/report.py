@@ -94,7 +94,7 @@ The best validation error, that of the whole undeformed training set, is
 
 ## Data
 
-- {data.name} from {data.source}
+- {data.name} ({data.source})
 - {data.n_train:,} training and {data.n_test:,} test images of {height} x {width} pixels
 - {data.n_classes} classes
 - SHA-256 of the arrays: {data.sha256}

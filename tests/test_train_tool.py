@@ -82,7 +82,7 @@ def test_a_run_prints_plain_lines_and_a_table(data, capsys):
     assert err == ""
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", out)
     lines = out.splitlines()
-    assert lines[0].startswith(f"data: letters from {data}: 230 training and 60 test images")
+    assert lines[0].startswith(f"data: letters ({data}): 230 training and 60 test images")
     assert lines[1] == f"backend: {backends.get(threads=1).description}"
     assert "315 weights" in lines[2]
     assert lines[3].split() == list(console.COLUMNS)

@@ -110,7 +110,7 @@ def describe(console: Console, backend, data: dataset.Dataset) -> None:
         console.print(f"note: {data.notice}")
     height, width = data.image_shape
     console.print(
-        f"data: {data.name} from {data.source}: {len(data.train_labels):,} training and "
+        f"data: {data.name} ({data.source}): {len(data.train_labels):,} training and "
         f"{len(data.test_labels):,} test images of {height} x {width}"
     )
     console.print(f"backend: {backend.description}")
