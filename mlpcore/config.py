@@ -48,6 +48,8 @@ class TrainingConfig:
         Of all random numbers, 0 to 2**64 - 1.
     backend
         The name of the backend; another one rounds differently.
+    schedule
+        When the backend applies updates, if it has a choice; the other one rounds differently.
 
     Raises
     ------
@@ -62,6 +64,7 @@ class TrainingConfig:
     deformation: DeformationParameters = field(default_factory=DeformationParameters)
     seed: int = 0
     backend: str = "auto"
+    schedule: str | None = None
 
     def __post_init__(self):
         object.__setattr__(self, "hidden_layers", tuple(self.hidden_layers))
@@ -76,6 +79,8 @@ class TrainingConfig:
         _check_rate("final learning rate", self.learning_rate_end)
         if not isinstance(self.backend, str):
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
+        if not (self.schedule is None or isinstance(self.schedule, str)):
+            raise InputError(f"schedule {reprlib.repr(self.schedule)}: expected a name or none")
 
     def learning_rate_at(self, epoch: int) -> float:
         """eta of an epoch, counted from 0: eta_0 (eta_end / eta_0)^(epoch / (epochs - 1))."""

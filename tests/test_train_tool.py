@@ -104,7 +104,7 @@ def test_the_report_holds_table_and_settings(data):
 
 def test_options_reach_the_settings(data):
     options = "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3"
-    options += " --backend reference"
+    options += " --backend scalar --schedule immediate"
     argv = ["--data", data, "--arch", "7,5", "--epochs", "1", *options.split(), "--out", "r"]
     assert tool.main(argv) == 0
     config = json.loads(Path("r", CONFIG).read_text())["training"]
@@ -114,7 +114,7 @@ def test_options_reach_the_settings(data):
     del config["deformation"]
     assert config == {
         "hidden_layers": [7, 5], "epochs": 1, "learning_rate": 0.02, "learning_rate_end": 0.01,
-        "seed": 3, "backend": "reference",
+        "seed": 3, "backend": "scalar", "schedule": "immediate",
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mlpcore import InputError, backends, dataset
 from mlpcore.architecture import format_hidden_layers, parse_hidden_layers
+from mlpcore.backends import Backend
 from mlpcore.checkpoint import LAST, Run, check_output
 from mlpcore.config import DataSummary, TrainingConfig
 from mlpcore.console import Console
@@ -65,6 +66,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--gamma", type=number, help="greatest change of width and height, percent (15)")
     add("--no-deform", action="store_true", help="train on the images as they are")
     add("--backend", help=f"auto, {', '.join(backends.names())} (auto)")
+    add("--schedule", help=f"of the updates: {' or '.join(backends.SCHEDULES)} (deferred)")
     add("--threads", type=whole_number, help="threads (the cores available)")
     add("--seed", type=whole_number, help="of all random numbers (0)")
     add("--data", help="folder with the four files of MNIST, or of data in the same format")
@@ -74,7 +76,9 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def make_config(options: dict, backend: str, similar_labels=(), epochs: int = 1) -> TrainingConfig:
+def make_config(
+    options: dict, backend: Backend, similar_labels=(), epochs: int = 1
+) -> TrainingConfig:
     """The settings; `epochs` is for when the options do not say."""
     deformation = IDENTITY
     given = {name: options[name] for name in DEFORMATION if name in options}
@@ -89,7 +93,8 @@ def make_config(options: dict, backend: str, similar_labels=(), epochs: int = 1)
         learning_rate_end=options.get("lr_end"),
         deformation=deformation,
         seed=options.get("seed", TrainingConfig.seed),
-        backend=backend,
+        backend=backend.name,
+        schedule=backend.schedule,
     )
 
 
@@ -118,13 +123,15 @@ def describe(console: Console, backend, data: dataset.Dataset) -> None:
 
 def start(options: dict, console: Console) -> int:
     """A new run."""
-    backend = backends.get(options.get("backend", "auto"), options.get("threads"))
-    config = make_config(options, backend.name)
+    backend = backends.get(
+        options.get("backend", "auto"), options.get("threads"), options.get("schedule")
+    )
+    config = make_config(options, backend)
     folder = Path(options["out"]) if options.get("out") else default_folder(config)
     check_output(folder)
     data = dataset.load(options.get("data"), name=options.get("dataset"))
     epochs = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
-    config = make_config(options, backend.name, data.similar_labels, epochs)
+    config = make_config(options, backend, data.similar_labels, epochs)
     trainer = Trainer(config, data, backend)
     describe(console, backend, data)
     with stopping(trainer) as signals:
@@ -140,7 +147,7 @@ def resume(options: dict, console: Console) -> int:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} together with --resume: expected only --threads and --data")
     with contextlib.closing(Run.open(Path(options["resume"]))) as run:
-        backend = backends.get(run.config.backend, options.get("threads"))
+        backend = backends.get(run.config.backend, options.get("threads"), run.config.schedule)
         state = run.load()
         data = load_again(run.data, options.get("data"))
         run.check_data(data)

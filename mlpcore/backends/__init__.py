@@ -14,7 +14,7 @@ from mlpcore.backends.simd import (
 )
 from mlpcore.errors import InputError
 
-__all__ = ["Backend", "TrainingResult", "available", "get", "names"]
+__all__ = ["SCHEDULES", "Backend", "TrainingResult", "available", "get", "names"]
 
 #: Chooses the backend when none is named.
 ENVIRONMENT_VARIABLE = "MLPCORE_BACKEND"
@@ -61,5 +61,7 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     if reasons[name] is not None:
         raise InputError(f"backend {name!r} cannot run: {reasons[name]}")
     if name == "reference":
+        if schedule is not None:
+            raise InputError(f"schedule {schedule!r}: the reference backend has no schedules")
         return ReferenceBackend()
     return SimdBackend(name, threads, schedule or SCHEDULES[0])
