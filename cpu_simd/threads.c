@@ -1,7 +1,6 @@
 #include "threads.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -13,9 +12,10 @@
 #define PAUSE() ((void)0)
 #endif
 
-/* A hand-over between two running threads takes well under a microsecond, so whoever
- * spins longer than some tens of them waits for a thread that has lost its core. */
-enum { SPINS = 2000, YIELDS = 50 };
+/* Longer than it takes to wake a sleeping thread, some tens of microseconds; otherwise one that
+ * slept makes the next wait long enough to sleep, and so on. Whoever waits longer waits for a
+ * thread that has lost its core, and sleeps: yielding would hand over a whole time slice. */
+enum { SPINS = 2000 };
 
 struct mlp_team {
     int n_threads;
@@ -63,10 +63,6 @@ void mlp_barrier(mlp_team *team)
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(&team->generation, memory_order_acquire) != generation) return;
         PAUSE();
-    }
-    for (int i = 0; i < YIELDS; i++) {
-        if (atomic_load_explicit(&team->generation, memory_order_acquire) != generation) return;
-        sched_yield();
     }
     sleep_until_released(team, generation);
 }

@@ -12,7 +12,7 @@ typedef void (*mlp_task)(void *context, mlp_team *team, int thread, int n_thread
 int mlp_run_team(int n_threads, mlp_task task, void *context);
 
 /* Returns when every thread of the team has called it. What a thread wrote before is seen
- * by all after. Spins, then yields, then sleeps, so an oversubscribed machine goes on. */
+ * by all after. Spins and then sleeps, so an oversubscribed machine goes on. */
 void mlp_barrier(mlp_team *team);
 
 /* The part [*begin, *end) of n items that falls to a thread. */

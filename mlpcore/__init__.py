@@ -1,6 +1,20 @@
 """mlpcore: true on-line back-propagation and elastic deformation, fast."""
 
+from mlpcore import backends, dataset, deformation, philox
+from mlpcore.deformation import DeformationParameters
 from mlpcore.errors import InputError
+from mlpcore.network import Network
+from mlpcore.training import Trainer, TrainingConfig
 
 __version__ = "0.1.0"
-__all__ = ["InputError"]
+__all__ = [
+    "DeformationParameters",
+    "InputError",
+    "Network",
+    "Trainer",
+    "TrainingConfig",
+    "backends",
+    "dataset",
+    "deformation",
+    "philox",
+]

@@ -231,6 +231,10 @@ def test_unknown_backends_are_refused():
         backends.get("sse9")
     with pytest.raises(InputError, match="threads 0: expected 1 to 1,024"):
         backends.get("scalar", threads=0)
+    with pytest.raises(InputError, match="'later': expected deferred or immediate"):
+        backends.get("scalar", schedule="later")
+    with pytest.raises(InputError, match="'deferred': the reference backend has no schedules"):
+        backends.get("reference", schedule="deferred")
 
 
 def test_environment_chooses_the_backend(monkeypatch):

@@ -16,7 +16,7 @@ from mlpcore.backends.simd import (
 )
 from mlpcore.errors import InputError
 
-__all__ = ["Backend", "TrainingResult", "available", "get", "names"]
+__all__ = ["SCHEDULES", "Backend", "TrainingResult", "available", "get", "names"]
 
 #: Chooses the backend when none is named.
 ENVIRONMENT_VARIABLE = "MLPCORE_BACKEND"
@@ -77,6 +77,8 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     if reason is not None:
         raise InputError(f"backend {name!r} cannot run: {reason}")
     if name == "reference":
+        if schedule is not None:
+            raise InputError(f"schedule {schedule!r}: the reference backend has no schedules")
         return ReferenceBackend()
     if name == "cuda":
         return CudaBackend(cuda_driver.get_driver())

@@ -83,6 +83,9 @@ class Backend(ABC):
     #: Threads that compute, 1 where the question does not arise.
     threads: int
 
+    #: When updates are applied, where there is a choice; part of what determines the bits.
+    schedule: str | None = None
+
     @property
     @abstractmethod
     def description(self) -> str:
@@ -155,8 +158,10 @@ class Backend(ABC):
         learning_rate
             eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2, t = +1 for the class, else -1.
         progress
-            Called about twenty times a second. Training stops at a sample's end when it
-            returns true, or when it or a signal handler raises.
+            Called about twenty times a second. Training stops when it returns true, or when
+            it or a signal handler raises: at the end of a sample, or of a block of samples
+            where a backend works by blocks. Training the rest of the order in another call
+            then gives the same bits. Blocks divide 8,192 samples.
         """
 
     @abstractmethod

@@ -1,0 +1,300 @@
+"""A run on disk, in a folder that a killed process leaves fit to go on.
+
+=====================  ====================================================================
+``config.json``        settings, data and library: everything needed to repeat the run
+``best.safetensors``   the network of the epoch with the lowest validation error
+``metrics.jsonl``      a line per epoch
+``last.safetensors``   the network where training goes on, with its place in the epoch
+=====================  ====================================================================
+
+Each file is replaced as a whole, in this order. So a run killed in between has files that are
+an epoch ahead of ``last.safetensors``, which decides: surplus lines are dropped, and the epoch
+that is trained again becomes the same one, to the bit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import mlpcore
+from mlpcore.architecture import format_hidden_layers
+from mlpcore.config import DataSummary, TrainingConfig, check_fields, check_real
+from mlpcore.dataset import Dataset
+from mlpcore.errors import InputError
+from mlpcore.files import (
+    atomic_write,
+    check_writable,
+    lock,
+    make_folder,
+    read_bounded,
+    remove_folders,
+)
+from mlpcore.idx import shown
+from mlpcore.network import Network
+from mlpcore.state import EpochMetrics, EpochProgress, TrainingState
+from mlpcore.training import Observer, Trainer
+from mlpcore.weights import read_network, write_network
+
+CONFIG, METRICS = "config.json", "metrics.jsonl"
+BEST, LAST = "best.safetensors", "last.safetensors"
+
+MAX_CONFIG_BYTES = 2**24
+MAX_METRICS_BYTES = 2**30
+
+#: What reading values from a file that is not ours can raise.
+_MALFORMED = (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError)
+
+
+def check_output(folder: Path) -> None:
+    """Checks, without leaving anything behind, that a run can be written to a folder.
+
+    Raises
+    ------
+    InputError
+        When it already holds a run, or cannot be created or written.
+    """
+    taken = any(os.path.lexists(folder / name) for name in (CONFIG, METRICS, BEST, LAST))
+    if taken:
+        raise InputError(f"{shown(folder)} already holds a run: expected a new folder")
+    check_writable(folder)
+
+
+class Run(Observer):
+    """A run's folder; as an observer of its `Trainer` it writes every epoch and every stop.
+
+    Attributes
+    ----------
+    folder : Path
+    config : TrainingConfig
+    data : DataSummary
+    """
+
+    def __init__(self, folder: Path, config: TrainingConfig, data: DataSummary):
+        self.folder, self.config, self.data = folder, config, data
+        self._lock = lock(folder)
+
+    @property
+    def layer_sizes(self) -> tuple[int, ...]:
+        """Of the run's network."""
+        height, width = self.data.image_shape
+        return (height * width, *self.config.hidden_layers, self.data.n_classes)
+
+    @classmethod
+    def create(
+        cls,
+        folder: Path,
+        config: TrainingConfig,
+        dataset: Dataset,
+        backend: str,
+        state: TrainingState,
+    ) -> Run:
+        """A new folder with the settings and the network before its first sample.
+
+        `backend` is the line that describes it; it is not needed to go on, but to know.
+
+        Raises
+        ------
+        InputError
+            As `check_output`, and when the disk is full; nothing new is left then.
+        """
+        check_output(folder)
+        data = DataSummary.of(dataset)
+        content = {
+            "library": "mlpcore",
+            "version": mlpcore.__version__,
+            "architecture": format_hidden_layers(config.hidden_layers),
+            "backend": backend,
+            "training": config.to_json(),
+            "data": dataclasses.asdict(data),
+        }
+        with contextlib.ExitStack() as undo:
+            undo.callback(remove_folders, make_folder(folder))
+            run = cls(folder, config, data)
+            undo.callback(run._discard)
+            atomic_write(folder / CONFIG, json.dumps(content, indent=2).encode() + b"\n")
+            run.save_last(state)
+            undo.pop_all()
+        return run
+
+    def _discard(self):
+        """Removes what `create` has written."""
+        self.close()
+        for name in (CONFIG, LAST):
+            (self.folder / name).unlink(missing_ok=True)
+
+    @classmethod
+    def open(cls, folder: Path) -> Run:
+        """The run in a folder.
+
+        Raises
+        ------
+        InputError
+            When there is none, its settings are damaged, or another process is at it.
+        """
+        path = folder / CONFIG
+        content = read_bounded(path, MAX_CONFIG_BYTES)
+        try:
+            content = json.loads(content)
+            config = TrainingConfig.from_json(content["training"])
+            data = DataSummary.from_json(content["data"])
+        except InputError as error:
+            raise InputError(f"{shown(path)} is damaged: {error}") from None
+        except _MALFORMED:
+            raise InputError(f"{shown(path)} is damaged: expected the settings of a run") from None
+        return cls(folder, config, data)
+
+    def close(self) -> None:
+        """Lets other processes at the run."""
+        os.close(self._lock)
+
+    def check_data(self, dataset: Dataset) -> None:
+        """Raises InputError when these are not the data that the run began with."""
+        if DataSummary.of(dataset).sha256 != self.data.sha256:
+            raise InputError(
+                f"the data from {dataset.source} are not those that the run in "
+                f"{shown(self.folder)} began with: expected {self.data.name} "
+                f"as it was in {self.data.source}"
+            )
+
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        """Writes the epoch."""
+        self.save(trainer.state)
+
+    def on_stop(self, trainer: Trainer) -> None:
+        """Writes where to go on."""
+        self.save_last(trainer.state)
+
+    def save(self, state: TrainingState) -> None:
+        """Writes a state at an epoch's end.
+
+        Raises
+        ------
+        InputError
+            When a file cannot be written; all files are then still complete.
+        """
+        best = state.best_metrics
+        if best.epoch == state.epoch:
+            metadata = self._metadata(best.epoch, best.learning_rate)
+            metadata["metrics"] = _text(best)
+            write_network(self.folder / BEST, state.best, metadata)
+        atomic_write(self.folder / METRICS, *_lines(state.history))
+        self.save_last(state)
+
+    def save_last(self, state: TrainingState) -> None:
+        """Writes the network and where training goes on with it."""
+        best = state.best_metrics
+        learning_rate = self.config.learning_rate_at(min(state.epoch, self.config.epochs - 1))
+        metadata = self._metadata(state.epoch, learning_rate) | {
+            "progress": _text(state.progress),
+            "best_epoch": str(best.epoch if best else 0),
+            "training": _text(self.config),
+            "metrics_sha256": hashlib.sha256(b"".join(_lines(state.history))).hexdigest(),
+        }
+        write_network(self.folder / LAST, state.network, metadata)
+
+    def _metadata(self, epoch, learning_rate):
+        """What both files of weights say; `epoch`, the number done, counts the random numbers."""
+        return {
+            "epoch": str(epoch),
+            "seed": str(self.config.seed),
+            "learning_rate": repr(learning_rate),
+        }
+
+    def load(self) -> TrainingState:
+        """The state that `save` or `save_last` wrote last.
+
+        Raises
+        ------
+        InputError
+            When a file is damaged, of another architecture, or does not fit the others.
+        """
+        last = self.folder / LAST
+        if not os.path.lexists(last) and not os.path.lexists(self.folder / METRICS):
+            return TrainingState(Network(self.layer_sizes, self.config.seed))  # killed at once
+        network, metadata = read_network(last, self.layer_sizes)
+        try:
+            epoch, best_epoch = int(metadata["epoch"]), int(metadata["best_epoch"])
+            progress = _read_progress(metadata["progress"], self.data.n_train)
+            training = TrainingConfig.from_json(json.loads(metadata["training"]))
+            metrics_sha256 = metadata["metrics_sha256"]
+            if not 0 <= epoch <= self.config.epochs:
+                raise ValueError
+        except _MALFORMED:
+            raise InputError(f"{shown(last)} is damaged: expected the place in a run") from None
+        if training != self.config:
+            raise InputError(f"{shown(last)} has other settings than {CONFIG} beside it")
+        history = self._read_history(epoch, metrics_sha256)
+        state = TrainingState(network, None, history, progress)
+        if best_epoch != (state.best_metrics.epoch if history else 0):
+            raise InputError(f"{shown(last)} is damaged: its best epoch is {best_epoch}")
+        if history:
+            state.best = self._read_best(state)
+        return state
+
+    def _read_history(self, epoch, sha256):
+        """The metrics of the epochs that are complete; the next `save` drops a surplus one."""
+        path = self.folder / METRICS
+        if epoch == 0:
+            return []
+        lines = read_bounded(path, MAX_METRICS_BYTES).splitlines(keepends=True)[:epoch]
+        if hashlib.sha256(b"".join(lines)).hexdigest() != sha256:
+            raise InputError(
+                f"{shown(path)} is damaged: its first {epoch} lines do not fit {LAST} beside it"
+            )
+        try:
+            history = [_read_metrics(line, epoch) for epoch, line in enumerate(lines, 1)]
+        except _MALFORMED:
+            raise InputError(f"{shown(path)} is damaged: expected metrics of epochs") from None
+        return history
+
+    def _read_best(self, state):
+        """The best network, which may be that of the epoch to come: it will be there again."""
+        path = self.folder / BEST
+        network, metadata = read_network(path, self.layer_sizes)
+        ahead = metadata.get("epoch") == str(state.epoch + 1)
+        if not ahead and metadata.get("metrics") != _text(state.best_metrics):
+            raise InputError(
+                f"{shown(path)} does not fit {LAST} beside it: "
+                f"expected the network of epoch {state.best_metrics.epoch}"
+            )
+        return network
+
+
+def _text(values):
+    """A dataclass as JSON."""
+    return json.dumps(dataclasses.asdict(values))
+
+
+def _lines(history):
+    """The metrics as lines of JSON; percentages are there for whoever reads them."""
+    for metrics in history:
+        values = dataclasses.asdict(metrics)
+        for name in ("training_error", "validation_error", "test_error"):
+            values[name] = round(getattr(metrics, name), 4)
+        yield json.dumps(values).encode() + b"\n"
+
+
+def _read_metrics(line, epoch):
+    """The metrics of an epoch, without what is derived from them; else one of `_MALFORMED`."""
+    values = json.loads(line)
+    values = {field.name: values[field.name] for field in dataclasses.fields(EpochMetrics)}
+    for name, value in values.items():
+        check_real(name, value)
+    if values["epoch"] != epoch or values["n_train"] < 1:
+        raise ValueError
+    return EpochMetrics(**values)
+
+
+def _read_progress(text, n_train):
+    """The place in an epoch; else one of `_MALFORMED`."""
+    values = check_fields("progress", json.loads(text), EpochProgress)
+    for name, value in values.items():
+        check_real(name, value)
+    if type(values["samples"]) is not int or not 0 <= values["samples"] <= n_train:
+        raise ValueError
+    return EpochProgress(**values)

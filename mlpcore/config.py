@@ -1,0 +1,209 @@
+"""What determines a training run: its settings, and which data it is trained on."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import numbers
+import reprlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mlpcore.architecture import MAX_WIDTH, PRESETS
+from mlpcore.dataset import Dataset
+from mlpcore.deformation import MAX_SIDE, DeformationParameters
+from mlpcore.errors import InputError
+
+#: The paper goes from 1e-3 to 1e-6 in an unstated number of epochs; see paper, "Architectures".
+PAPER_LEARNING_RATE = 1e-3
+PAPER_DECADES = 3
+PAPER_EPOCHS = 2000
+
+MAX_EPOCHS = 1_000_000
+
+
+def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
+    """As far as the paper's schedule, three decades in 2,000 epochs, gets in this many."""
+    part = min(1.0, (epochs - 1) / (PAPER_EPOCHS - 1))
+    return learning_rate * 10 ** (-PAPER_DECADES * part)
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """The settings of a run; with the same data they give the same weights, bit for bit.
+
+    Parameters
+    ----------
+    hidden_layers
+        Neurons of each hidden layer.
+    epochs
+        Passes over the training set, 1 to 1,000,000.
+    learning_rate, learning_rate_end
+        Of the first and of the last epoch; in between it changes by a constant factor. By
+        default the end is where the paper's schedule would be after as many epochs.
+    deformation
+        How the training set is deformed anew for every epoch.
+    seed
+        Of all random numbers, 0 to 2**64 - 1.
+    backend
+        The name of the backend; another one rounds differently.
+    schedule
+        When the backend applies updates, if it has a choice; the other one rounds differently.
+
+    Raises
+    ------
+    InputError
+        When a value is not of the right type or out of range.
+    """
+
+    hidden_layers: tuple[int, ...] = PRESETS["net1"]
+    epochs: int = 30
+    learning_rate: float = PAPER_LEARNING_RATE
+    learning_rate_end: float | None = None
+    deformation: DeformationParameters = field(default_factory=DeformationParameters)
+    seed: int = 0
+    backend: str = "auto"
+    schedule: str | None = None
+
+    def __post_init__(self):
+        object.__setattr__(self, "hidden_layers", tuple(self.hidden_layers))
+        for width in self.hidden_layers:
+            _check_whole("hidden layer", width, 1, MAX_WIDTH)
+        _check_whole("epochs", self.epochs, 1, MAX_EPOCHS)
+        _check_whole("seed", self.seed, 0, 2**64 - 1)
+        _check_rate("learning rate", self.learning_rate)
+        if self.learning_rate_end is None:
+            end = default_learning_rate_end(self.learning_rate, self.epochs)
+            object.__setattr__(self, "learning_rate_end", end)
+        _check_rate("final learning rate", self.learning_rate_end)
+        if not isinstance(self.backend, str):
+            raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
+        if not (self.schedule is None or isinstance(self.schedule, str)):
+            raise InputError(f"schedule {reprlib.repr(self.schedule)}: expected a name or none")
+
+    def learning_rate_at(self, epoch: int) -> float:
+        """eta of an epoch, counted from 0: eta_0 (eta_end / eta_0)^(epoch / (epochs - 1))."""
+        if self.epochs == 1:
+            return self.learning_rate
+        ratio = self.learning_rate_end / self.learning_rate
+        return self.learning_rate * ratio ** (epoch / (self.epochs - 1))
+
+    def to_json(self) -> dict:
+        """Plain values for a JSON file."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, values: object) -> TrainingConfig:
+        """The inverse of `to_json`, for values from a file that may be damaged.
+
+        Raises
+        ------
+        InputError
+            When a setting is missing, unknown, of another type or out of range.
+        """
+        values = dict(check_fields("training", values, cls))
+        deformation = dict(
+            check_fields("deformation", values["deformation"], DeformationParameters)
+        )
+        for name in ("sigma", "alpha", "beta", "gamma"):
+            check_real(name, deformation[name])
+        labels = _check_list("similar_labels", deformation["similar_labels"])
+        for label in labels:
+            _check_whole("similar label", label, 0, 255)
+        deformation["similar_labels"] = tuple(labels)
+        values["deformation"] = DeformationParameters(**deformation)
+        values["hidden_layers"] = tuple(_check_list("hidden_layers", values["hidden_layers"]))
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class DataSummary:
+    """Which data a run was trained on.
+
+    `sha256` is that of the four arrays, after their conversion to what is trained on.
+    """
+
+    name: str
+    source: str
+    image_shape: tuple[int, int]
+    n_classes: int
+    n_train: int
+    n_test: int
+    sha256: str
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> DataSummary:
+        """Summarises a data set."""
+        digest = hashlib.sha256()
+        for array in (
+            dataset.train_images,
+            dataset.train_labels,
+            dataset.test_images,
+            dataset.test_labels,
+        ):
+            digest.update(repr(array.shape).encode())
+            digest.update(array)
+        return cls(
+            name=dataset.name,
+            source=dataset.source,
+            image_shape=tuple(dataset.image_shape),
+            n_classes=dataset.n_classes,
+            n_train=len(dataset.train_labels),
+            n_test=len(dataset.test_labels),
+            sha256=digest.hexdigest(),
+        )
+
+    @classmethod
+    def from_json(cls, values: object) -> DataSummary:
+        """Of values from a file that may be damaged; an InputError if they are."""
+        values = dict(check_fields("data", values, cls))
+        for name in ("name", "source", "sha256"):
+            if not isinstance(values[name], str):
+                raise InputError(f"{name} {reprlib.repr(values[name])}: expected text")
+        for name in ("n_classes", "n_train"):
+            _check_whole(name, values[name], 1, 2**31 - 1)
+        _check_whole("n_test", values["n_test"], 0, 2**31 - 1)
+        sides = _check_list("image_shape", values["image_shape"])
+        if len(sides) != 2:
+            raise InputError(f"image_shape {reprlib.repr(sides)}: expected two sides")
+        for side in sides:
+            _check_whole("side", side, 1, MAX_SIDE)
+        return cls(**values | {"image_shape": tuple(sides)})
+
+
+def check_fields(name: str, values: object, kind: type) -> dict:
+    """The values, if they are a dictionary with exactly the fields of a dataclass."""
+    expected = [each.name for each in dataclasses.fields(kind)]
+    if not isinstance(values, dict) or set(values) != set(expected):
+        found = list(values) if isinstance(values, dict) else values
+        raise InputError(f"{name}: {reprlib.repr(found)}, expected {', '.join(expected)}")
+    return values
+
+
+def check_real(name: str, value: object) -> None:
+    """Raises InputError unless the value is a real number."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
+
+
+def _check_list(name, value):
+    if not isinstance(value, list):
+        raise InputError(f"{name} {reprlib.repr(value)}: expected a list")
+    return value
+
+
+def _check_whole(name, value, low, high):
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not low <= value <= high:
+        raise InputError(
+            f"{name} {reprlib.repr(value)}: expected a whole number from {low} to {high:,}"
+        )
+
+
+def _check_rate(name, value):
+    check_real(name, value)
+    # The backends compute with float32, in which 1e-50 is 0.
+    limits = np.finfo(np.float32)
+    if not float(limits.smallest_subnormal) <= value <= float(limits.max):
+        raise InputError(f"{name} {value}: expected a positive and finite number")

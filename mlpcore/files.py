@@ -1,0 +1,141 @@
+"""Files and folders: written all or nothing, read with distrust, locked while in use."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from mlpcore.errors import InputError
+from mlpcore.idx import shown
+
+
+def atomic_write(path: Path, *parts: bytes) -> None:
+    """Writes a file so that, whatever happens, it is either the old one or complete.
+
+    Raises
+    ------
+    InputError
+        When it cannot be written, for example because the disk is full; the old file is
+        still there then, and no other.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        try:
+            with open(temporary, "wb") as file:
+                for part in parts:
+                    file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+            _sync_folder(path.parent)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.remove(temporary)
+            raise
+    except OSError as error:
+        raise InputError(f"cannot write {shown(path)}: {error.strerror or error}") from None
+
+
+def _sync_folder(folder):
+    """Makes a rename last; some file systems cannot, and need not be asked again."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_bounded(path: Path, limit: int) -> bytes:
+    """The content of a regular file of at most `limit` bytes, else an InputError."""
+    content, size = read_start(path, limit)
+    if size > limit:
+        raise InputError(f"{shown(path)} is damaged: expected at most {limit:,} bytes")
+    return content
+
+
+def read_start(path, limit):
+    """The first `limit` bytes of a regular file, and its size; an InputError if that fails."""
+    _check_path(path)
+    try:
+        status = os.stat(path)
+        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
+            raise InputError(f"{shown(path)} is not a regular file")
+        with open(path, "rb") as file:
+            return file.read(limit), status.st_size
+    except OSError as error:
+        raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
+
+
+def _check_path(path):
+    """Raises InputError for what no system call takes."""
+    if "\0" in os.fspath(path):
+        raise InputError(f"path {shown(path)}: expected one without a zero byte")
+
+
+def make_folder(folder: Path) -> list[Path]:
+    """Creates a folder and its parents; returns those that are new, the outermost first.
+
+    Raises
+    ------
+    InputError
+        When that fails; none is left then.
+    """
+    _check_path(folder)
+    missing = [each for each in (folder, *folder.parents) if not os.path.lexists(each)][::-1]
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        remove_folders(missing)
+        raise InputError(f"cannot create {shown(folder)}: {error.strerror or error}") from None
+    return missing
+
+
+def remove_folders(folders: list[Path]) -> None:
+    """Removes what `make_folder` created, as far as it is empty."""
+    with contextlib.suppress(OSError):
+        for folder in reversed(folders):
+            os.rmdir(folder)
+
+
+def check_writable(folder: Path) -> None:
+    """Checks that files can be created in a folder, itself created if need be; leaves nothing.
+
+    Raises
+    ------
+    InputError
+        When they cannot.
+    """
+    created = make_folder(folder)
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".mlpcore-", dir=folder))
+    except OSError as error:
+        raise InputError(f"cannot write to {shown(folder)}: {error.strerror or error}") from None
+    finally:
+        remove_folders(created)
+
+
+def lock(folder: Path) -> int:
+    """Keeps other processes that ask from a folder until the descriptor is closed.
+
+    Raises
+    ------
+    InputError
+        When another process has it.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise InputError(f"cannot read {shown(folder)}: {error.strerror or error}") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InputError(f"{shown(folder)} is in use by another process") from None
+    except OSError:
+        pass  # a file system without locks
+    return descriptor

@@ -1,0 +1,142 @@
+"""Networks in safetensors files, written all or nothing and read with distrust.
+
+Tensors are ``layers.0.weight`` (n_out, n_in), ``layers.0.bias`` (n_out,) and so on, float32.
+The metadata hold the layer sizes, and a SHA-256 of everything else in the file: a flipped bit
+would otherwise be a wrong weight that nobody notices.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+import mlpcore
+from mlpcore.architecture import count_parameters
+from mlpcore.errors import InputError
+from mlpcore.files import atomic_write, read_start
+from mlpcore.idx import shown
+from mlpcore.network import Network
+
+FORMAT = "mlpcore network"
+
+#: Longer than the header of any network that fits into memory.
+MAX_HEADER = 2**24
+
+
+def write_network(path: Path, network: Network, metadata: dict[str, str]) -> None:
+    """Writes a network with metadata of the caller's, atomically.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written.
+    """
+    tensors = {}
+    for i, (weights, biases) in enumerate(zip(network.weights, network.biases)):
+        tensors[f"layers.{i}.weight"] = np.ascontiguousarray(weights)
+        tensors[f"layers.{i}.bias"] = np.ascontiguousarray(biases)
+    metadata = metadata | {
+        "format": FORMAT,
+        "version": mlpcore.__version__,
+        "architecture": ",".join(map(str, network.layer_sizes)),
+    }
+    metadata["sha256"] = _digest(network, metadata)
+    atomic_write(path, save(tensors, metadata))
+
+
+def read_network(
+    path: Path, layer_sizes: tuple[int, ...] | None = None
+) -> tuple[Network, dict[str, str]]:
+    """A network and its metadata.
+
+    Memory is taken only for what the file's length accounts for.
+
+    Parameters
+    ----------
+    layer_sizes
+        What the network must have, if known.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is truncated or damaged, or holds another architecture.
+    """
+    name = shown(path)
+    header_bytes, file_size = _check_lengths(path)
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            sizes = _layer_sizes(name, metadata)
+            if layer_sizes is not None and sizes != tuple(layer_sizes):
+                raise InputError(
+                    f"{name} holds a network of {_text(sizes)}, expected {_text(layer_sizes)}"
+                )
+            expected = 8 + header_bytes + 4 * count_parameters(sizes)
+            if file_size != expected:
+                raise InputError(
+                    f"{name} is damaged: {file_size:,} bytes, expected {expected:,} "
+                    f"for a network of {_text(sizes)}"
+                )
+            network = Network(sizes)
+            for i in range(network.n_layers):
+                _read_tensor(file, f"layers.{i}.weight", network.weights[i])
+                _read_tensor(file, f"layers.{i}.bias", network.biases[i])
+    except (SafetensorError, OSError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{name} is not a readable safetensors file: {reason}") from None
+    if metadata.pop("sha256", "") != _digest(network, metadata):
+        raise InputError(f"{name} is damaged: its checksum does not fit its content")
+    if not network.is_finite():
+        raise InputError(f"{name} holds weights that are not finite")
+    return network, metadata
+
+
+def _check_lengths(path):
+    """Lengths of header and file, looked at before anything takes memory."""
+    start, file_size = read_start(path, 8)
+    header_bytes = struct.unpack("<Q", start)[0] if len(start) == 8 else file_size
+    limit = min(file_size - 8, MAX_HEADER)
+    if header_bytes > limit:
+        raise InputError(
+            f"{shown(path)} is truncated or not a safetensors file: "
+            f"expected a header of at most {max(limit, 0):,} bytes, found {header_bytes:,}"
+        )
+    return header_bytes, file_size
+
+
+def _layer_sizes(name, metadata):
+    """The architecture that the metadata announce."""
+    if metadata.get("format") != FORMAT:
+        raise InputError(f"{name} is not a network of this library: its metadata do not say so")
+    parts = metadata.get("architecture", "").split(",")
+    if len(parts) < 2 or not all(p.isascii() and p.isdecimal() and len(p) < 8 for p in parts):
+        raise InputError(f"{name} is damaged: its metadata give no layer sizes")
+    return tuple(int(part) for part in parts)
+
+
+def _read_tensor(file, name, target):
+    """Copies a tensor into the weights or biases of a layer."""
+    entry = file.get_slice(name)
+    dtype, shape = entry.get_dtype(), tuple(entry.get_shape())
+    if dtype != "F32" or shape != target.shape:
+        raise SafetensorError(f"{name} is {dtype} {shape}, expected F32 {target.shape}")
+    target[...] = file.get_tensor(name)
+
+
+def _digest(network, metadata):
+    """SHA-256 of the metadata and of all weights and biases."""
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    for weights, biases in zip(network.weights, network.biases):
+        digest.update(np.ascontiguousarray(weights))
+        digest.update(np.ascontiguousarray(biases))
+    return digest.hexdigest()
+
+
+def _text(sizes):
+    return "-".join(map(str, sizes))

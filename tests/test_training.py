@@ -1,0 +1,430 @@
+"""The training loop: what an epoch computes, the schedule, stop and resume, divergence."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mlpcore.network import Network
+
+from mlpcore import backends, deformation, philox, training
+from mlpcore.config import TrainingConfig, default_learning_rate_end
+from mlpcore.deformation import IDENTITY, DeformationParameters
+from mlpcore.errors import InputError
+from mlpcore.training import Diverged, Trainer
+from small_runs import (
+    BACKENDS,
+    C_BACKENDS,
+    Hook,
+    assert_same_result,
+    make_config,
+    make_dataset,
+    run_with_stop,
+    same_weights,
+)
+
+DATA = make_dataset()
+
+
+def train(config, backend, observers=(), state=None):
+    trainer = Trainer(config, DATA, backend, observers, state)
+    assert trainer.run() is True
+    return trainer.state
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    return backends.get(request.param, threads=2)
+
+
+@pytest.fixture(params=C_BACKENDS)
+def c_backend(request):
+    return backends.get(request.param, threads=2)
+
+
+# What an epoch is
+
+
+def test_an_epoch_is_deformation_order_training_and_counting(backend, capsys):
+    config = make_config(epochs=2)
+    state = train(config, backend)
+    network = Network((35, 9, 6, 3), config.seed)
+    flat, flat_test = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
+    for epoch, metrics in enumerate(state.history):
+        shown = deformation.deform(
+            DATA.train_images, DATA.train_labels, config.deformation, 5, epoch, backend
+        )
+        order = philox.permutation(230, 5, epoch)
+        rate = config.learning_rate_at(epoch)
+        result = backend.train(network, shown.reshape(-1, 35), DATA.train_labels, order, rate)
+        assert metrics.epoch == epoch + 1
+        assert metrics.learning_rate == rate
+        assert metrics.training_errors == result.errors
+        assert metrics.loss == pytest.approx(result.loss / 230, rel=1e-5)
+        assert metrics.validation_errors == backend.count_errors(network, flat, DATA.train_labels)
+        assert metrics.test_errors == backend.count_errors(network, flat_test, DATA.test_labels)
+    assert same_weights(state.network, network)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_training_learns():
+    state = train(make_config(epochs=8), backends.get())
+    assert state.best_metrics.validation_error < 5
+    assert state.history[-1].loss < state.history[0].loss / 2
+
+
+def test_identity_trains_on_the_images_themselves(monkeypatch):
+    def deform(*args, **kwargs):
+        raise AssertionError("deformed")
+
+    monkeypatch.setattr(deformation, "deform", deform)
+    state = train(make_config(epochs=1, deformation=IDENTITY), backends.get())
+    network = Network((35, 9, 6, 3), 5)
+    images = DATA.train_images.reshape(-1, 35)
+    backends.get().train(network, images, DATA.train_labels, philox.permutation(230, 5, 0), 0.01)
+    assert same_weights(state.network, network)
+
+
+def test_percentages_and_times():
+    metrics = train(make_config(epochs=1), backends.get()).history[0]
+    metrics = dataclasses.replace(metrics, training_errors=23, validation_errors=46, test_errors=3)
+    assert (metrics.training_error, metrics.validation_error, metrics.test_error) == (10, 20, 5)
+    parts = metrics.deformation_seconds, metrics.training_seconds, metrics.evaluation_seconds
+    assert min(parts) >= 0
+    assert metrics.seconds == sum(parts)
+
+
+@pytest.mark.parametrize("name", C_BACKENDS)
+def test_same_bits_for_any_number_of_threads(name):
+    config = make_config(hidden_layers=(70, 40), epochs=2)
+    states = [train(config, backends.get(name, threads)) for threads in (1, 2, 3)]
+    assert_same_result(states[0], states[1])
+    assert_same_result(states[0], states[2])
+
+
+def test_same_bits_however_an_epoch_is_cut(c_backend, monkeypatch):
+    whole = train(make_config(), c_backend)
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    monkeypatch.setattr(training, "PART_SECONDS", 0)  # always the smallest part
+    monkeypatch.setattr(training, "PART_PRODUCTS", 1)
+    parts = []
+    hook = Hook(lambda trainer, *arguments: parts.append(arguments[:2]))
+    assert_same_result(whole, train(make_config(), c_backend, [hook]))
+    assert {("deforming", 100), ("training", 64), ("evaluating", 230)} <= set(parts)
+
+
+def test_parts_of_the_deformation_grow_when_quick(monkeypatch):
+    monkeypatch.setattr(training, "PART_SECONDS", math.inf)
+    begins = []
+
+    def note(trainer, phase, *numbers):
+        if phase == "deforming":
+            begins.append(numbers[0])
+
+    train(make_config(epochs=2), backends.get(), [Hook(note)])
+    assert begins == [0, 100, 0]
+
+
+def test_another_seed_gives_another_network():
+    one, two = (train(make_config(seed=seed), backends.get()) for seed in (1, 2))
+    assert not same_weights(one.network, two.network)
+
+
+def test_a_network_that_does_not_fit():
+    state = training.TrainingState(Network((35, 9, 3)))
+    with pytest.raises(InputError, match=r"35, 9, 3.*expected \(35, 9, 6, 3\)"):
+        Trainer(make_config(), DATA, backends.get(), state=state)
+
+
+# The best network
+
+
+class Scripted:
+    """A backend whose training adds 1 to a bias and whose error counts are given."""
+
+    def __init__(self, validation, test):
+        self.counts = iter([count for pair in zip(validation, test) for count in pair])
+        self.value = 0.0
+        self.inner = backends.get()
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def train(self, network, images, labels, order, learning_rate, progress=None):
+        self.value += 1
+        network.biases[0][0] = self.value
+        return backends.TrainingResult(len(order), 0, 1.0)
+
+    def count_errors(self, network, images, labels):
+        return next(self.counts)
+
+
+def test_the_first_of_the_lowest_validation_errors_wins():
+    scripted = Scripted(validation=(9, 4, 7, 4, 5), test=(9, 3, 2, 1, 6))
+    state = train(make_config(epochs=5), scripted)
+    assert state.best_metrics.epoch == 2
+    assert state.best_metrics.test_errors == 3
+    assert state.best.biases[0][0] == 2
+    assert state.network.biases[0][0] == 5
+    assert state.best_test_error == 100 * 1 / 60
+
+
+def test_a_lower_validation_error_replaces_the_best():
+    state = train(make_config(epochs=3), Scripted(validation=(9, 4, 3), test=(1, 2, 3)))
+    assert state.best_metrics.epoch == 3
+    assert state.best.biases[0][0] == 3
+    assert state.best_test_error == 100 * 1 / 60
+
+
+# Stop and resume
+
+
+@pytest.mark.parametrize(("epoch", "samples"), [(0, 0), (0, 224), (1, 0), (1, 96), (2, 32)])
+def test_resume_equals_uninterrupted(c_backend, epoch, samples):
+    config = make_config()
+    stopped = run_with_stop(config, DATA, c_backend, epoch, samples)
+    resumed = train(config, c_backend, state=stopped.state)
+    assert_same_result(train(config, c_backend), resumed)
+
+
+@pytest.mark.parametrize(("epoch", "samples"), [(0, 1), (0, 229), (1, 17)])
+def test_the_immediate_schedule_resumes_at_any_sample(epoch, samples):
+    config, backend = make_config(), backends.get(schedule="immediate")
+    stopped = run_with_stop(config, DATA, backend, epoch, samples)
+    assert_same_result(train(config, backend), train(config, backend, state=stopped.state))
+
+
+def test_resume_of_the_reference_at_an_epochs_end():
+    config, reference = make_config(), backends.get("reference")
+    stopped = run_with_stop(config, DATA, reference, 1, 0)
+    assert_same_result(train(config, reference), train(config, reference, state=stopped.state))
+
+
+def test_resume_of_the_reference_within_an_epoch_rounds_once_more():
+    """It computes an epoch in float64, of which a stop keeps float32."""
+    config, reference = make_config(), backends.get("reference")
+    stopped = run_with_stop(config, DATA, reference, 1, 100)
+    whole, resumed = train(config, reference), train(config, reference, state=stopped.state)
+    for a, b in zip(whole.network.weights, resumed.network.weights):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("phase", ["epoch_start", "deforming", "training", "evaluating"])
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_stop_in_any_phase_loses_nothing(phase, at):
+    """Stops as often as the phase comes, each time for the `at`-th report of it."""
+    config, backend = make_config(), backends.get()
+    seen, stops = [], []
+
+    def stop(trainer, event, *numbers):
+        if event == "stop":
+            stops.append(trainer.state.progress.samples)
+        elif event == phase:
+            seen.append(event)
+            if len(seen) == at + 1:
+                trainer.request_stop()
+
+    trainer = Trainer(config, DATA, backend, [Hook(stop)])
+    assert trainer.run() is False
+    state = trainer.state
+    if phase == "training" and at == 1:
+        assert 0 < state.progress.samples < 230
+    elif phase == "evaluating":
+        assert state.progress.samples == 230
+    assert stops == [state.progress.samples]
+    assert_same_result(train(config, backend), train(config, backend, state=state))
+
+
+def test_the_same_trainer_can_go_on():
+    config, backend = make_config(), backends.get()
+    trainer = run_with_stop(config, DATA, backend, 1, 64)
+    assert trainer.run() is True
+    assert_same_result(train(config, backend), trainer.state)
+
+
+def test_a_stop_requested_before_the_run_stops_it_at_once():
+    trainer = Trainer(make_config(), DATA, backends.get())
+    trainer.request_stop()
+    assert trainer.run() is False
+    assert trainer.state.epoch == trainer.state.progress.samples == 0
+
+
+def test_time_accumulates_over_stops():
+    trainer = run_with_stop(make_config(), DATA, backends.get(), 1, 64)
+    before = trainer.state.seconds
+    assert before > trainer.state.history[0].seconds
+    trainer.run()
+    assert trainer.state.seconds > before
+    assert trainer.state.seconds == sum(m.seconds for m in trainer.state.history)
+
+
+def test_observers_are_told_in_order():
+    events = []
+
+    def note(trainer, event, *arguments):
+        if not events or events[-1] != event:
+            events.append(event)
+
+    train(make_config(epochs=2), backends.get(), [Hook(note)])
+    assert events == 2 * ["epoch_start", "deforming", "training", "evaluating", "epoch_end"]
+
+
+# Divergence
+
+
+def test_divergence_names_epoch_and_learning_rate(backend):
+    config = make_config(learning_rate=3e38, learning_rate_end=3e38)
+    with np.errstate(all="ignore"), pytest.raises(Diverged) as caught:
+        train(config, backend)
+    assert "epoch 1 at learning rate 3e+38" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def poisoned(loss, samples_per_call):
+    """A backend whose training in the second epoch leaves a NaN in the weights."""
+    scripted = Scripted(validation=(9,), test=(9,))
+
+    def train(network, images, labels, order, learning_rate, progress=None):
+        samples_per_call.append(len(order))
+        bad = sum(samples_per_call) > 230
+        if bad:
+            network.weights[1][0, 0] = math.nan
+        return backends.TrainingResult(len(order), 0, loss if bad else 1.0)
+
+    scripted.train = train
+    return scripted
+
+
+def test_weights_that_are_not_finite_stop_training():
+    events = []
+    hook = Hook(lambda trainer, event, *rest: events.append(event))
+    with pytest.raises(Diverged, match=r"epoch 2 at learning rate 0\.01: a weight"):
+        train(make_config(learning_rate_end=0.01), poisoned(1.0, []), [hook])
+    assert events.count("epoch_end") == 1
+    assert "stop" not in events
+
+
+def test_a_loss_that_is_not_finite_stops_within_the_epoch(monkeypatch):
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    calls = []
+    with pytest.raises(Diverged, match=r"epoch 2 .* the loss"):
+        train(make_config(), poisoned(math.nan, calls))
+    assert calls == [64, 64, 64, 38, 64]
+
+
+def test_a_stop_does_not_keep_weights_that_are_not_finite():
+    backend = poisoned(1.0, [230])
+    hook = Hook(lambda trainer, event, *rest: event == "training" and trainer.request_stop())
+    inner = backend.train
+
+    def stopped(network, images, labels, order, *rest):
+        hook.function(trainer, "training")
+        return inner(network, images, labels, order[:10], *rest)
+
+    backend.train = stopped
+    trainer = Trainer(make_config(), DATA, backend)
+    with pytest.raises(Diverged, match="a weight"):
+        trainer.run()
+
+
+# Settings
+
+
+def test_learning_rate_schedule():
+    config = make_config(epochs=4, learning_rate=1e-3, learning_rate_end=1e-6)
+    rates = [config.learning_rate_at(epoch) for epoch in range(4)]
+    assert rates == pytest.approx([1e-3, 1e-4, 1e-5, 1e-6], rel=1e-12)
+    assert make_config(epochs=1, learning_rate=0.3).learning_rate_at(0) == 0.3
+
+
+@pytest.mark.parametrize(
+    ("epochs", "end"),
+    [(1, 1e-3), (1000, 1e-3 * 10 ** (-3 * 999 / 1999)), (2000, 1e-6), (9000, 1e-6)],
+)
+def test_default_end_of_the_schedule_is_the_papers(epochs, end):
+    assert default_learning_rate_end(1e-3, epochs) == pytest.approx(end, rel=1e-12)
+    config = TrainingConfig(epochs=epochs)
+    assert config.learning_rate_at(epochs - 1) == pytest.approx(end, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"hidden_layers": (5, 0)}, "hidden layer 0"),
+        ({"hidden_layers": (True,)}, "hidden layer True"),
+        ({"epochs": 0}, "epochs 0"),
+        ({"epochs": 2.0}, "epochs 2.0"),
+        ({"epochs": 10**9}, "epochs 1000000000"),
+        ({"seed": -1}, "seed -1"),
+        ({"seed": 2**64}, "seed 18446744073709551616"),
+        ({"learning_rate": 0.0}, "learning rate 0.0"),
+        ({"learning_rate": -1.0}, "learning rate -1.0"),
+        ({"learning_rate": math.nan}, "learning rate nan"),
+        ({"learning_rate": math.inf}, "learning rate inf"),
+        ({"learning_rate": 1e39}, "learning rate 1e"),
+        ({"learning_rate": "fast"}, "learning rate 'fast'"),
+        ({"learning_rate_end": 1e-60}, "final learning rate 1e-60"),
+        ({"backend": None}, "backend None"),
+    ],
+)
+def test_settings_that_cannot_be(changes, words):
+    with pytest.raises(InputError) as caught:
+        make_config(**changes)
+    assert words in str(caught.value)
+    assert "expected" in str(caught.value)
+
+
+configs = st.builds(
+    TrainingConfig,
+    hidden_layers=st.lists(st.integers(1, 10**6), max_size=9).map(tuple),
+    epochs=st.integers(1, 10**6),
+    learning_rate=st.floats(1e-30, 1e30),
+    learning_rate_end=st.none() | st.floats(1e-30, 1e30),
+    deformation=st.builds(
+        DeformationParameters,
+        sigma=st.floats(0, 1e9),
+        beta=st.floats(0, 89),
+        similar_labels=st.lists(st.integers(0, 255)).map(tuple),
+    ),
+    seed=st.integers(0, 2**64 - 1),
+    backend=st.text(),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(configs)
+def test_settings_survive_json(config):
+    assert TrainingConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+junk = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.none())
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_json_with_another_value_is_refused_or_read(data):
+    values = json.loads(json.dumps(make_config().to_json()))
+    part = data.draw(st.sampled_from([values, values["deformation"]]))
+    part[data.draw(st.sampled_from(sorted(part)))] = data.draw(junk)
+    try:
+        config = TrainingConfig.from_json(values)
+    except InputError as error:
+        assert "\n" not in str(error)
+    else:
+        assert config == TrainingConfig.from_json(
+            config.to_json()
+            | {
+                "hidden_layers": list(config.hidden_layers),
+                "deformation": dataclasses.asdict(config.deformation)
+                | {"similar_labels": list(config.deformation.similar_labels)},
+            }
+        )
+
+
+@pytest.mark.parametrize("values", [None, [], {}, {"epochs": 1}, "x"])
+def test_json_that_is_no_settings(values):
+    with pytest.raises(InputError, match="expected hidden_layers, epochs"):
+        TrainingConfig.from_json(values)
