@@ -52,6 +52,7 @@ def test_an_epoch_is_deformation_order_training_and_counting(backend, capsys):
     config = make_config(epochs=2)
     state = train(config, backend)
     network = Network((35, 9, 6, 3), config.seed)
+    loaded = backend.load(network)
     flat, flat_test = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
     for epoch, metrics in enumerate(state.history):
         shown = deformation.deform(
@@ -59,13 +60,14 @@ def test_an_epoch_is_deformation_order_training_and_counting(backend, capsys):
         )
         order = philox.permutation(230, 5, epoch)
         rate = config.learning_rate_at(epoch)
-        result = backend.train(network, shown.reshape(-1, 35), DATA.train_labels, order, rate)
+        result = backend.train(loaded, shown.reshape(-1, 35), DATA.train_labels, order, rate)
         assert metrics.epoch == epoch + 1
         assert metrics.learning_rate == rate
         assert metrics.training_errors == result.errors
         assert metrics.loss == pytest.approx(result.loss / 230, rel=1e-5)
-        assert metrics.validation_errors == backend.count_errors(network, flat, DATA.train_labels)
-        assert metrics.test_errors == backend.count_errors(network, flat_test, DATA.test_labels)
+        assert metrics.validation_errors == backend.count_errors(loaded, flat, DATA.train_labels)
+        assert metrics.test_errors == backend.count_errors(loaded, flat_test, DATA.test_labels)
+    backend.store(loaded, network)
     assert same_weights(state.network, network)
     assert capsys.readouterr() == ("", "")
 
@@ -84,7 +86,10 @@ def test_identity_trains_on_the_images_themselves(monkeypatch):
     state = train(make_config(epochs=1, deformation=IDENTITY), backends.get())
     network = Network((35, 9, 6, 3), 5)
     images = DATA.train_images.reshape(-1, 35)
-    backends.get().train(network, images, DATA.train_labels, philox.permutation(230, 5, 0), 0.01)
+    backend = backends.get()
+    loaded = backend.load(network)
+    backend.train(loaded, images, DATA.train_labels, philox.permutation(230, 5, 0), 0.01)
+    backend.store(loaded, network)
     assert same_weights(state.network, network)
 
 
