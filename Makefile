@@ -10,9 +10,13 @@ endif
 BIN := $(abspath $(VENV))/bin
 INSTALLED := $(VENV)/.mlpcore-installed
 LINTERS := $(VENV)/.mlpcore-linters
-BUILT_FROM := setup.py pyproject.toml $(wildcard cpu_simd/*.[ch] mlpcore/*.p[yx][xd] mlpcore/backends/*.pyx)
+C_FILES := $(wildcard cpu_simd/*.[ch])
+CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
+EMULATION_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu)
+BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_FILES) \
+	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.pyx)
 
-.PHONY: install train test lint format sanitize speedup clean
+.PHONY: install train test lint format sanitize speedup gpu-check clean
 
 install: $(INSTALLED)
 
@@ -41,24 +45,30 @@ lint: $(LINTERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/cython-lint mlpcore
-	$(BIN)/clang-format --dry-run --Werror $(wildcard cpu_simd/*.[ch])
+	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
 
 format: $(LINTERS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(wildcard cpu_simd/*.[ch])
+	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
 
 # The C code under AddressSanitizer and UndefinedBehaviorSanitizer, in a build of its own.
 # Python's own allocations at exit are not leaks of ours.
 SANITIZED := build/sanitize
 SANITIZERS := address,undefined
 sanitize: $(INSTALLED)
-	MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
+	MLPCORE_CUDA=0 MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
 		--target $(SANITIZED) .
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZED)) \
 		LD_PRELOAD="$$($${CC:-gcc} -print-file-name=libasan.so) $$($${CC:-gcc} -print-file-name=libubsan.so)" \
 		$(BIN)/pytest -p no:cacheprovider tests/test_backends.py tests/test_simd.py \
 		tests/test_deformation.py tests/test_network.py $(ARGS)
 
+# All that needs a GPU, in under ten minutes: build, tests, compute-sanitizer, speed. It uses the
+# Python on the PATH as it is, because a machine with a GPU may have no package index.
+RESULTS ?= build/gpu-check
+gpu-check:
+	$(PYTHON) tools/gpu_check.py --results $(RESULTS)
+
 clean:
-	rm -rf build .venv *.egg-info mlpcore/*.so mlpcore/backends/*.so
+	rm -rf build .venv *.egg-info mlpcore/*.so mlpcore/backends/*.so mlpcore/backends/*.fatbin
