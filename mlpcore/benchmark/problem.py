@@ -22,6 +22,9 @@ IMAGES = 10_000
 #: Samples of one call of a layer's routine: enough for the start of threads not to matter.
 ROWS = 1024
 
+#: Bytes of Python, its libraries and what the machine's limits are measured with.
+FIXED_MEMORY = 1 << 29
+
 #: Samples after which a result is compared with the oracle's, and multiply-adds that it may
 #: spend on them.
 CHECKED = 64
@@ -140,6 +143,16 @@ class Problem:
         return self.images.reshape(len(self.images), -1)
 
     @cached_property
+    def trainee(self) -> Network:
+        """The network whose weights routines change; CPU backends share it, one at a time."""
+        return self.network.copy()
+
+    @cached_property
+    def deformed(self) -> np.ndarray:
+        """Where deformed images go; CPU backends share it."""
+        return np.zeros_like(self.images)
+
+    @cached_property
     def rows(self) -> int:
         """Samples in the inputs and deltas of a layer."""
         return int(np.clip((16 << 20) // max(self.layer_sizes), 16, ROWS))
@@ -197,11 +210,12 @@ def relative_error(got: np.ndarray, want: np.ndarray, scale: float | None = None
 def memory_needed(hidden: Sequence[int], images: int = IMAGES, peers: bool = False) -> int:
     """Bytes for an architecture, roughly: networks, the oracle's float64, data, buffers."""
     sizes = (SIDE * SIDE, *hidden, CLASSES)
-    # The oracle keeps two copies in float64 and makes an outer product, beside three networks
-    # in float32; peers need a result of theirs at least twice, and their gradients.
-    per_parameter = 3 * 8 + 3 * 4 + (8 * 4 if peers else 0)
-    rows = 3 * 4 * ROWS * sum(min(n, (16 << 20) // ROWS) for n in sizes)
-    return per_parameter * count_parameters(sizes) + rows + 5 * 4 * images * SIDE * SIDE
+    # The oracle's weights, those it works on and an outer product are in float64; of float32
+    # there are three or four networks. All peers of the on-line step are there at a time.
+    per_parameter = 3 * 8 + 4 * 4 + (100 if peers else 0)
+    rows = 4 * 4 * ROWS * sum(min(n, (16 << 20) // ROWS) for n in sizes)
+    data = (8 if peers else 4) * 4 * images * SIDE * SIDE
+    return per_parameter * count_parameters(sizes) + rows + data + FIXED_MEMORY
 
 
 def check_memory(architectures, available: int, peers: bool) -> None:

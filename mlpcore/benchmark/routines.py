@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from mlpcore.backends.base import IMAGES_PER_GRID, Backend
 from mlpcore.benchmark import checks, floors
 from mlpcore.benchmark.floors import Work
@@ -69,7 +67,7 @@ def _layer_case(problem: Problem, backend: Backend, operation: Callable, first: 
 
     `below` and `above` are random inputs and outputs of the layer, or their deltas.
     """
-    network = backend.load(problem.network.copy())
+    network = backend.load(problem.trainee)
     levels = [backend.put(level) for level in problem.activity]
 
     def run(n: int) -> None:
@@ -99,7 +97,7 @@ def prepare_update(problem: Problem, backend: Backend) -> Case:
 
 def prepare_step(problem: Problem, backend: Backend) -> Case:
     """On-line training."""
-    network = backend.load(problem.network.copy())
+    network = backend.load(problem.trainee)
     images, labels = backend.put(problem.flat_images), backend.put(problem.labels)
 
     def run(n: int) -> None:
@@ -124,7 +122,7 @@ def prepare_field(problem: Problem, backend: Backend) -> Case:
 
 def prepare_deformation(problem: Problem, backend: Backend) -> Case:
     """Random numbers, fields, affine maps and interpolation, as at an epoch's beginning."""
-    images, out = backend.put(problem.images), backend.put(np.empty_like(problem.images))
+    images, out = backend.put(problem.images), backend.put(problem.deformed)
 
     def run(n: int) -> None:
         labels = problem.labels[:n]
@@ -136,7 +134,7 @@ def prepare_deformation(problem: Problem, backend: Backend) -> Case:
 
 def prepare_validation(problem: Problem, backend: Backend) -> Case:
     """Misclassified images, a batch at a time."""
-    network = backend.load(problem.network.copy())
+    network = backend.load(problem.network)
     images, labels = backend.put(problem.flat_images), backend.put(problem.labels)
 
     def run(n: int) -> None:
@@ -147,9 +145,9 @@ def prepare_validation(problem: Problem, backend: Backend) -> Case:
 
 def prepare_epoch(problem: Problem, backend: Backend) -> Case:
     """An epoch of n images: deformed, trained on in a random order, and then validated."""
-    network = backend.load(problem.network.copy())
+    network = backend.load(problem.trainee)
     images, labels = backend.put(problem.images), backend.put(problem.labels)
-    flat, shown = backend.put(problem.flat_images), backend.put(np.empty_like(problem.images))
+    flat, shown = backend.put(problem.flat_images), backend.put(problem.deformed)
 
     def run(n: int) -> None:
         known = problem.labels[:n]
