@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -144,6 +144,21 @@ def _probes(sizes: dict[str, int], threads: int, pool: ThreadPoolExecutor) -> li
             probes += [(level, "read", moved, cases["read"])]
             probes += [(level, "copy", 2 * moved, cases["copy"])]
     return probes
+
+
+def at_least(limits: Limits, fewer: Limits) -> Limits:
+    """The limits of more threads, which are no lower than those of fewer.
+
+    A probe that others have disturbed may say so.
+    """
+    known = {level.name: level for level in fewer.levels}
+    levels = []
+    for level in limits.levels:
+        other = known.get(level.name, level)
+        faster = {"read": max(level.read, other.read), "copy": max(level.copy, other.copy)}
+        levels.append(replace(level, **faster))
+    multiply_adds = max(limits.multiply_adds, fewer.multiply_adds)
+    return replace(limits, levels=tuple(levels), multiply_adds=multiply_adds)
 
 
 def measure_limits(

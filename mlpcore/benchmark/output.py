@@ -25,7 +25,7 @@ def _rich(table: Table) -> RichTable:
     shown = RichTable(
         title=Text(table.title, style="bold"),
         title_justify="left",
-        box=box.SIMPLE_HEAD,
+        box=box.SIMPLE_HEAD if any(table.columns) else None,
         show_header=any(table.columns),
         pad_edge=False,
     )

@@ -80,18 +80,18 @@ def _layer_case(problem: Problem, backend: Backend, operation: Callable, first: 
 
 def prepare_forward(problem: Problem, backend: Backend) -> Case:
     """States of all layers."""
-    return _layer_case(problem, backend, lambda net, l, x, _: backend.forward(net, l, x))
+    return _layer_case(problem, backend, lambda net, i, x, _: backend.forward(net, i, x))
 
 
 def prepare_backward(problem: Problem, backend: Backend) -> Case:
     """Deltas of all layers; there are none below the first."""
-    return _layer_case(problem, backend, lambda net, l, y, d: backend.backward(net, l, d, y), 1)
+    return _layer_case(problem, backend, lambda net, i, y, d: backend.backward(net, i, d, y), 1)
 
 
 def prepare_update(problem: Problem, backend: Backend) -> Case:
     """New weights of all layers, after each sample."""
     return _layer_case(
-        problem, backend, lambda net, l, x, d: backend.update(net, l, x, d, SMALL_RATE)
+        problem, backend, lambda net, i, x, d: backend.update(net, i, x, d, SMALL_RATE)
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from mlpcore import backends
 from mlpcore.benchmark.claims import Claim, compare
-from mlpcore.benchmark.limits import Limits, measure_limits
+from mlpcore.benchmark.limits import Limits, at_least, measure_limits
 from mlpcore.benchmark.machine import Machine
 from mlpcore.benchmark.peers.base import Peer, WrongResult
 from mlpcore.benchmark.problem import TOLERANCE, Problem
@@ -136,10 +136,12 @@ def measure_all_limits(plan: Plan, machine: Machine, progress: Progress) -> dict
     """Limits of ("cpu" or "cuda", threads)."""
     limits = {}
     for threads in sorted({1, plan.threads}):
-        progress(f"limits of the machine with {threads} threads", 20 * (plan.settings.repeats + 1))
+        progress(f"limits of the machine, threads: {threads}", 20 * (plan.settings.repeats + 1))
         limits["cpu", threads] = measure_limits(
             machine.caches, threads, machine.memory, plan.settings, lambda: progress(None, 1)
         )
+    if plan.threads > 1:
+        limits["cpu", plan.threads] = at_least(limits["cpu", plan.threads], limits["cpu", 1])
     if ("cuda", 1) in columns(plan):
         from mlpcore.benchmark.device_limits import measure_device_limits
 

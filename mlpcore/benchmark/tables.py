@@ -90,7 +90,7 @@ def summary_table(results: ArchitectureResults, report: Report) -> Table:
         keys += [key for line in ours if (key := (line.name, line.threads)) not in keys]
     columns = [f"{name}, {n}" if name != "cuda" else name for name, n in keys]
     title = f"{architecture_title(results)}: time, and times as fast as scalar with one thread"
-    table = Table(title, ("", *columns))
+    table = Table(title, ("By, threads", *columns))
     for row in results.rows:
         cells = [f"{row.title}, per {row.unit}" if row.unit != "epoch" else row.title]
         for name, threads in keys:

@@ -34,7 +34,7 @@ class Settings:
             raise ValueError(f"{self}: expected a positive duration and at least one repeat")
 
 
-QUICK = Settings(seconds=0.03, repeats=5)
+QUICK = Settings(seconds=0.025, repeats=5, patience=0.2)
 
 
 @dataclass(frozen=True)
