@@ -122,6 +122,7 @@ class Machine:
     compiler: str
     device: str
     versions: dict[str, str]
+    load: float | None = None  #: processes that ran before the measurement, on average
 
     @classmethod
     def here(cls) -> Machine:
@@ -140,7 +141,13 @@ class Machine:
             compiler=compiler(),
             device=device(),
             versions=library_versions(),
+            load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         )
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether others seem to use the cores, so that times are longer than they need be."""
+        return self.load is not None and self.load > self.cores_of_machine / 2
 
     def document(self) -> dict:
         """As JSON keeps it."""
@@ -154,6 +161,9 @@ class Machine:
         if not self.caches.known:
             sizes += " (assumed: the machine does not say)"
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        load = "not known" if self.load is None else f"{self.load:.1f} over the last minute"
+        if self.is_busy:
+            load += ": the machine is busy, and times are not what they could be"
         return [
             ("CPU", self.cpu),
             ("Instruction sets", ", ".join(self.instruction_sets)),
@@ -164,4 +174,5 @@ class Machine:
             ("Compiler", self.compiler),
             ("Device", self.device),
             ("Versions", versions),
+            ("Load", load),
         ]

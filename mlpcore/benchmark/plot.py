@@ -44,6 +44,8 @@ def _step_bars(axes, results: ArchitectureResults) -> None:
 
 def _gain_bars(axes, results: ArchitectureResults) -> None:
     """Of each backend at each routine, over the standard processor."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     names: list[tuple[str, int]] = []
     for row in results.rows:
         for line in (r.line for r in row.results if not r.line.peer):
@@ -59,7 +61,10 @@ def _gain_bars(axes, results: ArchitectureResults) -> None:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlabel("times as fast as scalar with one thread")
-    axes.legend(title="backend, threads", fontsize=8)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.legend(title="backend, threads", fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     axes.set_title(f"{results.name}: gain")
 
 

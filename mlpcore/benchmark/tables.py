@@ -107,7 +107,7 @@ def architecture_title(results: ArchitectureResults) -> str:
     return f"{results.name} ({sizes}, {results.parameters:,} weights)"
 
 
-DETAIL = ("Routine", "By", "Threads", "Time", "Fastest to slowest", "x scalar", "G updates/s")
+DETAIL = ("Routine", "By", "Threads", "Time", "Spread", "x scalar", "G updates/s")
 DETAIL += ("GB/s", "of limit", "Floor", "Reached", "Error")
 
 
@@ -115,14 +115,14 @@ def _detail_cells(title: str, result: Result) -> tuple[str, ...]:
     line = result.line
     start = (title, line.label, str(line.threads))
     if line.timing is None:
-        return (*start, NOTHING, line.reason, *[NOTHING] * 7)
+        return (*start, *[NOTHING] * (len(DETAIL) - len(start)))
     timing = line.timing
     giga = (None if v is None else digits(v / 1e9) for v in (result.updates, result.bandwidth))
     updates, bandwidth = (v or NOTHING for v in giga)
     return (
         *start,
         seconds(timing.seconds),
-        f"{seconds(timing.low)} to {seconds(timing.high)}",
+        f"{timing.low / timing.seconds - 1:+.0%} {timing.high / timing.seconds - 1:+.0%}",
         NOTHING if result.ratio is None else f"{digits(result.ratio)}x",
         updates,
         bandwidth,
@@ -134,10 +134,13 @@ def _detail_cells(title: str, result: Result) -> tuple[str, ...]:
 
 
 def _row_notes(row: Row) -> list[str]:
+    """Why there is no time, and what computes something else than the routine."""
     notes = []
-    for result in row.results:
-        if result.line.other and result.line.timing:
-            notes.append(f"* {result.line.name}: {result.line.other}")
+    for line in (result.line for result in row.results):
+        if line.timing is None:
+            notes.append(f"{line.name}, {_threads(line.threads)}: {row.title}: {line.reason}.")
+        elif line.other:
+            notes.append(f"* {line.name} computes something else: {line.other}.")
     return notes
 
 
@@ -152,14 +155,12 @@ def detail_table(results: ArchitectureResults) -> Table:
             title = f"{row.title}, per {row.unit}" if row.unit != "epoch" else row.title
             table.rows.append(_detail_cells("" if i else title, result))
         notes += _row_notes(row)
-    if notes:
-        notes.insert(0, "* computes something else than the routine:")
     table.notes = (*notes, *EXPLANATION)
     return table
 
 
 EXPLANATION = (
-    "Times are medians. GB/s: the bytes of weights that the routine has to move at least; of "
+    "Times are medians, the spread is that of the fastest and the slowest repeat. GB/s: the bytes of weights that the routine has to move at least; of "
     "limit: of the bandwidth measured where weights of this size fit.",
     "Floor: the longer of moving these bytes and doing the multiply-adds, on this machine with "
     "as many threads; Reached: floor over time.",
