@@ -13,13 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from mlpcore import backends
 from mlpcore.architecture import PRESETS, parse_hidden_layers
 from mlpcore.benchmark import output
+from mlpcore.benchmark.machine import available_memory
 from mlpcore.benchmark.peers import PEERS
 from mlpcore.benchmark.plot import check_plot, draw
 from mlpcore.benchmark.problem import check_memory
 from mlpcore.benchmark.routines import ROUTINES
 from mlpcore.benchmark.run import COLUMNS, Plan, measure_plan, unavailable
 from mlpcore.benchmark.timing import QUICK, Settings
-from mlpcore.cpu import available_cores, total_memory
+from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 
 DESCRIPTION = """\
@@ -117,7 +118,7 @@ def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> 
     backends.get("scalar", threads)
     routines = _choices(options.routine, "routine", ROUTINES)
     architectures = _architectures(options.arch)
-    check_memory(architectures, total_memory(), options.peers)
+    check_memory(architectures, available_memory(), options.peers)
     if options.plot:
         check_plot(options.plot)
         check_writable(options.plot, "plot")

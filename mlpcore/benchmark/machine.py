@@ -70,6 +70,23 @@ def cpu_model() -> str:
     return match[1].strip() if match else platform.processor() or platform.machine()
 
 
+def available_memory() -> int:
+    """Bytes that this process can still get: of the machine, its control group, its limits."""
+    available = total_memory()
+    try:
+        text = Path("/proc/meminfo").read_text()
+    except OSError:
+        text = ""
+    if match := re.search(r"^MemAvailable:\s*(\d+) kB", text, re.MULTILINE):
+        available = min(available, int(match[1]) << 10)
+    try:
+        import resource
+    except ImportError:
+        return available
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return available if limit == resource.RLIM_INFINITY else min(available, limit)
+
+
 def compiler() -> str:
     """The compiler that built the C backend.
 
