@@ -212,7 +212,7 @@ def memory_needed(hidden: Sequence[int], images: int = IMAGES, peers: bool = Fal
     sizes = (SIDE * SIDE, *hidden, CLASSES)
     # The oracle's weights, those it works on and an outer product are in float64; of float32
     # there are three or four networks. All peers of the on-line step are there at a time.
-    per_parameter = 3 * 8 + 4 * 4 + (100 if peers else 0)
+    per_parameter = 3 * 8 + 4 * 4 + (120 if peers else 0)
     rows = 4 * 4 * ROWS * sum(min(n, (16 << 20) // ROWS) for n in sizes)
     data = (8 if peers else 4) * 4 * images * SIDE * SIDE
     return per_parameter * count_parameters(sizes) + rows + data + FIXED_MEMORY

@@ -111,7 +111,8 @@ def _prepare_peer(peer: Peer, problem: Problem, threads: int):
 
 def measure_row(routine: Routine, problem: Problem, plan: Plan, limits, progress: Progress) -> Row:
     """Checks and times all backends and peers of a routine, in turn."""
-    peers = [p for p in plan.peers if p.routine == routine.key and not p.missing()]
+    usable = [p for p in plan.peers if p.routine == routine.key and not p.missing()]
+    peers = [(p, n) for p in usable for n in p.thread_counts(plan.threads)]
     pairs = columns(plan)
     title = f"{problem.name}: {routine.title.lower()}"
     progress(title, (len(pairs) + len(peers)) * (plan.settings.repeats + 2))
@@ -119,8 +120,8 @@ def measure_row(routine: Routine, problem: Problem, plan: Plan, limits, progress
     for name, threads in pairs:
         prepared.append(_prepare_backend(routine, problem, name, threads))
         progress(None, 1)
-    for peer in peers:
-        prepared.append(_prepare_peer(peer, problem, plan.threads))
+    for peer, threads in peers:
+        prepared.append(_prepare_peer(peer, problem, threads))
         progress(None, 1)
     cases = [case for _, case in prepared if case]
     timings = iter(measure(cases, plan.settings, lambda: progress(None, 1)))

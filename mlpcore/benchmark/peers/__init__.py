@@ -12,8 +12,8 @@ from mlpcore.benchmark.peers.deformers import ready_elastic
 _torch, _gpu = not_installed("torch"), torch_trainers.no_gpu
 
 
-def _trainer(name, missing, make, other=""):
-    return Peer(name, "step", missing, ready_trainer(make), other)
+def _trainer(name, missing, make, other="", alone=False):
+    return Peer(name, "step", missing, ready_trainer(make), other, alone)
 
 
 def _elastic(name, modules, make, other):
@@ -22,9 +22,9 @@ def _elastic(name, modules, make, other):
 
 PEERS = (
     _trainer("JAX scan", not_installed("jax"), jax_trainer.JaxTrainer),
-    _trainer("PyTorch by hand", _torch, torch_trainers.TorchTrainer),
-    _trainer("PyTorch autograd", _torch, torch_trainers.AutogradTrainer),
-    _trainer("NumPy", not_installed("numpy"), numpy_trainers.NumpyTrainer),
+    _trainer("PyTorch by hand", _torch, torch_trainers.TorchTrainer, alone=True),
+    _trainer("PyTorch autograd", _torch, torch_trainers.AutogradTrainer, alone=True),
+    _trainer("NumPy", not_installed("numpy"), numpy_trainers.NumpyTrainer, alone=True),
     _trainer(
         "FANN",
         fann.missing,

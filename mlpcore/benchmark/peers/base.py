@@ -58,6 +58,9 @@ class Peer:
         Sets it up for a problem and a number of threads, and checks it.
     other
         How what it computes differs from ours; empty when it is the same.
+    alone
+        Whether one thread is tried too. With so little work at a time several may be slower,
+        on a busy machine by far, and nobody would use them then.
     """
 
     name: str
@@ -65,6 +68,11 @@ class Peer:
     missing: Callable[[], str | None]
     ready: Callable[[Problem, int], Ready]
     other: str = ""
+    alone: bool = False
+
+    def thread_counts(self, threads: int) -> list[int]:
+        """Numbers of threads to try, of so many."""
+        return sorted({1, threads}) if self.alone else [threads]
 
 
 class WrongResult(Exception):
