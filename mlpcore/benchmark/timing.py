@@ -20,21 +20,24 @@ class Settings:
         thousandth of the defaults.
     repeats
         Timings of each case, of which the median counts.
-    patience
-        Seconds of a timing above which there are three repeats at most: so long a timing
-        is an average by itself.
+    budget
+        Seconds after which cases that are compared are not repeated any more, if they have
+        been three times. A busy machine, or a large network, takes that long.
     """
 
     seconds: float = 0.06
     repeats: int = 7
-    patience: float = 1.0
+    budget: float = 20.0
 
     def __post_init__(self):
         if not (self.seconds > 0 and self.repeats >= 1):
             raise ValueError(f"{self}: expected a positive duration and at least one repeat")
 
 
-QUICK = Settings(seconds=0.025, repeats=5, patience=0.2)
+QUICK = Settings(seconds=0.025, repeats=5, budget=2.5)
+
+#: Repeats that there are in any case, if so many are wanted.
+LEAST_REPEATS = 3
 
 
 @dataclass(frozen=True)
@@ -119,12 +122,12 @@ def measure(
         units.append(pilot(case, settings.seconds))
         progress()
     durations: list[list[float]] = [[] for _ in cases]
+    begin = time.perf_counter()
     for repeat in range(settings.repeats):
+        if repeat >= LEAST_REPEATS and time.perf_counter() - begin > settings.budget:
+            break
         for i in range(len(cases)):
             i = (i + repeat) % len(cases)
-            if repeat >= 3 and min(durations[i]) > settings.patience:
-                progress()
-                continue
             if units[i] > cases[i].step:
                 cases[i].run(cases[i].step)
             durations[i].append(_duration(cases[i], units[i]))
