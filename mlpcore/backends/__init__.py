@@ -76,9 +76,9 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     reason = _reason(name)
     if reason is not None:
         raise InputError(f"backend {name!r} cannot run: {reason}")
+    if schedule is not None and name not in INSTRUCTION_SETS:
+        raise InputError(f"schedule {schedule!r}: the {name} backend has no schedules")
     if name == "reference":
-        if schedule is not None:
-            raise InputError(f"schedule {schedule!r}: the reference backend has no schedules")
         return ReferenceBackend()
     if name == "cuda":
         return CudaBackend(cuda_driver.get_driver())

@@ -1,0 +1,188 @@
+"""The command line of `tools/speedup.py`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from mlpcore import backends
+from mlpcore.architecture import PRESETS, parse_hidden_layers
+from mlpcore.benchmark import output
+from mlpcore.benchmark.machine import available_memory
+from mlpcore.benchmark.peers import PEERS
+from mlpcore.benchmark.plot import check_plot, draw
+from mlpcore.benchmark.problem import check_memory
+from mlpcore.benchmark.routines import ROUTINES
+from mlpcore.benchmark.run import COLUMNS, Plan, measure_plan, unavailable
+from mlpcore.benchmark.timing import QUICK, Settings
+from mlpcore.cpu import available_cores
+from mlpcore.errors import InputError
+
+DESCRIPTION = """\
+Times the paper's routines on every backend, beside the machine's limits, the paper's figures
+and, with --peers, other libraries on the same work."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports errors like every other bad input."""
+
+    def error(self, message):
+        raise InputError(message)
+
+
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number") from None
+
+
+def parser() -> Parser:
+    """The options."""
+    result = Parser(description=DESCRIPTION, allow_abbrev=False)
+    add = result.add_argument
+    presets = ", ".join(PRESETS)
+    add(
+        "--arch",
+        action="append",
+        metavar="A",
+        help=f"{presets} or widths such as 1000,500; "
+        "several with ; between them, or the option repeated (net1)",
+    )
+    add(
+        "--backend",
+        action="append",
+        metavar="B",
+        help=f"{', '.join(COLUMNS)}; several with "
+        "commas; scalar with one thread is always measured (all)",
+    )
+    add(
+        "--routine",
+        action="append",
+        metavar="R",
+        help=f"{', '.join(ROUTINES)}; several with commas (all)",
+    )
+    add("--threads", type=_whole_number, metavar="N", help="beside one thread (all cores)")
+    add("--peers", action="store_true", help="other libraries too, as far as they are installed")
+    add("--quick", action="store_true", help="shorter and fewer repeats")
+    add("--markdown", action="store_true", help="tables as Markdown")
+    add("--json", type=Path, metavar="FILE", help="all figures, for programs")
+    add("--plot", type=Path, metavar="FILE", help="a bar chart, .png, .pdf or .svg")
+    return result  # fmt: skip
+
+
+def _choices(values: list[str] | None, what: str, known) -> list[str]:
+    """The names in options that may be repeated and hold several with commas."""
+    names = [n.strip().lower() for value in values or [] for n in value.split(",")]
+    for name in names:
+        if name not in known:
+            raise InputError(f"{what} {name!r}: expected {', '.join(known)}")
+    return names
+
+
+def _architectures(values: list[str] | None) -> tuple[tuple[int, ...], ...]:
+    parts = [part for value in values or ["net1"] for part in value.split(";")]
+    return tuple(dict.fromkeys(parse_hidden_layers(part) for part in parts))
+
+
+def check_writable(path: Path, what: str) -> None:
+    """Raises an InputError when the file cannot be written; leaves none behind."""
+    existed = path.exists()
+    try:
+        with path.open("ab"):
+            pass
+        if not existed:
+            path.unlink()
+    except OSError as error:
+        raise InputError(f"{what} {path}: cannot be written: {error.strerror}") from None
+
+
+def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> Plan:
+    """What to measure.
+
+    Raises
+    ------
+    InputError
+        When an option is of no use, before any work has started.
+    """
+    wanted = _choices(options.backend, "backend", COLUMNS)
+    for name in wanted:
+        if reason := unavailable(name):
+            raise InputError(f"backend {name!r} cannot run: {reason}")
+    threads = available_cores() if options.threads is None else options.threads
+    backends.get("scalar", threads)
+    routines = _choices(options.routine, "routine", ROUTINES)
+    architectures = _architectures(options.arch)
+    check_memory(architectures, available_memory(), options.peers)
+    if options.plot:
+        check_plot(options.plot)
+        check_writable(options.plot, "plot")
+    if options.json:
+        check_writable(options.json, "json")
+    return Plan(
+        architectures=architectures,
+        routines=tuple(r for key, r in ROUTINES.items() if not routines or key in routines),
+        backends=tuple(wanted) or COLUMNS,
+        threads=threads,
+        settings=settings or (QUICK if options.quick else Settings()),
+        peers=PEERS if options.peers else (),
+    )
+
+
+@contextlib.contextmanager
+def show_progress():
+    """Yields what `measure_plan` reports to: a bar on a terminal, else a line for each row."""
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield lambda title, steps: title and print(title, file=sys.stderr, flush=True)
+        return
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def report(title: str | None, steps: int) -> None:
+            if title is None:
+                bar.advance(task, steps)
+            else:
+                bar.reset(task, description=title, total=steps)
+
+        yield report
+
+
+def main(argv: list[str] | None = None, settings: Settings | None = None) -> int:
+    """Runs the tool; the exit status.
+
+    2 for bad input, 1 when one of our backends had a wrong result. `settings` replaces those
+    that the options choose.
+    """
+    try:
+        options = parser().parse_args(argv)
+        plan = make_plan(options, settings)
+        with show_progress() as progress:
+            report = measure_plan(plan, progress)
+        if options.markdown:
+            print(output.markdown(report))
+        else:
+            output.show(report, output.console())
+        if options.json:
+            output.write_json(report, options.json)
+        if options.plot:
+            draw(report, options.plot)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print("error: not enough memory for this architecture", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return 1 if report.failed else 0

@@ -1,0 +1,128 @@
+"""Shows tables on a terminal or as Markdown, and writes the JSON document."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from mlpcore.benchmark.run import ArchitectureResults, Report
+from mlpcore.benchmark.tables import Table, all_tables
+
+#: Columns of a pipe or a file, where no terminal limits them.
+PIPE_WIDTH = 180
+
+
+def _rich(table: Table) -> RichTable:
+    shown = RichTable(
+        title=Text(table.title, style="bold"),
+        title_justify="left",
+        box=box.SIMPLE_HEAD if any(table.columns) else None,
+        show_header=any(table.columns),
+        pad_edge=False,
+    )
+    for i, name in enumerate(table.columns):
+        shown.add_column(name, justify="left" if i < table.left else "right")
+    for row in table.rows:
+        if row is None:
+            shown.add_section()
+        else:
+            shown.add_row(*map(Text, row))
+    return shown
+
+
+def show(report: Report, console: Console) -> None:
+    """On a terminal; plain text in a pipe."""
+    for table in all_tables(report):
+        console.print(_rich(table))
+        for note in table.notes:
+            console.print(Text(note, style="dim"))
+        console.print()
+
+
+def console() -> Console:
+    """Standard output, wide enough where it is no terminal."""
+    result = Console(highlight=False, soft_wrap=False)
+    if not result.is_terminal:
+        result = Console(highlight=False, width=PIPE_WIDTH)
+    return result
+
+
+def _escape(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("*", "\\*")
+
+
+def markdown(report: Report) -> str:
+    """All tables, with the date."""
+    lines = [f"Measured on {datetime.date.today().isoformat()} by `tools/speedup.py`.", ""]
+    for table in all_tables(report):
+        lines += [f"**{table.title}**", ""]
+        lines.append("| " + " | ".join(map(_escape, table.columns)) + " |")
+        rules = [":--" if i < table.left else "--:" for i in range(len(table.columns))]
+        lines.append("| " + " | ".join(rules) + " |")
+        rows = [row for row in table.rows if row is not None]
+        lines += ["| " + " | ".join(map(_escape, row)) + " |" for row in rows]
+        lines.append("")
+        for note in table.notes:
+            lines += [_escape(note), ""]
+    return "\n".join(lines)
+
+
+# ---- JSON ----------------------------------------------------------------------------------
+
+
+def _finite(value):
+    """JSON knows no infinity: it becomes null, as does what is not a number."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _architecture(results: ArchitectureResults) -> dict:
+    rows = []
+    for row in results.rows:
+        lines = []
+        for result in row.results:
+            values = asdict(result)
+            lines.append({**values.pop("line"), **values})
+        rows.append({"key": row.key, "title": row.title, "unit": row.unit, "results": lines})
+    return {
+        "name": results.name,
+        "layer_sizes": results.layer_sizes,
+        "parameters": results.parameters,
+        "routines": rows,
+        "claims": [asdict(claim) for claim in results.claims],
+    }
+
+
+def document(report: Report) -> dict:
+    """Everything, in SI units, as JSON keeps it."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    limits = [{"place": place, **asdict(value)} for (place, _), value in report.limits.items()]
+    return _finite(
+        {
+            "date": now.isoformat(timespec="seconds"),
+            "machine": report.machine.document(),
+            "settings": asdict(report.settings),
+            "limits": limits,
+            "architectures": [_architecture(results) for results in report.architectures],
+            "missing": report.missing,
+        }
+    )
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(document(report), indent=1, allow_nan=False) + "\n")
+    os.replace(part, path)

@@ -1,0 +1,63 @@
+"""Other libraries on the same work, each checked before it is timed.
+
+A peer that does the same on-line step gets the same images, order and initial weights, and
+after some samples its weights have to be the float64 oracle's. One that computes something
+else is compared with an oracle of what it does compute, where there is one, and says so.
+"""
+
+from mlpcore.benchmark.peers import deformers, fann, jax_trainer, numpy_trainers, torch_trainers
+from mlpcore.benchmark.peers.base import Peer, not_installed, ready_trainer
+from mlpcore.benchmark.peers.deformers import ready_elastic
+
+_torch, _gpu = not_installed("torch"), torch_trainers.no_gpu
+
+
+def _trainer(name, missing, make, other="", alone=False):
+    return Peer(name, "step", missing, ready_trainer(make), other, alone)
+
+
+def _elastic(name, modules, make, other):
+    return Peer(name, "deformation", not_installed(*modules), ready_elastic(make), other)
+
+
+PEERS = (
+    _trainer("JAX scan", not_installed("jax"), jax_trainer.JaxTrainer),
+    _trainer("PyTorch by hand", _torch, torch_trainers.TorchTrainer, alone=True),
+    _trainer("PyTorch autograd", _torch, torch_trainers.AutogradTrainer, alone=True),
+    _trainer("NumPy", not_installed("numpy"), numpy_trainers.NumpyTrainer, alone=True),
+    _trainer(
+        "FANN",
+        fann.missing,
+        fann.FannTrainer,
+        "tanh without the factor 1.7159, derivative clipped",
+    ),
+    _trainer(
+        "scikit-learn",
+        not_installed("sklearn"),
+        numpy_trainers.SklearnTrainer,
+        "plain tanh, softmax and cross-entropy",
+    ),
+    _trainer("PyTorch by hand, GPU", _gpu, torch_trainers.GpuTorchTrainer),
+    _trainer("PyTorch autograd, GPU", _gpu, torch_trainers.GpuAutogradTrainer),
+    _trainer("PyTorch CUDA graph", _gpu, torch_trainers.GraphTrainer),
+    _trainer("PyTorch compile, CUDA graph", _gpu, torch_trainers.CompiledGraphTrainer),
+    Peer("SciPy", "deformation", not_installed("scipy"), deformers.ready_scipy),
+    _elastic(
+        "torchvision",
+        ("torchvision", "torch"),
+        deformers.make_torchvision,
+        "elastic part alone, 49 taps, smoothed within an image",
+    ),
+    _elastic(
+        "albumentations",
+        ("albumentations", "cv2"),
+        deformers.make_albumentations,
+        "elastic part alone, smoothed within an image",
+    ),
+    _elastic(
+        "kornia",
+        ("kornia", "torch"),
+        deformers.make_kornia,
+        "elastic part alone, smoothed within an image",
+    ),
+)

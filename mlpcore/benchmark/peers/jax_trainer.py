@@ -1,0 +1,76 @@
+"""On-line training with JAX: one compiled loop over the samples."""
+
+from __future__ import annotations
+
+import functools
+import os
+
+import numpy as np
+
+from mlpcore.benchmark.peers.base import PaperTrainer, targets
+from mlpcore.benchmark.problem import Parameters, Problem
+
+#: XLA makes its pool of threads as large as this variable says, once for the process.
+THREADS_VARIABLE = "NPROC"
+
+
+def import_jax(threads: int):
+    """JAX, with so many threads if this is its first import."""
+    before = os.environ.get(THREADS_VARIABLE)
+    os.environ[THREADS_VARIABLE] = str(threads)
+    try:
+        import jax
+
+        jax.devices()
+    finally:
+        if before is None:
+            del os.environ[THREADS_VARIABLE]
+        else:
+            os.environ[THREADS_VARIABLE] = before
+    return jax
+
+
+class JaxTrainer(PaperTrainer):
+    """`jit` of `lax.scan` over the samples, the weights donated so that they stay in place."""
+
+    def set_up(self, problem: Problem) -> None:
+        self.jax = import_jax(self.threads)
+        put = self.jax.device_put
+        self.layers = [
+            (put(w.copy()), put(b.copy()))
+            for w, b in zip(problem.network.weights, problem.network.biases)
+        ]
+        self.data = tuple(map(put, (problem.flat_images, problem.labels, targets(problem))))
+        # Of one length, which is compiled while the result is checked, and no other.
+        self.piece = problem.checked
+        self.scan = self.jax.jit(functools.partial(self._scan, self.jax), donate_argnums=0)
+
+    def _step(self, jnp, layers: list, x, target):
+        a, b = self.variant.amplitude, self.variant.slope
+        states = [x]
+        for w, bias in layers:
+            states.append(a * jnp.tanh(b * (w @ states[-1] + bias)))
+        error, changed = states[-1] - target, []
+        for layer in range(len(layers) - 1, -1, -1):
+            (w, bias), y = layers[layer], states[layer + 1]
+            delta = error * (b / a * (a - y) * (a + y))
+            error = delta @ w if layer else None
+            step = self.rate * delta
+            changed.append((w - step[:, None] * states[layer][None, :], bias - step))
+        return changed[::-1]
+
+    def _scan(self, jax, layers: list, order, data):
+        images, labels, wanted = data
+
+        def body(layers, i):
+            return self._step(jax.numpy, layers, images[i], wanted[labels[i]]), None
+
+        return jax.lax.scan(body, layers, order)[0]
+
+    def train(self, order: np.ndarray) -> None:
+        for begin in range(0, len(order), self.piece):
+            self.layers = self.scan(self.layers, order[begin : begin + self.piece], self.data)
+        self.jax.block_until_ready(self.layers)
+
+    def parameters(self) -> Parameters:
+        return [(np.asarray(w), np.asarray(b)) for w, b in self.layers]

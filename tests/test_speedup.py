@@ -1,0 +1,358 @@
+"""The benchmark tool: its arithmetic, its checks, its input. No test looks at a duration."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from mlpcore.network import Network
+
+from mlpcore import backends
+from mlpcore.benchmark import claims as claims_module
+from mlpcore.benchmark import floors, limits, machine, output, results, timing
+from mlpcore.benchmark.command import main, make_plan, parser
+from mlpcore.benchmark.peers import PEERS
+from mlpcore.benchmark.peers.base import Peer, WrongResult, ready_trainer
+from mlpcore.benchmark.peers.numpy_trainers import NumpyTrainer
+from mlpcore.benchmark.problem import PAPER, TOLERANCE, Problem, memory_needed
+from mlpcore.benchmark.routines import ROUTINES
+from mlpcore.benchmark.run import Plan, measure_row
+from mlpcore.errors import InputError
+
+#: As short as it gets.
+TINY = timing.Settings(seconds=1e-6, repeats=1)
+
+SIZES = (841, 1000, 500, 10)
+FIRST, UPPER = 842 * 1000, 1001 * 500 + 501 * 10
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return Problem((8, 5), images=200)
+
+
+def machine_limits(threads=1, private=0.0):
+    """100 GB/s in 1 MB of L2, 50 in 10 MB of L3, 10 beyond; copies at half of that."""
+    levels = (
+        limits.Level("L2", 1e6, 100e9, 50e9),
+        limits.Level("L3", 10e6, 50e9, 25e9),
+        limits.Level("DRAM", math.inf, 10e9, 5e9),
+    )
+    return limits.Limits(threads, levels, 1e11, private)
+
+
+def line(name, seconds, threads=1, **more):
+    return results.Line(name, threads, timing.Timing(seconds, seconds, seconds, 1, 1), **more)
+
+
+# ---- times ---------------------------------------------------------------------------------
+
+
+def test_a_timing_is_the_median_per_unit():
+    measured = timing.Timing.of([3.0, 1.0, 2.0], units=10)
+    assert (measured.seconds, measured.low, measured.high) == (0.2, 0.1, 0.3)
+    assert measured.times(60_000).seconds == pytest.approx(12_000)
+
+
+def test_cases_are_run_in_turn_and_in_multiples_of_their_step():
+    calls = []
+    cases = [timing.Case(lambda n, i=i: calls.append((i, n)), step=8, most=64) for i in range(2)]
+    measured = timing.measure(cases, timing.Settings(seconds=1.0, repeats=3))
+    assert all(n % 8 == 0 and n <= 64 for _, n in calls)
+    assert [t.units for t in measured] == [64, 64]
+    timed = [i for i, n in calls[-12:] if n == 64]
+    assert timed == [0, 1, 1, 0, 0, 1]
+
+
+# ---- floors and ratios ---------------------------------------------------------------------
+
+
+def test_weights_come_from_the_nearest_level_with_room():
+    seconds = floors.memory_seconds(floors.Traffic(4e6, 4e6), machine_limits())
+    assert seconds == pytest.approx(1e6 / 100e9 + 3e6 / 50e9)
+    seconds = floors.memory_seconds(floors.Traffic(40e6, 20e6, "copy"), machine_limits())
+    assert seconds == pytest.approx(2 * (1e6 / 50e9 + 9e6 / 25e9 + 10e6 / 5e9))
+    assert floors.memory_seconds(floors.Traffic(1e5, 1e5), machine_limits(private=2e5)) == 0
+
+
+def test_the_work_of_a_step():
+    """The layers above the first are read twice; nothing else has to be moved per sample."""
+    work = floors.step(SIZES)
+    assert work.moved == 8 * UPPER
+    assert work.multiply_adds == 2 * (FIRST + UPPER) + UPPER
+    assert work.updates == FIRST + UPPER == 1_347_510
+    immediate = floors.step(SIZES, immediate=True)
+    assert immediate.moved == 4 * UPPER + 8 * (FIRST + UPPER)
+    assert floors.backward(SIZES).multiply_adds == UPPER
+    assert floors.update(SIZES).moved == 8 * (FIRST + UPPER)
+
+
+def test_a_floor_is_the_longer_of_bytes_and_multiply_adds():
+    slow, fast = floors.Work(multiply_adds=1e9), floors.Work((floors.Traffic(1e6, 1e6),), 1e3)
+    assert floors.floor_seconds(slow, machine_limits()) == pytest.approx(1e-2)
+    assert floors.floor_seconds(fast, machine_limits()) == pytest.approx(1e-5)
+    assert floors.floor_seconds((slow + fast).scale(3), machine_limits()) == pytest.approx(
+        3 * (1e9 + 1e3) / 1e11
+    )
+    assert floors.bandwidth_limit(slow, machine_limits()) is None
+
+
+def test_ratios_rates_and_fractions():
+    work = floors.Work((floors.Traffic(2e6, 1e6),), 1e6, updates=5e5)
+    lines = [line("scalar", 4e-3), line("avx2", 1e-4, threads=2), line("NumPy", 8e-3, peer=True)]
+    given = {("cpu", 1): machine_limits(1), ("cpu", 2): machine_limits(2)}
+    base, fast, peer = results.derive_all(lines, work, given)
+    assert (base.ratio, fast.ratio, peer.ratio) == pytest.approx((1.0, 40.0, 0.5))
+    assert fast.updates == pytest.approx(5e9)
+    assert fast.bandwidth == pytest.approx(20e9)
+    assert fast.of_limit == pytest.approx(0.2)
+    assert fast.floor == pytest.approx(2e-5)
+    assert fast.reached == pytest.approx(0.2)
+
+
+def test_without_a_time_or_a_base_there_are_no_figures():
+    work = floors.Work(multiply_adds=1e6)
+    absent, present = results.derive_all(
+        [results.Line("scalar", 1, reason="wrong"), line("avx2", 1e-3)], work, {}
+    )
+    assert absent == results.Result(results.Line("scalar", 1, reason="wrong"))
+    assert present.ratio is present.floor is present.updates is None
+
+
+def test_the_paper_beside_us():
+    work = floors.Work((floors.Traffic(2e6, 1e6),), 1e6, updates=1e6)
+
+    def row(key, *times):
+        lines = [line(name, t) for name, t in zip(("scalar", "sse2", "avx512"), times)]
+        return results.Row(key, key, "sample", results.derive_all(lines, work, {}))
+
+    rows = [
+        row("forward", 8e-3, 4e-3, 1e-4),
+        row("step", 8e-3, 4e-3, 1e-4),
+        row("deformation", 31e-4, 1e-4, 1e-5),
+        row("epoch", 100.0, 50.0, 6.0),
+    ]
+    claims = {c.what: c for c in claims_module.compare(rows)}
+    assert claims["Forward, over a standard processor"].ratio == pytest.approx(80 / 40)
+    assert claims["Backward, over a standard processor"].ours == "not measured"
+    assert claims["SSE in single precision, forward, one thread"].ratio == pytest.approx(2 / 4)
+    assert claims["Weight updates in training"].ratio == pytest.approx(1e10 / 5e9)
+    seconds = claims["Deformation for 60,000 images, standard processor"]
+    assert seconds.ratio == pytest.approx(93 / 186)
+    assert claims["Deformation's share of an epoch"].ours.startswith("10.0%")
+
+
+# ---- the machine ---------------------------------------------------------------------------
+
+
+def test_caches_as_linux_describes_them(tmp_path):
+    for i, (level, kind, size) in enumerate(
+        [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "2048K")]
+    ):
+        folder = tmp_path / f"index{i}"
+        folder.mkdir()
+        for name, value in (("level", level), ("type", kind), ("size", size)):
+            (folder / name).write_text(value + "\n")
+    assert machine.read_caches(tmp_path) == machine.Caches(48 << 10, 2 << 20, 2 << 20, True)
+    assert not machine.read_caches(tmp_path / "absent").known
+
+
+def test_buffers_lie_within_their_levels():
+    caches = machine.Caches(32 << 10, 1 << 20, 32 << 20, True)
+    sizes = limits.level_sizes(caches, 2, 16 << 30)
+    assert sizes["L2"] <= 2 << 20 < sizes["L3"] < 32 << 20 < sizes["DRAM"]
+    assert "L3" not in limits.level_sizes(machine.Caches(l2=1 << 20, l3=1 << 20), 2, 1 << 30)
+    assert limits.level_sizes(caches, 2, 64 << 20)["DRAM"] == 8 << 20
+
+
+def test_more_threads_have_no_lower_limits():
+    slow = machine_limits(2)
+    slow = limits.Limits(2, (limits.Level("L2", 2e6, 1.0, 60e9),), 1.0)
+    better = limits.at_least(slow, machine_limits(1))
+    assert better.levels == (limits.Level("L2", 2e6, 100e9, 60e9),)
+    assert better.multiply_adds == 1e11
+
+
+# ---- checks --------------------------------------------------------------------------------
+
+
+def test_the_oracle_of_variants_is_the_reference_backend(problem):
+    network = Network(problem.layer_sizes)
+    network.assign(problem.network)
+    order = problem.order[: problem.checked]
+    reference = backends.get("reference")
+    reference.train(network, problem.flat_images, problem.labels, order, problem.rate)
+    result = list(zip(network.weights, network.biases))
+    # The reference rounds its result to float32.
+    assert problem.training_error(result, PAPER) < TOLERANCE / 10
+
+
+@pytest.mark.parametrize("key", ROUTINES)
+def test_every_routine_is_right_and_can_be_timed(problem, key):
+    routine = ROUTINES[key]
+    backend = backends.get("scalar", 2, routine.schedule)
+    assert routine.check(problem, backend) < TOLERANCE
+    case = routine.prepare(problem, backend)
+    case.run(case.step)
+    assert floors.floor_seconds(routine.work(problem), machine_limits()) > 0
+
+
+@pytest.mark.parametrize("peer", [p for p in PEERS if not p.missing()], ids=lambda peer: peer.name)
+def test_every_peer_that_is_there_does_the_same(problem, peer):
+    ready = peer.ready(problem, 2)
+    ready.case.run(ready.case.step)
+    assert (
+        ready.error is None
+        if peer.routine == "deformation" and peer.other
+        else (ready.error <= TOLERANCE)
+    )
+
+
+class MeanTrainer(NumpyTrainer):
+    """The loss averaged over the outputs."""
+
+    def set_up(self, problem):
+        super().set_up(problem)
+        self.rate = problem.rate / problem.layer_sizes[-1]
+
+
+class BatchTrainer(NumpyTrainer):
+    """Batches of two: the second sample sees the weights before the first's update."""
+
+    def train(self, order):
+        for pair in order.reshape(-1, 2):
+            before = [w.copy() for w in self.weights], [b.copy() for b in self.biases]
+            changes = []
+            for i in pair:
+                self.weights, self.biases = ([a.copy() for a in part] for part in before)
+                self.step(self.images[i], self.targets[self.labels[i]])
+                changes.append((self.weights, self.biases))
+            (w0, b0), (w1, b1) = changes
+            self.weights = [x + y - w for x, y, w in zip(w0, w1, before[0])]
+            self.biases = [x + y - b for x, y, b in zip(b0, b1, before[1])]
+
+
+class BiaslessTrainer(NumpyTrainer):
+    """Biases stay as they were."""
+
+    def step(self, x, target):
+        before = [b.copy() for b in self.biases]
+        super().step(x, target)
+        self.biases = before
+
+
+@pytest.mark.parametrize("wrong", [MeanTrainer, BatchTrainer, BiaslessTrainer])
+def test_a_peer_with_a_wrong_result_is_not_timed(problem, wrong):
+    ready = ready_trainer(wrong)
+    with pytest.raises(WrongResult, match="weights are off"):
+        ready(problem, 1)
+    peer = Peer("wrong", "step", lambda: None, ready)
+    plan = Plan(((8, 5),), (ROUTINES["step"],), ("scalar",), 1, TINY, (peer,))
+    row = measure_row(ROUTINES["step"], problem, plan, {}, lambda title, steps: None)
+    ours, other = (result.line for result in row.results)
+    assert ours.timing and not ours.failed
+    assert other.timing is None and other.failed and "wrong" in other.reason
+
+
+def test_a_peer_that_fails_is_a_reason(problem):
+    def ready(problem, threads):
+        raise RuntimeError("no such\noperator")
+
+    peer = Peer("broken", "step", lambda: None, ready)
+    plan = Plan(((8, 5),), (ROUTINES["step"],), (), 1, TINY, (peer,))
+    row = measure_row(ROUTINES["step"], problem, plan, {}, lambda title, steps: None)
+    assert row.results[-1].line.reason == "failed: no such operator"
+
+
+def test_a_backend_with_a_wrong_result_is_not_timed(problem):
+    wrong = replace(ROUTINES["forward"], check=lambda problem, backend: 0.5)
+    plan = Plan(((8, 5),), (wrong,), ("scalar",), 1, TINY)
+    row = measure_row(wrong, problem, plan, {}, lambda title, steps: None)
+    assert row.results[0].line.timing is None and row.results[0].line.failed
+
+
+# ---- the command ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--arch", "net9"], "architecture 'net9'"),
+        (["--arch", "8;0"], "a layer has 1 to"),
+        (["--arch", "1000000,1000000"], "needs about"),
+        (["--backend", "mmx"], "backend 'mmx': expected scalar"),
+        (["--routine", "forward,sort"], "routine 'sort': expected forward"),
+        (["--threads", "0"], "threads 0"),
+        (["--threads", "two"], "expected a whole number"),
+        (["--json", "/nowhere/at/all.json"], "cannot be written"),
+        (["--json", "."], "cannot be written"),
+        (["--plot", "chart.xyz"], "expected a name that ends in"),
+        (["--fast"], "unrecognized arguments"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(capsys, arguments, message):
+    if "chart.xyz" in arguments:
+        pytest.importorskip("matplotlib")
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1
+    assert err.startswith("error: ") and message in err
+
+
+def test_a_backend_that_cannot_run_is_named():
+    if not backends.available().get("cuda", "absent"):
+        pytest.skip("there is a CUDA device")
+    with pytest.raises(InputError, match="backend 'cuda' cannot run: "):
+        make_plan(parser().parse_args(["--backend", "cuda"]))
+
+
+def test_several_architectures_and_routines():
+    arguments = ["--arch", "net1;8,4", "--arch", "8,4;3", "--routine", "update,forward"]
+    plan = make_plan(parser().parse_args(arguments))
+    assert plan.architectures == ((1000, 500), (8, 4), (3,))
+    assert [routine.key for routine in plan.routines] == ["forward", "update"]
+
+
+def test_memory_grows_with_the_network_and_the_peers():
+    net1, net4 = (1000, 500), (2500, 2000, 1500, 1000, 500)
+    assert memory_needed(net1) < memory_needed(net4) < memory_needed(net4, peers=True)
+
+
+def test_from_end_to_end(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(limits, "MOST", 1 << 22)
+    path = tmp_path / "speed.json"
+    arguments = ["--arch", "8", "--quick", "--routine", "forward", "--markdown"]
+    assert main([*arguments, "--json", str(path)], TINY) == 0
+    out, err = capsys.readouterr()
+    assert "| Forward, per sample |" in out and "The paper beside us" in out
+    assert "8: forward" in err
+
+    document = json.loads(path.read_text())
+    assert list(tmp_path.iterdir()) == [path]
+    (architecture,) = document["architectures"]
+    (routine,) = architecture["routines"]
+    base = routine["results"][0]
+    assert (base["name"], base["threads"], base["ratio"]) == ("scalar", 1, 1.0)
+    for result in routine["results"]:
+        seconds = result["timing"]["seconds"]
+        assert result["ratio"] == pytest.approx(base["timing"]["seconds"] / seconds)
+        assert result["reached"] == pytest.approx(result["floor"] / seconds)
+        assert result["error"] < TOLERANCE
+    for name in ("scalar", "sse2", "avx2", "avx512", "cuda"):
+        measured = any(r["name"] == name and r["timing"] for r in routine["results"])
+        assert measured != (name in document["missing"])
+
+
+def test_a_chart(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(limits, "MOST", 1 << 22)
+    path = tmp_path / "speed.svg"
+    arguments = ["--arch", "4;8", "--routine", "update", "--backend", "scalar", "--threads", "1"]
+    assert main([*arguments, "--plot", str(path)], TINY) == 0
+    assert "<svg" in path.read_text()
+    assert "Weight update, per sample" in capsys.readouterr().out
+
+
+def test_numbers_that_json_lacks_become_null():
+    assert output._finite({"a": [math.inf, 1.0, (np.nan,)]}) == {"a": [None, 1.0, [None]]}
