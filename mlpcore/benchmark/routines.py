@@ -160,7 +160,7 @@ def prepare_epoch(problem: Problem, backend: Backend) -> Case:
         backend.count_errors(network, flat[:n], labels[:n])
 
     most = len(problem.images) // IMAGES_PER_GRID * IMAGES_PER_GRID
-    return Case(run, IMAGES_PER_GRID, most)
+    return Case(run, IMAGES_PER_GRID, most, length=8.0)
 
 
 def _step_work(problem: Problem) -> Work:

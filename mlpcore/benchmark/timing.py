@@ -52,11 +52,16 @@ class Case:
         n is a multiple of it: images of a displacement field, samples of a block.
     most
         n at most; a multiple of `step`.
+    length
+        Least duration of a timing, as a multiple of the settings'. A part of an epoch needs
+        more: after a matrix product the threads of a BLAS go on spinning for some 30 ms, which
+        is nothing beside a whole epoch's training.
     """
 
     run: Callable[[int], object]
     step: int = 1
     most: int = 1 << 20
+    length: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def measure(
     """
     units = []
     for case in cases:
-        units.append(pilot(case, settings.seconds))
+        units.append(pilot(case, case.length * settings.seconds))
         progress()
     durations: list[list[float]] = [[] for _ in cases]
     begin = time.perf_counter()
