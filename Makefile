@@ -44,7 +44,7 @@ test: $(INSTALLED)
 lint: $(LINTERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/cython-lint mlpcore
+	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
 
 format: $(LINTERS)
