@@ -59,7 +59,7 @@ def test_measurements(tools, fake_cuda, monkeypatch):
     monkeypatch.setattr(measure, "PAPERS_BANDWIDTH", 0.0)
     monkeypatch.setattr(measure, "MAX_DEFORMATION", float("inf"))
     assert measure.bandwidth(fake_cuda, copies=2)["layer"] == [841, 12]
-    rows = measure.speed(fake_cuda, n=16, peers=False)
+    rows = measure.launches(fake_cuda, n=16)
     assert rows["net4"]["launches_per_sample"] == 1 + 8 + 1 + 6 + 4
     assert measure.deformation(fake_cuda, n=120, repetitions=1)["images"] == 120
 
@@ -90,20 +90,30 @@ def test_accuracy_is_measured_against_the_oracle(tools, fake_cuda):
 
 def test_float64_in_torch_is_the_oracle(tools, reference):
     pytest.importorskip("torch")
-    import torch_peers
+    from float64_twin import train_in_float64
 
     network, rng = Network((30, 20, 10, 4), seed=1), np.random.default_rng(0)
     images = rng.uniform(-1, 1, (50, 30)).astype(np.float32)
     labels, order = rng.integers(0, 4, 50).astype(np.uint8), np.arange(50, dtype=np.int32)
-    twin = torch_peers.train_in_float64(network, images, labels, order, 0.01, "cpu")
-    peer = torch_peers.Peer(network, 0.01, "cpu")
-    targets = torch_peers.targets_of(labels, 4)
-    peer.train(torch_peers.torch.tensor(images), torch_peers.torch.tensor(targets), order.tolist())
+    twin = train_in_float64(network, images, labels, order, 0.01, "cpu")
     reference.train(network, images, labels, order, 0.01)
     for got, expected in zip(twin, network.weights + network.biases):
         np.testing.assert_allclose(got, expected, rtol=0, atol=2.0**-24)  # rounded once, at the end
-    for layer, expected in zip(peer.layers, network.weights):
-        np.testing.assert_allclose(layer.weight.detach(), expected, rtol=0, atol=1e-6)
+
+
+def test_eager_loops_must_be_slower(tools):
+    def table(**seconds):
+        results = [
+            {"name": name, "timing": time and {"seconds": time}} for name, time in seconds.items()
+        ]
+        return {"architectures": [{"routines": [{"key": "step", "results": results}]}]}
+
+    by_hand, autograd = "PyTorch by hand, GPU", "PyTorch autograd, GPU"
+    faster = tools[0].faster_eager_loops
+    assert faster(table(cuda=1.0, **{by_hand: 2.0, autograd: 3.0})) == []
+    assert faster(table(cuda=2.0, **{by_hand: 2.0, autograd: 3.0})) == [by_hand]
+    with pytest.raises(RuntimeError, match="not measured: PyTorch autograd, GPU"):
+        faster(table(cuda=2.0, **{by_hand: 2.0, autograd: None}))
 
 
 def test_a_failing_step_is_reported_and_does_not_stop_the_others(tmp_path):

@@ -32,7 +32,8 @@ STEPS = {
     "accuracy": 90,
     "bandwidth": 30,
     "deformation": 30,
-    "speed": 100,
+    "launches": 60,
+    "speedup": 130,
     "training": 100,
     "tests": 150,
     "memcheck": 100,
@@ -64,6 +65,37 @@ def build() -> dict:
 def tests() -> dict:
     """The suites over the device; those over the emulation run where there is none."""
     return _run([sys.executable, "-m", "pytest", "-q", "tests", "-k", "cuda and not emulated"])
+
+
+def speedup(results: Path) -> dict:
+    """The table of `tools/speedup.py`, peers included, as ``speedup-net1.json`` and so on.
+
+    Required: an on-line step of every preset faster than both of PyTorch's eager loops.
+    """
+    slower = []
+    for preset in ("net1", "net2", "net3", "net4", "net5"):
+        file = results / f"speedup-{preset}.json"
+        command = [sys.executable, "tools/speedup.py", "--arch", preset, "--backend", "cuda"]
+        routines = [] if preset == "net1" else ["--routine", "step"]
+        _run([*command, *routines, "--quick", "--peers", "--json", str(file)], PYTHONPATH=str(ROOT))
+        slower += [
+            f"{preset} by {peer}" for peer in faster_eager_loops(json.loads(file.read_text()))
+        ]
+    if slower:
+        raise RuntimeError(f"beaten at the on-line step: {', '.join(slower)}")
+    return {}
+
+
+def faster_eager_loops(table: dict) -> list[str]:
+    """Names of PyTorch's eager loops on the GPU whose on-line step is no slower than ours."""
+    (architecture,) = table["architectures"]
+    (step,) = (row for row in architecture["routines"] if row["key"] == "step")
+    times = {r["name"]: r["timing"]["seconds"] for r in step["results"] if r["timing"]}
+    eager = ("PyTorch by hand, GPU", "PyTorch autograd, GPU")
+    missing = [name for name in ("cuda", *eager) if name not in times]
+    if missing:
+        raise RuntimeError(f"not measured: {', '.join(missing)}")
+    return [name for name in eager if times[name] <= times["cuda"]]
 
 
 def _sanitizer(tool: str) -> dict:
@@ -113,7 +145,7 @@ def exercise(backend) -> dict:
     return {}
 
 
-def run_step(name: str) -> dict:
+def run_step(name: str, results: Path | None) -> dict:
     """One step in this process: its numbers, and ``ok`` with an ``error`` if it is false."""
     import gpu_measure
 
@@ -121,6 +153,8 @@ def run_step(name: str) -> dict:
     try:
         if name in alone:
             return {"ok": True, **alone[name]()}
+        if name == "speedup":
+            return {"ok": True, **speedup(results)}
         if name in ("memcheck", "racecheck"):
             return {"ok": True, **_sanitizer(name)}
         from mlpcore import backends
@@ -178,7 +212,7 @@ def main() -> int:
         arguments.results.mkdir(parents=True, exist_ok=True)
     if arguments.step is None:
         return 1 if check(arguments.results, arguments.steps) else 0
-    result = run_step(arguments.step)
+    result = run_step(arguments.step, arguments.results)
     if arguments.results is not None:
         output = arguments.results / f"{arguments.step}.json"
         output.write_text(json.dumps(result, indent=2) + "\n")

@@ -111,42 +111,22 @@ def launches_per_sample(preset: str) -> int:
     return 1 + 2 * n_layers + 1 + 2 * (n_layers - 1) + n_layers
 
 
-def speed(backend: CudaBackend, n: int = 4000, peers: bool = True) -> dict:
-    """Microseconds per on-line sample by graphs, by single launches, and by PyTorch."""
-    results, slower = {}, []
+def launches(backend: CudaBackend, n: int = 4000) -> dict:
+    """Microseconds per on-line sample, and launches per second, by graphs and one by one."""
+    results = {}
     plain = CudaBackend(backend.driver, steps_per_graph=0)
     for preset in PRESETS:
         graphs, single = _training_rate(backend, preset, n), _training_rate(plain, preset, n // 8)
-        launches = launches_per_sample(preset)
-        row = {
+        count = launches_per_sample(preset)
+        results[preset] = {
             "us_per_sample": 1e6 * graphs,
             "us_per_sample_single_launches": 1e6 * single,
-            "launches_per_sample": launches,
-            "launches_per_s": launches / graphs,
-            "launches_per_s_single": launches / single,
+            "launches_per_sample": count,
+            "launches_per_s": count / graphs,
+            "launches_per_s_single": count / single,
             "updates_per_s": Network(_sizes(preset)).n_parameters / graphs,
         }
-        results[preset] = row
-        if peers:
-            row.update(_peer_rates(preset))
-            if row["us_per_sample"] >= row["us_per_sample_torch_eager"]:
-                slower.append(preset)
-    if slower:
-        raise CheckError(f"slower than PyTorch's eager loop: {', '.join(slower)}", results)
     return results
-
-
-def _peer_rates(preset: str) -> dict:
-    """PyTorch at batch 1, its eager loop and its whole-step graph."""
-    import torch_peers
-
-    images, labels = _samples(1000)
-    network, rates = Network(_sizes(preset), seed=1), {}
-    for name, graph, n in (("eager", False, 300), ("graph", True, 2000)):
-        peer = torch_peers.Peer(network, 1e-3, "cuda", graph)
-        seconds = torch_peers.seconds_per_sample(peer, images, labels, N_CLASSES, n)
-        rates[f"us_per_sample_torch_{name}"] = 1e6 * seconds
-    return rates
 
 
 def accuracy(
@@ -159,13 +139,13 @@ def accuracy(
     largest of 12 million such sums is 5.3 times that; 8 times leaves room for the rounding of
     activations and deltas, which the learning rate scales down.
     """
-    import torch_peers
+    from float64_twin import train_in_float64
 
     images, labels = _samples(n)
     order, rate, results, wrong = np.arange(n, dtype=np.int32), 1e-3, {}, []
     for preset in presets:
         network = Network(_sizes(preset), seed=1)
-        oracle = torch_peers.train_in_float64(network, images, labels, order, rate, device)
+        oracle = train_in_float64(network, images, labels, order, rate, device)
         start = network.weights + network.biases
         change = max(np.abs(a - b).max() for a, b in zip(oracle, start))
         loaded = backend.load(network)
