@@ -29,13 +29,6 @@ static int run(operation *op, mlp_task task, int n_threads)
     return ok ? 0 : -1;
 }
 
-static void own_rows(const mlp_layer *layer, int thread, int n_threads, int *begin, int *end)
-{
-    mlp_own_tiles(layer, thread, n_threads, begin, end);
-    *begin = mlp_tile_begin(layer, *begin);
-    *end = mlp_tile_begin(layer, *end);
-}
-
 static void forward_task(void *argument, mlp_team *team, int thread, int n_threads)
 {
     (void)team;
@@ -43,7 +36,7 @@ static void forward_task(void *argument, mlp_team *team, int thread, int n_threa
     const mlp_layer *layer = op->layer;
     float *x = op->scratch + 2 * thread * op->width, *a = x + op->width;
     int begin, end;
-    own_rows(layer, thread, n_threads, &begin, &end);
+    mlp_own_rows(layer, thread, n_threads, &begin, &end);
     for (long s = 0; s < op->n; s++) {
         mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
         op->kernels->product(layer, x, begin, end, a);
@@ -106,7 +99,7 @@ static void update_task(void *argument, mlp_team *team, int thread, int n_thread
     const mlp_layer *layer = op->layer;
     float *x = op->scratch + 2 * thread * op->width;
     int begin, end;
-    own_rows(layer, thread, n_threads, &begin, &end);
+    mlp_own_rows(layer, thread, n_threads, &begin, &end);
     for (long s = 0; s < op->n; s++) {
         mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
         op->kernels->update(layer, op->deltas + s * layer->n_out, op->learning_rate, x, begin, end);

@@ -16,9 +16,7 @@ static double seconds(void)
 void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end)
 {
     const mlp_layer *layer = &worker->schedule->training->network->layers[l];
-    mlp_own_tiles(layer, worker->thread, worker->n_threads, begin, end);
-    *begin = mlp_tile_begin(layer, *begin);
-    *end = mlp_tile_begin(layer, *end);
+    mlp_own_rows(layer, worker->thread, worker->n_threads, begin, end);
 }
 
 void mlp_observe(mlp_schedule *schedule, const float *y, int label, int done)
