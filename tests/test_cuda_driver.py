@@ -76,6 +76,18 @@ def test_a_device_that_cannot_be_used(install, arguments, expected):
     assert_reason(expected)
 
 
+@needs_emulation
+def test_a_device_that_fails_as_soon_as_it_is_used(install):
+    driver, bindings = fake_pycuda.make()
+
+    def fail():
+        raise driver.Error("cuStreamCreate failed: out of\n memory")
+
+    driver.Stream = fail
+    install(driver, bindings)
+    assert_reason("Fake GPU failed: cuStreamCreate failed: out of")
+
+
 def test_not_built(install, monkeypatch, tmp_path):
     monkeypatch.setattr(cuda_driver, "FATBIN", tmp_path / "none")
     assert_reason("built without CUDA kernels")

@@ -129,3 +129,35 @@ def test_a_failing_step_is_reported_and_does_not_stop_the_others(tmp_path):
     assert set(summary) == {"device", "bandwidth"}
     assert not summary["bandwidth"]["ok"]
     assert json.loads((tmp_path / "device.json").read_text()) == summary["device"]
+
+
+def test_the_build_needs_nothing_that_it_builds(tmp_path):
+    """From a fresh checkout, where nothing compiled can be imported yet."""
+    (tmp_path / "mlpcore").mkdir()
+    (tmp_path / "tools").mkdir()
+    for name in ("gpu_check.py", "gpu_measure.py"):
+        (tmp_path / "tools" / name).write_text((TOOLS / name).read_text())
+    (tmp_path / "setup.py").write_text("print('built')")
+    (tmp_path / "mlpcore" / "__init__.py").write_text("raise ImportError('not built yet')")
+    command = [sys.executable, "tools/gpu_check.py", "--results", "results", "--steps", "build"]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
+    summary = json.loads((tmp_path / "results" / "summary.json").read_text())
+    assert summary["build"]["output"] == ["built"]
+
+
+def test_a_step_that_takes_too_long_ends_with_all_it_has_started(tools, tmp_path, monkeypatch):
+    check, _ = tools
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    (tmp_path / "gpu_check.py").write_text(
+        "import subprocess, sys\n"
+        'child = \'import time; open("child", "w").write(str(__import__("os").getpid()));'
+        "time.sleep(600)'\n"
+        "subprocess.run([sys.executable, '-c', child])\n"
+    )
+    monkeypatch.setattr(check, "__file__", str(tmp_path / "gpu_check.py"))
+    result = check.supervise("device", tmp_path, 3)
+    assert result["error"] == "not done within 3 s"
+    child = int((tmp_path / "child").read_text())
+    stat = Path(f"/proc/{child}/stat")
+    assert not stat.exists() or stat.read_text().split()[2] == "Z"

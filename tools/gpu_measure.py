@@ -191,7 +191,7 @@ def deformation(backend: CudaBackend, n: int = 60_000, repetitions: int = 7) -> 
         "ms_with_drawing_of_maps": 1e3 * statistics.median(whole[1:]),
         "paper_gpu_ms": 9000.0,
     }
-    if result["ms"] > MAX_DEFORMATION:
+    if result["ms_with_drawing_of_maps"] > MAX_DEFORMATION:
         raise CheckError(f"deformation takes more than {MAX_DEFORMATION:g} ms", result)
     return result
 
@@ -207,7 +207,9 @@ def training(backend: CudaBackend, epochs: int = 5, seeds=(1, 2)) -> dict:
     about 3 %, seeds differ by some tenths of a percentage point; two means of two seeds each
     must agree within 0.75.
     """
-    data = dataset.load(os.environ.get("MLPCORE_DATA"), download=False)
+    folder = os.environ.get("MLPCORE_DATA")
+    # By name, because looking further may take packages that a GPU machine lacks.
+    data = dataset.load(folder) if folder else dataset.load(name="digits")
     reasons = backends.available()
     cpu = backends.get([isa for isa in backends.INSTRUCTION_SETS if reasons[isa] is None][-1])
     result: dict = {"data": data.name, "epochs": epochs, "cpu": cpu.name, "runs": []}

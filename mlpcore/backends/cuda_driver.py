@@ -148,7 +148,10 @@ class CudaDriver:
         """
         depth = getattr(self._depth, "value", 0)
         if depth == 0:
-            self._context.push()
+            try:
+                self._context.push()
+            except self._cuda.Error as error:
+                raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
         self._depth.value = depth + 1
         try:
             yield
@@ -268,7 +271,7 @@ def _call(bindings, function, *arguments):
 def _driver_or_reason() -> CudaDriver | str:
     try:
         return CudaDriver()
-    except Unavailable as error:
+    except (Unavailable, InputError) as error:  # not there, or failing as soon as it is used
         return str(error)
 
 

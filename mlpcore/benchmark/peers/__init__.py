@@ -37,6 +37,7 @@ PEERS = (
         numpy_trainers.SklearnTrainer,
         "plain tanh, softmax and cross-entropy",
     ),
+    _trainer("JAX scan, GPU", jax_trainer.no_gpu, jax_trainer.GpuJaxTrainer),
     _trainer("PyTorch by hand, GPU", _gpu, torch_trainers.GpuTorchTrainer),
     _trainer("PyTorch autograd, GPU", _gpu, torch_trainers.GpuAutogradTrainer),
     _trainer("PyTorch CUDA graph", _gpu, torch_trainers.GraphTrainer),

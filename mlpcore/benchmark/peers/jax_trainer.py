@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 
 import numpy as np
 
 from mlpcore.benchmark.peers.base import PaperTrainer, targets
 from mlpcore.benchmark.problem import Parameters, Problem
+from mlpcore.cpu import available_cores
 
 #: XLA makes its pool of threads as large as this variable says, once for the process.
 THREADS_VARIABLE = "NPROC"
@@ -16,6 +18,8 @@ THREADS_VARIABLE = "NPROC"
 
 def import_jax(threads: int):
     """JAX, with so many threads if this is its first import."""
+    # On a GPU it would take three quarters of the memory at once, and others need theirs.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     before = os.environ.get(THREADS_VARIABLE)
     os.environ[THREADS_VARIABLE] = str(threads)
     try:
@@ -30,12 +34,26 @@ def import_jax(threads: int):
     return jax
 
 
+def no_gpu() -> str | None:
+    """Why JAX cannot use a GPU here."""
+    if importlib.util.find_spec("jax") is None:
+        return "jax is not installed"
+    jax = import_jax(available_cores())
+    try:
+        return None if jax.devices("gpu") else "JAX finds no GPU"
+    except RuntimeError:
+        return "JAX finds no GPU"
+
+
 class JaxTrainer(PaperTrainer):
     """`jit` of `lax.scan` over the samples, the weights donated so that they stay in place."""
 
+    platform = "cpu"
+
     def set_up(self, problem: Problem) -> None:
         self.jax = import_jax(self.threads)
-        put = self.jax.device_put
+        device = self.jax.devices(self.platform)[0]
+        put = functools.partial(self.jax.device_put, device=device)
         self.layers = [
             (put(w.copy()), put(b.copy()))
             for w, b in zip(problem.network.weights, problem.network.biases)
@@ -74,3 +92,9 @@ class JaxTrainer(PaperTrainer):
 
     def parameters(self) -> Parameters:
         return [(np.asarray(w), np.asarray(b)) for w, b in self.layers]
+
+
+class GpuJaxTrainer(JaxTrainer):
+    """The same on a GPU."""
+
+    platform = "gpu"
