@@ -165,6 +165,9 @@ def test_training_and_deformation_through_the_driver(install):
             assert got == expected
     assert device.stack == []  # no context stays current
     assert backend.driver.time([], 3) > 0
+    called = []
+    assert backend.driver.time_call(lambda: called.append(device.stack != [])) == 1e-3
+    assert called == [True]  # once, its context current
 
 
 @needs_emulation

@@ -65,6 +65,14 @@ def test_cases_are_run_in_turn_and_in_multiples_of_their_step():
     assert timed == [0, 1, 1, 0, 0, 1]
 
 
+def test_a_case_may_bring_its_own_clock():
+    ran = []
+    case = timing.Case(ran.append, step=10, most=10, clock=lambda call: (call(), 5.0)[1])
+    (measured,) = timing.measure([case], timing.Settings(seconds=1.0, repeats=3))
+    assert measured.seconds == 0.5
+    assert set(ran) == {10}
+
+
 # ---- floors and ratios ---------------------------------------------------------------------
 
 

@@ -234,6 +234,16 @@ class CudaDriver:
         with self.active():
             return self._time(lambda: copy(target, source, n_bytes, self._stream), repetitions)
 
+    def time_call(self, call) -> float:
+        """Seconds from before to after a call that uses this device, by its events."""
+        with self.active():
+            start, stop = self._cuda.Event(), self._cuda.Event()
+            start.record(self._stream)
+            call()
+            stop.record(self._stream)
+            stop.synchronize()
+            return 1e-3 * stop.time_since(start)
+
     def _time(self, enqueue, repetitions: int) -> float:
         """By events, after three runs to warm up."""
         start, stop = self._cuda.Event(), self._cuda.Event()

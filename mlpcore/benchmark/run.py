@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -94,7 +95,10 @@ def _prepare_backend(routine: Routine, problem: Problem, name: str, threads: int
     if not error <= TOLERANCE:
         reason = f"wrong: off the oracle by {error:.1e}, more than {TOLERANCE:.0e}"
         return Line(name, threads, reason=reason, error=error, failed=True), None
-    return Line(name, threads, error=error), routine.prepare(problem, backend)
+    case = routine.prepare(problem, backend)
+    if name == "cuda":
+        case = dataclasses.replace(case, clock=backend.driver.time_call)
+    return Line(name, threads, error=error), case
 
 
 def _prepare_peer(peer: Peer, problem: Problem, threads: int):

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from mlpcore.benchmark.problem import PAPER, TOLERANCE, Parameters, Problem, Variant
-from mlpcore.benchmark.timing import Case
+from mlpcore.benchmark.timing import Case, host_clock
 
 
 class Trainer(Protocol):
@@ -33,6 +33,9 @@ class Trainer(Protocol):
 
     def parameters(self) -> Parameters:
         """Weights (n_out, n_in) and biases of each layer."""
+
+    def clock(self, call: Callable[[], object]) -> float:
+        """Seconds that a call takes, by the host or by the events of the device."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,9 @@ def ready_trainer(make: Callable[[Problem, int], Trainer]) -> Callable[[Problem,
                 f"change, more than {TOLERANCE:.0e}"
             )
         most = len(problem.order) // trainer.piece * trainer.piece
-        case = Case(lambda n: trainer.train(problem.order[:n]), trainer.piece, most)
+        case = Case(
+            lambda n: trainer.train(problem.order[:n]), trainer.piece, most, clock=trainer.clock
+        )
         return Ready(case, trainer.threads, error)
 
     return ready
@@ -133,6 +138,10 @@ class PaperTrainer:
     def set_up(self, problem: Problem) -> None:
         """Copies data and weights to where the library wants them."""
         raise NotImplementedError
+
+    def clock(self, call: Callable[[], object]) -> float:
+        """Seconds that a call takes."""
+        return host_clock(call)
 
 
 def targets(problem: Problem) -> np.ndarray:
