@@ -1,8 +1,40 @@
-// Deformed images: an affine map plus a displacement, and a bilinear lookup.
+// Deformed images: a random affine map plus a displacement, and a bilinear lookup.
 #include "layout.cuh"
+#include "philox.cuh"
 
 constexpr float BACKGROUND = -1.0f;
 constexpr int GRID_SIDE = 10;  // images of a row of a grid
+
+// Random matrices from target to source, as of mlpcore.affine.affine_maps: see there.
+//
+//   labels  (n), of the images number `first` and on of the set
+//   angles  (256) the greatest angle in radians for each label
+//   maps    (n, 2, 2)
+//   grid    ceil(n / 256)
+//   block   256 threads, one image each
+//
+// In double precision, so that a rounded result is that of the host but for rare last bits.
+extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+    affine_maps_kernel(const unsigned char *__restrict__ labels, int n, unsigned first,
+                       const double *__restrict__ angles, double scale, unsigned key0,
+                       unsigned key1, unsigned epoch, float *__restrict__ maps)
+{
+    const int i = blockIdx.x * COPY_THREADS + threadIdx.x;
+    if (i >= n) return;
+    const philox_words words = philox4x32({{first + i, 0, epoch, 3}}, key0, key1);
+    double drawn[4];
+    for (int k = 0; k < 4; k++) drawn[k] = (int)words.word[k] * 0x1p-31;
+    const double angle = angles[labels[i]] * drawn[0];
+    const bool shears = drawn[1] < 0.0;
+    const double scale_x = 1.0 + scale * drawn[2], scale_y = 1.0 + scale * drawn[3];
+    const double cosine = shears ? 1.0 : cos(angle), sine = shears ? 0.0 : sin(angle);
+    const double shear = shears ? tan(angle) : 0.0;
+    float *map = maps + 4 * (size_t)i;
+    map[0] = (float)(cosine / scale_x);
+    map[1] = (float)((sine - shear) / scale_x);
+    map[2] = (float)(-sine / scale_y);
+    map[3] = (float)(cosine / scale_y);
+}
 
 // Pixel (x, y) of an image, the background outside it.
 __device__ inline float pixel(const float *image, int height, int width, int x, int y)

@@ -4,5 +4,6 @@
 #include "update.cu"
 #include "training.cu"
 #include "inference.cu"
+#include "order.cu"
 #include "displacement.cu"
 #include "deformation.cu"

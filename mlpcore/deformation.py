@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlpcore import philox
+from mlpcore import affine
 from mlpcore.backends.base import TAPS, Backend
 from mlpcore.errors import InputError
 
@@ -57,6 +57,11 @@ class DeformationParameters:
                 below = f" and less than {limit:g}" if math.isfinite(limit) else ""
                 raise InputError(f"{name} {value}: expected a finite number, 0 or more{below}")
 
+    def greatest_angles(self) -> np.ndarray:
+        """(256,) float64: the greatest angle in radians for each label."""
+        similar = np.isin(np.arange(affine.N_LABELS), self.similar_labels)
+        return np.radians(np.where(similar, 0.5, 1.0) * self.beta)
+
     @property
     def is_identity(self) -> bool:
         """Whether every image is left as it is."""
@@ -83,37 +88,9 @@ def draw_affine(
     epoch: int,
     first: int = 0,
 ) -> np.ndarray:
-    """Random matrices from target to source coordinates.
-
-    An image is scaled and then rotated or sheared; the matrix inverts that, because the
-    lookup goes backward. Coordinates are (x, y) about the centre, y pointing down.
-
-    Parameters
-    ----------
-    labels
-        (n,) of the images number `first` and on of the training set.
-
-    Returns
-    -------
-    (n, 2, 2) float32.
-    """
-    labels = np.asarray(labels)
-    indices = np.arange(first, first + len(labels))
-    words = philox.philox4x32(philox.counters(indices, 0, epoch, philox.AFFINE), seed)
-    drawn = philox.to_uniform(words)
-    beta = np.where(np.isin(labels, parameters.similar_labels), 0.5, 1.0) * parameters.beta
-    angle = np.radians(beta) * drawn[:, 0]
-    shears = drawn[:, 1] < 0
-    scale_x = 1 + parameters.gamma / 100 * drawn[:, 2]
-    scale_y = 1 + parameters.gamma / 100 * drawn[:, 3]
-    cosine = np.where(shears, 1.0, np.cos(angle))
-    sine = np.where(shears, 0.0, np.sin(angle))
-    shear = np.where(shears, np.tan(angle), 0.0)
-    # (R S)^-1 = S^-1 R^-1, where R = [[cos, -sin + shear], [sin, cos]] has determinant 1.
-    inverse = np.empty((len(labels), 2, 2))
-    inverse[:, 0, 0], inverse[:, 0, 1] = cosine / scale_x, (sine - shear) / scale_x
-    inverse[:, 1, 0], inverse[:, 1, 1] = -sine / scale_y, cosine / scale_y
-    return inverse.astype(np.float32)
+    """The random matrices of `affine.affine_maps` for these parameters, (n, 2, 2) float32."""
+    angles, scale = parameters.greatest_angles(), parameters.gamma / 100
+    return affine.affine_maps(np.asarray(labels), angles, scale, seed, epoch, first)
 
 
 def deform(
@@ -125,6 +102,7 @@ def deform(
     backend: Backend,
     first: int = 0,
     out: object | None = None,
+    maps: object | None = None,
 ) -> object:
     """The images as an epoch shows them, each deformed by its own random map.
 
@@ -137,9 +115,11 @@ def deform(
         (n, h, w) float32, number `first` and on of the training set, where the backend's
         `put` has put them.
     labels
-        (n,) their classes.
+        (n,) uint8, their classes, likewise.
     out
         Where the result goes, if not into a new array.
+    maps
+        (n, 2, 2) float32, where the random matrices go, if not into a new array.
 
     Returns
     -------
@@ -148,6 +128,8 @@ def deform(
     height, width = images.shape[1:]
     if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
         raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")
-    affine = draw_affine(parameters, labels, seed, epoch, first)
+    maps = backend.affine_maps(
+        labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch, first, maps
+    )
     taps = gaussian_taps(parameters.sigma)
-    return backend.deform(images, affine, taps, parameters.alpha, seed, epoch, first, out)
+    return backend.deform(images, maps, taps, parameters.alpha, seed, epoch, first, out)

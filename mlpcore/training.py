@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from mlpcore import deformation, philox
+from mlpcore import deformation
 from mlpcore.backends.base import IMAGES_PER_GRID, Backend
 from mlpcore.config import TrainingConfig
 from mlpcore.dataset import Dataset
@@ -122,6 +122,9 @@ class Trainer:
         self._shown = self._train_images  # what an epoch presents
         if not config.deformation.is_identity:
             self._shown = backend.put(np.empty_like(dataset.train_images))
+            self._maps = backend.put(np.empty((self.n_samples, 2, 2), np.float32))
+        self._order = backend.put(np.empty(self.n_samples, np.int32))
+        backend.reserve(self._network, self._shown, self._train_labels)
 
     @property
     def n_samples(self) -> int:
@@ -197,20 +200,21 @@ class Trainer:
         """Deforms the training set part by part, so that a stop need not wait for all of it."""
         if self._shown is self._train_images:
             return
-        begin, labels = 0, self.dataset.train_labels
+        begin = 0
         while begin < self.n_samples:
             self._report("deforming", begin, self.n_samples)
             started = time.perf_counter()
             part = slice(begin, min(begin + self._part, self.n_samples))
             deformation.deform(
                 self._train_images[part],
-                labels[part],
+                self._train_labels[part],
                 self.config.deformation,
                 self.config.seed,
                 self.state.epoch,
                 self.backend,
                 first=begin,
                 out=self._shown[part],
+                maps=self._maps[part],
             )
             begin = part.stop
             # The result does not depend on the size of the parts, so the clock may choose it.
@@ -220,7 +224,9 @@ class Trainer:
 
     def _train(self):
         state, progress = self.state, self.state.progress
-        order = philox.permutation(self.n_samples, self.config.seed, state.epoch)
+        order = self.backend.permutation(
+            self.n_samples, self.config.seed, state.epoch, out=self._order
+        )
         learning_rate = self.config.learning_rate_at(state.epoch)
         images = self._flat(self._shown)
         while progress.samples < self.n_samples:

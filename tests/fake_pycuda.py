@@ -105,7 +105,9 @@ def make(count=1, error=None, free=1 << 33, no_code=False):
     driver.mem_alloc = device.emulated.allocate
     driver.memcpy_htod = device.emulated.upload
     driver.memcpy_dtoh = device.emulated.download
-    driver.memcpy_dtod_async = lambda target, source, n_bytes, stream: None
+    driver.memcpy_dtod_async = lambda target, source, n_bytes, stream: device.emulated.copy(
+        target, source, n_bytes
+    )
     driver.Stream = lambda: _Stream(device)
     driver.Event = _Event
     return driver, _bindings(device)

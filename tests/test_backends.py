@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from mlpcore.network import Network
 
-from mlpcore import backends, philox
+from mlpcore import affine, backends, philox
 from mlpcore.backends.base import Backend
 from mlpcore.backends.inference import A, B
 from mlpcore.errors import InputError
@@ -151,6 +151,51 @@ def test_displacement_field(backend, reference, rows, columns, seed):
     assert field.shape == (2, rows - 20, columns - 20)
     # Two sums of 21 products after each other, or one of 441: taps add up to 2 at most.
     assert np.abs(field - expected).max() <= sum_tolerance(36.0 * taps.sum() ** 2, 441)
+
+
+@given(n=st.integers(0, 600), seed=SEEDS, epoch=st.integers(0, 2**32 - 1))
+@example(n=256, seed=0, epoch=0)
+@example(n=257, seed=1, epoch=1)
+@settings(max_examples=20)
+def test_permutation(backend, n, seed, epoch):
+    expected = philox.permutation(n, seed, epoch)
+    assert np.array_equal(np.asarray(backend.permutation(n, seed, epoch)), expected)
+    out = backend.put(np.full(n, -1, np.int32))
+    assert backend.permutation(n, seed, epoch, out=out) is out
+    assert np.array_equal(np.asarray(out), expected)
+
+
+@given(
+    n=st.integers(0, 300),
+    seed=SEEDS,
+    epoch=st.integers(0, 2**32 - 1),
+    first=st.integers(0, 2**31),
+    scale=st.floats(0, 0.99),
+)
+@settings(max_examples=20)
+def test_affine_maps(backend, n, seed, epoch, first, scale):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 256, n).astype(np.uint8)
+    angles = rng.uniform(0, 1.5, 256)
+    expected = affine.affine_maps(labels, angles, scale, seed, epoch, first)
+    out = backend.put(np.zeros((n, 2, 2), np.float32))
+    maps = backend.affine_maps(backend.put(labels), angles, scale, seed, epoch, first, out)
+    assert maps is out
+    # Both round a double to a float; where the doubles differ in their last bits, so may these.
+    np.testing.assert_allclose(np.asarray(maps), expected, rtol=2 * EPSILON, atol=0)
+
+
+def test_what_is_drawn_goes_where_it_fits(backend):
+    labels, angles = np.zeros(5, np.uint8), np.zeros(256)
+    for out in (np.zeros(4, np.int32), np.zeros(5, np.float32)):
+        with pytest.raises(InputError, match="out"):
+            backend.permutation(5, 0, 0, out=backend.put(out))
+    with pytest.raises(InputError, match="out"):
+        backend.affine_maps(labels, angles, 0.1, 0, 0, out=backend.put(np.zeros((4, 2, 2), "f4")))
+    with pytest.raises(InputError, match="labels"):
+        backend.affine_maps(np.zeros(5, np.int64), angles, 0.1, 0, 0)
+    with pytest.raises(InputError, match="angles"):
+        backend.affine_maps(labels, angles[:10], 0.1, 0, 0)
 
 
 @given(

@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from mlpcore.network import Network
 
 import sanitized
+import small_runs
 from mlpcore import backends
 from mlpcore.architecture import PRESETS
-from mlpcore.backends import cuda, cuda_emulated, cuda_memory
+from mlpcore.backends import cuda, cuda_emulated, cuda_launch, cuda_memory
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.inference import A, B
 from mlpcore.deformation import DeformationParameters, deform, gaussian_taps
 from mlpcore.errors import InputError
+from mlpcore.training import Trainer
 
 EPSILON = 2.0**-24
 
@@ -318,6 +320,36 @@ def test_images_larger_than_a_block_and_fields_of_one_tap(emulated, reference):
     assert np.abs(result - expected).max() <= 64 * EPSILON * 50 * 2
 
 
+# ---- what an epoch draws -------------------------------------------------------------------
+
+
+def test_equal_sort_keys_keep_their_order(device):
+    """As of a stable sort. Keys of 64 random bits are hardly ever equal, so these are planted."""
+    keys = np.random.default_rng(1).integers(0, 40, 600).astype(np.uint64) << np.uint64(32)
+    resident, order = device.put(keys), device.put(np.zeros(600, np.int32))
+    _, rank = cuda_launch.permutation((0, 0), 0, 600, resident.address, order.address)
+    with device.driver.active():
+        device.driver.launch(rank)
+    assert np.array_equal(np.asarray(order), np.argsort(keys, kind="stable"))
+
+
+@pytest.mark.parametrize("wrong", [-1, 30])
+def test_an_order_on_the_device_is_checked_there(device, wrong):
+    network, (images, labels, order) = random_network((9, 5), 3), problem((9, 5), 30, 3)
+    order[17] = wrong
+    got = network.copy()
+    with pytest.raises(InputError, match=r"order: from .* expected 0 to 29"):
+        trained(device, got, images, labels, device.put(order))
+    assert_same_weights(got, network)
+
+
+def test_part_of_an_order_on_the_device(device):
+    network, (images, labels, order) = random_network((9, 5), 3), problem((9, 5), 30, 3)
+    expected, _ = trained(device, network, images, labels, order[7:23])
+    got, _ = trained(device, network, images, labels, device.put(order)[7:23])
+    assert_same_weights(got, expected)
+
+
 # ---- arrays and memory ---------------------------------------------------------------------
 
 
@@ -349,6 +381,30 @@ def test_too_little_memory_is_refused_before_training():
     with pytest.raises(InputError, match=r"\(4,000,000 bytes\) of device memory needed"):
         backend.put(np.zeros(1_000_000, np.float32))
     assert driver.free_memory() == 1 << 20
+
+
+def make_trainer(backend):
+    return Trainer(small_runs.make_config(epochs=2), small_runs.make_dataset(), backend)
+
+
+def test_all_memory_of_a_run_is_taken_before_it():
+    driver = cuda_emulated.EmulatedDriver()
+    trainer = make_trainer(CudaBackend(driver, steps_per_graph=8))
+    free, sizes, allocate = driver.free_memory(), [], driver.allocate
+    driver.allocate = lambda n_bytes: sizes.append(n_bytes) or allocate(n_bytes)
+    trainer.run()
+    assert driver.free_memory() == free
+    assert set(sizes) <= {256 * 8, 21 * 4}  # angles and taps, for a moment
+
+
+def test_too_little_memory_for_the_fields_is_refused_before_training():
+    driver = cuda_emulated.EmulatedDriver()
+    free = driver.free_memory()
+    trainer = make_trainer(CudaBackend(driver))
+    needed = free - driver.free_memory()
+    del trainer
+    with pytest.raises(InputError, match="of device memory needed"):
+        make_trainer(CudaBackend(cuda_emulated.EmulatedDriver(memory=needed - 1)))
 
 
 def test_a_network_of_other_sizes_is_not_stored(emulated):

@@ -138,6 +138,8 @@ def exercise(backend) -> dict:
         backend.count_errors(network, images, labels)
     digits = backend.put(rng.uniform(-1, 1, (130, 5, 7)).astype(np.float32))
     classes = np.zeros(130, np.uint8)
+    for n in (1, 256, 257):
+        np.asarray(backend.permutation(n, 1, 1))
     np.asarray(deform(digits, classes, DeformationParameters(), 1, 1, backend, 95))
     noise = rng.uniform(-1, 1, (2, 53, 85)).astype(np.float32)
     backend.displacement_field_listing(noise, np.full(21, 0.05, np.float32), 36.0)

@@ -32,6 +32,7 @@ constexpr char format()
     if (std::is_pointer_v<T>) return 'P';
     if (std::is_same_v<T, int>) return 'i';
     if (std::is_same_v<T, unsigned>) return 'I';
+    if (std::is_same_v<T, double>) return 'd';
     return std::is_same_v<T, float> ? 'f' : '?';
 }
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlpcore import affine, philox
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 
@@ -105,6 +106,13 @@ class Backend(ABC):
     def store(self, loaded: object, network: Network) -> None:
         """Copies the weights of a loaded network back into `network`."""
 
+    def reserve(self, network: object, images: object, labels: object) -> None:  # noqa: B027
+        """Takes what memory an epoch on these resident arrays will need beyond them.
+
+        `images` are (n, h, w), as an epoch shows them. A device that has too little refuses with
+        an InputError, which is then not in the middle of a run. A CPU takes none.
+        """
+
     # ---- one layer: the paper's routines ---------------------------------------------
 
     @abstractmethod
@@ -143,7 +151,7 @@ class Backend(ABC):
         network: object,
         images: object,
         labels: object,
-        order: np.ndarray,
+        order: object,
         learning_rate: float,
         progress: Progress | None = None,
     ) -> TrainingResult:
@@ -154,7 +162,7 @@ class Backend(ABC):
         network, images, labels
             As `load` and `put` gave them: images (n, n_in), labels (n,) uint8.
         order
-            (m,) int32, the image of each step.
+            (m,) int32, the image of each step, also as `permutation` gave it.
         learning_rate
             eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2, t = +1 for the class, else -1.
         progress
@@ -171,6 +179,45 @@ class Backend(ABC):
     @abstractmethod
     def count_errors(self, network: object, images: object, labels: object) -> int:
         """How many of the images have their greatest output (the first such) off the label."""
+
+    # ---- what an epoch draws at random -----------------------------------------------
+    # Drawn by NumPy here; a device that holds the data draws the same numbers itself.
+
+    def permutation(self, n: int, seed: int, epoch: int, out: object | None = None) -> object:
+        """The order, (n,) int32, in which an epoch presents n images: `philox.permutation`.
+
+        It is put into `out` when that is given, and is where `put` would have put it.
+        """
+        return self._placed(philox.permutation(n, seed, epoch), out)
+
+    def affine_maps(
+        self,
+        labels: object,
+        angles: np.ndarray,
+        scale: float,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        out: object | None = None,
+    ) -> object:
+        """Random matrices (n, 2, 2) for images of these labels: `mlpcore.affine.affine_maps`.
+
+        `labels` is (n,) uint8 and `angles` (256,) float64. Another implementation's matrices
+        may differ in the last bit. They are put into `out` when that is given, and are where
+        `put` would have put them.
+        """
+        labels = check_array("labels", labels, (None,), np.uint8)
+        angles = check_array("angles", angles, (affine.N_LABELS,), np.float64)
+        return self._placed(affine.affine_maps(labels, angles, scale, seed, epoch, first), out)
+
+    def _placed(self, drawn: np.ndarray, out: object | None) -> object:
+        """What was drawn, where this backend computes."""
+        if out is None:
+            return self.put(drawn)
+        if check_array("out", out, drawn.shape, drawn.dtype) is not out:
+            raise InputError("out: expected a C-contiguous array")
+        out[...] = drawn
+        return out
 
     # ---- deformation -----------------------------------------------------------------
 
@@ -202,7 +249,7 @@ class Backend(ABC):
     def deform(
         self,
         images: object,
-        affine: np.ndarray,
+        affine: object,
         taps: np.ndarray,
         alpha: float,
         seed: int,
@@ -213,6 +260,6 @@ class Backend(ABC):
         """`deform_by` with the displacements of a training set's epoch, (n, h, w).
 
         `images` (n, h, w) are number `first` and on of the set: image i takes tile i % 100 of
-        the field of grid i // 100. The result is put into `out` when that is given, and is
-        where `put` would have put it.
+        the field of grid i // 100. `affine` is as `affine_maps` gave it. The result is put into
+        `out` when that is given, and is where `put` would have put it.
         """

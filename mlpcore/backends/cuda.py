@@ -5,9 +5,12 @@ Data and weights stay on the device between calls; of an epoch, only counts come
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from mlpcore import philox
+from mlpcore.affine import N_LABELS
 from mlpcore.backends import cuda_launch, cuda_training
 from mlpcore.backends.base import (
     IMAGES_PER_GRID,
@@ -49,6 +52,7 @@ class CudaBackend(Backend):
         self.name = driver.name
         self.steps_per_graph = steps_per_graph
         self._workspace: tuple | None = None
+        self._keys: DeviceArray | None = None
 
     @property
     def description(self) -> str:
@@ -67,6 +71,16 @@ class CudaBackend(Backend):
 
     def store(self, loaded: DeviceNetwork, network: Network) -> None:
         loaded.store(network)
+
+    def reserve(self, network: DeviceNetwork, images: DeviceArray, labels: DeviceArray) -> None:
+        n, height, width = images.shape
+        if images.nbytes == 0:
+            return
+        self._fields(height, width, 0, n)
+        self._sort_keys(n)
+        with self.driver.active():
+            order = cuda_training.room_for_order(network, n)
+            self._stepper(network, images, labels, order).prepare(n)
 
     def _resident(self, name: str, array: object, shape: tuple, dtype=np.float32) -> DeviceArray:
         """The array on the device, checked as `check_array` does; NumPy's are put there."""
@@ -139,25 +153,43 @@ class CudaBackend(Backend):
         network: DeviceNetwork,
         images: object,
         labels: object,
-        order: np.ndarray,
+        order: object,
         learning_rate: float,
         progress: Progress | None = None,
     ) -> TrainingResult:
         images = self._resident("images", images, (None, network.layer_sizes[0]))
         labels = self._resident("labels", labels, (len(images),), np.uint8)
-        order = check_array("order", order, (None,), np.int32)
+        order = self._resident("order", order, (None,), np.int32)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
-        if order.min() < 0 or order.max() >= len(images):
-            raise InputError(
-                f"order: from {order.min()} to {order.max()}, expected 0 to {len(images) - 1}"
-            )
+        self._check_order(network, order, len(images))
         with self.driver.active():
-            on_device = cuda_training.upload_order(network, order)
-            stepper = cuda_training.Stepper(
-                network, images, labels, on_device, self.steps_per_graph
-            )
+            room = cuda_training.room_for_order(network, len(order))
+            self.driver.copy(room.address, order.address, order.nbytes)
+            stepper = self._stepper(network, images, labels, room)
             return cuda_training.train(network, stepper, len(order), learning_rate, progress)
+
+    def _stepper(self, network, images, labels, order) -> cuda_training.Stepper:
+        return cuda_training.Stepper(network, images, labels, order, self.steps_per_graph)
+
+    def _check_order(self, network: DeviceNetwork, order: DeviceArray, n_images: int) -> None:
+        """Raises InputError unless all numbers are images'; one count comes back."""
+        check = cuda_launch.check_order(order.address, len(order), n_images, network.errors)
+        if self._count(network, check):
+            numbers = np.asarray(order)
+            raise InputError(
+                f"order: from {numbers.min()} to {numbers.max()}, expected 0 to {n_images - 1}"
+            )
+
+    def _count(self, network: DeviceNetwork, launches: Iterable[cuda_launch.Launch]) -> int:
+        """What launches add to the network's count."""
+        count = np.zeros(1, np.int32)
+        with self.driver.active():
+            self.driver.upload(network.errors, count)
+            for launch in launches:
+                self.driver.launch(launch)
+            self.driver.download(count, network.errors)
+        return int(count[0])
 
     def _predict(self, network: DeviceNetwork, images: DeviceArray):
         """Yields (begin, end, address of outputs) for batches of images, in order."""
@@ -181,15 +213,60 @@ class CudaBackend(Backend):
     def count_errors(self, network: DeviceNetwork, images: object, labels: object) -> int:
         images = self._resident("images", images, (None, network.layer_sizes[0]))
         labels = self._resident("labels", labels, (len(images),), np.uint8)
-        count = np.zeros(1, np.int32)
-        with self.driver.active():
-            self.driver.upload(network.errors, count)
-        for begin, end, outputs in self._predict(network, images):
-            n, n_out, of = end - begin, network.layer_sizes[-1], labels[begin:].address
-            self._run(cuda_launch.count_errors(outputs, n, n_out, of, network.errors))
-        with self.driver.active():
-            self.driver.download(count, network.errors)
-        return int(count[0])
+        n_out = network.layer_sizes[-1]
+
+        def launches():
+            for begin, end, outputs in self._predict(network, images):
+                of = labels[begin:].address
+                yield from cuda_launch.count_errors(outputs, end - begin, n_out, of, network.errors)
+
+        return self._count(network, launches())
+
+    # ---- what an epoch draws at random -------------------------------------------------
+
+    def permutation(self, n: int, seed: int, epoch: int, out: object | None = None) -> DeviceArray:
+        out = self._target(out, (n,), np.int32)
+        if n:
+            keys = self._sort_keys(n).address
+            key = philox.split_seed(seed)
+            self._run(cuda_launch.permutation(key, epoch, n, keys, out.address))
+        return out
+
+    def _sort_keys(self, n: int) -> DeviceArray:
+        """Room for the sort keys of n images, kept for the next epoch."""
+        if self._keys is None or len(self._keys) < n:
+            self._keys = None
+            self._keys = DeviceArray(self.driver, (n,), np.uint64)
+        return self._keys
+
+    def affine_maps(
+        self,
+        labels: object,
+        angles: np.ndarray,
+        scale: float,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        out: object | None = None,
+    ) -> DeviceArray:
+        labels = self._resident("labels", labels, (None,), np.uint8)
+        angles = self._resident("angles", angles, (N_LABELS,), np.float64)
+        n, key = len(labels), philox.split_seed(seed)
+        out = self._target(out, (n, 2, 2))
+        if n:
+            addresses = angles.address, scale, key, epoch, out.address
+            self._run(cuda_launch.affine_maps(labels.address, n, first, *addresses))
+            with self.driver.active():
+                self.driver.synchronize()  # before the angles' memory goes
+        return out
+
+    def _target(self, out: object | None, shape: tuple, dtype=np.float32) -> DeviceArray:
+        """Where a result goes: `out`, if that is given and fits."""
+        if out is None:
+            return DeviceArray(self.driver, shape, dtype)
+        if not isinstance(out, DeviceArray):
+            raise InputError(f"out: {type(out).__name__}, expected an array on the device")
+        return self._resident("out", out, shape, dtype)
 
     # ---- deformation -------------------------------------------------------------------
 
@@ -245,7 +322,7 @@ class CudaBackend(Backend):
     def deform(
         self,
         images: object,
-        affine: np.ndarray,
+        affine: object,
         taps: np.ndarray,
         alpha: float,
         seed: int,
@@ -257,10 +334,7 @@ class CudaBackend(Backend):
         n, height, width = images.shape
         affine = self._resident("affine", affine, (n, 2, 2))
         taps = self._resident("taps", taps, (TAPS,))
-        out = self._empty(*images.shape) if out is None else out
-        if not isinstance(out, DeviceArray):
-            raise InputError(f"out: {type(out).__name__}, expected an array on the device")
-        self._resident("out", out, images.shape)
+        out = self._target(out, images.shape)
         if n * height * width == 0:
             return out
         fields = self._fields(height, width, first, n)

@@ -187,6 +187,9 @@ class CudaDriver:
             self.synchronize()
             self._cuda.memcpy_dtoh(array, address)
 
+    def copy(self, target: int, source: int, n_bytes: int) -> None:
+        self._cuda.memcpy_dtod_async(target, source, n_bytes, self._stream)
+
     # ---- launches ----------------------------------------------------------------------
 
     def launch(self, launch: Launch) -> None:
@@ -230,9 +233,8 @@ class CudaDriver:
 
     def time_copy(self, target: int, source: int, n_bytes: int, repetitions: int) -> float:
         """Seconds that a copy on the device takes, the mean of several."""
-        copy = self._cuda.memcpy_dtod_async
         with self.active():
-            return self._time(lambda: copy(target, source, n_bytes, self._stream), repetitions)
+            return self._time(lambda: self.copy(target, source, n_bytes), repetitions)
 
     def time_call(self, call) -> float:
         """Seconds from before to after a call that uses this device, by its events."""

@@ -213,6 +213,9 @@ class EmulatedDriver:
     def download(self, array: np.ndarray, address: int) -> None:
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
+    def copy(self, target: int, source: int, n_bytes: int) -> None:
+        ctypes.memmove(target, source, n_bytes)
+
     def launch(self, launch: Launch, shared_bytes: int = 0) -> None:
         index, formats = self.kernels[launch.kernel]
         status = self._library.emulation_launch(

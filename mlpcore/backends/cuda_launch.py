@@ -24,12 +24,14 @@ UPDATE_ROWS = 16
 COPY_THREADS = 256
 PRODUCT_TILE = 64
 PRODUCT_SIDE = 16
+RANK_THREADS = 256
 NOISE_THREADS = 256
 LISTING_ROWS = 10
 COLUMNS_X, COLUMNS_Y, COLUMNS_ROWS = 32, 8, 32
 ROWS_X, ROWS_Y = 64, 4
 
-#: Every kernel's parameters in the letters of `struct`: P pointer, i int, I unsigned, f float.
+#: Every kernel's parameters in the letters of `struct`: P pointer, i int, I unsigned, f float,
+#: d double.
 KERNELS: dict[str, str] = {
     "forward_partial_kernel": "PiPiiP",
     "forward_sum_kernel": "PiiiP",
@@ -40,10 +42,14 @@ KERNELS: dict[str, str] = {
     "output_deltas_kernel": "PiPPPP",
     "predict_layer_kernel": "PiiPiiP",
     "count_errors_kernel": "PiiPP",
+    "order_keys_kernel": "IIIiP",
+    "rank_kernel": "PiP",
+    "check_order_kernel": "PiiP",
     "noise_kernel": "IIIIiiP",
     "displacement_field_kernel": "PiiPfP",
     "convolve_columns_kernel": "PiiPP",
     "convolve_rows_kernel": "PiiPfP",
+    "affine_maps_kernel": "PiIPdIIIP",
     "deform_by_kernel": "PiiPPP",
     "deform_kernel": "PIiiPPP",
 }
@@ -190,6 +196,29 @@ def count_errors(outputs: int, n: int, n_out: int, labels: int, errors: int) -> 
     return [Launch("count_errors_kernel", grid, (COPY_THREADS, 1, 1), arguments)]
 
 
+# ---- the order of an epoch -----------------------------------------------------------------
+
+
+def permutation(key: tuple[int, int], epoch: int, n: int, keys: int, order: int) -> list[Launch]:
+    """The order (n) int32 of an epoch; `keys` is room for n sort keys of 8 bytes."""
+    arguments = *key, epoch, n, keys
+    return [
+        Launch(
+            "order_keys_kernel", (blocks(n, COPY_THREADS), 1, 1), (COPY_THREADS, 1, 1), arguments
+        ),
+        Launch(
+            "rank_kernel", (blocks(n, RANK_THREADS), 1, 1), (RANK_THREADS, 1, 1), (keys, n, order)
+        ),
+    ]
+
+
+def check_order(order: int, n: int, n_images: int, outside: int) -> list[Launch]:
+    """Adds to an int32 how many of n numbers of an order are no image's."""
+    grid = blocks(n, COPY_THREADS), 1, 1
+    arguments = order, n, n_images, outside
+    return [Launch("check_order_kernel", grid, (COPY_THREADS, 1, 1), arguments)]
+
+
 # ---- deformation ---------------------------------------------------------------------------
 
 
@@ -242,6 +271,22 @@ def displacement_field_listing(
     grid = columns - MARGIN, blocks(rows - MARGIN, LISTING_ROWS), fields
     arguments = noise, rows, columns, taps, alpha, out
     return [Launch("displacement_field_kernel", grid, (TAPS, LISTING_ROWS, 1), arguments)]
+
+
+def affine_maps(
+    labels: int,
+    n: int,
+    first: int,
+    angles: int,
+    scale: float,
+    key: tuple[int, int],
+    epoch: int,
+    maps: int,
+) -> list[Launch]:
+    """Random matrices (n, 2, 2) for images number `first` and on of these labels."""
+    grid = blocks(n, COPY_THREADS), 1, 1
+    arguments = labels, n, first, angles, scale, *key, epoch, maps
+    return [Launch("affine_maps_kernel", grid, (COPY_THREADS, 1, 1), arguments)]
 
 
 def deform_by(

@@ -41,6 +41,9 @@ class Driver(Protocol):
     def download(self, array: np.ndarray, address: int) -> None:
         """Copies to a C-contiguous array, when all launched before is done."""
 
+    def copy(self, target: int, source: int, n_bytes: int) -> None:
+        """Copies within the device, behind all launched before."""
+
     def launch(self, launch: Launch) -> None:
         """Starts a kernel behind all launched before."""
 

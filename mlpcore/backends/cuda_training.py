@@ -75,6 +75,12 @@ class Stepper:
                 self.driver.replay(self._graph(length))
             steps %= length
 
+    def prepare(self, n_steps: int) -> None:
+        """Captures the graphs that so many steps will need."""
+        for length in (1, self.steps_per_graph):
+            if self.steps_per_graph > 0 and length <= n_steps:
+                self._graph(length)
+
     def _graph(self, steps: int) -> object:
         """A graph of so many steps, captured when it is first wanted."""
         if steps not in self.graphs:
@@ -82,11 +88,11 @@ class Stepper:
         return self.graphs[steps]
 
 
-def upload_order(network: DeviceNetwork, order: np.ndarray) -> DeviceArray:
-    """The order on the device, where the last one was if it fits: graphs hold its address."""
-    if network.order is None or len(network.order) < len(order):
-        network.order = DeviceArray(network.driver, order.shape, np.int32)
-    network.order[: len(order)].set(order)
+def room_for_order(network: DeviceNetwork, n: int) -> DeviceArray:
+    """Where an order of n steps goes: the same room if it fits, because graphs hold its address."""
+    if network.order is None or len(network.order) < n:
+        network.order = None
+        network.order = DeviceArray(network.driver, (n,), np.int32)
     return network.order
 
 
