@@ -64,6 +64,53 @@ def check_output(folder: Path) -> None:
     check_writable(folder)
 
 
+def read_settings(folder: Path) -> tuple[TrainingConfig, DataSummary]:
+    """Settings and data of the run in a folder, in which another process may be training.
+
+    Raises
+    ------
+    InputError
+        When there is no run, or its settings are damaged.
+    """
+    path = folder / CONFIG
+    content = read_bounded(path, MAX_CONFIG_BYTES)
+    try:
+        content = json.loads(content)
+        config = TrainingConfig.from_json(content["training"])
+        return config, DataSummary.from_json(content["data"])
+    except InputError as error:
+        raise InputError(f"{shown(path)} is damaged: {error}") from None
+    except _MALFORMED:
+        raise InputError(f"{shown(path)} is damaged: expected the settings of a run") from None
+
+
+def read_history(folder: Path) -> list[EpochMetrics]:
+    """The metrics of each epoch of a run, in which another process may be training.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read or is damaged.
+    """
+    path = folder / METRICS
+    return _parse_history(path, read_bounded(path, MAX_METRICS_BYTES).splitlines())
+
+
+def weights_file(path: Path) -> Path:
+    """The file of weights that a path stands for: of a run's folder, that of its best network.
+
+    Raises
+    ------
+    InputError
+        When the folder holds no such file.
+    """
+    if not os.path.isdir(path):
+        return path
+    if not os.path.lexists(path / BEST):
+        raise InputError(f"{shown(path)} holds no {BEST}: expected a run of at least one epoch")
+    return path / BEST
+
+
 class Run(Observer):
     """A run's folder; as an observer of its `Trainer` it writes every epoch and every stop.
 
@@ -136,17 +183,7 @@ class Run(Observer):
         InputError
             When there is none, its settings are damaged, or another process is at it.
         """
-        path = folder / CONFIG
-        content = read_bounded(path, MAX_CONFIG_BYTES)
-        try:
-            content = json.loads(content)
-            config = TrainingConfig.from_json(content["training"])
-            data = DataSummary.from_json(content["data"])
-        except InputError as error:
-            raise InputError(f"{shown(path)} is damaged: {error}") from None
-        except _MALFORMED:
-            raise InputError(f"{shown(path)} is damaged: expected the settings of a run") from None
-        return cls(folder, config, data)
+        return cls(folder, *read_settings(folder))
 
     def close(self) -> None:
         """Lets other processes at the run."""
@@ -246,11 +283,7 @@ class Run(Observer):
             raise InputError(
                 f"{shown(path)} is damaged: its first {epoch} lines do not fit {LAST} beside it"
             )
-        try:
-            history = [_read_metrics(line, epoch) for epoch, line in enumerate(lines, 1)]
-        except _MALFORMED:
-            raise InputError(f"{shown(path)} is damaged: expected metrics of epochs") from None
-        return history
+        return _parse_history(path, lines)
 
     def _read_best(self, state):
         """The best network, which may be that of the epoch to come: it will be there again."""
@@ -277,6 +310,14 @@ def _lines(history):
         for name in ("training_error", "validation_error", "test_error"):
             values[name] = round(getattr(metrics, name), 4)
         yield json.dumps(values).encode() + b"\n"
+
+
+def _parse_history(path, lines):
+    """The metrics in the lines of a file."""
+    try:
+        return [_read_metrics(line, epoch) for epoch, line in enumerate(lines, 1)]
+    except _MALFORMED:
+        raise InputError(f"{shown(path)} is damaged: expected metrics of epochs") from None
 
 
 def _read_metrics(line, epoch):

@@ -16,7 +16,17 @@ from mlpcore.network import Network
 from safetensors.numpy import load, save
 
 from mlpcore import backends, files, weights
-from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run, check_output
+from mlpcore.checkpoint import (
+    BEST,
+    CONFIG,
+    LAST,
+    METRICS,
+    Run,
+    check_output,
+    read_history,
+    read_settings,
+    weights_file,
+)
 from mlpcore.config import DataSummary
 from mlpcore.errors import InputError
 from mlpcore.training import Trainer, TrainingState
@@ -334,6 +344,29 @@ def test_one_process_at_a_time(tmp_path):
 
 
 # Runs
+
+
+def test_another_process_may_read_a_run_in_use(tmp_path, uninterrupted):
+    folder = tmp_path / "run"
+    trainer, run = start(folder)
+    assert "expected a run of at least one epoch" in message(weights_file, folder)
+    trainer.run()
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    config, data = read_settings(folder)
+    assert (config, data) == (CONFIG_3, DataSummary.of(DATA))
+    assert without_times(read_history(folder)) == without_times(uninterrupted.history)
+    assert weights_file(folder) == folder / BEST
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+    run.close()
+
+
+def test_a_path_that_is_no_run_stands_for_itself(tmp_path):
+    assert weights_file(tmp_path / "none") == tmp_path / "none"
+    assert f"holds no {BEST}" in message(weights_file, tmp_path)
+    assert CONFIG in message(read_settings, tmp_path)
+    assert METRICS in message(read_history, tmp_path)
+    (tmp_path / METRICS).write_bytes(b'{"epoch": 1}\n')
+    assert "expected metrics of epochs" in message(read_history, tmp_path)
 
 
 def test_a_run_is_complete_on_disk(tmp_path, uninterrupted):

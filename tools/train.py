@@ -16,6 +16,14 @@ from mlpcore import InputError, backends, dataset
 from mlpcore.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.backends import Backend
 from mlpcore.checkpoint import LAST, Run, check_output
+from mlpcore.command_line import (
+    Parser,
+    add_backend_options,
+    add_data_options,
+    number,
+    run_tool,
+    whole_number,
+)
 from mlpcore.config import DataSummary, TrainingConfig
 from mlpcore.console import Console
 from mlpcore.deformation import IDENTITY, DeformationParameters
@@ -31,27 +39,6 @@ MAX_DEFAULT_EPOCHS = 500
 DEFORMATION = ("sigma", "alpha", "beta", "gamma")
 
 
-class Parser(argparse.ArgumentParser):
-    """Reports errors like every other bad input."""
-
-    def error(self, message):
-        raise InputError(message)
-
-
-def whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number") from None
-
-
-def number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected a number") from None
-
-
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The options; those that were not given are absent."""
     parser = Parser(description=__doc__, argument_default=argparse.SUPPRESS, allow_abbrev=False)
@@ -65,12 +52,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--beta", type=number, help="greatest rotation or shear, degrees (15)")
     add("--gamma", type=number, help="greatest change of width and height, percent (15)")
     add("--no-deform", action="store_true", help="train on the images as they are")
-    add("--backend", help=f"auto, {', '.join(backends.names())} (auto)")
+    add_backend_options(parser)
     add("--schedule", help=f"of the updates: {' or '.join(backends.SCHEDULES)} (deferred)")
-    add("--threads", type=whole_number, help="threads (the cores available)")
     add("--seed", type=whole_number, help="of all random numbers (0)")
-    add("--data", help="folder with the four files of MNIST, or of data in the same format")
-    add("--dataset", choices=("mnist", "digits"), help="accept nothing else")
+    add_data_options(parser)
     add("--out", help="folder of the run (runs/ARCH-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with the run in this folder")
     return parser.parse_args(argv)
@@ -232,22 +217,13 @@ def stopping(trainer: Trainer):
 
 def main(argv: list[str] | None = None) -> int:
     """The exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
-    try:
+
+    def command() -> int:
         options = vars(parse(argv))
         with Console(sys.stdout) as console:
             return (resume if "resume" in options else start)(options, console)
-    except InputError as error:
-        message = str(error)
-    except MemoryError as error:
-        message = f"out of memory: {error}; expected a smaller --arch or less data"
-    except KeyboardInterrupt:
-        print("stopped before training began", file=sys.stderr)
-        return 128 + signal.SIGINT
-    except BrokenPipeError:  # whoever read the output has gone; every epoch is saved
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
-    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
-    return 2
+
+    return run_tool(command, "a smaller --arch or less data", "stopped before training began")
 
 
 if __name__ == "__main__":

@@ -20,26 +20,13 @@ from mlpcore.benchmark.problem import check_memory
 from mlpcore.benchmark.routines import ROUTINES
 from mlpcore.benchmark.run import COLUMNS, Plan, measure_plan, unavailable
 from mlpcore.benchmark.timing import QUICK, Settings
+from mlpcore.command_line import Parser, run_tool, whole_number
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 
 DESCRIPTION = """\
 Times the paper's routines on every backend, beside the machine's limits, the paper's figures
 and, with --peers, other libraries on the same work."""
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports errors like every other bad input."""
-
-    def error(self, message):
-        raise InputError(message)
-
-
-def _whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number") from None
 
 
 def parser() -> Parser:
@@ -67,7 +54,7 @@ def parser() -> Parser:
         metavar="R",
         help=f"{', '.join(ROUTINES)}; several with commas (all)",
     )
-    add("--threads", type=_whole_number, metavar="N", help="beside one thread (all cores)")
+    add("--threads", type=whole_number, metavar="N", help="beside one thread (all cores)")
     add("--peers", action="store_true", help="other libraries too, as far as they are installed")
     add("--quick", action="store_true", help="shorter and fewer repeats")
     add("--markdown", action="store_true", help="tables as Markdown")
@@ -160,7 +147,8 @@ def main(argv: list[str] | None = None, settings: Settings | None = None) -> int
     2 for bad input, 1 when one of our backends had a wrong result. `settings` replaces those
     that the options choose.
     """
-    try:
+
+    def command() -> int:
         options = parser().parse_args(argv)
         plan = make_plan(options, settings)
         with show_progress() as progress:
@@ -173,16 +161,6 @@ def main(argv: list[str] | None = None, settings: Settings | None = None) -> int
             output.write_json(report, options.json)
         if options.plot:
             draw(report, options.plot)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except MemoryError:
-        print("error: not enough memory for this architecture", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    return 1 if report.failed else 0
+        return 1 if report.failed else 0
+
+    return run_tool(command, smaller="a smaller --arch")

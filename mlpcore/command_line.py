@@ -1,0 +1,90 @@
+"""What the tools' command lines have in common: options, one-line errors, exit statuses."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from mlpcore import backends
+from mlpcore.errors import InputError
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports errors like every other bad input."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(message)
+
+
+def whole_number(text: str) -> int:
+    """The type of an option."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number") from None
+
+
+def number(text: str) -> float:
+    """The type of an option."""
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}, expected a number") from None
+
+
+def add_data_options(parser: argparse.ArgumentParser) -> None:
+    """--data and --dataset, for `dataset.load(data, name=dataset)`."""
+    add = parser.add_argument
+    add("--data", help="folder with the four files of MNIST, or of data in the same format")
+    add("--dataset", choices=("mnist", "digits"), help="accept nothing else")
+
+
+def add_backend_options(parser: argparse.ArgumentParser) -> None:
+    """--backend and --threads, for `backends.get(backend, threads)`."""
+    add = parser.add_argument
+    add("--backend", help=f"auto, {', '.join(backends.names())} (auto)")
+    add("--threads", type=whole_number, help="threads (the cores available)")
+
+
+def run_tool(
+    command: Callable[[], int],
+    smaller: str = "less data",
+    interrupted: str = "interrupted",
+) -> int:
+    """Runs a tool; whatever goes wrong by bad input or from outside is one line on stderr.
+
+    Parameters
+    ----------
+    command
+        Parses its arguments, works, and returns the exit status.
+    smaller
+        What would take less memory, said when there is not enough.
+    interrupted
+        Said after Ctrl-C.
+
+    Returns
+    -------
+    The exit status: that of `command`, 2 for bad input, 128 + n for signal n.
+    """
+    try:
+        status = command()
+        sys.stdout.flush()
+        return status
+    except InputError as error:
+        message = str(error)
+    except MemoryError as error:
+        message = f"out of memory: {str(error) or 'no details'}; expected {smaller}"
+    except KeyboardInterrupt:
+        print(interrupted, file=sys.stderr)
+        return 128 + signal.SIGINT
+    except BrokenPipeError:  # whoever read the output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except OSError as error:  # such as a full disk behind stdout
+        message = str(error)
+    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
+    return 2
