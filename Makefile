@@ -27,7 +27,7 @@ $(INSTALLED): $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@
 
-$(LINTERS): pyproject.toml | $(VENV)/bin/python
+$(LINTERS): $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[lint]'
 	touch $@
 
@@ -41,10 +41,14 @@ speedup: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/pytest $(ARGS)
 
+# The stubs of the compiled modules are compared with what is compiled.
+STUBTEST := --mypy-config-file pyproject.toml --ignore-disjoint-bases
 lint: $(LINTERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network mlpcore.backends.simd
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
 
 format: $(LINTERS)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from mlpcore import philox
+from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Labels are bytes.
 N_LABELS = 256
 
 
 def affine_maps(
-    labels: np.ndarray, angles: np.ndarray, scale: float, seed: int, epoch: int, first: int = 0
-) -> np.ndarray:
+    labels: AnyArray, angles: Float64Array, scale: float, seed: int, epoch: int, first: int = 0
+) -> Float32Array:
     """Random matrices from target to source coordinates.
 
     An image is scaled and then, on the toss of a fair coin, rotated or sheared; the matrix

@@ -19,6 +19,7 @@ import dataclasses
 import hashlib
 import json
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import mlpcore
@@ -168,7 +169,7 @@ class Run(Observer):
             undo.pop_all()
         return run
 
-    def _discard(self):
+    def _discard(self) -> None:
         """Removes what `create` has written."""
         self.close()
         for name in (CONFIG, LAST):
@@ -215,6 +216,7 @@ class Run(Observer):
             When a file cannot be written; all files are then still complete.
         """
         best = state.best_metrics
+        assert best is not None and state.best is not None
         if best.epoch == state.epoch:
             metadata = self._metadata(best.epoch, best.learning_rate)
             metadata["metrics"] = _text(best)
@@ -234,7 +236,7 @@ class Run(Observer):
         }
         write_network(self.folder / LAST, state.network, metadata)
 
-    def _metadata(self, epoch, learning_rate):
+    def _metadata(self, epoch: int, learning_rate: float) -> dict[str, str]:
         """What both files of weights say; `epoch`, the number done, counts the random numbers."""
         return {
             "epoch": str(epoch),
@@ -267,13 +269,14 @@ class Run(Observer):
             raise InputError(f"{shown(last)} has other settings than {CONFIG} beside it")
         history = self._read_history(epoch, metrics_sha256)
         state = TrainingState(network, None, history, progress)
-        if best_epoch != (state.best_metrics.epoch if history else 0):
+        best = state.best_metrics
+        if best_epoch != (best.epoch if best else 0):
             raise InputError(f"{shown(last)} is damaged: its best epoch is {best_epoch}")
-        if history:
-            state.best = self._read_best(state)
+        if best:
+            state.best = self._read_best(epoch, best)
         return state
 
-    def _read_history(self, epoch, sha256):
+    def _read_history(self, epoch: int, sha256: str) -> list[EpochMetrics]:
         """The metrics of the epochs that are complete; the next `save` drops a surplus one."""
         path = self.folder / METRICS
         if epoch == 0:
@@ -285,25 +288,25 @@ class Run(Observer):
             )
         return _parse_history(path, lines)
 
-    def _read_best(self, state):
+    def _read_best(self, epoch: int, best: EpochMetrics) -> Network:
         """The best network, which may be that of the epoch to come: it will be there again."""
         path = self.folder / BEST
         network, metadata = read_network(path, self.layer_sizes)
-        ahead = metadata.get("epoch") == str(state.epoch + 1)
-        if not ahead and metadata.get("metrics") != _text(state.best_metrics):
+        ahead = metadata.get("epoch") == str(epoch + 1)
+        if not ahead and metadata.get("metrics") != _text(best):
             raise InputError(
                 f"{shown(path)} does not fit {LAST} beside it: "
-                f"expected the network of epoch {state.best_metrics.epoch}"
+                f"expected the network of epoch {best.epoch}"
             )
         return network
 
 
-def _text(values):
+def _text(values: TrainingConfig | EpochMetrics | EpochProgress) -> str:
     """A dataclass as JSON."""
     return json.dumps(dataclasses.asdict(values))
 
 
-def _lines(history):
+def _lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
     """The metrics as lines of JSON; percentages are there for whoever reads them."""
     for metrics in history:
         values = dataclasses.asdict(metrics)
@@ -312,7 +315,7 @@ def _lines(history):
         yield json.dumps(values).encode() + b"\n"
 
 
-def _parse_history(path, lines):
+def _parse_history(path: Path, lines: list[bytes]) -> list[EpochMetrics]:
     """The metrics in the lines of a file."""
     try:
         return [_read_metrics(line, epoch) for epoch, line in enumerate(lines, 1)]
@@ -320,7 +323,7 @@ def _parse_history(path, lines):
         raise InputError(f"{shown(path)} is damaged: expected metrics of epochs") from None
 
 
-def _read_metrics(line, epoch):
+def _read_metrics(line: bytes, epoch: int) -> EpochMetrics:
     """The metrics of an epoch, without what is derived from them; else one of `_MALFORMED`."""
     values = json.loads(line)
     values = {field.name: values[field.name] for field in dataclasses.fields(EpochMetrics)}
@@ -331,7 +334,7 @@ def _read_metrics(line, epoch):
     return EpochMetrics(**values)
 
 
-def _read_progress(text, n_train):
+def _read_progress(text: str, n_train: int) -> EpochProgress:
     """The place in an epoch; else one of `_MALFORMED`."""
     values = check_fields("progress", json.loads(text), EpochProgress)
     for name, value in values.items():

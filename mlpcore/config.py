@@ -7,6 +7,7 @@ import hashlib
 import numbers
 import reprlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class TrainingConfig:
     backend: str = "auto"
     schedule: str | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "hidden_layers", tuple(self.hidden_layers))
         for width in self.hidden_layers:
             _check_whole("hidden layer", width, 1, MAX_WIDTH)
@@ -86,10 +87,11 @@ class TrainingConfig:
         """eta of an epoch, counted from 0: eta_0 (eta_end / eta_0)^(epoch / (epochs - 1))."""
         if self.epochs == 1:
             return self.learning_rate
+        assert self.learning_rate_end is not None  # since __post_init__
         ratio = self.learning_rate_end / self.learning_rate
         return self.learning_rate * ratio ** (epoch / (self.epochs - 1))
 
-    def to_json(self) -> dict:
+    def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON file."""
         return dataclasses.asdict(self)
 
@@ -143,11 +145,11 @@ class DataSummary:
             dataset.test_labels,
         ):
             digest.update(repr(array.shape).encode())
-            digest.update(array)
+            digest.update(array.data)
         return cls(
             name=dataset.name,
             source=dataset.source,
-            image_shape=tuple(dataset.image_shape),
+            image_shape=dataset.image_shape,
             n_classes=dataset.n_classes,
             n_train=len(dataset.train_labels),
             n_test=len(dataset.test_labels),
@@ -172,7 +174,7 @@ class DataSummary:
         return cls(**values | {"image_shape": tuple(sides)})
 
 
-def check_fields(name: str, values: object, kind: type) -> dict:
+def check_fields(name: str, values: object, kind: type) -> dict[str, Any]:
     """The values, if they are a dictionary with exactly the fields of a dataclass."""
     expected = [each.name for each in dataclasses.fields(kind)]
     if not isinstance(values, dict) or set(values) != set(expected):
@@ -187,13 +189,13 @@ def check_real(name: str, value: object) -> None:
         raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
 
 
-def _check_list(name, value):
+def _check_list(name: str, value: object) -> list[Any]:
     if not isinstance(value, list):
         raise InputError(f"{name} {reprlib.repr(value)}: expected a list")
     return value
 
 
-def _check_whole(name, value, low, high):
+def _check_whole(name: str, value: Any, low: int, high: int) -> None:
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or not low <= value <= high:
         raise InputError(
@@ -201,7 +203,7 @@ def _check_whole(name, value, low, high):
         )
 
 
-def _check_rate(name, value):
+def _check_rate(name: str, value: Any) -> None:
     check_real(name, value)
     # The backends compute with float32, in which 1e-50 is 0.
     limits = np.finfo(np.float32)

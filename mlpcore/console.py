@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Iterable
 from typing import TextIO
 
 from mlpcore.report import text_table
@@ -36,7 +37,7 @@ def header_line(epochs: int) -> str:
     return _line(COLUMNS, epochs)
 
 
-def _line(cells, epochs):
+def _line(cells: Iterable[str], epochs: int) -> str:
     widths = (max(5, 2 * len(str(epochs)) + 1), 8, 7, 8, 10, 8, 9, 8)
     return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths))
 
@@ -56,14 +57,14 @@ class Console(Observer):
     def __init__(self, out: TextIO):
         self.out = out
         self._live = _Display(out) if out.isatty() else None
-        self._phase = None
+        self._phase: str | None = None
         self._next_refresh = 0.0
         self._speed = 0.0
 
     def __enter__(self) -> Console:
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._live:
             self._live.stop()
 

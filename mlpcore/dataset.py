@@ -6,16 +6,21 @@ that an image has a central pixel about which it is rotated and scaled (the pape
 digits become 29x29 "to get a proper center").
 """
 
+from __future__ import annotations
+
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mlpcore import mnist
 from mlpcore.errors import InputError
-from mlpcore.idx import md5, read_idx, shown
+from mlpcore.idx import StrPath, md5, read_idx, shown
 from mlpcore.images import batches, normalise, resize
+from mlpcore.typing import Float32Array, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
 
@@ -26,7 +31,7 @@ FILES = (
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 )
-DIGITS = {"n_classes": 10, "similar_labels": (1, 7)}
+DIGITS: dict[str, Any] = {"n_classes": 10, "similar_labels": (1, 7)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,28 +58,29 @@ class Dataset:
     """
 
     name: str
-    train_images: np.ndarray
-    train_labels: np.ndarray
-    test_images: np.ndarray
-    test_labels: np.ndarray
+    train_images: Float32Array
+    train_labels: UInt8Array
+    test_images: Float32Array
+    test_labels: UInt8Array
     n_classes: int
     source: str
     similar_labels: tuple[int, ...] = ()
     notice: str = ""
 
     @property
-    def image_shape(self):
+    def image_shape(self) -> tuple[int, int]:
         """Height and width of an image, in pixels."""
-        return self.train_images.shape[1:]
+        _, height, width = self.train_images.shape
+        return height, width
 
     @property
-    def n_inputs(self):
+    def n_inputs(self) -> int:
         """Pixels of an image, which is the size of a network's input layer."""
         height, width = self.image_shape
         return height * width
 
 
-def load(path=None, *, name=None, download=True):
+def load(path: StrPath | None = None, *, name: str | None = None, download: bool = True) -> Dataset:
     """Load a data set: a folder of IDX files, MNIST found or downloaded, or embedded digits.
 
     The first of these decides: `path`; the environment variable ``MLPCORE_DATA``, unless
@@ -131,7 +137,7 @@ def load(path=None, *, name=None, download=True):
     return _embedded_digits(notice)
 
 
-def _complete(cache, download):
+def _complete(cache: Path, download: bool) -> str:
     """Download what the cache lacks of MNIST; return why that failed, or ""."""
     try:
         missing = set(FILES).difference(_find(cache) if os.path.isdir(cache) else ())
@@ -142,7 +148,7 @@ def _complete(cache, download):
     return mnist.download(cache, missing) if missing else ""
 
 
-def _from_folder(path, name, advice=""):
+def _from_folder(path: StrPath, name: str | None, advice: str = "") -> Dataset:
     """Load the four files of a folder; only MNIST's if `name` says so.
 
     `advice` ends the message about a damaged file.
@@ -176,7 +182,7 @@ def _from_folder(path, name, advice=""):
     return _dataset(folder_name, arrays, n_classes, source=shown(folder), notice=notice)
 
 
-def _folder(path):
+def _folder(path: StrPath) -> Path:
     """Return the absolute path of a folder named from outside."""
     try:
         return Path(os.path.abspath(os.path.expanduser(os.fsdecode(path) or "\0")))
@@ -186,7 +192,7 @@ def _folder(path):
         raise InputError(f"path is {path!r}, expected a folder with IDX files") from None
 
 
-def _find(folder):
+def _find(folder: StrPath) -> dict[str, Path]:
     """Return the paths of those of `FILES` that a folder holds, by name."""
     try:
         names = set(os.listdir(folder))
@@ -207,7 +213,7 @@ def _find(folder):
     return found
 
 
-def _check_arrays(arrays, names):
+def _check_arrays(arrays: Sequence[UInt8Array], names: Sequence[str]) -> int:
     """Check that four arrays, in the order of `FILES`, fit together; return n_classes."""
     for i, array in enumerate(arrays):
         if array.ndim != (3, 1)[i % 2]:
@@ -239,14 +245,14 @@ def _check_arrays(arrays, names):
     return int(trained[-1]) + 1
 
 
-def _dataset(name, arrays, n_classes, **fields):
+def _dataset(name: str, arrays: Sequence[UInt8Array], n_classes: int, **fields: Any) -> Dataset:
     """Return a Dataset of four arrays of bytes in the order of `FILES`."""
     train_pixels, train_labels, test_pixels, test_labels = arrays
     images = [_odd_sided(pixels) for pixels in (train_pixels, test_pixels)]
     return Dataset(name, images[0], train_labels, images[1], test_labels, n_classes, **fields)
 
 
-def _odd_sided(pixels):
+def _odd_sided(pixels: UInt8Array) -> Float32Array:
     """Return images in [-1, 1] with odd sides, converted in batches to save memory."""
     height, width = (side + 1 - side % 2 for side in pixels.shape[1:])
     images = np.empty((len(pixels), height, width), np.float32)
@@ -255,7 +261,7 @@ def _odd_sided(pixels):
     return images
 
 
-def _embedded_digits(notice=""):
+def _embedded_digits(notice: str = "") -> Dataset:
     """Return scikit-learn's 8x8 digits in the look of MNIST.
 
     MNIST's digits fill 20x20 pixels of 28x28, and deformations need that margin. So these

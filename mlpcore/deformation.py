@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mlpcore import affine
-from mlpcore.backends.base import TAPS, Backend
+from mlpcore.backends.base import TAPS, Backend, BackendArray
 from mlpcore.errors import InputError
+from mlpcore.typing import Float32Array, Float64Array
 
 #: Sides of an image, in pixels, that the deformation accepts.
 MAX_SIDE = 2048
@@ -49,7 +51,7 @@ class DeformationParameters:
     gamma: float = 15.0
     similar_labels: tuple[int, ...] = (1, 7)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         limits = {"sigma": math.inf, "alpha": math.inf, "beta": 90.0, "gamma": 100.0}
         for name, limit in limits.items():
             value = getattr(self, name)
@@ -57,7 +59,7 @@ class DeformationParameters:
                 below = f" and less than {limit:g}" if math.isfinite(limit) else ""
                 raise InputError(f"{name} {value}: expected a finite number, 0 or more{below}")
 
-    def greatest_angles(self) -> np.ndarray:
+    def greatest_angles(self) -> Float64Array:
         """(256,) float64: the greatest angle in radians for each label."""
         similar = np.isin(np.arange(affine.N_LABELS), self.similar_labels)
         return np.radians(np.where(similar, 0.5, 1.0) * self.beta)
@@ -72,7 +74,7 @@ class DeformationParameters:
 IDENTITY = DeformationParameters(alpha=0.0, beta=0.0, gamma=0.0)
 
 
-def gaussian_taps(sigma: float) -> np.ndarray:
+def gaussian_taps(sigma: float) -> Float32Array:
     """The 21 weights, float32, of a Gaussian that sum to 1 after truncation."""
     offsets = np.arange(TAPS) - TAPS // 2
     if sigma == 0:
@@ -83,27 +85,27 @@ def gaussian_taps(sigma: float) -> np.ndarray:
 
 def draw_affine(
     parameters: DeformationParameters,
-    labels: np.ndarray,
+    labels: ArrayLike,
     seed: int,
     epoch: int,
     first: int = 0,
-) -> np.ndarray:
+) -> Float32Array:
     """The random matrices of `affine.affine_maps` for these parameters, (n, 2, 2) float32."""
     angles, scale = parameters.greatest_angles(), parameters.gamma / 100
     return affine.affine_maps(np.asarray(labels), angles, scale, seed, epoch, first)
 
 
 def deform(
-    images: object,
-    labels: np.ndarray,
+    images: BackendArray,
+    labels: ArrayLike,
     parameters: DeformationParameters,
     seed: int,
     epoch: int,
     backend: Backend,
     first: int = 0,
-    out: object | None = None,
-    maps: object | None = None,
-) -> object:
+    out: BackendArray | None = None,
+    maps: BackendArray | None = None,
+) -> BackendArray:
     """The images as an epoch shows them, each deformed by its own random map.
 
     Image i of epoch e depends on the seed, e and i alone: any part of a training set can be

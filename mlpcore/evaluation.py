@@ -11,6 +11,7 @@ import numpy as np
 from mlpcore.backends.base import Backend, check_array
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Probability with which `Evaluation.interval` holds the error rate.
 CONFIDENCE = 0.95
@@ -35,10 +36,10 @@ class Misclassified:
         These two outputs.
     """
 
-    indices: np.ndarray
-    labels: np.ndarray
-    guesses: np.ndarray
-    outputs: np.ndarray
+    indices: AnyArray
+    labels: AnyArray
+    guesses: AnyArray
+    outputs: AnyArray
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -62,11 +63,11 @@ class Evaluation:
     """
 
     n: int
-    confusion: np.ndarray
+    confusion: AnyArray
     misclassified: Misclassified
 
     @classmethod
-    def of(cls, outputs: np.ndarray, labels: np.ndarray) -> Evaluation:
+    def of(cls, outputs: AnyArray, labels: AnyArray) -> Evaluation:
         """Evaluates outputs (n, n_classes) of real numbers for labels (n,) of whole numbers.
 
         Raises
@@ -154,7 +155,7 @@ def wilson_interval(k: int, n: int, confidence: float = CONFIDENCE) -> tuple[flo
     return (0.0 if k == 0 else centre - half), (1.0 if k == n else centre + half)
 
 
-def outputs(network: Network, images: np.ndarray, backend: Backend) -> np.ndarray:
+def outputs(network: Network, images: Float32Array, backend: Backend) -> Float64Array:
     """Outputs (n, n_classes) of a network for images (n, n_in) or (n, h, w), float32.
 
     Raises
@@ -171,7 +172,7 @@ def outputs(network: Network, images: np.ndarray, backend: Backend) -> np.ndarra
     return result
 
 
-def as_inputs(images: np.ndarray, n_inputs: int) -> np.ndarray:
+def as_inputs(images: Float32Array, n_inputs: int) -> Float32Array:
     """Images (n, h, w) as a network's inputs (n, h w); inputs (n, n_in) stay as they are.
 
     Raises
@@ -192,7 +193,7 @@ def as_inputs(images: np.ndarray, n_inputs: int) -> np.ndarray:
 
 
 def evaluate(
-    network: Network, images: np.ndarray, labels: np.ndarray, backend: Backend
+    network: Network, images: Float32Array, labels: AnyArray, backend: Backend
 ) -> Evaluation:
     """Evaluates a network on images (n, h, w) or (n, n_in), float32, and labels (n,).
 

@@ -40,7 +40,7 @@ def atomic_write(path: Path, *parts: bytes) -> None:
         raise InputError(f"cannot write {shown(path)}: {error.strerror or error}") from None
 
 
-def _sync_folder(folder):
+def _sync_folder(folder: Path) -> None:
     """Makes a rename last; some file systems cannot, and need not be asked again."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
@@ -58,7 +58,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
     return content
 
 
-def read_start(path, limit):
+def read_start(path: Path, limit: int) -> tuple[bytes, int]:
     """The first `limit` bytes of a regular file, and its size; an InputError if that fails."""
     _check_path(path)
     try:
@@ -71,7 +71,7 @@ def read_start(path, limit):
         raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
 
 
-def _check_path(path):
+def _check_path(path: Path) -> None:
     """Raises InputError for what no system call takes."""
     if "\0" in os.fspath(path):
         raise InputError(f"path {shown(path)}: expected one without a zero byte")

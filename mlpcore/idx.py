@@ -5,6 +5,8 @@ bytes, the number of dimensions), then one 32-bit size per dimension. The array 
 last dimension fastest. Files may be gzipped.
 """
 
+from __future__ import annotations
+
 import gzip
 import hashlib
 import io
@@ -13,10 +15,15 @@ import os
 import stat
 import struct
 import zlib
+from collections.abc import Sequence
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
 from mlpcore.errors import InputError
+from mlpcore.typing import UInt8Array
+
+StrPath: TypeAlias = str | os.PathLike[str]
 
 MAGIC_LABELS = 0x00000801  # one dimension
 MAGIC_IMAGES = 0x00000803  # three: count, height, width
@@ -31,13 +38,13 @@ _DEFLATE_MAX_RATIO = 1032  # bytes out per byte in (zlib's technical notes)
 _CHUNK = 2**20
 
 
-def shown(path):
+def shown(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
     """Return a path as text that is safe in a one-line message."""
     text = os.fsdecode(path)
     return text if text.isprintable() and text else repr(text)
 
 
-def read_idx(path):
+def read_idx(path: StrPath) -> UInt8Array:
     """Read an IDX file of unsigned bytes.
 
     Parameters
@@ -69,7 +76,7 @@ def read_idx(path):
         raise InputError(f"{path!r} is not the path of an IDX file") from None
 
 
-def decode(file, name):
+def decode(file: BinaryIO, name: str) -> UInt8Array:
     """Read an IDX array from a seekable binary file; `name` stands for it in messages.
 
     Memory is taken as data arrives, and never for more than the header announces, so
@@ -96,20 +103,20 @@ def decode(file, name):
     return np.frombuffer(data, np.uint8).reshape(shape)
 
 
-def header(shape):
+def header(shape: Sequence[int]) -> bytes:
     """Return the bytes that announce an array of 1 or 3 dimensions of these sizes."""
     magic = MAGIC_LABELS if len(shape) == 1 else MAGIC_IMAGES
     return struct.pack(f">{1 + len(shape)}I", magic, *shape)
 
 
-def md5(array):
+def md5(array: UInt8Array) -> str:
     """Return the MD5, in hexadecimal, of an array's uncompressed IDX file."""
     digest = hashlib.md5(header(array.shape), usedforsecurity=False)
-    digest.update(np.ascontiguousarray(array))
+    digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
-def _read_shape(stream, name):
+def _read_shape(stream: BinaryIO | gzip.GzipFile, name: str) -> tuple[int, ...]:
     """Read and check the header; return the array's shape."""
     magic = bytes(_read_bounded(stream, 4))
     n_dims = {MAGIC_LABELS: 1, MAGIC_IMAGES: 3}.get(int.from_bytes(magic, "big"), 0)
@@ -136,7 +143,7 @@ def _read_shape(stream, name):
     return shape
 
 
-def _read_bounded(stream, n_bytes):
+def _read_bounded(stream: BinaryIO | gzip.GzipFile, n_bytes: int) -> bytearray:
     """Read up to `n_bytes`: fewer only where the stream ends."""
     data = bytearray()
     while len(data) < n_bytes:
@@ -147,7 +154,7 @@ def _read_bounded(stream, n_bytes):
     return data
 
 
-def _wrong_length(name, shape, found):
+def _wrong_length(name: str, shape: Sequence[int], found: str) -> InputError:
     """Return the error for a file longer or shorter than its header says."""
     text = " x ".join(str(size) for size in shape)
     expected = len(header(shape)) + math.prod(shape)

@@ -1,16 +1,22 @@
 """Pixel values and sizes: from the bytes of a file to a network's float32 images."""
 
+from __future__ import annotations
+
 import operator
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mlpcore.errors import InputError
 from mlpcore.idx import MAX_SIDE
+from mlpcore.typing import AnyArray, Float32Array
 
 _BATCH_PIXELS = 2**20  # images are converted in batches of about this many pixels
 
 
-def normalise(pixels):
+def normalise(pixels: ArrayLike) -> Float32Array:
     """Scale pixel values from 0 ... 255 to [-1, 1]: ``pixel / 127.5 - 1`` (paper, "Data").
 
     Parameters
@@ -35,7 +41,7 @@ def normalise(pixels):
     return result
 
 
-def resize(images, height, width):
+def resize(images: ArrayLike, height: int, width: int) -> Float32Array:
     """Resize images by bilinear interpolation with aligned corners.
 
     Pixel t of a side of n_out pixels shows the source at ``t * (n_in - 1) / (n_out - 1)``,
@@ -70,14 +76,14 @@ def resize(images, height, width):
     return result
 
 
-def batches(n_images, pixels_per_image):
+def batches(n_images: int, pixels_per_image: int) -> Iterator[slice]:
     """Yield slices that cover `n_images`, each small enough for temporary copies."""
     step = max(1, _BATCH_PIXELS // pixels_per_image)
     for start in range(0, n_images, step):
         yield slice(start, start + step)
 
 
-def _interpolate(images, axis, n_out):
+def _interpolate(images: Float32Array, axis: int, n_out: int) -> Float32Array:
     """Resize one axis of float32 images linearly; return `images` if its size stays."""
     n_in = images.shape[axis]
     if n_in == n_out:
@@ -94,7 +100,7 @@ def _interpolate(images, axis, n_out):
     return result
 
 
-def _check_side(side):
+def _check_side(side: Any) -> None:
     """Raise InputError unless `side` is a whole number of pixels in range."""
     try:
         in_range = 2 <= operator.index(side) <= MAX_SIDE + 1
@@ -104,7 +110,7 @@ def _check_side(side):
         raise InputError(f"side is {side!r}, expected 2 to {MAX_SIDE + 1} pixels")
 
 
-def _real_array(values, name):
+def _real_array(values: ArrayLike, name: str) -> AnyArray:
     """Return an array of real numbers, or raise InputError."""
     try:
         array = np.asarray(values)

@@ -1,10 +1,13 @@
 """MNIST's four files: their checksums, the mirrors that serve them, the local cache."""
 
+from __future__ import annotations
+
 import contextlib
 import io
 import os
 import tempfile
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 from mlpcore import idx
@@ -29,14 +32,14 @@ CONNECT_TIMEOUT, READ_TIMEOUT = 5, 15
 FIRST_FILE_LIMIT, FILE_LIMIT = 7, 300
 
 
-def cache_folder():
+def cache_folder() -> Path:
     """Return the folder of downloaded files in the user's cache."""
     import pooch
 
     return Path(pooch.os_cache("mlpcore")) / "mnist"
 
 
-def download(folder, files):
+def download(folder: Path, files: Collection[str]) -> str:
     """Download some of MNIST's files, verified, each stored completely or not at all.
 
     Parameters
@@ -71,7 +74,7 @@ def download(folder, files):
     return "; ".join(reasons)
 
 
-def fetch(url, limit):
+def fetch(url: str, limit: float) -> bytes:
     """Return the bytes behind a URL, or raise InputError with a short reason.
 
     The transfer runs in a daemon thread, so that `limit` (seconds) holds whatever blocks.
@@ -79,10 +82,10 @@ def fetch(url, limit):
     """
     import pooch
 
-    content, failure = io.BytesIO(), []
+    content, failure = io.BytesIO(), list[Exception]()
     downloader = pooch.HTTPDownloader(timeout=(CONNECT_TIMEOUT, READ_TIMEOUT))
 
-    def transfer():
+    def transfer() -> None:
         try:
             downloader(url, content, None)
         except Exception as error:  # from any layer: HTTP, TLS, proxy settings, sockets
@@ -99,14 +102,14 @@ def fetch(url, limit):
     return content.getvalue()
 
 
-def _verify(content, file):
+def _verify(content: bytes, file: str) -> None:
     """Raise InputError unless this is MNIST's file, gzipped or not."""
     found = idx.md5(idx.decode(io.BytesIO(content), file))
     if found != MD5[file]:
         raise InputError(f"{file} has MD5 {found}, expected {MD5[file]}")
 
 
-def _store(content, path):
+def _store(content: bytes, path: Path) -> None:
     """Write a file so that it appears under its name only when complete."""
     handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -11,6 +11,8 @@ from mlpcore.architecture import count_parameters
 from mlpcore.cpu import total_memory
 from mlpcore.errors import InputError
 
+__all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
+
 #: Weights and biases start uniform in [-0.05, 0.05] (paper, "Architectures").
 INITIAL_RANGE = 0.05
 

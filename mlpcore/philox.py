@@ -17,6 +17,16 @@ cell, grid, epoch, 1|2  displacement noise for x | y; cell = (y // 4) << 16 | x,
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+from mlpcore.typing import (
+    AnyArray,
+    Float32Array,
+    Float64Array,
+    Int32Array,
+    UInt32Array,
+    UInt64Array,
+)
 
 NOISE_X, NOISE_Y, AFFINE, WEIGHTS, ORDER = 1, 2, 3, 4, 5
 
@@ -31,7 +41,7 @@ def split_seed(seed: int) -> tuple[int, int]:
     return seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
 
 
-def philox4x32(counter: np.ndarray, seed: int) -> np.ndarray:
+def philox4x32(counter: ArrayLike, seed: int) -> UInt32Array:
     """Random words for counters.
 
     Parameters
@@ -59,7 +69,7 @@ def philox4x32(counter: np.ndarray, seed: int) -> np.ndarray:
     return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
 
 
-def counters(first, second: int, third: int, purpose: int) -> np.ndarray:
+def counters(first: ArrayLike, second: int, third: int, purpose: int) -> UInt64Array:
     """(len(first), 4) counters that differ in their first word."""
     first = np.asarray(first, dtype=np.uint64)
     result = np.empty((first.size, 4), dtype=np.uint64)
@@ -68,18 +78,18 @@ def counters(first, second: int, third: int, purpose: int) -> np.ndarray:
     return result
 
 
-def to_uniform(words: np.ndarray) -> np.ndarray:
+def to_uniform(words: AnyArray) -> Float64Array:
     """float64 in [-1, 1): the words as signed integers over 2**31."""
     return words.astype(np.uint32).view(np.int32) / 2.0**31
 
 
-def permutation(n: int, seed: int, epoch: int) -> np.ndarray:
+def permutation(n: int, seed: int, epoch: int) -> Int32Array:
     """The order, int32, in which an epoch presents its `n` images."""
     words = philox4x32(counters(np.arange(n), 0, epoch, ORDER), seed).astype(np.uint64)
     return np.argsort(words[:, 0] << _HIGH | words[:, 1], kind="stable").astype(np.int32)
 
 
-def initial_values(n: int, seed: int, layer: int) -> np.ndarray:
+def initial_values(n: int, seed: int, layer: int) -> Float32Array:
     """float32 uniform in [-1, 1] for a layer's `n` weights and biases."""
     values = np.empty(n, dtype=np.float32)
     step = 1 << 18  # values drawn at a time, to keep the 64-bit words of a draw in the cache
@@ -91,7 +101,7 @@ def initial_values(n: int, seed: int, layer: int) -> np.ndarray:
     return values
 
 
-def noise(seed: int, epoch: int, grid: int, purpose: int, rows: int, columns: int) -> np.ndarray:
+def noise(seed: int, epoch: int, grid: int, purpose: int, rows: int, columns: int) -> Float32Array:
     """(rows, columns) float32 displacement noise in [-1, 1] for a grid of images.
 
     `purpose` is `NOISE_X` or `NOISE_Y`.

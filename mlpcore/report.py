@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from mlpcore.architecture import count_parameters, format_hidden_layers
 from mlpcore.config import DataSummary, TrainingConfig
@@ -18,7 +19,7 @@ TABLE_1 = {
     "net5": (0.44, 0.43, 107.7, 8.86),
 }
 
-Rows = list[tuple[str, ...]]
+Rows: TypeAlias = list[tuple[str, ...]]
 
 
 def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState) -> Rows:
@@ -27,7 +28,8 @@ def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState
     height, width = data.image_shape
     n_weights = count_parameters((height * width, *config.hidden_layers, data.n_classes))
     best = state.best_metrics
-    rows = [
+    assert best is not None
+    rows: Rows = [
         ("network", "test error for best validation", "best test error", "time", "weights"),
         (
             f"{name}, {state.epoch} epoch{'s' * (state.epoch != 1)}",
@@ -74,6 +76,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int], gap: str) -> str:
 def report(config: TrainingConfig, data: DataSummary, state: TrainingState, backend: str) -> str:
     """A finished run in Markdown: its result, and the settings to repeat it."""
     best = state.best_metrics
+    assert best is not None
     settings = dataclasses.asdict(config)
     settings |= settings.pop("deformation")
     settings["hidden_layers"] = ", ".join(map(str, config.hidden_layers))

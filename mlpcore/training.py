@@ -11,13 +11,13 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from mlpcore import deformation
-from mlpcore.backends.base import IMAGES_PER_GRID, Backend
+from mlpcore.backends.base import IMAGES_PER_GRID, Backend, BackendArray
 from mlpcore.config import TrainingConfig
 from mlpcore.dataset import Dataset
 from mlpcore.errors import InputError
@@ -158,7 +158,7 @@ class Trainer:
             return False
         return True
 
-    def _run_epoch(self):
+    def _run_epoch(self) -> None:
         state, progress = self.state, self.state.progress
         self._tell("on_epoch_start")
         if progress.samples < self.n_samples:
@@ -190,13 +190,13 @@ class Trainer:
             self._keep_best()
         self._tell("on_epoch_end", metrics)
 
-    def _keep_best(self):
+    def _keep_best(self) -> None:
         if self.state.best is None:
             self.state.best = self.state.network.copy()
         else:
             self.state.best.assign(self.state.network)
 
-    def _deform(self):
+    def _deform(self) -> None:
         """Deforms the training set part by part, so that a stop need not wait for all of it."""
         if self._shown is self._train_images:
             return
@@ -222,7 +222,7 @@ class Trainer:
             if quick and self._part < self.n_samples:
                 self._part *= 2
 
-    def _train(self):
+    def _train(self) -> None:
         state, progress = self.state, self.state.progress
         order = self.backend.permutation(
             self.n_samples, self.config.seed, state.epoch, out=self._order
@@ -247,13 +247,13 @@ class Trainer:
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
 
-    def _evaluate(self):
+    def _evaluate(self) -> list[int]:
         """Validation and test errors."""
         sets = (
             (self._flat(self._train_images), self._train_labels),
             (self._flat(self._test_images), self._test_labels),
         )
-        total, done, errors = sum(len(images) for images, _ in sets), 0, []
+        total, done, errors = sum(len(images) for images, _ in sets), 0, list[int]()
         part = 512 * max(1, PART_PRODUCTS // self.state.network.n_parameters // 512)
         for images, labels in sets:
             wrong = 0
@@ -267,17 +267,17 @@ class Trainer:
             errors.append(int(wrong))
         return errors
 
-    def _flat(self, images):
+    def _flat(self, images: BackendArray) -> BackendArray:
         """Images (n, h, w) as a network's inputs (n, h w), a view."""
         return images.reshape(len(images), self.dataset.n_inputs)
 
-    def _collect(self):
+    def _collect(self) -> None:
         """Brings the weights back from the backend and checks that training may go on."""
         self.backend.store(self._network, self.state.network)
         if not self.state.network.is_finite():
             raise self._diverged("a weight")
 
-    def _diverged(self, what):
+    def _diverged(self, what: str) -> Diverged:
         epoch = self.state.epoch
         return Diverged(
             f"training diverged in epoch {epoch + 1} at learning rate "
@@ -285,25 +285,25 @@ class Trainer:
             "expected a lower learning rate"
         )
 
-    def _check_stop(self):
+    def _check_stop(self) -> None:
         if self._stop:
             raise _Stopped
 
-    def _report(self, phase, done, total):
+    def _report(self, phase: str, done: int, total: int) -> None:
         self._tell("on_progress", phase, done, total)
         self._check_stop()
 
-    def _on_samples(self, begin, done):
+    def _on_samples(self, begin: int, done: int) -> bool:
         """Progress within a call of `Backend.train`; true stops it."""
         self._tell("on_progress", "training", begin + done, self.n_samples)
         return self._stop
 
-    def _tell(self, event, *arguments):
+    def _tell(self, event: str, *arguments: object) -> None:
         for observer in self.observers:
             getattr(observer, event)(self, *arguments)
 
     @contextmanager
-    def _timed(self, name):
+    def _timed(self, name: str) -> Iterator[None]:
         """Adds the seconds spent to a field of the epoch's progress, also on the way out."""
         started = time.perf_counter()
         try:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -22,6 +24,7 @@ from mlpcore.errors import InputError
 from mlpcore.files import atomic_write, read_start
 from mlpcore.idx import shown
 from mlpcore.network import Network
+from mlpcore.typing import Float32Array
 
 FORMAT = "mlpcore network"
 
@@ -97,7 +100,7 @@ def read_network(
     return network, metadata
 
 
-def _check_lengths(path):
+def _check_lengths(path: Path) -> tuple[int, int]:
     """Lengths of header and file, looked at before anything takes memory."""
     start, file_size = read_start(path, 8)
     header_bytes = struct.unpack("<Q", start)[0] if len(start) == 8 else file_size
@@ -110,7 +113,7 @@ def _check_lengths(path):
     return header_bytes, file_size
 
 
-def _layer_sizes(name, metadata):
+def _layer_sizes(name: str, metadata: dict[str, str]) -> tuple[int, ...]:
     """The architecture that the metadata announce."""
     if metadata.get("format") != FORMAT:
         raise InputError(f"{name} is not a network of this library: its metadata do not say so")
@@ -120,7 +123,7 @@ def _layer_sizes(name, metadata):
     return tuple(int(part) for part in parts)
 
 
-def _read_tensor(file, name, target):
+def _read_tensor(file: Any, name: str, target: Float32Array) -> None:
     """Copies a tensor into the weights or biases of a layer."""
     entry = file.get_slice(name)
     dtype, shape = entry.get_dtype(), tuple(entry.get_shape())
@@ -129,14 +132,14 @@ def _read_tensor(file, name, target):
     target[...] = file.get_tensor(name)
 
 
-def _digest(network, metadata):
+def _digest(network: Network, metadata: dict[str, str]) -> str:
     """SHA-256 of the metadata and of all weights and biases."""
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for weights, biases in zip(network.weights, network.biases):
-        digest.update(np.ascontiguousarray(weights))
-        digest.update(np.ascontiguousarray(biases))
+        digest.update(np.ascontiguousarray(weights).data)
+        digest.update(np.ascontiguousarray(biases).data)
     return digest.hexdigest()
 
 
-def _text(sizes):
+def _text(sizes: Sequence[int]) -> str:
     return "-".join(map(str, sizes))

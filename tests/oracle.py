@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import strategies as st
+
 from mlpcore.network import Network
 
 #: Half a unit in the last place of float32.

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mlpcore.network import Network
 
 from mlpcore import affine, backends, philox
 from mlpcore.backends.base import Backend
 from mlpcore.backends.inference import A, B
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 from oracle import (
     EPSILON,
     SEEDS,

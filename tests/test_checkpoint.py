@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mlpcore.network import Network
 from safetensors.numpy import load, save
 
 from mlpcore import backends, files, weights
@@ -29,6 +28,7 @@ from mlpcore.checkpoint import (
 )
 from mlpcore.config import DataSummary
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 from mlpcore.training import Trainer, TrainingState
 from mlpcore.weights import read_network, write_network
 from small_runs import (

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mlpcore.network import Network
 
 import sanitized
 import small_runs
@@ -23,6 +22,7 @@ from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.inference import A, B
 from mlpcore.deformation import DeformationParameters, deform, gaussian_taps
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 from mlpcore.training import Trainer
 
 EPSILON = 2.0**-24

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mlpcore.network import Network
 
 import fake_pycuda
 from mlpcore import backends
@@ -17,6 +16,7 @@ from mlpcore.backends import cuda_driver, cuda_emulated
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.deformation import DeformationParameters, deform
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mlpcore.network import Network
 
 import fake_pycuda
 from mlpcore import backends, dataset
 from mlpcore.backends import cuda_driver, cuda_emulated
 from mlpcore.backends.cuda import CudaBackend
+from mlpcore.network import Network
 
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mlpcore.network import Network
 
 from mlpcore.architecture import (
     PRESETS,
@@ -15,6 +14,7 @@ from mlpcore.architecture import (
     parse_hidden_layers,
 )
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 
 
 @pytest.mark.parametrize(

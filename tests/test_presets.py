@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mlpcore.backends.simd import SimdBackend
-from mlpcore.network import Network
 
 from mlpcore import backends, dataset
 from mlpcore.architecture import PRESETS
+from mlpcore.backends.simd import SimdBackend
+from mlpcore.network import Network
 from oracle import EPSILON
 
 LONG = os.environ.get("MLPCORE_LONG_TESTS") == "1"

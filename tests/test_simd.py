@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlpcore.backends.simd import SCHEDULES, SimdBackend
-from mlpcore.network import Network
 
 from mlpcore import backends
+from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 from oracle import check_training, training_problems
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mlpcore.network import Network
 
 from mlpcore import backends
 from mlpcore.benchmark import claims as claims_module
@@ -19,6 +18,7 @@ from mlpcore.benchmark.problem import PAPER, TOLERANCE, Problem, memory_needed
 from mlpcore.benchmark.routines import ROUTINES
 from mlpcore.benchmark.run import Plan, measure_row
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 
 #: As short as it gets.
 TINY = timing.Settings(seconds=1e-6, repeats=1)

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlpcore.network import Network
 
 from mlpcore import backends, deformation, philox, training
 from mlpcore.config import TrainingConfig, default_learning_rate_end
 from mlpcore.deformation import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 from mlpcore.training import Diverged, Trainer
 from small_runs import (
     BACKENDS,

@@ -19,9 +19,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+if TYPE_CHECKING:  # which needs what `build` builds
+    from mlpcore.backends.cuda import CudaBackend
+
+#: What a step has found, as JSON keeps it.
+Result: TypeAlias = dict[str, Any]
 
 #: Seconds that all steps may take together.
 BUDGET = 590
@@ -42,7 +49,7 @@ STEPS = {
 }
 
 
-def _run(command: list[str], **environment: str) -> dict:
+def _run(command: list[str], **environment: str) -> Result:
     """A command in the root of the repository; its exit status and the end of what it says."""
     result = subprocess.run(
         command,
@@ -58,18 +65,18 @@ def _run(command: list[str], **environment: str) -> dict:
     return {"output": tail}
 
 
-def build() -> dict:
+def build() -> Result:
     """The extensions and the kernels, for this device's architecture and all others."""
     return _run([sys.executable, "setup.py", "build_ext", "--inplace"])
 
 
-def tests() -> dict:
+def tests() -> Result:
     """The suites over the device; those over the emulation run where there is none."""
     chosen = "([cuda] or [cuda- or -cuda]) and not emulated"  # by the parameters of the tests
     return _run([sys.executable, "-m", "pytest", "-q", "tests", "-k", chosen])
 
 
-def speedup(results: Path) -> dict:
+def speedup(results: Path) -> Result:
     """The table of `tools/speedup.py`, peers included, as ``speedup-net1.json`` and so on.
 
     Required: an on-line step of every preset faster than both of PyTorch's eager loops.
@@ -88,7 +95,7 @@ def speedup(results: Path) -> dict:
     return {}
 
 
-def faster_eager_loops(table: dict) -> list[str]:
+def faster_eager_loops(table: Result) -> list[str]:
     """Names of PyTorch's eager loops on the GPU whose on-line step is no slower than ours."""
     (architecture,) = table["architectures"]
     (step,) = (row for row in architecture["routines"] if row["key"] == "step")
@@ -100,7 +107,7 @@ def faster_eager_loops(table: dict) -> list[str]:
     return [name for name in eager if times[name] <= times["cuda"]]
 
 
-def _sanitizer(tool: str) -> dict:
+def _sanitizer(tool: str) -> Result:
     """compute-sanitizer over every kernel at small sizes."""
     nvcc = shutil.which("nvcc")
     beside = Path(nvcc).resolve().with_name("compute-sanitizer") if nvcc else Path("none")
@@ -112,22 +119,22 @@ def _sanitizer(tool: str) -> dict:
     return _run([found, "--tool", tool, "--error-exitcode", "9", *exercise], PYTHONPATH=str(ROOT))
 
 
-def device(backend) -> dict:
+def device(backend: CudaBackend) -> Result:
     """What it is."""
     return {"description": backend.description, "free_bytes": _free(backend)}
 
 
-def _free(backend) -> int:
+def _free(backend: CudaBackend) -> int:
     with backend.driver.active():
         return backend.driver.free_memory()
 
 
-def exercise(backend) -> dict:
+def exercise(backend: CudaBackend) -> Result:
     """Every kernel at sizes around the edges of its blocks."""
     import numpy as np
-    from mlpcore.network import Network
 
     from mlpcore.deformation import DeformationParameters, deform
+    from mlpcore.network import Network
 
     rng = np.random.default_rng(0)
     for sizes in [(1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128)]:
@@ -143,18 +150,19 @@ def exercise(backend) -> dict:
     np.asarray(deform(digits, classes, DeformationParameters(), 1, 1, backend, 95))
     noise = rng.uniform(-1, 1, (2, 53, 85)).astype(np.float32)
     backend.displacement_field_listing(noise, np.full(21, 0.05, np.float32), 36.0)
-    images = rng.uniform(-1, 1, (3, 17, 19)).astype(np.float32)
+    few = rng.uniform(-1, 1, (3, 17, 19)).astype(np.float32)
     shift = np.zeros((3, 2, 17, 19), np.float32)
-    backend.deform_by(images, np.tile(np.eye(2, dtype=np.float32), (3, 1, 1)), shift)
+    backend.deform_by(few, np.tile(np.eye(2, dtype=np.float32), (3, 1, 1)), shift)
     return {}
 
 
-def run_step(name: str, results: Path | None) -> dict:
+def run_step(name: str, results: Path | None) -> Result:
     """One step in this process: its numbers, and ``ok`` with an ``error`` if it is false."""
     try:
         if name in ("build", "tests"):
             return {"ok": True, **{"build": build, "tests": tests}[name]()}
         if name == "speedup":
+            assert results is not None, "--results DIR is needed"
             return {"ok": True, **speedup(results)}
         if name in ("memcheck", "racecheck"):
             return {"ok": True, **_sanitizer(name)}
@@ -163,14 +171,15 @@ def run_step(name: str, results: Path | None) -> dict:
         from mlpcore import backends
 
         function = {"device": device, "exercise": exercise}.get(name)
-        return {"ok": True, **(function or getattr(gpu_measure, name))(backends.get("cuda"))}
+        backend = cast("CudaBackend", backends.get("cuda"))
+        return {"ok": True, **(function or getattr(gpu_measure, name))(backend)}
     except Exception as error:
         measured = getattr(error, "result", None)  # of a gpu_measure.CheckError
         text = f"{type(error).__name__}: {error}" if measured is None else str(error)
         return {"ok": False, "error": text, **(measured or {})}
 
 
-def supervise(name: str, results: Path, seconds: float) -> dict:
+def supervise(name: str, results: Path, seconds: float) -> Result:
     """One step in a process of its own; a process that says nothing has failed."""
     output = results / f"{name}.json"
     output.unlink(missing_ok=True)
@@ -215,16 +224,16 @@ def main() -> int:
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
     parser.add_argument("--step", choices=[*STEPS, "exercise"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.results is None and arguments.step is None:
-        parser.error("--results DIR is needed")
-    if arguments.results is not None:
-        arguments.results = arguments.results.resolve()
-        arguments.results.mkdir(parents=True, exist_ok=True)
+    results: Path | None = arguments.results and arguments.results.resolve()
+    if results is not None:
+        results.mkdir(parents=True, exist_ok=True)
     if arguments.step is None:
-        return 1 if check(arguments.results, arguments.steps) else 0
-    result = run_step(arguments.step, arguments.results)
-    if arguments.results is not None:
-        output = arguments.results / f"{arguments.step}.json"
+        if results is None:
+            parser.error("--results DIR is needed")
+        return 1 if check(results, arguments.steps) else 0
+    result = run_step(arguments.step, results)
+    if results is not None:
+        output = results / f"{arguments.step}.json"
         output.write_text(json.dumps(result, indent=2) + "\n")
     elif not result["ok"]:
         print(result["error"], file=sys.stderr)

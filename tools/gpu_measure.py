@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections.abc import Iterable
+from typing import Any, TypeAlias, cast
 
 import numpy as np
-from mlpcore.network import Network
 
 from mlpcore import backends, dataset
 from mlpcore.architecture import PRESETS
 from mlpcore.backends import cuda_launch
+from mlpcore.backends.base import Backend
 from mlpcore.backends.cuda import CudaBackend
+from mlpcore.backends.cuda_driver import CudaDriver
 from mlpcore.backends.cuda_memory import DeviceArray
 from mlpcore.deformation import DeformationParameters, deform
+from mlpcore.network import Network
+from mlpcore.typing import Float32Array, UInt8Array
+
+#: Numbers by name, as JSON keeps them.
+Result: TypeAlias = dict[str, Any]
 
 #: 29 x 29 pixels; ten digits.
 N_IN, N_CLASSES = 841, 10
@@ -29,7 +37,7 @@ MAX_DEFORMATION = 50.0
 class CheckError(Exception):
     """A measurement that misses what is required; `result` is what was measured."""
 
-    def __init__(self, message: str, result: dict):
+    def __init__(self, message: str, result: Result):
         super().__init__(message)
         self.result = result
 
@@ -38,7 +46,7 @@ def _sizes(preset: str) -> tuple[int, ...]:
     return (N_IN, *PRESETS[preset], N_CLASSES)
 
 
-def _samples(n: int, seed: int = 0):
+def _samples(n: int, seed: int = 0) -> tuple[Float32Array, UInt8Array]:
     """Random images and labels."""
     rng = np.random.default_rng(seed)
     images = rng.uniform(-1, 1, (n, N_IN)).astype(np.float32)
@@ -48,7 +56,7 @@ def _samples(n: int, seed: int = 0):
 # ---- bandwidth -----------------------------------------------------------------------------
 
 
-def bandwidth(backend: CudaBackend, copies: int = 32) -> dict:
+def bandwidth(backend: CudaBackend, copies: int = 32) -> Result:
     """Forward kernel 1 at net4's largest layer, beside a copy on the device.
 
     `from_memory` goes round so many copies of the layer that none is left in the cache;
@@ -63,14 +71,15 @@ def bandwidth(backend: CudaBackend, copies: int = 32) -> dict:
     inputs = backend.put(_samples(n_in)[0][:, 0])
     partials = backend.put(np.zeros(shape.n_partials, np.float32))
 
-    def launches(n: int) -> list:
+    def launches(n: int) -> list[cuda_launch.Launch]:
         layers = [cuda_launch.Layer(n_in, n_out, weights[i:].address) for i in range(n)]
         return [cuda_launch.forward(w, inputs.address, partials.address, 0)[0] for w in layers]
 
     n_bytes = 4 * (n_in + 1) * n_out + 4 * shape.n_strips * n_out
-    memory = backend.driver.time(launches(copies), 20) / copies
-    cache = backend.driver.time(launches(1) * copies, 20) / copies
-    result = {
+    driver = cast(CudaDriver, backend.driver)
+    memory = driver.time(launches(copies), 20) / copies
+    cache = driver.time(launches(1) * copies, 20) / copies
+    result: Result = {
         "layer": [n_in, n_out],
         "bytes": n_bytes,
         "from_memory_GB_per_s": n_bytes / memory / 1e9,
@@ -86,7 +95,8 @@ def bandwidth(backend: CudaBackend, copies: int = 32) -> dict:
 def _copy_bandwidth(backend: CudaBackend, n_bytes: int = 1 << 30) -> float:
     """Bytes read and written per second by a copy on the device, far beyond its cache."""
     arrays = [DeviceArray(backend.driver, (n_bytes,), np.uint8) for _ in range(2)]
-    seconds = backend.driver.time_copy(arrays[0].address, arrays[1].address, n_bytes, 20)
+    driver = cast(CudaDriver, backend.driver)
+    seconds = driver.time_copy(arrays[0].address, arrays[1].address, n_bytes, 20)
     return 2 * n_bytes / seconds
 
 
@@ -97,11 +107,11 @@ def _training_rate(backend: CudaBackend, preset: str, n: int) -> float:
     """Seconds per sample, after as many to warm up and to capture the graphs."""
     images, labels = _samples(1000)
     network = backend.load(Network(_sizes(preset), seed=1))
-    images, labels = backend.put(images), backend.put(labels)
+    on_device = backend.put(images), backend.put(labels)
     order = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
-    backend.train(network, images, labels, order, 1e-3)
+    backend.train(network, *on_device, order, 1e-3)
     start = time.perf_counter()
-    backend.train(network, images, labels, order, 1e-3)
+    backend.train(network, *on_device, order, 1e-3)
     return (time.perf_counter() - start) / n
 
 
@@ -111,7 +121,7 @@ def launches_per_sample(preset: str) -> int:
     return 1 + 2 * n_layers + 1 + 2 * (n_layers - 1) + n_layers
 
 
-def launches(backend: CudaBackend, n: int = 4000) -> dict:
+def launches(backend: CudaBackend, n: int = 4000) -> Result:
     """Microseconds per on-line sample, and launches per second, by graphs and one by one."""
     results = {}
     plain = CudaBackend(backend.driver, steps_per_graph=0)
@@ -130,8 +140,11 @@ def launches(backend: CudaBackend, n: int = 4000) -> dict:
 
 
 def accuracy(
-    backend: CudaBackend, n: int = 1000, presets=tuple(PRESETS), device: str = "cuda"
-) -> dict:
+    backend: CudaBackend,
+    n: int = 1000,
+    presets: Iterable[str] = tuple(PRESETS),
+    device: str = "cuda",
+) -> Result:
     """Weights after n on-line samples against float64.
 
     Tolerance: a step rounds a weight by at most half a unit in the last place, 2^-24 of its
@@ -170,7 +183,7 @@ def accuracy(
 # ---- deformation ---------------------------------------------------------------------------
 
 
-def deformation(backend: CudaBackend, n: int = 60_000, repetitions: int = 7) -> dict:
+def deformation(backend: CudaBackend, n: int = 60_000, repetitions: int = 7) -> Result:
     """Milliseconds to deform a training set, drawing of its maps included, and to shuffle it."""
     side, parameters = 29, DeformationParameters()
     images, labels = _samples(n)
@@ -200,7 +213,7 @@ def deformation(backend: CudaBackend, n: int = 60_000, repetitions: int = 7) -> 
 # ---- a real training -----------------------------------------------------------------------
 
 
-def training(backend: CudaBackend, epochs: int = 5, seeds=(1, 2)) -> dict:
+def training(backend: CudaBackend, epochs: int = 5, seeds: Iterable[int] = (1, 2)) -> Result:
     """Test and validation error of net1 on this device and on the CPU, the same seeds.
 
     Both see the same deformed images in the same order, but single precision rounds in another
@@ -213,7 +226,7 @@ def training(backend: CudaBackend, epochs: int = 5, seeds=(1, 2)) -> dict:
     data = dataset.load(folder) if folder else dataset.load(name="digits")
     reasons = backends.available()
     cpu = backends.get([isa for isa in backends.INSTRUCTION_SETS if reasons[isa] is None][-1])
-    result: dict = {"data": data.name, "epochs": epochs, "cpu": cpu.name, "runs": []}
+    result: Result = {"data": data.name, "epochs": epochs, "cpu": cpu.name, "runs": []}
     means = {}
     for each in (backend, cpu):
         runs = [_train(each, data, epochs, seed) for seed in seeds]
@@ -225,7 +238,7 @@ def training(backend: CudaBackend, epochs: int = 5, seeds=(1, 2)) -> dict:
     return result
 
 
-def _train(backend, data, epochs: int, seed: int) -> dict:
+def _train(backend: Backend, data: dataset.Dataset, epochs: int, seed: int) -> Result:
     """One run of net1 at a rate of 1e-3."""
     n, height, width = data.train_images.shape
     network = Network((height * width, *PRESETS["net1"], data.n_classes), seed)
@@ -239,7 +252,7 @@ def _train(backend, data, epochs: int, seed: int) -> dict:
         backend.train(loaded, out.reshape(n, height * width), labels, order, 1e-3)
     seconds = time.perf_counter() - start
 
-    def error(pixels, classes) -> float:
+    def error(pixels: Float32Array, classes: UInt8Array) -> float:
         flat = np.ascontiguousarray(pixels.reshape(len(pixels), -1))
         wrong = backend.count_errors(loaded, backend.put(flat), backend.put(classes))
         return 100 * wrong / len(pixels)

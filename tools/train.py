@@ -10,7 +10,10 @@ import shlex
 import shutil
 import signal
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FrameType
+from typing import Any, TypeAlias
 
 from mlpcore import InputError, backends, dataset
 from mlpcore.architecture import format_hidden_layers, parse_hidden_layers
@@ -31,6 +34,9 @@ from mlpcore.files import atomic_write
 from mlpcore.idx import shown
 from mlpcore.report import report, result_table
 from mlpcore.training import Diverged, Trainer
+
+#: Those that were given, by name.
+Options: TypeAlias = dict[str, Any]
 
 #: Samples that a run without --epochs sees, 30 epochs of MNIST: some minutes for net1.
 DEFAULT_SAMPLES = 1_800_000
@@ -62,7 +68,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def make_config(
-    options: dict, backend: Backend, similar_labels=(), epochs: int = 1
+    options: Options, backend: Backend, similar_labels: Iterable[int] = (), epochs: int = 1
 ) -> TrainingConfig:
     """The settings; `epochs` is for when the options do not say."""
     deformation = IDENTITY
@@ -94,7 +100,7 @@ def default_folder(config: TrainingConfig) -> Path:
     return folder
 
 
-def describe(console: Console, backend, data: dataset.Dataset) -> None:
+def describe(console: Console, backend: Backend, data: dataset.Dataset) -> None:
     """Says what computes, and on what."""
     if data.notice:
         console.print(f"note: {data.notice}")
@@ -106,7 +112,7 @@ def describe(console: Console, backend, data: dataset.Dataset) -> None:
     console.print(f"backend: {backend.description}")
 
 
-def start(options: dict, console: Console) -> int:
+def start(options: Options, console: Console) -> int:
     """A new run."""
     backend = backends.get(
         options.get("backend", "auto"), options.get("threads"), options.get("schedule")
@@ -125,7 +131,7 @@ def start(options: dict, console: Console) -> int:
             return train(trainer, run, console, signals)
 
 
-def resume(options: dict, console: Console) -> int:
+def resume(options: Options, console: Console) -> int:
     """A run that was stopped."""
     for name in options:
         if name not in ("resume", "threads", "data"):
@@ -196,14 +202,14 @@ def resume_command(run: Run) -> str:
 
 
 @contextlib.contextmanager
-def stopping(trainer: Trainer):
+def stopping(trainer: Trainer) -> Iterator[list[int]]:
     """Ctrl-C and SIGTERM end training at the next sample; yields the signals that came.
 
     They only set a flag, so that however many come, none interrupts the saving.
     """
-    signals = []
+    signals: list[int] = []
 
-    def stop(number, frame):
+    def stop(number: int, frame: FrameType | None) -> None:
         signals.append(number)
         trainer.request_stop()
 

@@ -16,7 +16,15 @@ from mlpcore.backends.simd import (
 )
 from mlpcore.errors import InputError
 
-__all__ = ["SCHEDULES", "Backend", "TrainingResult", "available", "get", "names"]
+__all__ = [
+    "INSTRUCTION_SETS",
+    "SCHEDULES",
+    "Backend",
+    "TrainingResult",
+    "available",
+    "get",
+    "names",
+]
 
 #: Chooses the backend when none is named.
 ENVIRONMENT_VARIABLE = "MLPCORE_BACKEND"

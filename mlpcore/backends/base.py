@@ -13,15 +13,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from mlpcore import affine, philox
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Called now and then during training with the number of samples done; true means stop.
-Progress = Callable[[int], bool | None]
+Progress: TypeAlias = Callable[[int], bool | None]
+
+#: An array where a backend computes, as its `put` gave it: NumPy's, or one on a device. It has
+#: `len` and `shape`; slices and `reshape` are views; `numpy.asarray` brings it back.
+BackendArray: TypeAlias = Any
+
+#: A network where a backend computes, as its `load` gave it.
+LoadedNetwork: TypeAlias = Any
 
 #: A displacement field serves a grid of 10 x 10 images (paper, Appendix).
 GRID = 10
@@ -41,7 +51,9 @@ class TrainingResult:
     loss: float  #: sum of 1/2 |y - t|^2 over them
 
 
-def check_array(name: str, array: np.ndarray, shape: tuple[int | None, ...], dtype=np.float32):
+def check_array(
+    name: str, array: ArrayLike, shape: tuple[int | None, ...], dtype: DTypeLike = np.float32
+) -> AnyArray:
     """The array, C-contiguous; None in `shape` stands for any length.
 
     Raises
@@ -62,7 +74,7 @@ def check_array(name: str, array: np.ndarray, shape: tuple[int | None, ...], dty
     return np.ascontiguousarray(array)
 
 
-def layer_shape(network: Network, layer: int) -> tuple[int, int]:
+def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
     """Inputs and neurons of a layer.
 
     Raises
@@ -95,18 +107,20 @@ class Backend(ABC):
     # ---- residency: where data and weights live between calls -------------------------
 
     @abstractmethod
-    def put(self, array: np.ndarray) -> object:
+    def put(self, array: AnyArray) -> BackendArray:
         """An array where this backend computes; a NumPy array itself on a CPU."""
 
     @abstractmethod
-    def load(self, network: Network) -> object:
+    def load(self, network: Network) -> LoadedNetwork:
         """The network where this backend computes; `network` itself on a CPU."""
 
     @abstractmethod
-    def store(self, loaded: object, network: Network) -> None:
+    def store(self, loaded: LoadedNetwork, network: Network) -> None:
         """Copies the weights of a loaded network back into `network`."""
 
-    def reserve(self, network: object, images: object, labels: object) -> None:  # noqa: B027
+    def reserve(  # noqa: B027
+        self, network: LoadedNetwork, images: BackendArray, labels: BackendArray
+    ) -> None:
         """Takes what memory an epoch on these resident arrays will need beyond them.
 
         `images` are (n, h, w), as an epoch shows them. A device that has too little refuses with
@@ -116,13 +130,13 @@ class Backend(ABC):
     # ---- one layer: the paper's routines ---------------------------------------------
 
     @abstractmethod
-    def forward(self, network: object, layer: int, inputs: np.ndarray) -> np.ndarray:
+    def forward(self, network: LoadedNetwork, layer: int, inputs: Float32Array) -> Float32Array:
         """Outputs (n, n_out), y = A tanh(B (W x + b)), of inputs (n, n_in)."""
 
     @abstractmethod
     def backward(
-        self, network: object, layer: int, deltas: np.ndarray, states: np.ndarray
-    ) -> np.ndarray:
+        self, network: LoadedNetwork, layer: int, deltas: Float32Array, states: Float32Array
+    ) -> Float32Array:
         """Deltas of the layer below, (n, n_in) = (W^T delta) y'(states).
 
         `deltas` is (n, n_out); `states` is (n, n_in), the outputs of the layer below, and
@@ -132,10 +146,10 @@ class Backend(ABC):
     @abstractmethod
     def update(
         self,
-        network: object,
+        network: LoadedNetwork,
         layer: int,
-        inputs: np.ndarray,
-        deltas: np.ndarray,
+        inputs: Float32Array,
+        deltas: Float32Array,
         learning_rate: float,
     ) -> None:
         """W -= eta delta x^T and b -= eta delta for each sample in turn.
@@ -148,10 +162,10 @@ class Backend(ABC):
     @abstractmethod
     def train(
         self,
-        network: object,
-        images: object,
-        labels: object,
-        order: object,
+        network: LoadedNetwork,
+        images: BackendArray,
+        labels: BackendArray,
+        order: BackendArray,
         learning_rate: float,
         progress: Progress | None = None,
     ) -> TrainingResult:
@@ -173,17 +187,21 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def predict(self, network: object, images: object) -> np.ndarray:
+    def predict(self, network: LoadedNetwork, images: BackendArray) -> Float32Array:
         """Outputs (n, n_classes) of the whole network for images (n, n_in)."""
 
     @abstractmethod
-    def count_errors(self, network: object, images: object, labels: object) -> int:
+    def count_errors(
+        self, network: LoadedNetwork, images: BackendArray, labels: BackendArray
+    ) -> int:
         """How many of the images have their greatest output (the first such) off the label."""
 
     # ---- what an epoch draws at random -----------------------------------------------
     # Drawn by NumPy here; a device that holds the data draws the same numbers itself.
 
-    def permutation(self, n: int, seed: int, epoch: int, out: object | None = None) -> object:
+    def permutation(
+        self, n: int, seed: int, epoch: int, out: BackendArray | None = None
+    ) -> BackendArray:
         """The order, (n,) int32, in which an epoch presents n images: `philox.permutation`.
 
         It is put into `out` when that is given, and is where `put` would have put it.
@@ -192,14 +210,14 @@ class Backend(ABC):
 
     def affine_maps(
         self,
-        labels: object,
-        angles: np.ndarray,
+        labels: BackendArray,
+        angles: Float64Array,
         scale: float,
         seed: int,
         epoch: int,
         first: int = 0,
-        out: object | None = None,
-    ) -> object:
+        out: BackendArray | None = None,
+    ) -> BackendArray:
         """Random matrices (n, 2, 2) for images of these labels: `mlpcore.affine.affine_maps`.
 
         `labels` is (n,) uint8 and `angles` (256,) float64. Another implementation's matrices
@@ -210,7 +228,7 @@ class Backend(ABC):
         angles = check_array("angles", angles, (affine.N_LABELS,), np.float64)
         return self._placed(affine.affine_maps(labels, angles, scale, seed, epoch, first), out)
 
-    def _placed(self, drawn: np.ndarray, out: object | None) -> object:
+    def _placed(self, drawn: AnyArray, out: BackendArray | None) -> BackendArray:
         """What was drawn, where this backend computes."""
         if out is None:
             return self.put(drawn)
@@ -222,14 +240,16 @@ class Backend(ABC):
     # ---- deformation -----------------------------------------------------------------
 
     @abstractmethod
-    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> np.ndarray:
+    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
         """Uniform noise in [-1, 1] for a grid of h x w images: (2, 10 h + 20, 10 w + 20).
 
         The numbers are those of `mlpcore.philox.noise`, for x and then y.
         """
 
     @abstractmethod
-    def displacement_field(self, noise: np.ndarray, taps: np.ndarray, alpha: float) -> np.ndarray:
+    def displacement_field(
+        self, noise: Float32Array, taps: Float32Array, alpha: float
+    ) -> Float32Array:
         """Displacements in pixels, alpha * (G * noise): (2, rows, columns) to 20 fewer of each.
 
         `taps` are the 21 weights of the one-dimensional Gaussian; G is their outer product.
@@ -237,8 +257,8 @@ class Backend(ABC):
 
     @abstractmethod
     def deform_by(
-        self, images: np.ndarray, affine: np.ndarray, displacement: np.ndarray
-    ) -> np.ndarray:
+        self, images: Float32Array, affine: Float32Array, displacement: Float32Array
+    ) -> Float32Array:
         """Images (n, h, w) looked up at M (p - c) + c + displacement(p).
 
         `affine` (n, 2, 2) maps target to source, in (x, y) about the centre c; `displacement`
@@ -248,15 +268,15 @@ class Backend(ABC):
     @abstractmethod
     def deform(
         self,
-        images: object,
-        affine: object,
-        taps: np.ndarray,
+        images: BackendArray,
+        affine: BackendArray,
+        taps: Float32Array,
         alpha: float,
         seed: int,
         epoch: int,
         first: int = 0,
-        out: object | None = None,
-    ) -> object:
+        out: BackendArray | None = None,
+    ) -> BackendArray:
         """`deform_by` with the displacements of a training set's epoch, (n, h, w).
 
         `images` (n, h, w) are number `first` and on of the set: image i takes tile i % 100 of

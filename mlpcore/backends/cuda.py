@@ -5,9 +5,10 @@ Data and weights stay on the device between calls; of an epoch, only counts come
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mlpcore import philox
 from mlpcore.affine import N_LABELS
@@ -17,6 +18,7 @@ from mlpcore.backends.base import (
     MARGIN,
     TAPS,
     Backend,
+    BackendArray,
     Progress,
     TrainingResult,
     check_array,
@@ -25,6 +27,7 @@ from mlpcore.backends.base import (
 from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork, Driver
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.typing import AnyArray, Float32Array
 
 #: Steps of a captured graph: a thousand kernels or more for each call from Python.
 STEPS_PER_GRAPH = 64
@@ -51,8 +54,8 @@ class CudaBackend(Backend):
         self.driver = driver
         self.name = driver.name
         self.steps_per_graph = steps_per_graph
-        self._workspace: tuple | None = None
         self._keys: DeviceArray | None = None
+        self._workspace: tuple[DeviceArray, DeviceArray] | None = None
 
     @property
     def description(self) -> str:
@@ -60,7 +63,7 @@ class CudaBackend(Backend):
 
     # ---- residency ---------------------------------------------------------------------
 
-    def put(self, array: np.ndarray) -> DeviceArray:
+    def put(self, array: AnyArray) -> DeviceArray:
         array = np.asarray(array)
         result = DeviceArray(self.driver, array.shape, array.dtype)
         result.set(array)
@@ -82,7 +85,13 @@ class CudaBackend(Backend):
             order = cuda_training.room_for_order(network, n)
             self._stepper(network, images, labels, order).prepare(n)
 
-    def _resident(self, name: str, array: object, shape: tuple, dtype=np.float32) -> DeviceArray:
+    def _resident(
+        self,
+        name: str,
+        array: BackendArray,
+        shape: tuple[int | None, ...],
+        dtype: DTypeLike = np.float32,
+    ) -> DeviceArray:
         """The array on the device, checked as `check_array` does; NumPy's are put there."""
         if not isinstance(array, DeviceArray):
             return self.put(check_array(name, array, shape, dtype))
@@ -106,7 +115,7 @@ class CudaBackend(Backend):
 
     # ---- one layer ---------------------------------------------------------------------
 
-    def forward(self, network: DeviceNetwork, layer: int, inputs: np.ndarray) -> np.ndarray:
+    def forward(self, network: DeviceNetwork, layer: int, inputs: BackendArray) -> Float32Array:
         n_in, n_out = layer_shape(network, layer)
         inputs = self._resident("inputs", inputs, (None, n_in))
         outputs, w = self._empty(len(inputs), n_out), network.layers[layer]
@@ -116,8 +125,8 @@ class CudaBackend(Backend):
         return np.asarray(outputs)
 
     def backward(
-        self, network: DeviceNetwork, layer: int, deltas: np.ndarray, states: np.ndarray
-    ) -> np.ndarray:
+        self, network: DeviceNetwork, layer: int, deltas: BackendArray, states: BackendArray
+    ) -> Float32Array:
         n_in, n_out = layer_shape(network, layer)
         deltas = self._resident("deltas", deltas, (None, n_out))
         states = self._resident("states", states, (len(deltas), n_in))
@@ -131,8 +140,8 @@ class CudaBackend(Backend):
         self,
         network: DeviceNetwork,
         layer: int,
-        inputs: np.ndarray,
-        deltas: np.ndarray,
+        inputs: BackendArray,
+        deltas: BackendArray,
         learning_rate: float,
     ) -> None:
         n_in, n_out = layer_shape(network, layer)
@@ -151,9 +160,9 @@ class CudaBackend(Backend):
     def train(
         self,
         network: DeviceNetwork,
-        images: object,
-        labels: object,
-        order: object,
+        images: BackendArray,
+        labels: BackendArray,
+        order: BackendArray,
         learning_rate: float,
         progress: Progress | None = None,
     ) -> TrainingResult:
@@ -169,7 +178,13 @@ class CudaBackend(Backend):
             stepper = self._stepper(network, images, labels, room)
             return cuda_training.train(network, stepper, len(order), learning_rate, progress)
 
-    def _stepper(self, network, images, labels, order) -> cuda_training.Stepper:
+    def _stepper(
+        self,
+        network: DeviceNetwork,
+        images: DeviceArray,
+        labels: DeviceArray,
+        order: DeviceArray,
+    ) -> cuda_training.Stepper:
         return cuda_training.Stepper(network, images, labels, order, self.steps_per_graph)
 
     def _check_order(self, network: DeviceNetwork, order: DeviceArray, n_images: int) -> None:
@@ -191,7 +206,9 @@ class CudaBackend(Backend):
             self.driver.download(count, network.errors)
         return int(count[0])
 
-    def _predict(self, network: DeviceNetwork, images: DeviceArray):
+    def _predict(
+        self, network: DeviceNetwork, images: DeviceArray
+    ) -> Iterator[tuple[int, int, int]]:
         """Yields (begin, end, address of outputs) for batches of images, in order."""
         for begin in range(0, len(images), network.batch):
             end = min(begin + network.batch, len(images))
@@ -202,7 +219,7 @@ class CudaBackend(Backend):
                 states = outputs
             yield begin, end, states
 
-    def predict(self, network: DeviceNetwork, images: object) -> np.ndarray:
+    def predict(self, network: DeviceNetwork, images: BackendArray) -> Float32Array:
         images = self._resident("images", images, (None, network.layer_sizes[0]))
         result = np.empty((len(images), network.layer_sizes[-1]), np.float32)
         for begin, end, outputs in self._predict(network, images):
@@ -210,12 +227,14 @@ class CudaBackend(Backend):
                 self.driver.download(result[begin:end], outputs)
         return result
 
-    def count_errors(self, network: DeviceNetwork, images: object, labels: object) -> int:
+    def count_errors(
+        self, network: DeviceNetwork, images: BackendArray, labels: BackendArray
+    ) -> int:
         images = self._resident("images", images, (None, network.layer_sizes[0]))
         labels = self._resident("labels", labels, (len(images),), np.uint8)
         n_out = network.layer_sizes[-1]
 
-        def launches():
+        def launches() -> Iterator[cuda_launch.Launch]:
             for begin, end, outputs in self._predict(network, images):
                 of = labels[begin:].address
                 yield from cuda_launch.count_errors(outputs, end - begin, n_out, of, network.errors)
@@ -224,7 +243,9 @@ class CudaBackend(Backend):
 
     # ---- what an epoch draws at random -------------------------------------------------
 
-    def permutation(self, n: int, seed: int, epoch: int, out: object | None = None) -> DeviceArray:
+    def permutation(
+        self, n: int, seed: int, epoch: int, out: BackendArray | None = None
+    ) -> DeviceArray:
         out = self._target(out, (n,), np.int32)
         if n:
             keys = self._sort_keys(n).address
@@ -241,13 +262,13 @@ class CudaBackend(Backend):
 
     def affine_maps(
         self,
-        labels: object,
-        angles: np.ndarray,
+        labels: BackendArray,
+        angles: BackendArray,
         scale: float,
         seed: int,
         epoch: int,
         first: int = 0,
-        out: object | None = None,
+        out: BackendArray | None = None,
     ) -> DeviceArray:
         labels = self._resident("labels", labels, (None,), np.uint8)
         angles = self._resident("angles", angles, (N_LABELS,), np.float64)
@@ -260,7 +281,9 @@ class CudaBackend(Backend):
                 self.driver.synchronize()  # before the angles' memory goes
         return out
 
-    def _target(self, out: object | None, shape: tuple, dtype=np.float32) -> DeviceArray:
+    def _target(
+        self, out: BackendArray | None, shape: tuple[int, ...], dtype: DTypeLike = np.float32
+    ) -> DeviceArray:
         """Where a result goes: `out`, if that is given and fits."""
         if out is None:
             return DeviceArray(self.driver, shape, dtype)
@@ -270,14 +293,16 @@ class CudaBackend(Backend):
 
     # ---- deformation -------------------------------------------------------------------
 
-    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> np.ndarray:
+    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
         shape = cuda_launch.noise_shape(height, width)
         result = self._empty(2, *shape)
         key = philox.split_seed(seed)
         self._run(cuda_launch.noise(key, epoch, grid, 1, shape, result.address))
         return np.asarray(result)
 
-    def displacement_field(self, noise: np.ndarray, taps: np.ndarray, alpha: float) -> np.ndarray:
+    def displacement_field(
+        self, noise: BackendArray, taps: BackendArray, alpha: float
+    ) -> Float32Array:
         noise, taps, out = self._field_arrays(noise, taps)
         _, rows, columns = noise.shape
         middle = self._empty(2, rows - MARGIN, columns)
@@ -288,8 +313,8 @@ class CudaBackend(Backend):
         return np.asarray(out)
 
     def displacement_field_listing(
-        self, noise: np.ndarray, taps: np.ndarray, alpha: float
-    ) -> np.ndarray:
+        self, noise: BackendArray, taps: BackendArray, alpha: float
+    ) -> Float32Array:
         """`displacement_field` by the paper's kernel, for comparison."""
         noise, taps, out = self._field_arrays(noise, taps)
         launches = cuda_launch.displacement_field_listing(
@@ -298,7 +323,9 @@ class CudaBackend(Backend):
         self._run(launches)
         return np.asarray(out)
 
-    def _field_arrays(self, noise, taps) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
+    def _field_arrays(
+        self, noise: BackendArray, taps: BackendArray
+    ) -> tuple[DeviceArray, DeviceArray, DeviceArray]:
         noise = self._resident("noise", noise, (2, None, None))
         taps = self._resident("taps", taps, (TAPS,))
         _, rows, columns = noise.shape
@@ -307,8 +334,8 @@ class CudaBackend(Backend):
         return noise, taps, self._empty(2, rows - MARGIN, columns - MARGIN)
 
     def deform_by(
-        self, images: np.ndarray, affine: np.ndarray, displacement: np.ndarray
-    ) -> np.ndarray:
+        self, images: BackendArray, affine: BackendArray, displacement: BackendArray
+    ) -> Float32Array:
         images = self._resident("images", images, (None, None, None))
         n, height, width = images.shape
         affine = self._resident("affine", affine, (n, 2, 2))
@@ -321,14 +348,14 @@ class CudaBackend(Backend):
 
     def deform(
         self,
-        images: object,
-        affine: object,
-        taps: np.ndarray,
+        images: BackendArray,
+        affine: BackendArray,
+        taps: BackendArray,
         alpha: float,
         seed: int,
         epoch: int,
         first: int = 0,
-        out: object | None = None,
+        out: BackendArray | None = None,
     ) -> DeviceArray:
         images = self._resident("images", images, (None, None, None))
         n, height, width = images.shape
@@ -346,7 +373,16 @@ class CudaBackend(Backend):
             self.driver.synchronize()
         return out
 
-    def _deform_grids(self, part, fields, taps, alpha, seed, epoch, first) -> None:
+    def _deform_grids(
+        self,
+        part: tuple[DeviceArray, DeviceArray, DeviceArray],
+        fields: tuple[DeviceArray, DeviceArray],
+        taps: DeviceArray,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        first: int,
+    ) -> None:
         """Images, maps and results of a few grids, whose fields fit into the workspace."""
         images, affine, out = part
         noise, middle = (array.address for array in fields)
@@ -359,11 +395,13 @@ class CudaBackend(Backend):
             2 * n_grids, shape, noise, taps.address, alpha, middle, noise
         )
         launches += cuda_launch.deform(
-            images.address, first, images.shape, affine.address, noise, out.address
+            images.address, first, (n, height, width), affine.address, noise, out.address
         )
         self._run(launches)
 
-    def _fields(self, height: int, width: int, first: int, n: int):
+    def _fields(
+        self, height: int, width: int, first: int, n: int
+    ) -> tuple[DeviceArray, DeviceArray]:
         """Memory for the noise, then the fields, of some grids, and for what lies between.
 
         Kept for the next epoch, when the same shape and as many grids will be wanted.
@@ -371,15 +409,15 @@ class CudaBackend(Backend):
         rows, columns = cuda_launch.noise_shape(height, width)
         grids = (first + n - 1) // IMAGES_PER_GRID - first // IMAGES_PER_GRID + 1
         grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // (2 * rows * columns)))
-        noise = self._workspace[0] if self._workspace else None
-        if noise is None or noise.shape[2:] != (rows, columns) or len(noise) < grids:
-            noise = self._workspace = None
+        fields = self._workspace
+        if fields is None or fields[0].shape[2:] != (rows, columns) or len(fields[0]) < grids:
+            fields = self._workspace = None  # given back before more is taken
             noise = self._empty(grids, 2, rows, columns)
-            self._workspace = noise, self._empty(grids, 2, rows - MARGIN, columns)
-        return self._workspace
+            fields = self._workspace = noise, self._empty(grids, 2, rows - MARGIN, columns)
+        return fields
 
 
-def _by_grids(first: int, n: int, grids: int):
+def _by_grids(first: int, n: int, grids: int) -> Iterator[tuple[int, int]]:
     """Yields (begin, end) image numbers that lie in at most so many grids."""
     begin, stop = first, first + n
     while begin < stop:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import atexit
 import functools
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from mlpcore.backends.cuda_launch import KERNELS, Launch
 from mlpcore.errors import InputError
+from mlpcore.typing import AnyArray
 
 #: All kernels for all architectures, as the build leaves them.
 FATBIN = Path(__file__).with_name("kernels.fatbin")
@@ -34,7 +35,7 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _import_pycuda():
+def _import_pycuda() -> Any:
     """PyCUDA's driver module, initialised."""
     try:
         import pycuda.driver as cuda
@@ -56,7 +57,7 @@ def _import_pycuda():
     return cuda
 
 
-def _import_bindings():
+def _import_bindings() -> Any:
     """The driver API of cuda-bindings, for graphs."""
     try:
         from cuda.bindings import driver
@@ -80,7 +81,7 @@ class CudaDriver:
 
     name = "cuda"
 
-    def __init__(self):
+    def __init__(self) -> None:
         if not FATBIN.is_file():
             raise Unavailable("built without CUDA kernels: nvcc was not there, or not wanted")
         self._cuda = cuda = _import_pycuda()
@@ -127,7 +128,7 @@ class CudaDriver:
         cuda = self._cuda
         try:
             self._module = cuda.module_from_buffer(FATBIN.read_bytes())
-            self._functions = {}
+            self._functions: dict[str, Any] = {}
             for name, formats in KERNELS.items():
                 function = self._module.get_function(name).prepare(formats)
                 function.get_attribute(cuda.function_attribute.NUM_REGS)
@@ -140,7 +141,7 @@ class CudaDriver:
             ) from error
 
     @contextmanager
-    def active(self):
+    def active(self) -> Iterator[None]:
         """Makes the context current for this thread, and leaves what was current before.
 
         A failure of the device, which may come from anything launched before, is raised as an
@@ -167,7 +168,7 @@ class CudaDriver:
     def free_memory(self) -> int:
         return self._cuda.mem_get_info()[0]
 
-    def allocate(self, n_bytes: int):
+    def allocate(self, n_bytes: int) -> Any:
         try:
             return self._cuda.mem_alloc(n_bytes)
         except self._cuda.MemoryError as error:
@@ -177,12 +178,12 @@ class CudaDriver:
                 "not in one piece"
             ) from error
 
-    def upload(self, address: int, array: np.ndarray) -> None:
+    def upload(self, address: int, array: AnyArray) -> None:
         if array.nbytes:
             self.synchronize()
             self._cuda.memcpy_htod(address, array)
 
-    def download(self, array: np.ndarray, address: int) -> None:
+    def download(self, array: AnyArray, address: int) -> None:
         if array.nbytes:
             self.synchronize()
             self._cuda.memcpy_dtoh(array, address)
@@ -236,7 +237,7 @@ class CudaDriver:
         with self.active():
             return self._time(lambda: self.copy(target, source, n_bytes), repetitions)
 
-    def time_call(self, call) -> float:
+    def time_call(self, call: Callable[[], object]) -> float:
         """Seconds from before to after a call that uses this device, by its events."""
         with self.active():
             start, stop = self._cuda.Event(), self._cuda.Event()
@@ -246,7 +247,7 @@ class CudaDriver:
             stop.synchronize()
             return 1e-3 * stop.time_since(start)
 
-    def _time(self, enqueue, repetitions: int) -> float:
+    def _time(self, enqueue: Callable[[], object], repetitions: int) -> float:
         """By events, after three runs to warm up."""
         start, stop = self._cuda.Event(), self._cuda.Event()
         for i in range(-3, repetitions):
@@ -261,15 +262,15 @@ class CudaDriver:
 class _Graph:
     """An executable graph, destroyed with the object."""
 
-    def __init__(self, driver: CudaDriver, handle):
+    def __init__(self, driver: CudaDriver, handle: Any):
         self.handle, self._driver = handle, driver
 
-    def __del__(self):
+    def __del__(self) -> None:
         if not self._driver.closed:
             self._driver._bindings.cuGraphExecDestroy(self.handle)
 
 
-def _call(bindings, function, *arguments):
+def _call(bindings: Any, function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls the driver API; its results, or GraphError with the driver's own words."""
     error, *results = function(*arguments)
     if error != bindings.CUresult.CUDA_SUCCESS:

@@ -15,13 +15,13 @@ import shutil
 import struct
 import subprocess
 import tempfile
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
-
 from mlpcore.backends.cuda_launch import Launch
 from mlpcore.errors import InputError
+from mlpcore.typing import AnyArray
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "cuda"
@@ -143,16 +143,16 @@ class EmulationError(RuntimeError):
 class _Memory:
     """Memory of exactly so many bytes, NaN at first."""
 
-    def __init__(self, library, n_bytes: int, release):
+    def __init__(self, library: ctypes.PyDLL, n_bytes: int, release: Callable[[], None]):
         self._library, self._release = library, release
-        self.address = library.emulation_allocate(n_bytes)
+        self.address: int = library.emulation_allocate(n_bytes)
         if not self.address:
             raise MemoryError(f"{n_bytes} bytes for the emulated device")
 
     def __int__(self) -> int:
         return self.address
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "address", None):
             self._library.emulation_free(self.address)
             self._release()
@@ -193,7 +193,7 @@ class EmulatedDriver:
         """Chooses the order in which threads run from now on."""
         self._library.emulation_seed(seed)
 
-    def active(self):
+    def active(self) -> nullcontext[None]:
         return nullcontext()
 
     def free_memory(self) -> int:
@@ -207,10 +207,10 @@ class EmulatedDriver:
     def _release(self, n_bytes: int) -> None:
         self._free += n_bytes
 
-    def upload(self, address: int, array: np.ndarray) -> None:
+    def upload(self, address: int, array: AnyArray) -> None:
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
-    def download(self, array: np.ndarray, address: int) -> None:
+    def download(self, array: AnyArray, address: int) -> None:
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
     def copy(self, target: int, source: int, n_bytes: int) -> None:

@@ -58,7 +58,8 @@ KERNELS: dict[str, str] = {
 STATE = np.dtype(
     [("loss", "f8"), ("step", "i4"), ("errors", "i4"), ("learning_rate", "f4")], align=True
 )
-LEARNING_RATE_OFFSET = STATE.fields["learning_rate"][1]
+assert STATE.fields is not None
+LEARNING_RATE_OFFSET: int = STATE.fields["learning_rate"][1]
 
 
 class Launch(NamedTuple):
@@ -67,7 +68,7 @@ class Launch(NamedTuple):
     kernel: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
-    arguments: tuple
+    arguments: tuple[float, ...]  #: numbers and addresses
 
 
 def blocks(n: int, size: int) -> int:

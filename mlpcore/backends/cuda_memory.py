@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
-from typing import Protocol
+from typing import Any, Protocol, SupportsInt
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mlpcore.backends.cuda_launch import STATE, Launch, Layer
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.typing import AnyArray, Float32Array
 
 #: Samples that a validation takes through a layer at a time: enough to fill a device.
 PREDICT_BATCH = 4096
@@ -24,21 +28,24 @@ class Driver(Protocol):
     """What a device has to offer: PyCUDA's in cuda_driver.py, the emulation's."""
 
     name: str
-    description: str
 
-    def active(self):
+    @property
+    def description(self) -> str:
+        """One line that says what it is."""
+
+    def active(self) -> AbstractContextManager[None]:
         """A context manager within which everything below is called."""
 
     def free_memory(self) -> int:
         """Bytes that can be allocated."""
 
-    def allocate(self, n_bytes: int):
+    def allocate(self, n_bytes: int) -> SupportsInt:
         """An object whose `int()` is an address, and which frees the memory when it goes."""
 
-    def upload(self, address: int, array: np.ndarray) -> None:
+    def upload(self, address: int, array: AnyArray) -> None:
         """Copies a C-contiguous array to the device; it can be changed afterwards."""
 
-    def download(self, array: np.ndarray, address: int) -> None:
+    def download(self, array: AnyArray, address: int) -> None:
         """Copies to a C-contiguous array, when all launched before is done."""
 
     def copy(self, target: int, source: int, n_bytes: int) -> None:
@@ -47,17 +54,17 @@ class Driver(Protocol):
     def launch(self, launch: Launch) -> None:
         """Starts a kernel behind all launched before."""
 
-    def capture(self, launches: list[Launch]) -> object:
+    def capture(self, launches: list[Launch]) -> Any:
         """A graph of launches, one after another."""
 
-    def replay(self, graph: object) -> None:
+    def replay(self, graph: Any) -> None:
         """Starts a graph behind all launched before, in one call."""
 
     def synchronize(self) -> None:
         """Waits for all that has been launched."""
 
 
-def allocate(driver: Driver, what: str, sizes: list[int]) -> list:
+def allocate(driver: Driver, what: str, sizes: list[int]) -> list[SupportsInt]:
     """Device memory of so many bytes each, or an InputError with what is needed and what free."""
     needed, free = sum(sizes), driver.free_memory()
     if needed > free:
@@ -71,7 +78,14 @@ def allocate(driver: Driver, what: str, sizes: list[int]) -> list:
 class DeviceArray:
     """A C-contiguous array in device memory; NumPy copies it back with `np.asarray`."""
 
-    def __init__(self, driver: Driver, shape: tuple[int, ...], dtype, memory=None, offset=0):
+    def __init__(
+        self,
+        driver: Driver,
+        shape: tuple[int, ...],
+        dtype: DTypeLike,
+        memory: SupportsInt | None = None,
+        offset: int = 0,
+    ):
         self.driver, self.shape, self.dtype = driver, tuple(shape), np.dtype(dtype)
         if memory is None:
             with driver.active():
@@ -87,7 +101,7 @@ class DeviceArray:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def reshape(self, *shape) -> DeviceArray:
+    def reshape(self, *shape: Any) -> DeviceArray:
         """The same memory in another shape; -1 for what follows from the rest."""
         shape = shape[0] if isinstance(shape[0], tuple) else shape
         shape = np.broadcast_to(np.empty((), bool), self.shape).reshape(shape).shape
@@ -101,23 +115,23 @@ class DeviceArray:
         row = math.prod(self.shape[1:]) * self.dtype.itemsize
         return self._view((max(stop - start, 0), *self.shape[1:]), start * row)
 
-    def _view(self, shape, offset):
+    def _view(self, shape: tuple[int, ...], offset: int) -> DeviceArray:
         offset += self.address - int(self._memory)
         return DeviceArray(self.driver, shape, self.dtype, self._memory, offset)
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         result = np.empty(self.shape, self.dtype)
         with self.driver.active():
             self.driver.download(result, self.address)
         return result if dtype is None else result.astype(dtype, copy=False)
 
-    def set(self, array: np.ndarray) -> None:
+    def set(self, array: AnyArray) -> None:
         """Copies an array of the same shape and type to the device."""
         with self.driver.active():
             self.driver.upload(self.address, np.ascontiguousarray(array, self.dtype))
 
 
-def as_matrix(weights: np.ndarray, biases: np.ndarray, layer: Layer) -> np.ndarray:
+def as_matrix(weights: Float32Array, biases: Float32Array, layer: Layer) -> Float32Array:
     """W[connection][neuron], padded with zeros, of weights (n_out, n_in) and biases (n_out)."""
     matrix = np.zeros((layer.rows, layer.stride), np.float32)
     matrix[0, : layer.n_out] = biases
@@ -155,7 +169,7 @@ class DeviceNetwork:
         with driver.active():
             self._allocate()
         self.order: DeviceArray | None = None
-        self.graphs: dict = {}
+        self.graphs: dict[Hashable, Any] = {}
         self.assign(network)
 
     def _allocate(self) -> None:

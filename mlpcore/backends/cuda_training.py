@@ -54,7 +54,14 @@ class Stepper:
         there to be measured, and which a signal can leave in the middle of a sample.
     """
 
-    def __init__(self, network, images, labels, order, steps_per_graph: int):
+    def __init__(
+        self,
+        network: DeviceNetwork,
+        images: DeviceArray,
+        labels: DeviceArray,
+        order: DeviceArray,
+        steps_per_graph: int,
+    ):
         self.driver = network.driver
         self.steps_per_graph = steps_per_graph
         self.launches = step_launches(network, images, labels, order)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mlpcore.network import Network
+from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
 #: The scaled tanh of the paper, y(a) = A tanh(B a) (LeCun et al. 1998).
 A, B = 1.7159, 0.6666
@@ -16,7 +18,9 @@ A, B = 1.7159, 0.6666
 BATCH = 512
 
 
-def _batches(network: Network, images: np.ndarray, dtype) -> Iterator[np.ndarray]:
+def _batches(
+    network: Network, images: Float32Array, dtype: type[np.floating[Any]]
+) -> Iterator[AnyArray]:
     """Outputs of the network for batches of images, in order."""
     weights = [np.asarray(w, dtype).T for w in network.weights]
     biases = [np.asarray(b, dtype) for b in network.biases]
@@ -31,7 +35,9 @@ def _batches(network: Network, images: np.ndarray, dtype) -> Iterator[np.ndarray
         yield states
 
 
-def predict(network: Network, images: np.ndarray, threads: int, dtype=np.float32) -> np.ndarray:
+def predict(
+    network: Network, images: Float32Array, threads: int, dtype: type[np.floating[Any]] = np.float32
+) -> AnyArray:
     """Outputs (n, n_classes) for images (n, n_in), computed in `dtype`."""
     outputs = np.empty((len(images), network.layer_sizes[-1]), dtype)
     begin = 0
@@ -42,6 +48,6 @@ def predict(network: Network, images: np.ndarray, threads: int, dtype=np.float32
     return outputs
 
 
-def count_errors(outputs: np.ndarray, labels: np.ndarray) -> int:
+def count_errors(outputs: AnyArray, labels: UInt8Array) -> int:
     """How many rows have their greatest output (the first such) elsewhere than at the label."""
     return int(np.count_nonzero(outputs.argmax(axis=1) != labels))

@@ -19,21 +19,22 @@ from mlpcore.backends.base import (
 )
 from mlpcore.backends.inference import A, B
 from mlpcore.network import Network
+from mlpcore.typing import AnyArray, Float32Array, Float64Array, Int32Array, UInt8Array
 
 BACKGROUND = -1.0
 
 
-def activation(a: np.ndarray) -> np.ndarray:
+def activation(a: AnyArray) -> AnyArray:
     """y(a) = A tanh(B a)."""
     return A * np.tanh(B * a)
 
 
-def derivative(y: np.ndarray) -> np.ndarray:
+def derivative(y: AnyArray) -> AnyArray:
     """y'(a) from the state y = y(a)."""
     return B / A * (A - y) * (A + y)
 
 
-def bilinear(image: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def bilinear(image: Float64Array, x: Float64Array, y: Float64Array) -> Float64Array:
     """Values of an image (h, w) at coordinates in pixels; background outside."""
     height, width = image.shape
     padded = np.pad(image, 2, constant_values=BACKGROUND)
@@ -53,7 +54,7 @@ class ReferenceBackend(Backend):
     threads = 1
     description = "reference: NumPy, float64, 1 thread"
 
-    def put(self, array: np.ndarray) -> np.ndarray:
+    def put(self, array: AnyArray) -> AnyArray:
         return array
 
     def load(self, network: Network) -> Network:
@@ -63,15 +64,15 @@ class ReferenceBackend(Backend):
         if loaded is not network:
             network.assign(loaded)
 
-    def forward(self, network: Network, layer: int, inputs: np.ndarray) -> np.ndarray:
+    def forward(self, network: Network, layer: int, inputs: Float32Array) -> Float32Array:
         n_in, _ = layer_shape(network, layer)
         x = check_array("inputs", inputs, (None, n_in)).astype(np.float64)
         a = x @ network.weights[layer].astype(np.float64).T + network.biases[layer]
         return activation(a).astype(np.float32)
 
     def backward(
-        self, network: Network, layer: int, deltas: np.ndarray, states: np.ndarray
-    ) -> np.ndarray:
+        self, network: Network, layer: int, deltas: Float32Array, states: Float32Array
+    ) -> Float32Array:
         n_in, n_out = layer_shape(network, layer)
         deltas = check_array("deltas", deltas, (None, n_out)).astype(np.float64)
         states = check_array("states", states, (len(deltas), n_in)).astype(np.float64)
@@ -81,8 +82,8 @@ class ReferenceBackend(Backend):
         self,
         network: Network,
         layer: int,
-        inputs: np.ndarray,
-        deltas: np.ndarray,
+        inputs: Float32Array,
+        deltas: Float32Array,
         learning_rate: float,
     ) -> None:
         n_in, n_out = layer_shape(network, layer)
@@ -94,9 +95,9 @@ class ReferenceBackend(Backend):
     def train(
         self,
         network: Network,
-        images: np.ndarray,
-        labels: np.ndarray,
-        order: np.ndarray,
+        images: Float32Array,
+        labels: UInt8Array,
+        order: Int32Array,
         learning_rate: float,
         progress: Progress | None = None,
     ) -> TrainingResult:
@@ -129,15 +130,15 @@ class ReferenceBackend(Backend):
                 network.biases[layer][...] = biases[layer]
         return TrainingResult(done, errors, float(loss))
 
-    def predict(self, network: Network, images: np.ndarray) -> np.ndarray:
+    def predict(self, network: Network, images: Float32Array) -> Float32Array:
         images = check_array("images", images, (None, network.layer_sizes[0]))
         outputs = inference.predict(network, images, self.threads, np.float64)
         return outputs.astype(np.float32)
 
-    def count_errors(self, network: Network, images: np.ndarray, labels: np.ndarray) -> int:
+    def count_errors(self, network: Network, images: Float32Array, labels: UInt8Array) -> int:
         return inference.count_errors(self.predict(network, images), labels)
 
-    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> np.ndarray:
+    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
         shape = GRID * height + MARGIN, GRID * width + MARGIN
         fields = [
             philox.noise(seed, epoch, grid, purpose, *shape)
@@ -145,7 +146,9 @@ class ReferenceBackend(Backend):
         ]
         return np.stack(fields)
 
-    def displacement_field(self, noise: np.ndarray, taps: np.ndarray, alpha: float) -> np.ndarray:
+    def displacement_field(
+        self, noise: Float32Array, taps: Float32Array, alpha: float
+    ) -> Float32Array:
         noise = check_array("noise", noise, (2, None, None)).astype(np.float64)
         taps = check_array("taps", taps, (TAPS,)).astype(np.float64)
         rows, columns = noise.shape[1] - MARGIN, noise.shape[2] - MARGIN
@@ -154,8 +157,8 @@ class ReferenceBackend(Backend):
         return (alpha * field).astype(np.float32)
 
     def deform_by(
-        self, images: np.ndarray, affine: np.ndarray, displacement: np.ndarray
-    ) -> np.ndarray:
+        self, images: Float32Array, affine: Float32Array, displacement: Float32Array
+    ) -> Float32Array:
         images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
         affine = check_array("affine", affine, (n, 2, 2)).astype(np.float64)
@@ -175,15 +178,15 @@ class ReferenceBackend(Backend):
 
     def deform(
         self,
-        images: np.ndarray,
-        affine: np.ndarray,
-        taps: np.ndarray,
+        images: Float32Array,
+        affine: Float32Array,
+        taps: Float32Array,
         alpha: float,
         seed: int,
         epoch: int,
         first: int = 0,
-        out: np.ndarray | None = None,
-    ) -> np.ndarray:
+        out: Float32Array | None = None,
+    ) -> Float32Array:
         images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
         out = np.empty_like(images) if out is None else out

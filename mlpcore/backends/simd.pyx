@@ -74,6 +74,16 @@ cdef extern from "deformation.h" nogil:
                    const float *images, uint32_t first, int n, const float *affine, float *out,
                    int n_threads)
 
+__all__ = [
+    "DEFAULT_BLOCK",
+    "INSTRUCTION_SETS",
+    "MAX_BLOCK",
+    "MAX_THREADS",
+    "SCHEDULES",
+    "SimdBackend",
+    "unavailable_reason",
+]
+
 #: From the plainest to the widest.
 INSTRUCTION_SETS = ("scalar", "sse2", "avx2", "avx512")
 

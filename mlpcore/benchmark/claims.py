@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlpcore.benchmark.results import BASE, Result, Row
@@ -49,7 +49,7 @@ def _gain(row: Row | None, what: str, paper: float) -> Claim:
     return Claim(what, f"{paper}x", f"{best.ratio:.1f}x ({_name(best)})", best.ratio / paper)
 
 
-def _epoch_seconds(row: Row | None, what: str, paper: dict[str, float]) -> list[Claim]:
+def _epoch_seconds(row: Row | None, what: str, paper: Mapping[str, float]) -> list[Claim]:
     """Seconds for all images of an epoch, of the standard processor and of our fastest."""
     claims = []
     for kind, label in (("standard", "standard processor"), ("fast", "fastest")):
@@ -60,7 +60,7 @@ def _epoch_seconds(row: Row | None, what: str, paper: dict[str, float]) -> list[
         if result is None:
             claims.append(Claim(name, figure, NOT_MEASURED, None))
             continue
-        seconds = result.line.timing.seconds * EPOCH
+        seconds = result.line.seconds * EPOCH
         ours = f"{seconds:.2f} s ({_name(result)})"
         claims.append(Claim(name, figure, ours, paper[kind] / seconds))
     return claims
@@ -78,7 +78,7 @@ def _rate(row: Row | None, what: str, paper: float, attribute: str, unit: str) -
     best = row.best() if row else None
     ours = getattr(best, attribute) if best else None
     figure = f"{paper / 1e9:g} {unit}"
-    if ours is None:
+    if best is None or ours is None:
         return Claim(what, figure, NOT_MEASURED, None)
     return Claim(what, figure, f"{ours / 1e9:.1f} {unit} ({_name(best)})", ours / paper)
 
@@ -89,9 +89,9 @@ def _share(deformation: Row | None, epoch: Row | None) -> Claim:
     paper = f"{SHARE[0]:.0%} to {SHARE[1]:.0%}"
     whole = epoch.best() if epoch else None
     part = whole and deformation and deformation.find(whole.line.name, whole.line.threads)
-    if not part:
+    if not (whole and part):
         return Claim(what, paper, NOT_MEASURED, None)
-    share = part.line.timing.seconds * EPOCH / whole.line.timing.seconds
+    share = part.line.seconds * EPOCH / whole.line.seconds
     # Beside the middle of the paper's range.
     return Claim(what, paper, f"{share:.1%} ({_name(whole)})", share / (sum(SHARE) / 2))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from rich.console import Console
@@ -63,7 +64,7 @@ def parser() -> Parser:
     return result  # fmt: skip
 
 
-def _choices(values: list[str] | None, what: str, known) -> list[str]:
+def _choices(values: list[str] | None, what: str, known: Collection[str]) -> list[str]:
     """The names in options that may be repeated and hold several with commas."""
     names = [n.strip().lower() for value in values or [] for n in value.split(",")]
     for name in names:
@@ -122,7 +123,7 @@ def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> 
 
 
 @contextlib.contextmanager
-def show_progress():
+def show_progress() -> Iterator[Callable[[str | None, int], object]]:
     """Yields what `measure_plan` reports to: a bar on a terminal, else a line for each row."""
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:

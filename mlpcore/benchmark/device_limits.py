@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from mlpcore.backends.base import Backend
+from mlpcore.backends.cuda import CudaBackend
 from mlpcore.benchmark.limits import Level, Limits
 
 #: Bytes copied, beyond any cache, and how often.
@@ -15,7 +16,7 @@ REPEATS = 10
 LANES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
 
 
-def _copy_bandwidth(cuda) -> float:
+def _copy_bandwidth(cuda: Any) -> float:
     """Bytes per second, read plus written, of the fastest of a few copies."""
     size = min(SIZE, cuda.mem_get_info()[0] // 8)
     source, target = cuda.mem_alloc(size), cuda.mem_alloc(size)
@@ -34,7 +35,7 @@ def _copy_bandwidth(cuda) -> float:
     return 2 * size / fastest
 
 
-def measure_device_limits(backend: Backend) -> Limits:
+def measure_device_limits(backend: CudaBackend) -> Limits:
     """Of the device that a CUDA backend uses.
 
     Reading alone is taken to be as fast as copying. The multiply-adds are those of the

@@ -124,10 +124,9 @@ def step(layer_sizes: Sequence[int], immediate: bool = False) -> Work:
     """
     counts = parameters(layer_sizes)
     total, upper = sum(counts), sum(counts[1:])
+    traffic: tuple[Traffic, ...] = (Traffic(8 * upper, 4 * upper),)
     if immediate:
         traffic = (Traffic(4 * upper, 4 * total), Traffic(8 * total, 4 * total, "copy"))
-    else:
-        traffic = (Traffic(8 * upper, 4 * upper),)
     return Work(traffic, 2 * total + upper, total)
 
 

@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -28,6 +29,7 @@ from mlpcore import backends
 from mlpcore.benchmark.machine import Caches
 from mlpcore.benchmark.timing import Case, Settings, measure
 from mlpcore.network import Network
+from mlpcore.typing import Float32Array
 
 #: The largest buffer, and for the C backend, which has nothing to add where NumPy is enough.
 MOST = 1 << 30
@@ -84,16 +86,16 @@ def numpy_probes(size: int, threads: int, pool: ThreadPoolExecutor) -> dict[str,
     """Reads, and copies, a buffer of `size` bytes in all; n passes over it."""
     chunks = [np.ones(max(size // threads // 8, 1) * 2, np.float32) for _ in range(threads)]
 
-    def read(chunk: np.ndarray, n: int) -> None:
+    def read(chunk: Float32Array, n: int) -> None:
         for _ in range(n):
             np.dot(chunk, chunk)
 
-    def copy(chunk: np.ndarray, n: int) -> None:
+    def copy(chunk: Float32Array, n: int) -> None:
         source, target = np.split(chunk, 2)
         for _ in range(n):
             np.copyto(target, source)
 
-    def shared(work: Callable) -> Case:
+    def shared(work: Callable[[Float32Array, int], None]) -> Case:
         def run(n: int) -> None:
             with threadpool_limits(1, "blas"):
                 list(pool.map(work, chunks, [n] * threads))
@@ -111,7 +113,7 @@ def layer_probes(size: int, threads: int) -> dict[str, Case]:
     network = Network((ROW - 1, rows))
     x, d = np.zeros((256, ROW - 1), np.float32), np.zeros((256, rows), np.float32)
 
-    def calls(work: Callable) -> Case:
+    def calls(work: Callable[[int], object]) -> Case:
         return Case(lambda n: [work(min(256, n - i)) for i in range(0, n, 256)], step=16)
 
     return {
@@ -133,9 +135,12 @@ def product_probe(threads: int) -> Case:
     return Case(run)
 
 
-def _probes(sizes: dict[str, int], threads: int, pool: ThreadPoolExecutor) -> list[tuple]:
-    """(level, kind, bytes moved per pass, case), the product's with level None."""
-    probes = [(None, "", 0, product_probe(threads))]
+#: Level, kind, bytes moved per pass, and case; the matrix product's level is None.
+Probe: TypeAlias = tuple[str | None, str, int, Case]
+
+
+def _probes(sizes: dict[str, int], threads: int, pool: ThreadPoolExecutor) -> list[Probe]:
+    probes: list[Probe] = [(None, "", 0, product_probe(threads))]
     for level, size in sizes.items():
         probes += [(level, k, size, c) for k, c in numpy_probes(size, threads, pool).items()]
         if level != "DRAM" and size <= MOST_FOR_LAYERS:
@@ -155,8 +160,8 @@ def at_least(limits: Limits, fewer: Limits) -> Limits:
     levels = []
     for level in limits.levels:
         other = known.get(level.name, level)
-        faster = {"read": max(level.read, other.read), "copy": max(level.copy, other.copy)}
-        levels.append(replace(level, **faster))
+        read, copy = max(level.read, other.read), max(level.copy, other.copy)
+        levels.append(replace(level, read=read, copy=copy))
     multiply_adds = max(limits.multiply_adds, fewer.multiply_adds)
     return replace(limits, levels=tuple(levels), multiply_adds=multiply_adds)
 
@@ -166,11 +171,11 @@ def measure_limits(
     threads: int,
     memory: int,
     settings: Settings,
-    progress: Callable[[], None] = lambda: None,
+    progress: Callable[[], object] = lambda: None,
 ) -> Limits:
     """Of the CPU, with so many threads."""
     sizes = level_sizes(caches, threads, memory)
-    best: dict[tuple, float] = {}
+    best: dict[tuple[str | None, str], float] = {}
     with ThreadPoolExecutor(threads) as pool:
         probes = _probes(sizes, threads, pool)
         timings = measure([case for *_, case in probes], settings, progress)

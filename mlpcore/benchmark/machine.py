@@ -11,6 +11,7 @@ import sys
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from mlpcore import __version__, backends
 from mlpcore.cpu import available_cores, total_memory
@@ -22,8 +23,8 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 USUAL = {"L1": 32 << 10, "L2": 1 << 20, "L3": 16 << 20}
 
 #: Libraries whose versions decide the figures, when they are installed.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "jax", "torchvision", "kornia")
-LIBRARIES += ("albumentations", "pycuda")
+LIBRARIES = ["numpy", "scipy", "scikit-learn", "torch", "jax", "torchvision", "kornia"]
+LIBRARIES += ["albumentations", "pycuda"]
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -166,7 +167,7 @@ class Machine:
         """Whether others seem to use the cores, so that times are longer than they need be."""
         return self.load is not None and self.load > self.cores_of_machine / 2
 
-    def document(self) -> dict:
+    def document(self) -> dict[str, Any]:
         """As JSON keeps it."""
         return asdict(self)
 

@@ -8,6 +8,7 @@ import math
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -79,7 +80,7 @@ def markdown(report: Report) -> str:
 # ---- JSON ----------------------------------------------------------------------------------
 
 
-def _finite(value):
+def _finite(value: Any) -> Any:
     """JSON knows no infinity: it becomes null, as does what is not a number."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
@@ -88,7 +89,7 @@ def _finite(value):
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _architecture(results: ArchitectureResults) -> dict:
+def _architecture(results: ArchitectureResults) -> dict[str, Any]:
     rows = []
     for row in results.rows:
         lines = []
@@ -105,7 +106,7 @@ def _architecture(results: ArchitectureResults) -> dict:
     }
 
 
-def document(report: Report) -> dict:
+def document(report: Report) -> dict[str, Any]:
     """Everything, in SI units, as JSON keeps it."""
     now = datetime.datetime.now(datetime.timezone.utc)
     limits = [{"place": place, **asdict(value)} for (place, _), value in report.limits.items()]

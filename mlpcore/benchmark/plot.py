@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from mlpcore.benchmark.run import ArchitectureResults, Report
 from mlpcore.benchmark.tables import seconds
@@ -22,17 +23,15 @@ def check_plot(path: Path) -> None:
         raise InputError(f"plot {path}: expected a name that ends in .{', .'.join(kinds)}")
 
 
-def _step_bars(axes, results: ArchitectureResults) -> None:
+def _step_bars(axes: Any, results: ArchitectureResults) -> None:
     """Time per sample of an on-line step, or of the first routine that was measured."""
     keys = {row.key: row for row in results.rows}
     row = keys.get("step", results.rows[0])
     timed = [r.line for r in row.results if r.line.timing]
-    timed.sort(key=lambda line: -line.timing.seconds)
-    values = [line.timing.seconds for line in timed]
-    spread = [
-        [line.timing.seconds - line.timing.low for line in timed],
-        [line.timing.high - line.timing.seconds for line in timed],
-    ]
+    timed.sort(key=lambda line: -line.seconds)
+    values = [line.seconds for line in timed]
+    timings = [line.timing for line in timed if line.timing]
+    spread = [[t.seconds - t.low for t in timings], [t.high - t.seconds for t in timings]]
     colours = ["tab:grey" if line.peer else "tab:blue" for line in timed]
     bars = axes.barh([f"{v.label}, {v.threads}" for v in timed], values, xerr=spread, color=colours)
     axes.bar_label(bars, [seconds(v) for v in values], padding=4, fontsize=8)
@@ -42,7 +41,7 @@ def _step_bars(axes, results: ArchitectureResults) -> None:
     axes.set_title(f"{results.name}: {row.title.lower()}")
 
 
-def _gain_bars(axes, results: ArchitectureResults) -> None:
+def _gain_bars(axes: Any, results: ArchitectureResults) -> None:
     """Of each backend at each routine, over the standard processor."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -53,8 +52,8 @@ def _gain_bars(axes, results: ArchitectureResults) -> None:
                 names.append((line.name, line.threads))
     height = 0.8 / len(names)
     for i, (name, threads) in enumerate(names):
-        found = [(n, row.find(name, threads)) for n, row in enumerate(results.rows)]
-        found = [(n, r.ratio) for n, r in found if r and r.ratio]
+        each = [(n, row.find(name, threads)) for n, row in enumerate(results.rows)]
+        found = [(n, r.ratio) for n, r in each if r and r.ratio]
         places = [n - 0.4 + (i + 0.5) * height for n, _ in found]
         axes.barh(places, [ratio for _, ratio in found], height, label=f"{name}, {threads}")
     axes.set_yticks(range(len(results.rows)), [row.title for row in results.rows])

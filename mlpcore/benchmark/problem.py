@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from mlpcore.backends.inference import A, B
 from mlpcore.deformation import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
 
 SIDE, CLASSES = 29, 10
 
@@ -58,16 +60,16 @@ class Variant:
     clip: float = np.inf
     softmax: bool = False
 
-    def activation(self, a: np.ndarray) -> np.ndarray:
+    def activation(self, a: AnyArray) -> AnyArray:
         """y(a)."""
         return self.amplitude * np.tanh(self.slope * a)
 
-    def derivative(self, y: np.ndarray) -> np.ndarray:
+    def derivative(self, y: AnyArray) -> AnyArray:
         """y'(a) from y."""
         y = np.clip(y, -self.clip, self.clip)
         return self.slope / self.amplitude * (self.amplitude - y) * (self.amplitude + y)
 
-    def output_delta(self, a: np.ndarray, label: int) -> np.ndarray:
+    def output_delta(self, a: AnyArray, label: int) -> AnyArray:
         """dE/da at the output layer, of its sums a."""
         if self.softmax:
             p = np.exp(a - a.max())
@@ -84,10 +86,17 @@ class Variant:
 PAPER = Variant()
 
 #: Weights and biases of each layer.
-Parameters = list[tuple[np.ndarray, np.ndarray]]
+Parameters: TypeAlias = list[tuple[AnyArray, AnyArray]]
 
 
-def train_oracle(start: Parameters, images, labels, order, rate: float, variant: Variant):
+def train_oracle(
+    start: Parameters,
+    images: Float32Array,
+    labels: UInt8Array,
+    order: Int32Array,
+    rate: float,
+    variant: Variant,
+) -> Parameters:
     """Parameters after on-line back-propagation in float64.
 
     For the paper's variant it does what the reference backend does, which a test verifies.
@@ -138,7 +147,7 @@ class Problem:
         self._oracles: dict[Variant, Parameters] = {}
 
     @property
-    def flat_images(self) -> np.ndarray:
+    def flat_images(self) -> Float32Array:
         """(n, 841)."""
         return self.images.reshape(len(self.images), -1)
 
@@ -148,7 +157,7 @@ class Problem:
         return self.network.copy()
 
     @cached_property
-    def deformed(self) -> np.ndarray:
+    def deformed(self) -> Float32Array:
         """Where deformed images go; CPU backends share it."""
         return np.zeros_like(self.images)
 
@@ -158,7 +167,7 @@ class Problem:
         return int(np.clip((16 << 20) // max(self.layer_sizes), 16, ROWS))
 
     @cached_property
-    def activity(self) -> list[np.ndarray]:
+    def activity(self) -> list[Float32Array]:
         """(rows, width) of every level from the inputs to the outputs, random."""
         rng = np.random.default_rng(self.seed + 1)
         return [rng.random((self.rows, n), np.float32) * 2 - 1 for n in self.layer_sizes]
@@ -198,7 +207,7 @@ class Problem:
         return max(errors)
 
 
-def relative_error(got: np.ndarray, want: np.ndarray, scale: float | None = None) -> float:
+def relative_error(got: AnyArray, want: AnyArray, scale: float | None = None) -> float:
     """Greatest difference over `scale`, by default the greatest |want|; infinite for NaN."""
     if np.shape(got) != np.shape(want):
         return float("inf")
@@ -218,7 +227,7 @@ def memory_needed(hidden: Sequence[int], images: int = IMAGES, peers: bool = Fal
     return per_parameter * count_parameters(sizes) + rows + data + FIXED_MEMORY
 
 
-def check_memory(architectures, available: int, peers: bool) -> None:
+def check_memory(architectures: Iterable[Sequence[int]], available: int, peers: bool) -> None:
     """Raises an InputError for the first architecture that would not fit."""
     for hidden in architectures:
         needed = memory_needed(hidden, peers=peers)

@@ -39,6 +39,12 @@ class Line:
         """Name, with a mark when it computes something else."""
         return f"{self.name} *" if self.other else self.name
 
+    @property
+    def seconds(self) -> float:
+        """Per unit, of a line that has a time."""
+        assert self.timing is not None
+        return self.timing.seconds
+
 
 @dataclass(frozen=True)
 class Result:
@@ -73,7 +79,7 @@ class Row:
     def best(self) -> Result | None:
         """Our fastest."""
         ours = [r for r in self.results if r.line.timing and not r.line.peer]
-        return min(ours, key=lambda r: r.line.timing.seconds, default=None)
+        return min(ours, key=lambda r: r.line.seconds, default=None)
 
 
 def base_seconds(lines: Sequence[Line]) -> float | None:

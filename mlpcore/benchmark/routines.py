@@ -62,7 +62,9 @@ def _pieces(n: int, rows: int) -> list[int]:
     return [min(rows, n - begin) for begin in range(0, n, rows)]
 
 
-def _layer_case(problem: Problem, backend: Backend, operation: Callable, first: int = 0) -> Case:
+def _layer_case(
+    problem: Problem, backend: Backend, operation: Callable[..., object], first: int = 0
+) -> Case:
     """`operation(network, layer, below, above)` on n samples for all layers from `first`.
 
     `below` and `above` are random inputs and outputs of the layer, or their deltas.

@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias, cast
 
 from mlpcore import backends
+from mlpcore.backends.cuda import CudaBackend
+from mlpcore.backends.cuda_driver import CudaDriver
 from mlpcore.benchmark.claims import Claim, compare
 from mlpcore.benchmark.limits import Limits, at_least, measure_limits
 from mlpcore.benchmark.machine import Machine
@@ -20,7 +23,7 @@ from mlpcore.benchmark.timing import Case, Settings, measure
 COLUMNS = (*backends.INSTRUCTION_SETS, "cuda")
 
 #: Called with what is done next, and the number of steps that it will report by `None`.
-Progress = Callable[[str | None, int], None]
+Progress: TypeAlias = Callable[[str | None, int], object]
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,9 @@ def _one_line(error: BaseException) -> str:
     return text if len(text) < 120 else text[:117] + "..."
 
 
-def _prepare_backend(routine: Routine, problem: Problem, name: str, threads: int):
+def _prepare_backend(
+    routine: Routine, problem: Problem, name: str, threads: int
+) -> tuple[Line, Case | None]:
     """A line without its time, and the case that is to be timed or None."""
     if routine.schedule is None:
         backend = backends.get(name, threads)
@@ -97,11 +102,12 @@ def _prepare_backend(routine: Routine, problem: Problem, name: str, threads: int
         return Line(name, threads, reason=reason, error=error, failed=True), None
     case = routine.prepare(problem, backend)
     if name == "cuda":
-        case = dataclasses.replace(case, clock=backend.driver.time_call)
+        driver = cast(CudaDriver, cast(CudaBackend, backend).driver)
+        case = dataclasses.replace(case, clock=driver.time_call)
     return Line(name, threads, error=error), case
 
 
-def _prepare_peer(peer: Peer, problem: Problem, threads: int):
+def _prepare_peer(peer: Peer, problem: Problem, threads: int) -> tuple[Line, Case | None]:
     """As `_prepare_backend`. Whatever a peer fails with is its reason, and stops nothing."""
     try:
         ready = peer.ready(problem, threads)
@@ -113,7 +119,13 @@ def _prepare_peer(peer: Peer, problem: Problem, threads: int):
     return line, ready.case
 
 
-def measure_row(routine: Routine, problem: Problem, plan: Plan, limits, progress: Progress) -> Row:
+def measure_row(
+    routine: Routine,
+    problem: Problem,
+    plan: Plan,
+    limits: dict[tuple[str, int], Limits],
+    progress: Progress,
+) -> Row:
     """Checks and times all backends and peers of a routine, in turn."""
     usable = [p for p in plan.peers if p.routine == routine.key and not p.missing()]
     peers = [(p, n) for p in usable for n in p.thread_counts(plan.threads)]
@@ -137,9 +149,11 @@ def measure_row(routine: Routine, problem: Problem, plan: Plan, limits, progress
     return Row(routine.key, routine.title, routine.unit, derive_all(lines, work, limits))
 
 
-def measure_all_limits(plan: Plan, machine: Machine, progress: Progress) -> dict:
+def measure_all_limits(
+    plan: Plan, machine: Machine, progress: Progress
+) -> dict[tuple[str, int], Limits]:
     """Limits of ("cpu" or "cuda", threads)."""
-    limits = {}
+    limits: dict[tuple[str, int], Limits] = {}
     for threads in sorted({1, plan.threads}):
         progress(f"limits of the machine, threads: {threads}", 20 * (plan.settings.repeats + 1))
         limits["cpu", threads] = measure_limits(
@@ -151,7 +165,7 @@ def measure_all_limits(plan: Plan, machine: Machine, progress: Progress) -> dict
         from mlpcore.benchmark.device_limits import measure_device_limits
 
         progress("limits of the device", 1)
-        limits["cuda", 1] = measure_device_limits(backends.get("cuda"))
+        limits["cuda", 1] = measure_device_limits(cast(CudaBackend, backends.get("cuda")))
     return limits
 
 

@@ -96,7 +96,7 @@ def summary_table(results: ArchitectureResults, report: Report) -> Table:
         for name, threads in keys:
             result = row.find(name, threads)
             ratio = "" if result is None or result.ratio is None else f"{digits(result.ratio)}x"
-            cells.append(f"{seconds(result.line.timing.seconds)} {ratio}" if result else NOTHING)
+            cells.append(f"{seconds(result.line.seconds)} {ratio}" if result else NOTHING)
         table.rows.append(tuple(cells))
     return table
 
@@ -107,7 +107,7 @@ def architecture_title(results: ArchitectureResults) -> str:
     return f"{results.name} ({sizes}, {results.parameters:,} weights)"
 
 
-DETAIL = ("Routine", "By", "Threads", "Time", "Spread", "x scalar", "G updates/s")
+DETAIL: tuple[str, ...] = ("Routine", "By", "Threads", "Time", "Spread", "x scalar", "G updates/s")
 DETAIL += ("GB/s", "of limit", "Floor", "Reached", "Error")
 
 
@@ -185,7 +185,7 @@ def claims_table(results: ArchitectureResults) -> Table:
 
 def missing_table(report: Report) -> Table:
     """What was not measured, and why."""
-    rows: list = [*report.missing.items()]
+    rows: list[tuple[str, ...] | None] = [*report.missing.items()]
     return Table("Not measured", ("", "Reason"), rows, left=2)
 
 

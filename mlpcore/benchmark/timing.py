@@ -29,7 +29,7 @@ class Settings:
     repeats: int = 7
     budget: float = 20.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not (self.seconds > 0 and self.repeats >= 1):
             raise ValueError(f"{self}: expected a positive duration and at least one repeat")
 
@@ -92,8 +92,8 @@ class Timing:
 
     def times(self, factor: float) -> Timing:
         """Per `factor` units instead of per unit."""
-        scaled = (factor * t for t in (self.seconds, self.low, self.high))
-        return Timing(*scaled, self.units, self.repeats)
+        seconds, low, high = (factor * t for t in (self.seconds, self.low, self.high))
+        return Timing(seconds, low, high, self.units, self.repeats)
 
 
 def _duration(case: Case, units: int) -> float:
@@ -121,7 +121,7 @@ def pilot(case: Case, seconds: float) -> int:
 
 
 def measure(
-    cases: Sequence[Case], settings: Settings, progress: Callable[[], None] = lambda: None
+    cases: Sequence[Case], settings: Settings, progress: Callable[[], object] = lambda: None
 ) -> list[Timing]:
     """Times of cases that are to be compared.
 

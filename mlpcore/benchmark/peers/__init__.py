@@ -5,18 +5,29 @@ after some samples its weights have to be the float64 oracle's. One that compute
 else is compared with an oracle of what it does compute, where there is one, and says so.
 """
 
+from collections.abc import Callable
+
 from mlpcore.benchmark.peers import deformers, fann, jax_trainer, numpy_trainers, torch_trainers
-from mlpcore.benchmark.peers.base import Peer, not_installed, ready_trainer
-from mlpcore.benchmark.peers.deformers import ready_elastic
+from mlpcore.benchmark.peers.base import Peer, Trainer, not_installed, ready_trainer
+from mlpcore.benchmark.peers.deformers import Deformer, ready_elastic
+from mlpcore.benchmark.problem import Problem
 
 _torch, _gpu = not_installed("torch"), torch_trainers.no_gpu
 
 
-def _trainer(name, missing, make, other="", alone=False):
+def _trainer(
+    name: str,
+    missing: Callable[[], str | None],
+    make: Callable[[Problem, int], Trainer],
+    other: str = "",
+    alone: bool = False,
+) -> Peer:
     return Peer(name, "step", missing, ready_trainer(make), other, alone)
 
 
-def _elastic(name, modules, make, other):
+def _elastic(
+    name: str, modules: tuple[str, ...], make: Callable[[Problem, int], Deformer], other: str
+) -> Peer:
     return Peer(name, "deformation", not_installed(*modules), ready_elastic(make), other)
 
 

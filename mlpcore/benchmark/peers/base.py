@@ -11,6 +11,7 @@ import numpy as np
 
 from mlpcore.benchmark.problem import PAPER, TOLERANCE, Parameters, Problem, Variant
 from mlpcore.benchmark.timing import Case, host_clock
+from mlpcore.typing import Float32Array, Int32Array
 
 
 class Trainer(Protocol):
@@ -28,7 +29,7 @@ class Trainer(Protocol):
     #: Samples of a call are a multiple of it.
     piece: int
 
-    def train(self, order: np.ndarray) -> None:
+    def train(self, order: Int32Array) -> None:
         """A step for each image of the order; returns when all are done."""
 
     def parameters(self) -> Parameters:
@@ -125,8 +126,8 @@ def ready_trainer(make: Callable[[Problem, int], Trainer]) -> Callable[[Problem,
 class PaperTrainer:
     """A trainer of the paper's network: what most of them share."""
 
-    variant = PAPER
-    own_start = False
+    variant: ClassVar[Variant] = PAPER
+    own_start: ClassVar[bool] = False
     piece = 16
 
     def __init__(self, problem: Problem, threads: int):
@@ -144,7 +145,7 @@ class PaperTrainer:
         return host_clock(call)
 
 
-def targets(problem: Problem) -> np.ndarray:
+def targets(problem: Problem) -> Float32Array:
     """(classes, classes): row c is +1 at c, -1 elsewhere."""
     n = problem.layer_sizes[-1]
     return (2 * np.eye(n) - 1).astype(np.float32)

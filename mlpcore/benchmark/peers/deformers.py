@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,25 +12,31 @@ from mlpcore.backends.base import GRID, IMAGES_PER_GRID, MARGIN, TAPS
 from mlpcore.benchmark.peers.base import Ready, WrongResult
 from mlpcore.benchmark.problem import SIDE, TOLERANCE, Problem, relative_error
 from mlpcore.benchmark.timing import Case
-from mlpcore.deformation import deform, draw_affine
+from mlpcore.deformation import DeformationParameters, deform, draw_affine
+from mlpcore.typing import Float32Array
 
 #: Images (n, 29, 29) to deformed images.
-Deformer = Callable[[np.ndarray], np.ndarray]
+Deformer: TypeAlias = Callable[[Float32Array], Float32Array]
 
 
 # ---- SciPy: the same deformation ----------------------------------------------------------
 
 
-def scipy_grid(images: np.ndarray, affine: np.ndarray, noise: np.ndarray, parameters):
+def scipy_grid(
+    images: Float32Array,
+    affine: Float32Array,
+    noise: Float32Array,
+    parameters: DeformationParameters,
+) -> Float32Array:
     """Up to 100 images with the displacements of one grid of noise (2, 310, 310)."""
     from scipy.ndimage import gaussian_filter, map_coordinates
 
     inside = slice(MARGIN // 2, -(MARGIN // 2))
-    field = [
+    smooth = [
         parameters.alpha * gaussian_filter(cells, parameters.sigma, radius=TAPS // 2)
         for cells in noise
     ]
-    field = np.stack(field)[:, inside, inside].reshape(2, GRID, SIDE, GRID, SIDE)
+    field = np.stack(smooth)[:, inside, inside].reshape(2, GRID, SIDE, GRID, SIDE)
     tiles = field.transpose(1, 3, 0, 2, 4).reshape(IMAGES_PER_GRID, 2, SIDE, SIDE)
     centre = SIDE // 2
     y, x = np.mgrid[-centre : centre + 1, -centre : centre + 1].astype(np.float32)
@@ -79,7 +86,7 @@ def make_torchvision(problem: Problem, threads: int) -> Deformer:
     # Its alpha counts half pixels.
     transform = v2.ElasticTransform(2 * parameters.alpha, parameters.sigma, fill=-1.0)
 
-    def run(images: np.ndarray) -> np.ndarray:
+    def run(images: Float32Array) -> Float32Array:
         torch.set_num_threads(threads)
         tensor = torch.from_numpy(images)[:, None]
         return torch.stack([transform(image) for image in tensor])[:, 0].numpy()
@@ -103,7 +110,7 @@ def make_albumentations(problem: Problem, threads: int) -> Deformer:
         p=1.0,
     )
 
-    def run(images: np.ndarray) -> np.ndarray:
+    def run(images: Float32Array) -> Float32Array:
         cv2.setNumThreads(threads)
         return np.stack([transform(image=image)["image"] for image in images])
 
@@ -119,7 +126,7 @@ def make_kornia(problem: Problem, threads: int) -> Deformer:
     # Its alpha counts half images, and it fills with zeros: the background is moved there.
     alpha = 2 * parameters.alpha / SIDE
 
-    def run(images: np.ndarray) -> np.ndarray:
+    def run(images: Float32Array) -> Float32Array:
         torch.set_num_threads(threads)
         out = np.empty_like(images)
         for begin in range(0, len(images), IMAGES_PER_GRID):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from mlpcore.benchmark.peers.base import PaperTrainer, targets
 from mlpcore.benchmark.problem import Parameters, Problem, Variant
 from mlpcore.network import INITIAL_RANGE
+from mlpcore.typing import Float32Array, Int32Array
 
 #: FANN built for float.
 LIBRARY = "floatfann"
@@ -38,7 +40,7 @@ def missing() -> str | None:
     return None
 
 
-def _pointer(array: np.ndarray) -> FLOATS:
+def _pointer(array: Float32Array) -> Any:
     return array.ctypes.data_as(FLOATS)
 
 
@@ -83,7 +85,7 @@ class FannTrainer(PaperTrainer):
         if library.fann_get_total_connections(self.net) != problem.network.n_parameters:
             raise RuntimeError("FANN's network has another number of weights")
 
-    def train(self, order: np.ndarray) -> None:
+    def train(self, order: Int32Array) -> None:
         train, net = self.library.fann_train, self.net
         for i in order:
             train(net, _pointer(self.images[i]), _pointer(self.targets[self.labels[i]]))
@@ -101,6 +103,6 @@ class FannTrainer(PaperTrainer):
             begin = end
         return result
 
-    def __del__(self):
+    def __del__(self) -> None:
         if getattr(self, "net", None):
             self.library.fann_destroy(self.net)

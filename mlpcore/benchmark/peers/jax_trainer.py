@@ -5,18 +5,26 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mlpcore.benchmark.peers.base import PaperTrainer, targets
 from mlpcore.benchmark.problem import Parameters, Problem
 from mlpcore.cpu import available_cores
+from mlpcore.typing import Int32Array
+
+#: JAX's, which need not be installed.
+Array: TypeAlias = Any
+
+#: Weights and biases of each layer.
+Layers: TypeAlias = list[tuple[Array, Array]]
 
 #: XLA makes its pool of threads as large as this variable says, once for the process.
 THREADS_VARIABLE = "NPROC"
 
 
-def import_jax(threads: int):
+def import_jax(threads: int) -> Any:
     """JAX, with so many threads if this is its first import."""
     # On a GPU it would take three quarters of the memory at once, and others need theirs.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -63,7 +71,7 @@ class JaxTrainer(PaperTrainer):
         self.piece = problem.checked
         self.scan = self.jax.jit(functools.partial(self._scan, self.jax), donate_argnums=0)
 
-    def _step(self, jnp, layers: list, x, target):
+    def _step(self, jnp: Any, layers: Layers, x: Array, target: Array) -> Layers:
         a, b = self.variant.amplitude, self.variant.slope
         states = [x]
         for w, bias in layers:
@@ -77,15 +85,17 @@ class JaxTrainer(PaperTrainer):
             changed.append((w - step[:, None] * states[layer][None, :], bias - step))
         return changed[::-1]
 
-    def _scan(self, jax, layers: list, order, data):
+    def _scan(
+        self, jax: Any, layers: Layers, order: Array, data: tuple[Array, Array, Array]
+    ) -> Layers:
         images, labels, wanted = data
 
-        def body(layers, i):
+        def body(layers: Layers, i: Array) -> tuple[Layers, None]:
             return self._step(jax.numpy, layers, images[i], wanted[labels[i]]), None
 
         return jax.lax.scan(body, layers, order)[0]
 
-    def train(self, order: np.ndarray) -> None:
+    def train(self, order: Int32Array) -> None:
         for begin in range(0, len(order), self.piece):
             self.layers = self.scan(self.layers, order[begin : begin + self.piece], self.data)
         self.jax.block_until_ready(self.layers)

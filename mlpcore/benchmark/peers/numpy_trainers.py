@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_limits
 
 from mlpcore.benchmark.peers.base import PaperTrainer, targets
 from mlpcore.benchmark.problem import Parameters, Problem, Variant
+from mlpcore.typing import Float32Array, Int32Array
 
 
 class NumpyTrainer(PaperTrainer):
@@ -21,12 +22,12 @@ class NumpyTrainer(PaperTrainer):
         self.biases = [b.copy() for b in problem.network.biases]
         self.products = [np.empty_like(w) for w in self.weights]
 
-    def train(self, order: np.ndarray) -> None:
+    def train(self, order: Int32Array) -> None:
         with threadpool_limits(self.threads, "blas"):
             for i in order:
                 self.step(self.images[i], self.targets[self.labels[i]])
 
-    def step(self, x: np.ndarray, target: np.ndarray) -> None:
+    def step(self, x: Float32Array, target: Float32Array) -> None:
         a, b = np.float32(self.variant.amplitude), np.float32(self.variant.slope)
         states = [x]
         for w, bias in zip(self.weights, self.biases):
@@ -76,7 +77,7 @@ class SklearnTrainer(PaperTrainer):
             self.model.coefs_[i][...] = network.weights[i].T
             self.model.intercepts_[i][...] = network.biases[i]
 
-    def train(self, order: np.ndarray) -> None:
+    def train(self, order: Int32Array) -> None:
         with threadpool_limits(self.threads, "blas"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for i in order:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mlpcore.benchmark.peers.base import PaperTrainer, targets
 from mlpcore.benchmark.problem import Parameters, Problem
+from mlpcore.typing import AnyArray, Int32Array
+
+#: PyTorch's, which need not be installed.
+Tensor: TypeAlias = Any
 
 
 def no_gpu() -> str | None:
@@ -28,13 +34,16 @@ class TorchTrainer(PaperTrainer):
         import torch
 
         self.torch = torch
-        self.put = lambda array: torch.tensor(np.ascontiguousarray(array), device=self.device)
         self.images = self.put(problem.flat_images)
         self.targets = self.put(targets(problem)[problem.labels])
         self.weights = [self.put(w) for w in problem.network.weights]
         self.biases = [self.put(b) for b in problem.network.biases]
 
-    def step(self, x, target) -> None:
+    def put(self, array: AnyArray) -> Tensor:
+        """A copy on the device."""
+        return self.torch.tensor(np.ascontiguousarray(array), device=self.device)
+
+    def step(self, x: Tensor, target: Tensor) -> None:
         torch, a, b = self.torch, self.variant.amplitude, self.variant.slope
         states = [x]
         for w, bias in zip(self.weights, self.biases):
@@ -48,7 +57,7 @@ class TorchTrainer(PaperTrainer):
             self.weights[layer].addr_(delta, states[layer], alpha=-self.rate)
             self.biases[layer].add_(delta, alpha=-self.rate)
 
-    def train(self, order: np.ndarray) -> None:
+    def train(self, order: Int32Array) -> None:
         self.torch.set_num_threads(self.threads)
         with self.torch.inference_mode():
             for i in order.tolist():
@@ -56,7 +65,7 @@ class TorchTrainer(PaperTrainer):
         if self.device != "cpu":
             self.torch.cuda.synchronize()
 
-    def clock(self, call) -> float:
+    def clock(self, call: Callable[[], object]) -> float:
         if self.device == "cpu":
             return super().clock(call)
         start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -87,7 +96,7 @@ class AutogradTrainer(TorchTrainer):
         self.biases = [module.bias.detach() for module in self.linear]
         self.optimiser = torch.optim.SGD(self.linear.parameters(), lr=self.rate)
 
-    def train(self, order: np.ndarray) -> None:
+    def train(self, order: Int32Array) -> None:
         torch, a, b = self.torch, self.variant.amplitude, self.variant.slope
         torch.set_num_threads(self.threads)
         for i in order.tolist():
@@ -143,12 +152,12 @@ class GraphTrainer(TorchTrainer):
             for tensor, value in zip((*self.weights, *self.biases), start):
                 tensor.copy_(value)
 
-    def _next(self, step) -> None:
+    def _next(self, step: Callable[[Tensor, Tensor], None]) -> None:
         i = self.order.index_select(0, self.position)
         step(self.images.index_select(0, i)[0], self.targets.index_select(0, i)[0])
         self.position.add_(1)
 
-    def train(self, order: np.ndarray) -> None:
+    def train(self, order: Int32Array) -> None:
         torch = self.torch
         with torch.inference_mode():
             self.order[: len(order)] = torch.from_numpy(order.astype(np.int64))

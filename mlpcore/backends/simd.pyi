@@ -1,0 +1,78 @@
+from mlpcore.backends.base import Backend, Progress, TrainingResult
+from mlpcore.network import Network
+from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
+
+__all__ = [
+    "DEFAULT_BLOCK",
+    "INSTRUCTION_SETS",
+    "MAX_BLOCK",
+    "MAX_THREADS",
+    "SCHEDULES",
+    "SimdBackend",
+    "unavailable_reason",
+]
+
+INSTRUCTION_SETS: tuple[str, ...]
+SCHEDULES: tuple[str, ...]
+DEFAULT_BLOCK: int
+MAX_BLOCK: int
+MAX_THREADS: int
+
+def unavailable_reason(name: str) -> str | None: ...
+
+class SimdBackend(Backend):
+    block: int
+
+    def __init__(
+        self,
+        name: str,
+        threads: int | None = None,
+        schedule: str = "deferred",
+        block: int = 32,
+    ) -> None: ...
+    @property
+    def description(self) -> str: ...
+    def put(self, array: AnyArray) -> AnyArray: ...
+    def load(self, network: Network) -> Network: ...
+    def store(self, loaded: Network, network: Network) -> None: ...
+    def forward(self, network: Network, layer: int, inputs: Float32Array) -> Float32Array: ...
+    def backward(
+        self, network: Network, layer: int, deltas: Float32Array, states: Float32Array
+    ) -> Float32Array: ...
+    def update(
+        self,
+        network: Network,
+        layer: int,
+        inputs: Float32Array,
+        deltas: Float32Array,
+        learning_rate: float,
+    ) -> None: ...
+    def train(
+        self,
+        network: Network,
+        images: Float32Array,
+        labels: UInt8Array,
+        order: Int32Array,
+        learning_rate: float,
+        progress: Progress | None = None,
+    ) -> TrainingResult: ...
+    def predict(self, network: Network, images: Float32Array) -> Float32Array: ...
+    def count_errors(self, network: Network, images: Float32Array, labels: UInt8Array) -> int: ...
+    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array: ...
+    def displacement_field(
+        self, noise: Float32Array, taps: Float32Array, alpha: float
+    ) -> Float32Array: ...
+    def deform_by(
+        self, images: Float32Array, affine: Float32Array, displacement: Float32Array
+    ) -> Float32Array: ...
+    def deform(
+        self,
+        images: Float32Array,
+        affine: Float32Array,
+        taps: Float32Array,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        out: Float32Array | None = None,
+    ) -> Float32Array: ...
