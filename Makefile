@@ -66,7 +66,7 @@ sanitize: $(INSTALLED)
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZED)) \
 		LD_PRELOAD="$$($${CC:-gcc} -print-file-name=libasan.so) $$($${CC:-gcc} -print-file-name=libubsan.so)" \
 		$(BIN)/pytest -p no:cacheprovider tests/test_backends.py tests/test_simd.py \
-		tests/test_deformation.py tests/test_network.py $(ARGS)
+		tests/test_deformation.py tests/test_network.py tests/test_amx.py $(ARGS)
 
 # All that needs a GPU, in under ten minutes: build, tests, compute-sanitizer, speed. It uses the
 # Python on the PATH as it is, because a machine with a GPU may have no package index.

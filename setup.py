@@ -22,13 +22,15 @@ FATBIN = Path("mlpcore/backends/kernels.fatbin")
 BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
 BASELINE += ["layer_operations", "deformation"]
 
-#: One file per instruction set. A file whose flags the compiler lacks is compiled without
-#: them, defines an empty table, and is reported as missing when it is asked for.
+#: One file per instruction set, and one for the matrix unit. A file whose flags the compiler
+#: lacks is compiled without them, defines an empty table, and is reported as missing when it is
+#: asked for.
 INSTRUCTION_SETS = {
     "scalar": ["-fno-tree-vectorize", "-fno-tree-slp-vectorize"],
     "sse2": ["-msse2"],
     "avx2": ["-mavx2", "-mfma"],
     "avx512": ["-mavx512f"],
+    "amx": ["-mavx512f", "-mamx-tile", "-mamx-bf16"],
 }
 
 #: Products and sums are fused where the code says so and nowhere else.

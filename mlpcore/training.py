@@ -43,7 +43,7 @@ PART_SECONDS = 0.1
 
 #: Images times parameters of a part of the evaluation: some tenths of a second. A number of
 #: images and not of seconds, because the size of a matrix product may change its rounding.
-PART_PRODUCTS = 2**33
+PART_PRODUCTS = 2**34
 
 
 class Diverged(InputError):

@@ -51,3 +51,11 @@ def predict(
 def count_errors(outputs: AnyArray, labels: UInt8Array) -> int:
     """How many rows have their greatest output (the first such) elsewhere than at the label."""
     return int(np.count_nonzero(outputs.argmax(axis=1) != labels))
+
+
+def close_calls(outputs: np.ndarray, margin: float) -> np.ndarray:
+    """Indices of the rows whose two greatest outputs are less than `margin` apart."""
+    if outputs.shape[1] < 2:
+        return np.empty(0, np.intp)
+    second, first = np.partition(outputs, -2, axis=1)[:, -2:].T
+    return np.flatnonzero(~(first - second >= margin))  # also where an output is not a number

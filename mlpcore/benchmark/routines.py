@@ -152,8 +152,7 @@ def prepare_epoch(problem: Problem, backend: Backend) -> Case:
     flat, shown = backend.put(problem.flat_images), backend.put(problem.deformed)
 
     def run(n: int) -> None:
-        known = problem.labels[:n]
-        deform(images[:n], known, problem.parameters, problem.seed, 1, backend, 0, shown[:n])
+        deform(images[:n], labels[:n], problem.parameters, problem.seed, 1, backend, 0, shown[:n])
         order = problem.order[problem.order < n]
         inputs = shown.reshape(len(problem.images), -1)
         result = backend.train(network, inputs, labels, order, problem.rate)

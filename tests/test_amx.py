@@ -1,0 +1,73 @@
+"""Batches through the matrix unit, where this CPU has one."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from mlpcore.backends.simd import SimdBackend, has_amx
+from mlpcore.network import Network
+
+from mlpcore.backends import inference
+from mlpcore.backends.inference import A, B
+from oracle import EPSILON, SEEDS, TANH_ERROR, random_network, sum_tolerance, uniform
+
+WITH_AMX = pytest.mark.skipif(not has_amx(), reason="this CPU has no AMX")
+
+#: Around tiles of 16, pairs of 32, steps of 32 inputs with the bias.
+WIDTHS = st.sampled_from([256, 257, 271, 287, 288, 289, 300])
+OUTPUTS = st.sampled_from([1, 2, 10, 15, 16, 17, 31, 32, 33, 65])
+
+
+@WITH_AMX
+@given(n_in=WIDTHS, n_out=OUTPUTS, n=st.sampled_from([0, 1, 31, 33, 127, 128, 130]), seed=SEEDS)
+@example(n_in=287, n_out=32, n=128, seed=0)  # 288 with the bias: whole tiles
+@settings(max_examples=40)
+def test_one_layer(reference, n_in, n_out, n, seed):
+    """Off by what amx.c says: 3 * 2^-18 of the terms' magnitudes, and a sum's rounding."""
+    network, images = random_network((n_in, n_out), seed % 2**32), uniform(seed, n, n_in)
+    got = SimdBackend("avx512", 2).predict_by_amx(network, images)
+    magnitude = np.abs(images) @ np.abs(network.weights[0]).T + np.abs(network.biases[0])
+    tolerance = A * B * (sum_tolerance(magnitude, n_in + 1) + 3 * 2.0**-18 * magnitude)
+    tolerance += A * (TANH_ERROR + EPSILON)
+    assert np.all(np.abs(got - reference.predict(network, images)) <= tolerance)
+
+
+@WITH_AMX
+@given(sizes=st.lists(WIDTHS, min_size=2, max_size=4), n_out=OUTPUTS, seed=SEEDS)
+@settings(max_examples=15)
+def test_several_layers(reference, sizes, n_out, seed):
+    """An error grows from layer to layer by the weights' norm, here about 1."""
+    network, images = random_network((*sizes, n_out), seed % 2**32), uniform(seed, 140, sizes[0])
+    got = SimdBackend("avx512", 1).predict_by_amx(network, images)
+    assert np.abs(got - reference.predict(network, images)).max() <= 5e-4
+    assert np.array_equal(SimdBackend("avx512", 3).predict_by_amx(network, images), got)
+    assert np.array_equal(SimdBackend("avx512", 2).predict_by_amx(network, images[5:38]), got[5:38])
+
+
+@WITH_AMX
+def test_errors_are_counted_as_in_float32():
+    """Also where two outputs are as good as equal: of 400 images, some are within 1e-4."""
+    network, images = random_network((300, 256, 2), 1), uniform(2, 400, 300)
+    network.weights[1][1] = network.weights[1][0] * (1 + uniform(3, 256) * 1e-4)
+    network.biases[1][1] = network.biases[1][0]
+    exact, backend = inference.predict(network, images, 1), SimdBackend("avx512", 2)
+    labels = exact.argmax(axis=1).astype(np.uint8)
+    off = backend.predict_by_amx(network, images).argmax(axis=1) != labels
+    assert off.any()  # the matrix unit alone would miscount
+    assert backend.count_errors(network, images, labels) == 0
+    labels[:7] ^= 1
+    assert backend.count_errors(network, images, labels) == 7
+
+
+def test_close_calls():
+    outputs = np.array([[1.0, 0.5, 0.9], [0.0, 2.0, 1.0], [np.nan, 0.0, 5.0]], np.float32)
+    assert inference.close_calls(outputs, 0.2).tolist() == [0, 2]
+    assert inference.close_calls(outputs[:, :1], 0.2).size == 0
+
+
+def test_narrow_layers_and_other_instruction_sets_do_without():
+    assert not SimdBackend("scalar").amx
+    network, images = Network((300, 255, 10), seed=1), uniform(1, 50, 300)
+    backend = SimdBackend("avx512") if has_amx() else SimdBackend("scalar")
+    labels = inference.predict(network, images, 1).argmax(axis=1).astype(np.uint8)
+    assert backend.count_errors(network, images, labels) == 0
