@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mlpcore.backends.simd import SimdBackend, has_amx
-from mlpcore.network import Network
 
 from mlpcore.backends import inference
 from mlpcore.backends.inference import A, B
+from mlpcore.backends.simd import SimdBackend, has_amx
+from mlpcore.network import Network
 from oracle import EPSILON, SEEDS, TANH_ERROR, random_network, sum_tolerance, uniform
 
 WITH_AMX = pytest.mark.skipif(not has_amx(), reason="this CPU has no AMX")

@@ -82,12 +82,14 @@ cdef extern from "deformation.h" nogil:
                    int n_threads)
 
 __all__ = [
+    "AMX_MARGIN",
     "DEFAULT_BLOCK",
     "INSTRUCTION_SETS",
     "MAX_BLOCK",
     "MAX_THREADS",
     "SCHEDULES",
     "SimdBackend",
+    "has_amx",
     "unavailable_reason",
 ]
 
