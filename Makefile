@@ -56,17 +56,23 @@ format: $(LINTERS)
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
 
-# The C code under AddressSanitizer and UndefinedBehaviorSanitizer, in a build of its own.
-# Python's own allocations at exit are not leaks of ours.
+# The C code under AddressSanitizer and UndefinedBehaviorSanitizer, and then its threads under
+# ThreadSanitizer, in builds of their own. Python's own allocations at exit are not leaks of ours.
 SANITIZED := build/sanitize
 SANITIZERS := address,undefined
+SANITIZED_TESTS := $(patsubst %,tests/test_%.py,backends simd deformation network amx)
+library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
 sanitize: $(INSTALLED)
 	MLPCORE_CUDA=0 MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
 		--target $(SANITIZED) .
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZED)) \
-		LD_PRELOAD="$$($${CC:-gcc} -print-file-name=libasan.so) $$($${CC:-gcc} -print-file-name=libubsan.so)" \
-		$(BIN)/pytest -p no:cacheprovider tests/test_backends.py tests/test_simd.py \
-		tests/test_deformation.py tests/test_network.py tests/test_amx.py $(ARGS)
+		LD_PRELOAD="$(call library,asan) $(call library,ubsan)" \
+		$(BIN)/pytest -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
+	MLPCORE_CUDA=0 MLPCORE_SANITIZE=thread $(BIN)/pip install --quiet --no-deps --upgrade \
+		--target $(SANITIZED)-threads .
+	TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 \
+		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
+		$(BIN)/python tests/data_races.py
 
 # All that needs a GPU, in under ten minutes: build, tests, compute-sanitizer, speed. It uses the
 # Python on the PATH as it is, because a machine with a GPU may have no package index.

@@ -44,10 +44,14 @@ C_FLAGS = [
 ]
 LINK_FLAGS = ["-pthread"]
 
-if os.environ.get("MLPCORE_SANITIZE"):  # "address,undefined"
-    _sanitize = ["-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
-    C_FLAGS += [f"-fsanitize={os.environ['MLPCORE_SANITIZE']}", *_sanitize]
-    LINK_FLAGS += [f"-fsanitize={os.environ['MLPCORE_SANITIZE']}"]
+#: Sanitizers, as in "address,undefined"; such a build stays apart from others.
+SANITIZERS = os.environ.get("MLPCORE_SANITIZE", "")
+BUILD_BASE = "build"
+if SANITIZERS:
+    C_FLAGS += ["-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
+    C_FLAGS += [f"-fsanitize={SANITIZERS}"]
+    LINK_FLAGS += [f"-fsanitize={SANITIZERS}"]
+    BUILD_BASE = f"build/{SANITIZERS.replace(',', '-')}"
 
 
 class BuildExt(build_ext):
@@ -126,4 +130,5 @@ setup(
         build_dir="build/cython",
     ),
     cmdclass={"build_ext": BuildExt},
+    options={"build": {"build_base": BUILD_BASE}},
 )

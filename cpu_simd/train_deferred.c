@@ -201,7 +201,6 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
     load_block(&self, 0, n, x);
     update_first(&self, NULL, 0, x, n);
     for (int begin = 0; n;) {
-        mlp_barrier(team); /* the dot products of the images are there */
         for (int t = 0; t < n; t++) {
             go_up(&self, t);
             come_down(&self, t, training->labels[training->order[begin + t]], begin + t + 1);

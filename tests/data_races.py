@@ -1,0 +1,49 @@
+"""Every threaded kernel once, for ThreadSanitizer: `make sanitize` runs this, pytest does not.
+
+BLAS stays out of it: its threads are not instrumented, and their barriers are not seen.
+"""
+
+import numpy as np
+
+from mlpcore import Network, backends, deformation
+from mlpcore.backends.simd import SCHEDULES, SimdBackend, has_amx
+
+SIZES = [(300, 257, 129, 10), (64, 500, 3), (33, 700, 700, 10)]
+
+
+def train(backend, rng):
+    """Whole blocks and a rest, on layers that threads share and that one thread keeps."""
+    n = 70
+    for sizes in SIZES:
+        images = rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32)
+        labels = rng.integers(0, sizes[-1], n).astype(np.uint8)
+        order = rng.permutation(n).astype(np.int32)
+        backend.train(Network(sizes, seed=1), images, labels, order, 1e-3)
+
+
+def operate(backend, rng):
+    """Layers one by one, deformation, and batches through the matrix unit."""
+    network = Network((300, 700, 10), seed=1)
+    inputs = rng.uniform(-1, 1, (40, 300)).astype(np.float32)
+    outputs = backend.forward(network, 0, inputs)
+    backend.backward(network, 0, outputs, inputs)
+    backend.update(network, 0, inputs, outputs, 1e-3)
+    images = rng.uniform(-1, 1, (230, 29, 29)).astype(np.float32)
+    parameters = deformation.DeformationParameters()
+    deformation.deform(images, np.zeros(230, np.uint8), parameters, 1, 1, backend)
+    if backend.name == "avx512" and has_amx():
+        backend.predict_by_amx(Network((300, 700, 10), seed=1), np.tile(inputs, (10, 1)))
+
+
+def main():
+    names = [name for name in backends.INSTRUCTION_SETS if backends.available()[name] is None]
+    for name in (names[0], names[-1]):
+        for threads in (2, 3):
+            for schedule in SCHEDULES:
+                train(SimdBackend(name, threads, schedule), np.random.default_rng(0))
+            operate(SimdBackend(name, threads), np.random.default_rng(0))
+    print("no data races in", ", ".join(dict.fromkeys((names[0], names[-1]))))
+
+
+if __name__ == "__main__":
+    main()
