@@ -18,9 +18,9 @@ import numpy as np
 
 from mlpcore import mnist
 from mlpcore.errors import InputError
-from mlpcore.idx import StrPath, md5, read_idx, shown
+from mlpcore.idx import md5, read_idx, shown
 from mlpcore.images import batches, normalise, resize
-from mlpcore.typing import Float32Array, UInt8Array
+from mlpcore.typing import Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
 

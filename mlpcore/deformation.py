@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlpcore import affine
-from mlpcore.backends.base import TAPS, Backend, BackendArray
+from mlpcore.backends.base import TAPS, Backend
 from mlpcore.errors import InputError
-from mlpcore.typing import Float32Array, Float64Array
+from mlpcore.typing import BackendArray, Float32Array, Float64Array
 
 #: Sides of an image, in pixels, that the deformation accepts.
 MAX_SIDE = 2048

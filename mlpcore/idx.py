@@ -16,14 +16,12 @@ import stat
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO
 
 import numpy as np
 
 from mlpcore.errors import InputError
-from mlpcore.typing import UInt8Array
-
-StrPath: TypeAlias = str | os.PathLike[str]
+from mlpcore.typing import StrPath, UInt8Array
 
 MAGIC_LABELS = 0x00000801  # one dimension
 MAGIC_IMAGES = 0x00000803  # three: count, height, width

@@ -17,12 +17,13 @@ from contextlib import contextmanager
 import numpy as np
 
 from mlpcore import deformation
-from mlpcore.backends.base import IMAGES_PER_GRID, Backend, BackendArray
+from mlpcore.backends.base import IMAGES_PER_GRID, Backend
 from mlpcore.config import TrainingConfig
 from mlpcore.dataset import Dataset
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.state import EpochMetrics, EpochProgress, TrainingState
+from mlpcore.typing import BackendArray
 
 __all__ = [
     "Diverged",

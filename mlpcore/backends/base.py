@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -21,17 +21,10 @@ from numpy.typing import ArrayLike, DTypeLike
 from mlpcore import affine, philox
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.typing import AnyArray, Float32Array, Float64Array
+from mlpcore.typing import AnyArray, BackendArray, Float32Array, Float64Array, LoadedNetwork
 
 #: Called now and then during training with the number of samples done; true means stop.
 Progress: TypeAlias = Callable[[int], bool | None]
-
-#: An array where a backend computes, as its `put` gave it: NumPy's, or one on a device. It has
-#: `len` and `shape`; slices and `reshape` are views; `numpy.asarray` brings it back.
-BackendArray: TypeAlias = Any
-
-#: A network where a backend computes, as its `load` gave it.
-LoadedNetwork: TypeAlias = Any
 
 #: A displacement field serves a grid of 10 x 10 images (paper, Appendix).
 GRID = 10

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from mlpcore.backends.base import Backend, Progress, TrainingResult
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
