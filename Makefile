@@ -10,13 +10,14 @@ endif
 BIN := $(abspath $(VENV))/bin
 INSTALLED := $(VENV)/.mlpcore-installed
 LINTERS := $(VENV)/.mlpcore-linters
+PDOC := $(VENV)/.mlpcore-pdoc
 C_FILES := $(wildcard cpu_simd/*.[ch])
 CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
 EMULATION_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu)
 BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.pyx)
 
-.PHONY: install train test lint format sanitize speedup gpu-check clean
+.PHONY: install train test lint format docs sanitize speedup gpu-check clean
 
 install: $(INSTALLED)
 
@@ -29,6 +30,10 @@ $(INSTALLED): $(BUILT_FROM) | $(VENV)/bin/python
 
 $(LINTERS): $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[lint]'
+	touch $@
+
+$(PDOC): $(BUILT_FROM) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 # ARGS goes to the tool: make train ARGS='--arch net4 --epochs 10'
@@ -55,6 +60,16 @@ format: $(LINTERS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
+
+# The reference of the modules, from docstrings, in build/docs. Whatever pdoc warns of is an
+# error, such as a module that cannot be imported. Modules are named, but for the package itself,
+# because `__all__` would hide those that it does not have.
+MODULES := $(filter-out %/__init__.py,$(wildcard $(addprefix mlpcore/,*.py *.pyx backends/*.py backends/*.pyx)))
+docs: $(PDOC)
+	rm -rf build/docs
+	$(BIN)/python -W error::UserWarning -m pdoc --docformat numpy --template-directory docs/pdoc \
+		--output-directory build/docs mlpcore '!mlpcore\.' mlpcore.backends \
+		$(sort $(subst /,.,$(basename $(MODULES))))
 
 # The C code under AddressSanitizer and UndefinedBehaviorSanitizer, in a build of its own.
 # Python's own allocations at exit are not leaks of ours.

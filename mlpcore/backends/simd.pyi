@@ -17,9 +17,18 @@ __all__ = [
 ]
 
 INSTRUCTION_SETS: tuple[str, ...]
+"""From the plainest to the widest."""
+
 SCHEDULES: tuple[str, ...]
+"""When weights change: after every sample, or by blocks to the same effect."""
+
 DEFAULT_BLOCK: int
+"""Samples between two updates of the deferred schedule."""
+
 MAX_BLOCK: int
+AMX_MARGIN: float
+"""Outputs by the matrix unit that are closer to each other than this are computed once more."""
+
 MAX_THREADS: int
 AMX_MARGIN: float
 
@@ -27,6 +36,7 @@ def has_amx() -> bool: ...
 def unavailable_reason(name: str) -> str | None: ...
 
 class SimdBackend(Backend):
+    __doc__ = ""  # not that of Backend, which the reference would show
     block: int
 
     def __init__(
