@@ -26,11 +26,9 @@ DEFAULT_BLOCK: int
 """Samples between two updates of the deferred schedule."""
 
 MAX_BLOCK: int
-AMX_MARGIN: float
-"""Outputs by the matrix unit that are closer to each other than this are computed once more."""
-
 MAX_THREADS: int
 AMX_MARGIN: float
+"""Outputs by the matrix unit that are closer to each other than this are computed once more."""
 
 def has_amx() -> bool: ...
 def unavailable_reason(name: str) -> str | None: ...
