@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import doctest
 import importlib
 import io
+import json
 import pkgutil
 import re
 import runpy
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from safetensors import safe_open
 
 import mlpcore
+from mlpcore import backends, checkpoint, weights
+from mlpcore.training import Trainer
+from small_runs import make_config, make_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -38,7 +43,7 @@ def tokens(page: Path) -> Iterator[Token]:
 def code(page: Path) -> Iterator[str]:
     """Lines of shell blocks, and code within sentences."""
     for token in tokens(page):
-        if token.type == "fence" and token.info.split()[:1] == ["sh"]:
+        if token.type == "fence" and token.info in ("bash", "sh"):
             yield from token.content.replace("\\\n", " ").splitlines()
         elif token.type == "code_inline":
             yield token.content
@@ -81,13 +86,31 @@ def test_python_blocks(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
     for token in tokens(page):
-        if token.type == "fence" and token.info.split()[:1] == ["python"]:
+        if token.type == "fence" and token.info == "python":
             lines_before = "\n" * (token.map[0] + 1)  # so that a traceback tells the page's line
             exec(compile(lines_before + token.content, page, "exec"), namespace)
 
 
 def test_the_readme_has_python():
     assert any(token.info == "python" for token in tokens(ROOT / "README.md"))
+
+
+def test_the_files_of_a_run_are_told(tmp_path):
+    """Each, and each name in them, by the docstrings of the modules that write them."""
+    config, data = make_config(epochs=1), make_dataset()
+    trainer = Trainer(config, data, backends.get("scalar"))
+    run = checkpoint.Run.create(tmp_path / "run", config, data, "", trainer.state)
+    trainer.observers = (run,)
+    with contextlib.closing(run):
+        trainer.run()
+    names = {file.name for file in run.folder.iterdir()}
+    names |= json.loads((run.folder / checkpoint.CONFIG).read_text()).keys()
+    for file in (checkpoint.BEST, checkpoint.LAST):
+        with safe_open(run.folder / file, framework="np") as content:
+            names |= content.metadata().keys()
+            names |= set(filter(re.compile(r"layers\.0\.").match, content.keys()))
+    told = checkpoint.__doc__ + weights.__doc__
+    assert [name for name in sorted(names) if f"``{name}``" not in told] == []
 
 
 # ---- commands ------------------------------------------------------------------------------
@@ -130,6 +153,8 @@ def check_make(words: list[str], monkeypatch) -> None:
 def test_commands(page, monkeypatch, capsys):
     """Those of shell blocks and of sentences, as far as parsing them goes."""
     for line in code(page):
+        variables = re.match(r"(?:\w+=\S+ +)*", line)
+        line = line[variables.end() :]
         if not re.match(r"make |\S*python tools/|tools/", line):
             continue
         command, *words = shlex.split(line, comments=True)
@@ -148,7 +173,10 @@ def options() -> set[str]:
     for tool in sorted((ROOT / "tools").glob("*.py")):
         if "__main__" not in tool.read_text():
             continue  # not a command
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            contextlib.redirect_stdout(io.StringIO()) as out,
+        ):
             patch.setattr(sys, "argv", [str(tool), "--help"])
             patch.syspath_prepend(str(tool.parent))
             with pytest.raises(SystemExit):
@@ -186,6 +214,6 @@ def test_links_and_files(page):
     links = [token.attrs["href"] for token in tokens(page) if token.type == "link_open"]
     files = [link.split("#")[0] for link in links if not re.match(r"\w+:|#", link)]
     assert [file for file in files if not (page.parent / file).exists()] == []
-    folders = "|".join(each.name for each in ROOT.iterdir() if each.is_dir())
+    folders = "benchmarks|cpu_simd|cuda|docs|mlpcore|tests|tools"
     named = [line for line in code(page) if re.fullmatch(rf"(?:{folders})/[\w.*/]*", line)]
     assert [name for name in named if not any(ROOT.glob(name))] == []
