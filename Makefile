@@ -9,8 +9,7 @@ VENV := .venv
 endif
 BIN := $(abspath $(VENV))/bin
 INSTALLED := $(VENV)/.mlpcore-installed
-LINTERS := $(VENV)/.mlpcore-linters
-PDOC := $(VENV)/.mlpcore-pdoc
+CHECKERS := $(VENV)/.mlpcore-checkers
 C_FILES := $(wildcard cpu_simd/*.[ch])
 CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
 EMULATION_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu)
@@ -28,12 +27,8 @@ $(INSTALLED): $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@
 
-$(LINTERS): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[lint]'
-	touch $@
-
-$(PDOC): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+$(CHECKERS): $(BUILT_FROM) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs,lint]'
 	touch $@
 
 # ARGS goes to the tool: make train ARGS='--arch net4 --epochs 10'
@@ -48,7 +43,7 @@ test: $(INSTALLED)
 
 # The stubs of the compiled modules are compared with what is compiled.
 STUBTEST := --mypy-config-file pyproject.toml --ignore-disjoint-bases
-lint: $(LINTERS)
+lint: $(CHECKERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
@@ -56,7 +51,7 @@ lint: $(LINTERS)
 	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network mlpcore.backends.simd
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
 
-format: $(LINTERS)
+format: $(CHECKERS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
@@ -65,7 +60,7 @@ format: $(LINTERS)
 # error, such as a module that cannot be imported. Modules are named, but for the package itself,
 # because `__all__` would hide those that it does not have.
 MODULES := $(filter-out %/__init__.py,$(wildcard $(addprefix mlpcore/,*.py *.pyx backends/*.py backends/*.pyx)))
-docs: $(PDOC)
+docs: $(CHECKERS)
 	rm -rf build/docs
 	$(BIN)/python -W error::UserWarning -m pdoc --docformat numpy --template-directory docs/pdoc \
 		--output-directory build/docs mlpcore '!mlpcore\.' mlpcore.backends \
