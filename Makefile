@@ -9,14 +9,14 @@ VENV := .venv
 endif
 BIN := $(abspath $(VENV))/bin
 INSTALLED := $(VENV)/.mlpcore-installed
-LINTERS := $(VENV)/.mlpcore-linters
+CHECKERS := $(VENV)/.mlpcore-checkers
 C_FILES := $(wildcard cpu_simd/*.[ch])
 CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
 EMULATION_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu)
 BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.pyx)
 
-.PHONY: install train test lint format sanitize speedup gpu-check clean
+.PHONY: install train test lint format docs sanitize speedup gpu-check clean
 
 install: $(INSTALLED)
 
@@ -27,8 +27,8 @@ $(INSTALLED): $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@
 
-$(LINTERS): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[lint]'
+$(CHECKERS): $(BUILT_FROM) | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[docs,lint]'
 	touch $@
 
 # ARGS goes to the tool: make train ARGS='--arch net4 --epochs 10'
@@ -43,7 +43,7 @@ test: $(INSTALLED)
 
 # The stubs of the compiled modules are compared with what is compiled.
 STUBTEST := --mypy-config-file pyproject.toml --ignore-disjoint-bases
-lint: $(LINTERS)
+lint: $(CHECKERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
@@ -51,10 +51,20 @@ lint: $(LINTERS)
 	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network mlpcore.backends.simd
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
 
-format: $(LINTERS)
+format: $(CHECKERS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
+
+# The reference of the modules, from docstrings, in build/docs. Whatever pdoc warns of is an
+# error, such as a module that cannot be imported. Modules are named, but for the package itself,
+# because `__all__` would hide those that it does not have.
+MODULES := $(filter-out %/__init__.py,$(wildcard $(addprefix mlpcore/,*.py *.pyx backends/*.py backends/*.pyx)))
+docs: $(CHECKERS)
+	rm -rf build/docs
+	$(BIN)/python -W error::UserWarning -m pdoc --docformat numpy --template-directory docs/pdoc \
+		--output-directory build/docs mlpcore '!mlpcore\.' mlpcore.backends \
+		$(sort $(subst /,.,$(basename $(MODULES))))
 
 # The C code under AddressSanitizer and UndefinedBehaviorSanitizer, and then its threads under
 # ThreadSanitizer, in builds of their own. Python's own allocations at exit are not leaks of ours.

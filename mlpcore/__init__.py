@@ -1,4 +1,31 @@
-"""mlpcore: true on-line back-propagation and elastic deformation, fast."""
+"""Multilayer perceptrons, trained by true on-line back-propagation on deformed images.
+
+Weights change after every single sample, and every epoch deforms the training images anew: the
+system of Cireşan, Meier, Gambardella and Schmidhuber, *Deep Big Simple Neural Nets Excel on
+Handwritten Digit Recognition* (2010), by SIMD kernels in C and by CUDA kernels.
+
+>>> from mlpcore import Trainer, TrainingConfig, backends, dataset
+>>> data = dataset.load(name="digits")  # without a name: MNIST, if found
+>>> config = TrainingConfig(hidden_layers=(50,), epochs=2, seed=1)
+>>> trainer = Trainer(config, data, backends.get())
+>>> trainer.run()
+True
+>>> trainer.state.history[-1].test_error < 30  # percent
+True
+
+| for | there is |
+|---|---|
+| data | `mlpcore.dataset`: MNIST, other IDX files, embedded digits |
+| a network | `mlpcore.network.Network`; `mlpcore.architecture` has the paper's |
+| deformation | `mlpcore.deformation`: elastic and affine, of any images |
+| training | `mlpcore.training.Trainer`; `mlpcore.config`: what determines a run |
+| evaluation | `mlpcore.evaluation`: error rate, confusion matrix, second guesses |
+| files | `mlpcore.weights`: networks; `mlpcore.checkpoint`: runs on disk |
+| all of it on one's own terms | `mlpcore.backends.base`: the operations that all backends share |
+
+Bad input raises `mlpcore.errors.InputError`, whose one line names the value and what was expected.
+The seed and the image decide every random number: see `mlpcore.philox`.
+"""
 
 from mlpcore import backends, dataset, deformation, philox
 from mlpcore.deformation import DeformationParameters

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from mlpcore.errors import InputError
 
-#: Hidden layers of the paper's networks (Table 1), by the ID it gives them.
 PRESETS: dict[str, tuple[int, ...]] = {
     "net1": (1000, 500),
     "net2": (1500, 1000, 500),
@@ -15,9 +14,10 @@ PRESETS: dict[str, tuple[int, ...]] = {
     "net4": (2500, 2000, 1500, 1000, 500),
     "net5": (1000,) * 9,
 }
+"""Hidden layers of the paper's networks (Table 1), by the ID it gives them."""
 
-#: A layer wider than this is a typing error, not a network.
 MAX_WIDTH = 1_000_000
+"""A layer wider than this is a typing error, not a network."""
 
 
 def parse_hidden_layers(text: str) -> tuple[int, ...]:
@@ -27,6 +27,11 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
     ------
     InputError
         When `text` is neither a preset nor positive whole numbers between commas.
+
+    Examples
+    --------
+    >>> parse_hidden_layers("net1"), parse_hidden_layers("300,100")
+    ((1000, 500), (300, 100))
     """
     name = text.strip().lower()
     if name in PRESETS:
@@ -46,7 +51,7 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
 
 
 def format_hidden_layers(hidden: Sequence[int]) -> str:
-    """The inverse of :func:`parse_hidden_layers`, by preset name where there is one."""
+    """The inverse of `parse_hidden_layers`, by preset name where there is one."""
     for name, widths in PRESETS.items():
         if widths == tuple(hidden):
             return name
@@ -60,5 +65,10 @@ def count_parameters(layer_sizes: Sequence[int]) -> int:
     ----------
     layer_sizes
         Number of inputs, of each hidden layer's neurons, and of outputs.
+
+    Examples
+    --------
+    >>> count_parameters((29 * 29, *PRESETS["net1"], 10))
+    1347510
     """
     return sum(n_out * (n_in + 1) for n_in, n_out in pairwise(layer_sizes))

@@ -1,15 +1,25 @@
 """A run on disk, in a folder that a killed process leaves fit to go on.
 
-=====================  ====================================================================
-``config.json``        settings, data and library: everything needed to repeat the run
-``best.safetensors``   the network of the epoch with the lowest validation error
-``metrics.jsonl``      a line per epoch
-``last.safetensors``   the network where training goes on, with its place in the epoch
-=====================  ====================================================================
+| file | what |
+|---|---|
+| ``config.json`` | everything needed to repeat the run |
+| ``best.safetensors`` | the network of the epoch with the lowest validation error |
+| ``metrics.jsonl`` | a line for each epoch |
+| ``last.safetensors`` | the network where training goes on, with its place in the epoch |
 
 Each file is replaced as a whole, in this order. So a run killed in between has files that are
 an epoch ahead of ``last.safetensors``, which decides: surplus lines are dropped, and the epoch
-that is trained again becomes the same one, to the bit.
+that is trained again becomes the same one, to the bit. When a run is done, `tools/train.py`
+adds ``report.md``, which nothing reads.
+
+``config.json`` is an object of ``library``, ``version``, ``architecture`` and ``backend``, which
+are for whoever reads it, and of ``training`` and ``data``, which are the fields of
+`mlpcore.config.TrainingConfig` and `mlpcore.config.DataSummary`. A line of ``metrics.jsonl`` is
+an object of the fields of `mlpcore.state.EpochMetrics` and of the errors in percent. The
+weights are as in `mlpcore.weights`; to its metadata both files add ``epoch`` (epochs done),
+``seed`` and ``learning_rate``; the best network adds its line as ``metrics``, the last one
+``progress`` (`mlpcore.state.EpochProgress`), ``best_epoch``, ``training`` and
+``metrics_sha256``, that of the lines so far.
 """
 
 from __future__ import annotations

@@ -68,7 +68,8 @@ def run_tool(
 
     Returns
     -------
-    The exit status: that of `command`, 2 for bad input, 128 + n for signal n.
+    int
+        The exit status: that of `command`, 2 for bad input, 128 + n for signal n.
     """
     try:
         status = command()

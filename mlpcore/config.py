@@ -1,4 +1,11 @@
-"""What determines a training run: its settings, and which data it is trained on."""
+"""What determines a training run: its settings, and which data it is trained on.
+
+With the same `TrainingConfig` and the same arrays of data (`DataSummary` has their SHA-256), the
+same version of this library gives, on the same machine, the same weights, bit for bit: whatever
+the number of threads, and however often training was stopped and resumed. The backend and its
+schedule are settings, because another one adds in another order and so rounds differently. Every
+random number follows from the seed (`mlpcore.philox`).
+"""
 
 from __future__ import annotations
 
@@ -16,8 +23,9 @@ from mlpcore.dataset import Dataset
 from mlpcore.deformation import MAX_SIDE, DeformationParameters
 from mlpcore.errors import InputError
 
-#: The paper goes from 1e-3 to 1e-6 in an unstated number of epochs; see paper, "Architectures".
 PAPER_LEARNING_RATE = 1e-3
+"""From here, the paper goes to 1e-6 in an unstated number of epochs (paper, "Architectures")."""
+
 PAPER_DECADES = 3
 PAPER_EPOCHS = 2000
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from mlpcore import mnist
 from mlpcore.errors import InputError
-from mlpcore.idx import StrPath, md5, read_idx, shown
+from mlpcore.idx import md5, read_idx, shown
 from mlpcore.images import batches, normalise, resize
-from mlpcore.typing import Float32Array, UInt8Array
+from mlpcore.typing import Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
 
@@ -91,7 +91,7 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
     ----------
     path : str or os.PathLike, optional
         A folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same
-        with ``t10k`` for the test set; also with ``.idx`` for ``-idx``, also gzipped.
+        with ``t10k`` for the test set; also as ``train-images.idx3-ubyte``, also gzipped.
     name : {None, "mnist", "digits"}
         "mnist" accepts nothing but the published MNIST, recognised by its checksums,
         wherever it is found. "digits" goes straight to the embedded digits.
@@ -107,6 +107,12 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
     InputError
         If a folder that was asked for lacks files, if any file is damaged or does not fit
         the others, or if MNIST was asked for by name and is not available.
+
+    Examples
+    --------
+    >>> digits = load(name="digits")
+    >>> digits.train_images.shape, digits.train_labels.shape, digits.n_classes
+    ((1442, 29, 29), (1442,), 10)
     """
     if name is not None and not (isinstance(name, str) and name in ("mnist", "digits")):
         raise InputError(f"name is {name!r}, expected None, 'mnist' or 'digits'")

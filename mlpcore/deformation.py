@@ -6,15 +6,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from mlpcore import affine
-from mlpcore.backends.base import TAPS, Backend, BackendArray
+from mlpcore.backends.base import TAPS, Backend
 from mlpcore.errors import InputError
-from mlpcore.typing import Float32Array, Float64Array
+from mlpcore.typing import ArrayLike, BackendArray, Float32Array, Float64Array
 
-#: Sides of an image, in pixels, that the deformation accepts.
 MAX_SIDE = 2048
+"""The largest side of an image, in pixels, that the deformation accepts."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,8 @@ class DeformationParameters:
         return self.alpha == self.beta == self.gamma == 0
 
 
-#: No deformation at all.
 IDENTITY = DeformationParameters(alpha=0.0, beta=0.0, gamma=0.0)
+"""No deformation at all."""
 
 
 def gaussian_taps(sigma: float) -> Float32Array:
@@ -97,7 +96,7 @@ def draw_affine(
 
 def deform(
     images: BackendArray,
-    labels: ArrayLike,
+    labels: BackendArray,
     parameters: DeformationParameters,
     seed: int,
     epoch: int,
@@ -126,6 +125,23 @@ def deform(
     Returns
     -------
     (n, h, w) float32.
+
+    Examples
+    --------
+    Five images of a training set, and then the last two of them alone:
+
+    >>> import numpy as np
+    >>> from mlpcore import backends
+    >>> backend, parameters = backends.get("scalar"), DeformationParameters(sigma=5.0, alpha=36.0)
+    >>> images = np.full((5, 29, 29), -1, np.float32)
+    >>> images[:, 10:19, 13:16] = 1
+    >>> labels = np.array([3, 1, 4, 1, 5], np.uint8)
+    >>> shown = deform(images, labels, parameters, seed=1, epoch=0, backend=backend)
+    >>> shown.shape
+    (5, 29, 29)
+    >>> alone = deform(images[3:], labels[3:], parameters, 1, 0, backend, first=3)
+    >>> np.array_equal(alone, shown[3:])
+    True
     """
     height, width = images.shape[1:]
     if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):

@@ -13,8 +13,8 @@ from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
-#: Probability with which `Evaluation.interval` holds the error rate.
 CONFIDENCE = 0.95
+"""Probability with which `Evaluation.interval` holds the error rate."""
 
 #: Images at a time where a backend computes; a multiple of the batches inside it.
 BATCH = 8192
@@ -201,5 +201,19 @@ def evaluate(
     ------
     InputError
         When the images do not fit the network, or as `Evaluation.of`.
+
+    Examples
+    --------
+    A network that says 0 to everything:
+
+    >>> from mlpcore import backends
+    >>> network = Network((4, 3))
+    >>> network.biases[0][:] = [1, 0, -1]
+    >>> images, labels = np.zeros((10, 2, 2), np.float32), np.arange(10) % 3
+    >>> result = evaluate(network, images, labels, backends.get("scalar"))
+    >>> result.errors, result.error_rate, result.second_right
+    (6, 60.0, 3)
+    >>> result.confusion.tolist()
+    [[4, 0, 0], [3, 0, 0], [3, 0, 0]]
     """
     return Evaluation.of(outputs(network, images, backend), labels)

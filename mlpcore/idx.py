@@ -16,14 +16,12 @@ import stat
 import struct
 import zlib
 from collections.abc import Sequence
-from typing import BinaryIO, TypeAlias
+from typing import IO
 
 import numpy as np
 
 from mlpcore.errors import InputError
-from mlpcore.typing import UInt8Array
-
-StrPath: TypeAlias = str | os.PathLike[str]
+from mlpcore.typing import StrPath, UInt8Array
 
 MAGIC_LABELS = 0x00000801  # one dimension
 MAGIC_IMAGES = 0x00000803  # three: count, height, width
@@ -76,7 +74,7 @@ def read_idx(path: StrPath) -> UInt8Array:
         raise InputError(f"{path!r} is not the path of an IDX file") from None
 
 
-def decode(file: BinaryIO, name: str) -> UInt8Array:
+def decode(file: IO[bytes], name: str) -> UInt8Array:
     """Read an IDX array from a seekable binary file; `name` stands for it in messages.
 
     Memory is taken as data arrives, and never for more than the header announces, so
@@ -116,7 +114,7 @@ def md5(array: UInt8Array) -> str:
     return digest.hexdigest()
 
 
-def _read_shape(stream: BinaryIO | gzip.GzipFile, name: str) -> tuple[int, ...]:
+def _read_shape(stream: IO[bytes] | gzip.GzipFile, name: str) -> tuple[int, ...]:
     """Read and check the header; return the array's shape."""
     magic = bytes(_read_bounded(stream, 4))
     n_dims = {MAGIC_LABELS: 1, MAGIC_IMAGES: 3}.get(int.from_bytes(magic, "big"), 0)
@@ -143,7 +141,7 @@ def _read_shape(stream: BinaryIO | gzip.GzipFile, name: str) -> tuple[int, ...]:
     return shape
 
 
-def _read_bounded(stream: BinaryIO | gzip.GzipFile, n_bytes: int) -> bytearray:
+def _read_bounded(stream: IO[bytes] | gzip.GzipFile, n_bytes: int) -> bytearray:
     """Read up to `n_bytes`: fewer only where the stream ends."""
     data = bytearray()
     while len(data) < n_bytes:

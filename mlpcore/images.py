@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from mlpcore.errors import InputError
 from mlpcore.idx import MAX_SIDE
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 
 _BATCH_PIXELS = 2**20  # images are converted in batches of about this many pixels
 

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import Any
 
@@ -6,7 +8,10 @@ from mlpcore.typing import Float32Array
 __all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
 
 INITIAL_RANGE: float
+"""Weights and biases start uniform in plus or minus this (paper, "Architectures")."""
+
 ALIGNMENT: int
+"""Row lengths and buffers are multiples of a cache line, in bytes."""
 
 class Network:
     def __init__(self, layer_sizes: Iterable[int], seed: int | None = None) -> None: ...

@@ -67,6 +67,15 @@ cdef class Network:
     ------
     InputError
         When a size is not positive or the weights would not fit into memory.
+
+    Examples
+    --------
+    >>> network = Network((841, 1000, 500, 10), seed=1)
+    >>> network.n_parameters
+    1347510
+    >>> [weights.shape for weights in network.weights]
+    [(1000, 841), (500, 1000), (10, 500)]
+    >>> network.biases[-1][:] = 0
     """
 
     def __cinit__(self, layer_sizes, seed=None):

@@ -3,24 +3,22 @@
 Every random number of a run is a pure function of the seed and of what it is for, so any
 image of any epoch can be drawn again alone, by any backend, with any number of threads.
 
-======================  =====================================================
-the four counter words  what is drawn
-======================  =====================================================
-block, layer, 0, 4      initial weights, then biases, of a layer: four a block
-image, 0, epoch, 3      deformation of an image: angle, coin, x and y scale
-image, 0, epoch, 5      sort key of an image (two words) in the epoch's order
-cell, grid, epoch, 1|2  displacement noise for x | y; cell = (y // 4) << 16 | x,
-                        word y % 4
-======================  =====================================================
+| the four counter words | what is drawn |
+|---|---|
+| block, layer, 0, 4 | initial weights, then biases, of a layer: four a block |
+| image, 0, epoch, 3 | deformation of an image: angle, coin, x and y scale |
+| image, 0, epoch, 5 | sort key of an image (two words) in the epoch's order |
+| cell, grid, epoch, 1 | displacement noise for x; cell = ((y // 4) << 16) + x, word y % 4 |
+| cell, grid, epoch, 2 | displacement noise for y, likewise |
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from mlpcore.typing import (
     AnyArray,
+    ArrayLike,
     Float32Array,
     Float64Array,
     Int32Array,
@@ -84,7 +82,11 @@ def to_uniform(words: AnyArray) -> Float64Array:
 
 
 def permutation(n: int, seed: int, epoch: int) -> Int32Array:
-    """The order, int32, in which an epoch presents its `n` images."""
+    """The order, (n,) int32, in which an epoch presents its `n` images.
+
+    >>> permutation(6, seed=1, epoch=0)
+    array([4, 2, 3, 0, 1, 5], dtype=int32)
+    """
     words = philox4x32(counters(np.arange(n), 0, epoch, ORDER), seed).astype(np.uint64)
     return np.argsort(words[:, 0] << _HIGH | words[:, 1], kind="stable").astype(np.int32)
 

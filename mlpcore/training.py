@@ -17,12 +17,13 @@ from contextlib import contextmanager
 import numpy as np
 
 from mlpcore import deformation
-from mlpcore.backends.base import IMAGES_PER_GRID, Backend, BackendArray
+from mlpcore.backends.base import IMAGES_PER_GRID, Backend
 from mlpcore.config import TrainingConfig
 from mlpcore.dataset import Dataset
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.state import EpochMetrics, EpochProgress, TrainingState
+from mlpcore.typing import BackendArray
 
 __all__ = [
     "Diverged",
@@ -93,6 +94,24 @@ class Trainer:
     ------
     InputError
         When the network of `state` does not fit the settings and the data.
+
+    Examples
+    --------
+    A stop, and what goes on from there:
+
+    >>> from mlpcore import backends, dataset
+    >>> class StopInSecondEpoch(Observer):
+    ...     def on_progress(self, trainer, phase, done, total):
+    ...         if trainer.state.epoch == 1 and phase == "training":
+    ...             trainer.request_stop()
+    >>> data, backend = dataset.load(name="digits"), backends.get("scalar")
+    >>> config = TrainingConfig(hidden_layers=(20,), epochs=2, seed=1)
+    >>> trainer = Trainer(config, data, backend, observers=[StopInSecondEpoch()])
+    >>> trainer.run(), trainer.state.epoch
+    (False, 1)
+    >>> rest = Trainer(config, data, backend, state=trainer.state)
+    >>> rest.run(), rest.state.epoch
+    (True, 2)
     """
 
     def __init__(
@@ -140,7 +159,8 @@ class Trainer:
 
         Returns
         -------
-        Whether all epochs are done. If not, another call goes on.
+        bool
+            Whether all epochs are done. If not, another call goes on.
 
         Raises
         ------

@@ -1,8 +1,30 @@
 """Networks in safetensors files, written all or nothing and read with distrust.
 
-Tensors are ``layers.0.weight`` (n_out, n_in), ``layers.0.bias`` (n_out,) and so on, float32.
-The metadata hold the layer sizes, and a SHA-256 of everything else in the file: a flipped bit
-would otherwise be a wrong weight that nobody notices.
+Tensors are ``layers.0.weight`` (n_out, n_in), ``layers.0.bias`` (n_out,) and so on up to the
+output layer, float32, as in a PyTorch `Linear`. The metadata, all text, are
+
+| name | what |
+|---|---|
+| ``format`` | ``mlpcore network`` |
+| ``version`` | of this library |
+| ``architecture`` | the layer sizes: ``841,1000,500,10`` |
+| ``sha256`` | of all else in the file: a flipped bit would be a wrong weight that nobody sees |
+
+and what the writer adds; `mlpcore.checkpoint` adds the place in a run. Any library that reads
+safetensors reads the weights:
+
+>>> from pathlib import Path
+>>> from safetensors.numpy import load_file
+>>> write_network(Path("net.safetensors"), Network((4, 3, 2), seed=1), {"made by": "me"})
+>>> for name, tensor in sorted(load_file("net.safetensors").items()):
+...     print(name, tensor.shape)
+layers.0.bias (3,)
+layers.0.weight (3, 4)
+layers.1.bias (2,)
+layers.1.weight (2, 3)
+>>> network, metadata = read_network(Path("net.safetensors"))
+>>> network, metadata["architecture"], metadata["made by"]
+(Network((4, 3, 2)), '4,3,2', 'me')
 """
 
 from __future__ import annotations
@@ -56,7 +78,7 @@ def write_network(path: Path, network: Network, metadata: dict[str, str]) -> Non
 def read_network(
     path: Path, layer_sizes: tuple[int, ...] | None = None
 ) -> tuple[Network, dict[str, str]]:
-    """A network and its metadata.
+    """A network and its metadata, without ``sha256``.
 
     Memory is taken only for what the file's length accounts for.
 

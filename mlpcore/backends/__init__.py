@@ -26,8 +26,8 @@ __all__ = [
     "names",
 ]
 
-#: Chooses the backend when none is named.
 ENVIRONMENT_VARIABLE = "MLPCORE_BACKEND"
+"""Chooses the backend when none is named."""
 
 
 def names() -> tuple[str, ...]:
@@ -45,7 +45,11 @@ def _reason(name: str) -> str | None:
 
 
 def available() -> dict[str, str | None]:
-    """Each backend's name, and why it cannot run here: None when it can."""
+    """Each backend's name, and why it cannot run here: None when it can.
+
+    >>> available()["reference"] is None
+    True
+    """
     return {name: _reason(name) for name in names()}
 
 
@@ -74,6 +78,14 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     ------
     InputError
         When there is no such backend, or it cannot run here; the message says why.
+
+    Examples
+    --------
+    >>> get("scalar", threads=1).description
+    'scalar: C, float32, 1 thread, deferred updates'
+    >>> get("reference", schedule="immediate")
+    Traceback (most recent call last):
+    mlpcore.errors.InputError: schedule 'immediate': the reference backend has no schedules
     """
     if name == "auto":
         name = os.environ.get(ENVIRONMENT_VARIABLE) or "auto"

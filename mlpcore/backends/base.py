@@ -13,42 +13,54 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
 
 from mlpcore import affine, philox
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.typing import AnyArray, Float32Array, Float64Array
+from mlpcore.typing import (
+    AnyArray,
+    ArrayLike,
+    BackendArray,
+    DTypeLike,
+    Float32Array,
+    Float64Array,
+    LoadedNetwork,
+)
 
-#: Called now and then during training with the number of samples done; true means stop.
 Progress: TypeAlias = Callable[[int], bool | None]
+"""Called now and then during training with the number of samples done; true means stop."""
 
-#: An array where a backend computes, as its `put` gave it: NumPy's, or one on a device. It has
-#: `len` and `shape`; slices and `reshape` are views; `numpy.asarray` brings it back.
-BackendArray: TypeAlias = Any
-
-#: A network where a backend computes, as its `load` gave it.
-LoadedNetwork: TypeAlias = Any
-
-#: A displacement field serves a grid of 10 x 10 images (paper, Appendix).
 GRID = 10
+"""A displacement field serves a grid of 10 x 10 images (paper, Appendix)."""
+
 IMAGES_PER_GRID = GRID * GRID
 
-#: Cells that the Gaussian kernel spans (paper, Appendix).
 TAPS = 21
+"""Cells that the Gaussian kernel spans (paper, Appendix)."""
+
 MARGIN = TAPS - 1
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What was seen of each sample just before its update."""
+    """What was seen of each sample just before its update.
 
-    samples: int  #: trained; fewer than asked for when progress said stop
-    errors: int  #: misclassified among them
-    loss: float  #: sum of 1/2 |y - t|^2 over them
+    Attributes
+    ----------
+    samples
+        How many were trained; fewer than asked for when progress said stop.
+    errors
+        How many of them were misclassified.
+    loss
+        The sum of 1/2 |y - t|^2 over them.
+    """
+
+    samples: int
+    errors: int
+    loss: float
 
 
 def check_array(
@@ -90,14 +102,14 @@ def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
 class Backend(ABC):
     """One way to compute the operations below."""
 
-    #: As chosen by ``--backend``: ``"reference"``, ``"avx2"``, ``"cuda"``.
     name: str
+    """As chosen by ``--backend``: ``"reference"``, ``"avx2"``, ``"cuda"``."""
 
-    #: Threads that compute, 1 where the question does not arise.
     threads: int
+    """Threads that compute, 1 where the question does not arise."""
 
-    #: When updates are applied, where there is a choice; part of what determines the bits.
     schedule: str | None = None
+    """When updates are applied, where there is a choice; part of what determines the bits."""
 
     @property
     @abstractmethod

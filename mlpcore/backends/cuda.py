@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from mlpcore import philox
 from mlpcore.affine import N_LABELS
@@ -18,7 +17,6 @@ from mlpcore.backends.base import (
     MARGIN,
     TAPS,
     Backend,
-    BackendArray,
     Progress,
     TrainingResult,
     check_array,
@@ -27,7 +25,7 @@ from mlpcore.backends.base import (
 from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork, Driver
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array
 
 #: Steps of a captured graph: a thousand kernels or more for each call from Python.
 STEPS_PER_GRAPH = 64

@@ -10,12 +10,11 @@ from itertools import islice
 from typing import Any, Protocol, SupportsInt
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from mlpcore.backends.cuda_launch import STATE, Launch, Layer
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.typing import AnyArray, DTypeLike, Float32Array
 
 #: Samples that a validation takes through a layer at a time: enough to fill a device.
 PREDICT_BATCH = 4096

@@ -53,7 +53,7 @@ def count_errors(outputs: AnyArray, labels: UInt8Array) -> int:
     return int(np.count_nonzero(outputs.argmax(axis=1) != labels))
 
 
-def close_calls(outputs: np.ndarray, margin: float) -> np.ndarray:
+def close_calls(outputs: AnyArray, margin: float) -> AnyArray:
     """Indices of the rows whose two greatest outputs are less than `margin` apart."""
     if outputs.shape[1] < 2:
         return np.empty(0, np.intp)

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from mlpcore.backends.base import Backend, Progress, TrainingResult
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
@@ -15,16 +17,24 @@ __all__ = [
 ]
 
 INSTRUCTION_SETS: tuple[str, ...]
+"""From the plainest to the widest."""
+
 SCHEDULES: tuple[str, ...]
+"""When weights change: after every sample, or by blocks to the same effect."""
+
 DEFAULT_BLOCK: int
+"""Samples between two updates of the deferred schedule."""
+
 MAX_BLOCK: int
 MAX_THREADS: int
 AMX_MARGIN: float
+"""Outputs by the matrix unit that are closer to each other than this are computed once more."""
 
 def has_amx() -> bool: ...
 def unavailable_reason(name: str) -> str | None: ...
 
 class SimdBackend(Backend):
+    __doc__ = ""  # not that of Backend, which the reference would show
     block: int
 
     def __init__(
