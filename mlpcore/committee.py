@@ -12,6 +12,7 @@ from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError
 from mlpcore.evaluation import Evaluation
 from mlpcore.network import Network
+from mlpcore.typing import AnyArray, Float64Array
 
 
 class Committee:
@@ -45,7 +46,7 @@ class Committee:
                     f"{first[0]} inputs and {first[-1]} classes, as the first has"
                 )
 
-    def outputs(self, images: np.ndarray, backend: Backend) -> np.ndarray:
+    def outputs(self, images: AnyArray, backend: Backend) -> Float64Array:
         """Mean outputs (n, n_classes) for images (n, h, w) or (n, n_in), float32.
 
         Raises
@@ -55,15 +56,15 @@ class Committee:
         """
         return mean_outputs([evaluation.outputs(n, images, backend) for n in self.networks])
 
-    def predict(self, images: np.ndarray, backend: Backend) -> np.ndarray:
+    def predict(self, images: AnyArray, backend: Backend) -> AnyArray:
         """Classes (n,) of the greatest mean output, the first such; else as `outputs`."""
         return self.outputs(images, backend).argmax(axis=1)
 
-    def evaluate(self, images: np.ndarray, labels: np.ndarray, backend: Backend) -> Evaluation:
+    def evaluate(self, images: AnyArray, labels: AnyArray, backend: Backend) -> Evaluation:
         """Evaluates the committee for labels (n,); else as `outputs` and `Evaluation.of`."""
         return Evaluation.of(self.outputs(images, backend), labels)
 
 
-def mean_outputs(outputs: Sequence[np.ndarray]) -> np.ndarray:
+def mean_outputs(outputs: Sequence[AnyArray]) -> Float64Array:
     """The mean (n, n_classes) of the outputs (n, n_classes) of several networks."""
-    return np.mean(outputs, axis=0, dtype=np.float64)
+    return np.asarray(np.mean(outputs, axis=0, dtype=np.float64))

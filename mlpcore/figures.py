@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from mlpcore.files import atomic_write, make_folder
 from mlpcore.network import Network
 from mlpcore.report import describe_error, describe_second
 from mlpcore.state import EpochMetrics
+from mlpcore.typing import AnyArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +44,7 @@ MAX_NUMBERED = 20
 MAX_EPOCHS = 2000
 
 
-def misclassified(images: np.ndarray, evaluation: Evaluation) -> Figure:
+def misclassified(images: AnyArray, evaluation: Evaluation) -> Figure:
     """The paper's Figure 1: misclassified images, label above, two most likely classes below.
 
     Parameters
@@ -121,12 +122,11 @@ def confusion(evaluation: Evaluation) -> Figure:
     axes.imshow(shades, extent=frame, aspect="auto", interpolation="nearest")
     axes.add_patch(Rectangle((left, top), side, side, fill=False, edgecolor=GREY, linewidth=0.6))
     size = min(9.0, 72 * cell / (0.7 * max(2, len(f"{matrix.max()}"))))
-    step = max(1, math.ceil(0.25 / cell))
+    label_size, step = max(6.0, min(9.0, size + 1)), max(1, math.ceil(0.25 / cell))
     for k in range(0, n_classes, step):
         centre = (k + 0.5) * cell
-        label = {"size": max(6.0, min(9.0, size + 1)), "va": "center"}
-        axes.text(left - 0.06, top + centre, str(k), ha="right", **label)
-        axes.text(left + centre, top - 0.12, str(k), ha="center", **label)
+        axes.text(left - 0.06, top + centre, str(k), size=label_size, ha="right", va="center")
+        axes.text(left + centre, top - 0.12, str(k), size=label_size, ha="center", va="center")
     for i, row in enumerate(matrix if numbered else ()):
         y = top + (i + 0.5) * cell
         for j in np.flatnonzero(row):
@@ -162,12 +162,16 @@ def learning_curves(history: Sequence[EpochMetrics]) -> Figure:
     if best.n_test:
         curves.append(("test", [m.test_error for m in shown], RED, "--"))
     # A few epochs are points; among many these would hide the lines. Zeros lie on the frame.
-    style = {"marker": "o" if len(shown) <= 30 else "", "markersize": 3, "clip_on": False}
-    style["linewidth"] = 1.5 if len(shown) <= 200 else 1.0
+    style: dict[str, Any] = {
+        "marker": "o" if len(shown) <= 30 else "",
+        "markersize": 3,
+        "linewidth": 1.5 if len(shown) <= 200 else 1.0,
+        "clip_on": False,
+    }
     for name, values, colour, dashes in curves:
         upper.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
-    circle = {"color": BLUE, "marker": "o", "markersize": 8, "markerfacecolor": "none"}
-    upper.plot(best.epoch, best.validation_error, clip_on=False, **circle)
+    circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
+    upper.plot(best.epoch, best.validation_error, color=BLUE, **circle)
     _log_axis(upper, [value for _, values, _, _ in curves for value in values])
     rates = [m.learning_rate for m in shown]
     lower.plot(epochs, rates, color="black", **style)
@@ -194,7 +198,7 @@ def learning_curves(history: Sequence[EpochMetrics]) -> Figure:
     return figure
 
 
-def evaluation_figures(images: np.ndarray, evaluation: Evaluation) -> dict[str, Figure]:
+def evaluation_figures(images: AnyArray, evaluation: Evaluation) -> dict[str, Figure]:
     """Those of an evaluation of images (n, h, w), by name."""
     return {
         "misclassified": misclassified(images, evaluation),
@@ -304,7 +308,7 @@ def _page(lines: Sequence[str], height: float) -> tuple[Figure, Axes, float]:
 
 def _image(
     axes: Axes,
-    image: np.ndarray,
+    image: AnyArray,
     x: float,
     y: float,
     tiles: _Tiles,

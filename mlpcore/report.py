@@ -183,7 +183,7 @@ The best validation error, that of the whole undeformed training set, is
 """
 
 
-def _test_section(evaluation):
+def _test_section(evaluation: Evaluation | None) -> str:
     if evaluation is None:
         return ""
     return f"""
@@ -194,7 +194,7 @@ Of the test set, the network of that epoch misclassifies {describe_error(evaluat
 """
 
 
-def _figure_section(figures):
+def _figure_section(figures: Sequence[str]) -> str:
     if not figures:
         return ""
     images = (f"![{Path(file).stem.replace('-', ' ')}]({file})" for file in figures)

@@ -164,7 +164,7 @@ def document(
         {"path": str(each.path), "layer_sizes": each.network.layer_sizes} | result.to_json()
         for each, result in zip(candidates, evaluations)
     ]
-    content = {
+    content: dict[str, object] = {
         "data": {"name": data.name, "source": data.source, "n_test": len(data.test_labels)},
         "backend": backend.description,
         "networks": networks,

@@ -34,8 +34,9 @@ from mlpcore.evaluation import Evaluation, evaluate
 from mlpcore.figures import evaluation_figures, network_figures, write_figures
 from mlpcore.files import atomic_write
 from mlpcore.idx import shown
+from mlpcore.network import Network
 from mlpcore.report import report, result_table
-from mlpcore.state import TrainingState
+from mlpcore.state import EpochMetrics
 from mlpcore.training import Diverged, Trainer
 
 #: Those that were given, by name.
@@ -177,11 +178,12 @@ def train(trainer: Trainer, run: Run, console: Console, signals: list[int]) -> i
 def present(trainer: Trainer, run: Run, console: Console) -> None:
     """The result of a finished run, as a report with figures and as a table."""
     state, data = trainer.state, trainer.dataset
+    assert state.best is not None
     test: Evaluation | None = None
     figures: list[Path] = []
     try:
         test = evaluate(state.best, data.test_images, data.test_labels, trainer.backend)
-        figures = draw(run.folder / "figures", state, data, test)
+        figures = draw(run.folder / "figures", state.best, state.history, data, test)
     except Exception as error:  # whatever it is, the training is done
         reason = " ".join(str(error).split())
         console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
@@ -192,10 +194,16 @@ def present(trainer: Trainer, run: Run, console: Console) -> None:
     console.print_table(result_table(run.config, run.data, state))
 
 
-def draw(folder: Path, state: TrainingState, data: dataset.Dataset, test: Evaluation) -> list[Path]:
+def draw(
+    folder: Path,
+    network: Network,
+    history: list[EpochMetrics],
+    data: dataset.Dataset,
+    test: Evaluation,
+) -> list[Path]:
     """The figures of a finished run."""
     figures = evaluation_figures(data.test_images, test)
-    figures |= network_figures(state.best, data.image_shape, state.history)
+    figures |= network_figures(network, data.image_shape, history)
     return write_figures(folder, figures)
 
 
