@@ -137,8 +137,7 @@ def confusion(evaluation: Evaluation) -> Figure:
             )  # fmt: skip
         total = int(row.sum())
         text = f"{total - row[i]:,} of {total:,}"
-        room = 72 * (WIDTH - left - side - 0.2) / (0.65 * len(text))
-        axes.text(left + side + 0.08, y, text, size=min(8.0, size, room), va="center")
+        axes.text(left + side + 0.08, y, text, size=min(8.0, size), va="center")
     return figure
 
 

@@ -1,5 +1,6 @@
 """Figures: what they show is what was given; no text is cut off or on top of another."""
 
+import dataclasses
 import itertools
 import subprocess
 import sys
@@ -149,6 +150,13 @@ def test_the_numbers_of_a_confusion_matrix(n_classes, n):
     assert [text for text in drawn if " of " in text] == sides
     cells = [text for text in drawn[2 * n_classes :] if " of " not in text]
     assert cells == [str(count) for count in evaluation.confusion.ravel() if count]
+
+
+@pytest.mark.parametrize("n_classes", [2, 10, 20])
+def test_counts_of_millions_stay_on_the_page(n_classes):
+    evaluation = make_evaluation(1000, n_classes, 0.4)
+    evaluation = dataclasses.replace(evaluation, confusion=evaluation.confusion * 99_999)
+    assert_readable(figures.confusion(evaluation))
 
 
 @pytest.mark.parametrize("n_classes", [21, 100, 256])
