@@ -79,9 +79,9 @@ def misclassified(images: AnyArray, evaluation: Evaluation) -> Figure:
 def first_layer(network: Network, image_shape: tuple[int, int]) -> Figure:
     """The weights of the first layer's neurons as images, those of the largest norm."""
     weights = network.weights[0]
-    norms = np.linalg.norm(weights.astype(np.float64), axis=1)
+    squares = np.einsum("ij,ij->i", weights, weights, dtype=np.float64)
     tiles = _Tiles.of(image_shape, above=0.0, below=0.08)
-    shown = np.argsort(-norms, kind="stable")[: tiles.capacity]
+    shown = np.argsort(-squares, kind="stable")[: tiles.capacity]
     # The few largest of all weights would leave the rest grey.
     limit = float(np.quantile(np.abs(weights[shown]), 0.999)) or 1.0
     total = len(weights)
@@ -142,7 +142,11 @@ def confusion(evaluation: Evaluation) -> Figure:
 
 
 def learning_curves(history: Sequence[EpochMetrics]) -> Figure:
-    """Errors and learning rate of every epoch, of which there is at least one."""
+    """Errors and learning rate of every epoch, of which there is at least one.
+
+    Training errors are those of the deformed images, validation errors those of the same images
+    undeformed: see `EpochMetrics`.
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
@@ -155,8 +159,8 @@ def learning_curves(history: Sequence[EpochMetrics]) -> Figure:
     upper = figure.add_axes((0.11, 0.41, 0.86, 0.45))
     lower = figure.add_axes((0.11, 0.1, 0.86, 0.25), sharex=upper)
     curves = [
-        ("training, deformed", [m.training_error for m in shown], GREY, ":"),
-        ("validation, undeformed", [m.validation_error for m in shown], BLUE, "-"),
+        ("training", [m.training_error for m in shown], GREY, ":"),
+        ("validation", [m.validation_error for m in shown], BLUE, "-"),
     ]
     if best.n_test:
         curves.append(("test", [m.test_error for m in shown], RED, "--"))

@@ -193,8 +193,8 @@ def test_learning_curves(errors):
     upper, lower = figure.axes
     lines = {line.get_label(): line for line in upper.lines}
     for name, attribute in (
-        ("training, deformed", "training_error"),
-        ("validation, undeformed", "validation_error"),
+        ("training", "training_error"),
+        ("validation", "validation_error"),
         ("test", "test_error"),
     ):
         values = [getattr(m, attribute) for m in history]
