@@ -28,14 +28,18 @@ The seed and the image decide every random number: see `mlpcore.philox`.
 """
 
 from mlpcore import backends, dataset, deformation, philox
+from mlpcore.committee import Committee
 from mlpcore.deformation import DeformationParameters
 from mlpcore.errors import InputError
+from mlpcore.evaluation import Evaluation, evaluate
 from mlpcore.network import Network
 from mlpcore.training import Trainer, TrainingConfig
 
 __version__ = "0.1.0"
 __all__ = [
+    "Committee",
     "DeformationParameters",
+    "Evaluation",
     "InputError",
     "Network",
     "Trainer",
@@ -43,5 +47,6 @@ __all__ = [
     "backends",
     "dataset",
     "deformation",
+    "evaluate",
     "philox",
 ]

@@ -58,6 +58,11 @@ def format_hidden_layers(hidden: Sequence[int]) -> str:
     return ",".join(map(str, hidden))
 
 
+def format_layer_sizes(layer_sizes: Sequence[int]) -> str:
+    """Inputs, neurons of each hidden layer and classes: ``"841-1000-500-10"``."""
+    return "-".join(map(str, layer_sizes))
+
+
 def count_parameters(layer_sizes: Sequence[int]) -> int:
     """Number of weights and biases of a fully connected network.
 

@@ -28,13 +28,22 @@ import contextlib
 import dataclasses
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import mlpcore
 from mlpcore.architecture import format_hidden_layers
-from mlpcore.config import DataSummary, TrainingConfig, check_fields, check_real
+from mlpcore.config import (
+    MAX_SAMPLES,
+    DataSummary,
+    TrainingConfig,
+    check_fields,
+    check_rate,
+    check_real,
+    check_whole,
+)
 from mlpcore.dataset import Dataset
 from mlpcore.errors import InputError
 from mlpcore.files import (
@@ -139,8 +148,7 @@ class Run(Observer):
     @property
     def layer_sizes(self) -> tuple[int, ...]:
         """Of the run's network."""
-        height, width = self.data.image_shape
-        return (height * width, *self.config.hidden_layers, self.data.n_classes)
+        return self.data.layer_sizes(self.config.hidden_layers)
 
     @classmethod
     def create(
@@ -339,9 +347,17 @@ def _read_metrics(line: bytes, epoch: int) -> EpochMetrics:
     values = {field.name: values[field.name] for field in dataclasses.fields(EpochMetrics)}
     for name, value in values.items():
         check_real(name, value)
-    if values["epoch"] != epoch or values["n_train"] < 1:
-        raise ValueError
-    return EpochMetrics(**values)
+        if not math.isfinite(value):
+            raise ValueError
+    metrics = EpochMetrics(**values)
+    check_whole("epoch", metrics.epoch, epoch, epoch)
+    check_whole("n_train", metrics.n_train, 1, MAX_SAMPLES)
+    check_whole("n_test", metrics.n_test, 0, MAX_SAMPLES)
+    check_whole("training_errors", metrics.training_errors, 0, metrics.n_train)
+    check_whole("validation_errors", metrics.validation_errors, 0, metrics.n_train)
+    check_whole("test_errors", metrics.test_errors, 0, metrics.n_test)
+    check_rate("learning_rate", metrics.learning_rate)
+    return metrics
 
 
 def _read_progress(text: str, n_train: int) -> EpochProgress:

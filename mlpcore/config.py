@@ -12,12 +12,14 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import numbers
+import os
 import reprlib
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from mlpcore import dataset
 from mlpcore.architecture import MAX_WIDTH, PRESETS
 from mlpcore.dataset import Dataset
 from mlpcore.deformation import MAX_SIDE, DeformationParameters
@@ -30,6 +32,9 @@ PAPER_DECADES = 3
 PAPER_EPOCHS = 2000
 
 MAX_EPOCHS = 1_000_000
+
+#: Of a data set.
+MAX_SAMPLES = 2**31 - 1
 
 
 def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
@@ -78,14 +83,14 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden_layers", tuple(self.hidden_layers))
         for width in self.hidden_layers:
-            _check_whole("hidden layer", width, 1, MAX_WIDTH)
-        _check_whole("epochs", self.epochs, 1, MAX_EPOCHS)
-        _check_whole("seed", self.seed, 0, 2**64 - 1)
-        _check_rate("learning rate", self.learning_rate)
+            check_whole("hidden layer", width, 1, MAX_WIDTH)
+        check_whole("epochs", self.epochs, 1, MAX_EPOCHS)
+        check_whole("seed", self.seed, 0, 2**64 - 1)
+        check_rate("learning rate", self.learning_rate)
         if self.learning_rate_end is None:
             end = default_learning_rate_end(self.learning_rate, self.epochs)
             object.__setattr__(self, "learning_rate_end", end)
-        _check_rate("final learning rate", self.learning_rate_end)
+        check_rate("final learning rate", self.learning_rate_end)
         if not isinstance(self.backend, str):
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
         if not (self.schedule is None or isinstance(self.schedule, str)):
@@ -120,7 +125,7 @@ class TrainingConfig:
             check_real(name, deformation[name])
         labels = _check_list("similar_labels", deformation["similar_labels"])
         for label in labels:
-            _check_whole("similar label", label, 0, 255)
+            check_whole("similar label", label, 0, 255)
         deformation["similar_labels"] = tuple(labels)
         values["deformation"] = DeformationParameters(**deformation)
         values["hidden_layers"] = tuple(_check_list("hidden_layers", values["hidden_layers"]))
@@ -164,6 +169,26 @@ class DataSummary:
             sha256=digest.hexdigest(),
         )
 
+    def layer_sizes(self, hidden_layers: tuple[int, ...]) -> tuple[int, ...]:
+        """Of a network for these data."""
+        height, width = self.image_shape
+        return (height * width, *hidden_layers, self.n_classes)
+
+    def load(self, folder: str | None = None) -> Dataset:
+        """The same data again, from where they were or from another folder.
+
+        Raises
+        ------
+        InputError
+            As `dataset.load`. Whether the data are the same is for the caller to check.
+        """
+        if self.name == "scikit-learn digits":
+            return dataset.load(folder, name="digits")
+        if self.name == "MNIST":
+            there = self.source if os.path.isdir(self.source) else None
+            return dataset.load(folder or there, name="mnist")
+        return dataset.load(folder or self.source)
+
     @classmethod
     def from_json(cls, values: object) -> DataSummary:
         """Of values from a file that may be damaged; an InputError if they are."""
@@ -172,13 +197,13 @@ class DataSummary:
             if not isinstance(values[name], str):
                 raise InputError(f"{name} {reprlib.repr(values[name])}: expected text")
         for name in ("n_classes", "n_train"):
-            _check_whole(name, values[name], 1, 2**31 - 1)
-        _check_whole("n_test", values["n_test"], 0, 2**31 - 1)
+            check_whole(name, values[name], 1, MAX_SAMPLES)
+        check_whole("n_test", values["n_test"], 0, MAX_SAMPLES)
         sides = _check_list("image_shape", values["image_shape"])
         if len(sides) != 2:
             raise InputError(f"image_shape {reprlib.repr(sides)}: expected two sides")
         for side in sides:
-            _check_whole("side", side, 1, MAX_SIDE)
+            check_whole("side", side, 1, MAX_SIDE)
         return cls(**values | {"image_shape": tuple(sides)})
 
 
@@ -197,13 +222,8 @@ def check_real(name: str, value: object) -> None:
         raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
 
 
-def _check_list(name: str, value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise InputError(f"{name} {reprlib.repr(value)}: expected a list")
-    return value
-
-
-def _check_whole(name: str, value: Any, low: int, high: int) -> None:
+def check_whole(name: str, value: Any, low: int, high: int) -> None:
+    """Raises InputError unless the value is a whole number in a range."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or not low <= value <= high:
         raise InputError(
@@ -211,9 +231,16 @@ def _check_whole(name: str, value: Any, low: int, high: int) -> None:
         )
 
 
-def _check_rate(name: str, value: Any) -> None:
+def check_rate(name: str, value: Any) -> None:
+    """Raises InputError unless the value is a learning rate."""
     check_real(name, value)
     # The backends compute with float32, in which 1e-50 is 0.
     limits = np.finfo(np.float32)
     if not float(limits.smallest_subnormal) <= value <= float(limits.max):
         raise InputError(f"{name} {value}: expected a positive and finite number")
+
+
+def _check_list(name: str, value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise InputError(f"{name} {reprlib.repr(value)}: expected a list")
+    return value

@@ -133,6 +133,23 @@ class Evaluation:
         low, high = wilson_interval(self.errors, self.n)
         return 100 * low, 100 * high
 
+    def to_json(self) -> dict[str, object]:
+        """Everything as plain values; rates are in percent."""
+        wrong = self.misclassified
+        columns = (wrong.indices, wrong.labels, wrong.guesses, wrong.outputs)
+        return {
+            "n": self.n,
+            "errors": self.errors,
+            "error_rate": self.error_rate,
+            "interval": self.interval,
+            "second_right": self.second_right,
+            "confusion": self.confusion.tolist(),
+            "misclassified": [
+                {"sample": index, "label": label, "guesses": guesses, "outputs": outputs}
+                for index, label, guesses, outputs in zip(*(c.tolist() for c in columns))
+            ],
+        }
+
     @property
     def second_right(self) -> int:
         """Errors whose second guess is right: 30 of 35 for the best network (paper, "Results")."""

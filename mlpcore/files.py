@@ -22,7 +22,7 @@ def atomic_write(path: Path, *parts: bytes) -> None:
         When it cannot be written, for example because the disk is full; the old file is
         still there then, and no other.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = _temporary(path)
     try:
         try:
             with open(temporary, "wb") as file:
@@ -38,6 +38,30 @@ def atomic_write(path: Path, *parts: bytes) -> None:
             raise
     except OSError as error:
         raise InputError(f"cannot write {shown(path)}: {error.strerror or error}") from None
+
+
+def check_replaceable(path: Path) -> None:
+    """Checks that `atomic_write` can write a file, and replaces no device; leaves nothing.
+
+    Raises
+    ------
+    InputError
+        When it cannot, or something other than a file has that name.
+    """
+    _check_path(path)
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise InputError(f"cannot write {shown(path)}: expected a file or a new name")
+    try:
+        with open(_temporary(path), "wb"):
+            pass
+        os.remove(_temporary(path))
+    except OSError as error:
+        raise InputError(f"cannot write {shown(path)}: {error.strerror or error}") from None
+
+
+def _temporary(path: Path) -> Path:
+    """Where a file is written before it gets its name."""
+    return path.with_name(f".{path.name}.tmp")
 
 
 def _sync_folder(folder: Path) -> None:

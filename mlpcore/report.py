@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 from mlpcore.architecture import count_parameters, format_hidden_layers
 from mlpcore.config import DataSummary, TrainingConfig
+from mlpcore.evaluation import Evaluation
 from mlpcore.state import TrainingState
 
 #: Test error in percent for best validation and best of all, hours, millions of weights.
@@ -25,8 +27,7 @@ Rows: TypeAlias = list[tuple[str, ...]]
 def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState) -> Rows:
     """Header and row of a run with at least one epoch; the paper's row for the same on MNIST."""
     name = format_hidden_layers(config.hidden_layers)
-    height, width = data.image_shape
-    n_weights = count_parameters((height * width, *config.hidden_layers, data.n_classes))
+    n_weights = count_parameters(data.layer_sizes(config.hidden_layers))
     best = state.best_metrics
     assert best is not None
     rows: Rows = [
@@ -54,6 +55,67 @@ def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState
     return rows
 
 
+def describe_error(evaluation: Evaluation) -> str:
+    """The error rate, what it counts, and how sure it is."""
+    low, high = evaluation.interval
+    return (
+        f"{evaluation.errors:,} of {evaluation.n:,} images, {evaluation.error_rate:.2f} % "
+        f"(95 % interval {low:.2f} to {high:.2f} %)"
+    )
+
+
+def describe_second(evaluation: Evaluation) -> str:
+    """How often the second guess is right where the first is wrong."""
+    if not evaluation.errors:
+        return "No second guess was needed."
+    return f"The second guess is right for {evaluation.second_right:,} of {evaluation.errors:,}."
+
+
+def evaluation_table(results: Iterable[tuple[str, str, Evaluation]]) -> Rows:
+    """A row for each name, layer sizes and evaluation."""
+    rows: Rows = [("network", "layers", "errors", "error", "95 % interval", "second guess right")]
+    for name, layers, result in results:
+        low, high = result.interval
+        rows.append(
+            (
+                name,
+                layers,
+                f"{result.errors:,} of {result.n:,}",
+                f"{result.error_rate:.2f} %",
+                f"{low:.2f} to {high:.2f} %",
+                f"{result.second_right:,} of {result.errors:,}",
+            )
+        )
+    return rows
+
+
+def confusion_table(evaluation: Evaluation) -> Rows:
+    """The confusion matrix: rows are labels, columns first guesses; zeros are dots."""
+    header = ("label", *map(str, range(evaluation.n_classes)))
+    rows = enumerate(evaluation.confusion.tolist())
+    return [header, *((str(label), *(str(n or ".") for n in row)) for label, row in rows)]
+
+
+def misclassified_table(evaluation: Evaluation, limit: int | None = None) -> Rows:
+    """The misclassified samples, the first `limit` of them if that is given."""
+    wrong = evaluation.misclassified
+    columns = (wrong.indices, wrong.labels, wrong.guesses, wrong.outputs)
+    rows: Rows = [("sample", "label", "first guess", "output", "second guess", "output")]
+    for index, label, guesses, outputs in zip(*(column[:limit].tolist() for column in columns)):
+        (first, second), (greatest, next_greatest) = guesses, outputs
+        rows.append(
+            (
+                str(index),
+                str(label),
+                str(first),
+                f"{greatest:.3f}",
+                str(second),
+                f"{next_greatest:.3f}",
+            )
+        )
+    return rows
+
+
 def text_table(rows: Rows) -> str:
     """Rows as aligned lines: the first column to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
@@ -73,8 +135,25 @@ def _aligned(row: Sequence[str], widths: Sequence[int], gap: str) -> str:
     return gap.join([first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])
 
 
-def report(config: TrainingConfig, data: DataSummary, state: TrainingState, backend: str) -> str:
-    """A finished run in Markdown: its result, and the settings to repeat it."""
+def report(
+    config: TrainingConfig,
+    data: DataSummary,
+    state: TrainingState,
+    backend: str,
+    evaluation: Evaluation | None = None,
+    figures: Sequence[str] = (),
+) -> str:
+    """A finished run in Markdown: its result, and the settings to repeat it.
+
+    Parameters
+    ----------
+    backend
+        The line that describes it.
+    evaluation
+        Of the best network on the test set, unless that is empty.
+    figures
+        Files to show, relative to the report's folder.
+    """
     best = state.best_metrics
     assert best is not None
     settings = dataclasses.asdict(config)
@@ -90,7 +169,7 @@ def report(config: TrainingConfig, data: DataSummary, state: TrainingState, back
 
 The best validation error, that of the whole undeformed training set, is
 {best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.
-
+{_test_section(evaluation)}{_figure_section(figures)}
 ## Settings
 
 {chr(10).join(lines)}
@@ -102,6 +181,24 @@ The best validation error, that of the whole undeformed training set, is
 - {data.n_classes} classes
 - SHA-256 of the arrays: {data.sha256}
 """
+
+
+def _test_section(evaluation: Evaluation | None) -> str:
+    if evaluation is None:
+        return ""
+    return f"""
+## Test
+
+Of the test set, the network of that epoch misclassifies {describe_error(evaluation)}.
+{describe_second(evaluation)}
+"""
+
+
+def _figure_section(figures: Sequence[str]) -> str:
+    if not figures:
+        return ""
+    images = (f"![{Path(file).stem.replace('-', ' ')}]({file})" for file in figures)
+    return "\n## Figures\n\n" + "\n\n".join(images) + "\n"
 
 
 def duration(seconds: float) -> str:

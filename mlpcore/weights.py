@@ -32,7 +32,6 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 import mlpcore
-from mlpcore.architecture import count_parameters
+from mlpcore.architecture import count_parameters, format_layer_sizes
 from mlpcore.errors import InputError
 from mlpcore.files import atomic_write, read_start
 from mlpcore.idx import shown
@@ -100,13 +99,14 @@ def read_network(
             sizes = _layer_sizes(name, metadata)
             if layer_sizes is not None and sizes != tuple(layer_sizes):
                 raise InputError(
-                    f"{name} holds a network of {_text(sizes)}, expected {_text(layer_sizes)}"
+                    f"{name} holds a network of {format_layer_sizes(sizes)}, "
+                    f"expected {format_layer_sizes(layer_sizes)}"
                 )
             expected = 8 + header_bytes + 4 * count_parameters(sizes)
             if file_size != expected:
                 raise InputError(
                     f"{name} is damaged: {file_size:,} bytes, expected {expected:,} "
-                    f"for a network of {_text(sizes)}"
+                    f"for a network of {format_layer_sizes(sizes)}"
                 )
             network = Network(sizes)
             for i in range(network.n_layers):
@@ -161,7 +161,3 @@ def _digest(network: Network, metadata: dict[str, str]) -> str:
         digest.update(np.ascontiguousarray(weights).data)
         digest.update(np.ascontiguousarray(biases).data)
     return digest.hexdigest()
-
-
-def _text(sizes: Sequence[int]) -> str:
-    return "-".join(map(str, sizes))

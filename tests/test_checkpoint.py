@@ -1,7 +1,9 @@
 """Runs on disk: exact round trips, resume after a kill anywhere, damage, full disks."""
 
+import dataclasses
 import errno
 import json
+import math
 import os
 import pickle
 import resource
@@ -366,6 +368,35 @@ def test_a_path_that_is_no_run_stands_for_itself(tmp_path):
     assert CONFIG in message(read_settings, tmp_path)
     assert METRICS in message(read_history, tmp_path)
     (tmp_path / METRICS).write_bytes(b'{"epoch": 1}\n')
+    assert "expected metrics of epochs" in message(read_history, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epoch": 2},
+        {"epoch": 1.0},
+        {"n_train": 0},
+        {"n_train": 10**400},
+        {"n_test": -1},
+        {"training_errors": 231},
+        {"validation_errors": -1},
+        {"test_errors": 61},
+        {"test_errors": 0.5},
+        {"learning_rate": 0},
+        {"learning_rate": math.nan},
+        {"learning_rate": 10**400},
+        {"loss": math.inf},
+        {"loss": "1"},
+        {"loss": None},
+    ],
+)
+def test_metrics_out_of_range(tmp_path, uninterrupted, changes):
+    values = dataclasses.asdict(uninterrupted.history[0])
+    path = tmp_path / METRICS
+    path.write_text(json.dumps(values))
+    assert read_history(tmp_path) == uninterrupted.history[:1]
+    path.write_text(json.dumps(values | changes))
     assert "expected metrics of epochs" in message(read_history, tmp_path)
 
 

@@ -63,7 +63,7 @@ def test_whoever_read_the_output_has_gone():
             [sys.executable, "-c", code],
             stdout=pipe,
             stderr=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": root},
+            env=os.environ | {"PYTHONPATH": root, "PYTHONUNBUFFERED": ""},
         )
     assert (result.returncode, result.stderr) == (128 + signal.SIGPIPE, b"")
 

@@ -300,8 +300,6 @@ def test_a_backend_with_a_wrong_result_is_not_timed(problem):
     ],
 )
 def test_bad_input_is_one_line_and_status_2(capsys, arguments, message):
-    if "chart.xyz" in arguments:
-        pytest.importorskip("matplotlib")
     assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1
@@ -353,7 +351,6 @@ def test_from_end_to_end(tmp_path, capsys, monkeypatch):
 
 
 def test_a_chart(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("matplotlib")
     monkeypatch.setattr(limits, "MOST", 1 << 22)
     path = tmp_path / "speed.svg"
     arguments = ["--arch", "4;8", "--routine", "update", "--backend", "scalar", "--threads", "1"]

@@ -1,6 +1,5 @@
 """tools/train.py: what it prints and writes, its exit codes, one line for every bad input."""
 
-import importlib.util
 import json
 import os
 import re
@@ -19,20 +18,11 @@ from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.config import DataSummary, TrainingConfig
 from mlpcore.state import EpochMetrics, TrainingState
 from mlpcore.training import Trainer
-from small_runs import BACKENDS, assert_same_result, write_idx
+from small_runs import BACKENDS, assert_same_result, load_tool, write_idx
 
-SCRIPT = Path(__file__).parents[1] / "tools" / "train.py"
+tool = load_tool("train")
+SCRIPT = Path(tool.__file__)
 QUICK = ("--arch", "8", "--epochs", "2", "--threads", "1")
-
-
-def load_tool():
-    spec = importlib.util.spec_from_file_location("train_tool", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-tool = load_tool()
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +38,13 @@ def isolated(tmp_path, monkeypatch):
     monkeypatch.delenv("MLPCORE_BACKEND", raising=False)
     monkeypatch.setattr(mnist, "cache_folder", lambda: tmp_path / "cache" / "mnist")
     monkeypatch.setattr(mnist, "fetch", unreachable)
+
+
+@pytest.fixture(autouse=True)
+def no_figures(request, monkeypatch):
+    """Figures take longer than these trainings: only tests that are marked draw them."""
+    if not request.node.get_closest_marker("figures"):
+        monkeypatch.setattr(tool, "draw", lambda *args: [])
 
 
 @pytest.fixture
@@ -90,6 +87,7 @@ def test_a_run_prints_plain_lines_and_a_table(data, capsys):
     state = run_state("r")
     assert f"{state.history[1].validation_error:.2f} %" in lines[5]
     assert lines[-1].startswith("8, 2 epochs")
+    assert not any("note" in line for line in lines)
     assert f"{state.best_metrics.test_error:.2f} %" in lines[-1]
     assert sorted(os.listdir("r")) == sorted([BEST, LAST, CONFIG, METRICS, "report.md"])
 
@@ -100,6 +98,60 @@ def test_the_report_holds_table_and_settings(data):
     assert "| 8, 2 epochs |" in text
     for line in ("- sigma: 5.5", "- seed: 9", "- epochs: 2", "- learning rate: 0.001"):
         assert line in text.splitlines()
+
+
+@pytest.mark.figures
+def test_the_report_shows_figures_of_the_best_network(data, monkeypatch):
+    drawn = []
+    evaluation_figures = tool.evaluation_figures
+    monkeypatch.setattr(
+        tool,
+        "evaluation_figures",
+        lambda *args: drawn.append(args) or evaluation_figures(*args),
+    )
+    argv = ["--data", data, *QUICK, "--lr", "0.05", "--epochs", "5", "--out", "r"]
+    assert tool.main(argv) == 0
+    text, best = Path("r", "report.md").read_text(), run_state("r").best_metrics
+    ((images, test),) = drawn
+    assert (images.shape, test.errors, test.n) == ((60, 7, 5), best.test_errors, 60)
+    low, high = test.interval
+    assert (
+        f"misclassifies {best.test_errors} of 60 images, {best.test_error:.2f} % "
+        f"(95 % interval {low:.2f} to {high:.2f} %)."
+    ) in text
+    assert report.describe_second(test) in text.splitlines()
+    shown = re.findall(r"!\[[a-z ]+\]\((.*)\)", text)
+    assert len(shown) == 4
+    assert all(Path("r", file).read_bytes().startswith(b"\x89PNG") for file in shown)
+    assert sorted(Path("r", file) for file in shown) == sorted(Path("r", "figures").iterdir())
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no\nfont"), MemoryError(), OSError(28, "full")])
+def test_figures_that_fail_do_not_fail_the_training(data, capsys, monkeypatch, error):
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr(tool, "draw", fail)
+    assert tool.main(["--data", data, *QUICK, "--out", "r"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    (note,) = (line for line in out.splitlines() if line.startswith("note: "))
+    assert note.startswith(f"note: no figures are drawn: {type(error).__name__}: ")
+    text = Path("r", "report.md").read_text()
+    assert "![" not in text and "## Test" in text
+    monkeypatch.setattr(tool, "draw", lambda *args: [])
+    assert tool.main(["--resume", "r"]) == 0  # draws them after all
+    assert "note" not in capsys.readouterr().out
+
+
+@pytest.mark.figures
+def test_a_folder_of_figures_that_cannot_be_written(data, capsys):
+    Path("r").mkdir()
+    Path("r", "figures").touch()
+    assert tool.main(["--data", data, *QUICK, "--out", "r"]) == 0
+    assert "note: no figures are drawn: InputError: cannot create r/figures" in (
+        capsys.readouterr().out
+    )
 
 
 def test_options_reach_the_settings(data):

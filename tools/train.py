@@ -27,12 +27,16 @@ from mlpcore.command_line import (
     run_tool,
     whole_number,
 )
-from mlpcore.config import DataSummary, TrainingConfig
+from mlpcore.config import TrainingConfig
 from mlpcore.console import Console
 from mlpcore.deformation import IDENTITY, DeformationParameters
+from mlpcore.evaluation import Evaluation, evaluate
+from mlpcore.figures import evaluation_figures, network_figures, write_figures
 from mlpcore.files import atomic_write
 from mlpcore.idx import shown
+from mlpcore.network import Network
 from mlpcore.report import report, result_table
+from mlpcore.state import EpochMetrics
 from mlpcore.training import Diverged, Trainer
 
 #: Those that were given, by name.
@@ -140,22 +144,12 @@ def resume(options: Options, console: Console) -> int:
     with contextlib.closing(Run.open(Path(options["resume"]))) as run:
         backend = backends.get(run.config.backend, options.get("threads"), run.config.schedule)
         state = run.load()
-        data = load_again(run.data, options.get("data"))
+        data = run.data.load(options.get("data"))
         run.check_data(data)
         trainer = Trainer(run.config, data, backend, state=state)
         describe(console, backend, data)
         with stopping(trainer) as signals:
             return train(trainer, run, console, signals)
-
-
-def load_again(data: DataSummary, folder: str | None) -> dataset.Dataset:
-    """The data of a run, from another folder if that is given."""
-    if data.name == "scikit-learn digits":
-        return dataset.load(folder, name="digits")
-    if data.name == "MNIST":
-        there = data.source if os.path.isdir(data.source) else None
-        return dataset.load(folder or there, name="mnist")
-    return dataset.load(folder or data.source)
 
 
 def train(trainer: Trainer, run: Run, console: Console, signals: list[int]) -> int:
@@ -177,11 +171,40 @@ def train(trainer: Trainer, run: Run, console: Console, signals: list[int]) -> i
         console.print(f"stopped: {place(trainer)}; saved. To go on:")
         console.print(f"  {resume_command(run)}")
         return 128 + signals[0]
-    text = report(run.config, run.data, trainer.state, trainer.backend.description)
+    present(trainer, run, console)
+    return 0
+
+
+def present(trainer: Trainer, run: Run, console: Console) -> None:
+    """The result of a finished run, as a report with figures and as a table."""
+    state, data = trainer.state, trainer.dataset
+    assert state.best is not None
+    test: Evaluation | None = None
+    figures: list[Path] = []
+    try:
+        test = evaluate(state.best, data.test_images, data.test_labels, trainer.backend)
+        figures = draw(run.folder / "figures", state.best, state.history, data, test)
+    except Exception as error:  # whatever it is, the training is done
+        reason = " ".join(str(error).split())
+        console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
+    files = [path.relative_to(run.folder).as_posix() for path in figures]
+    text = report(run.config, run.data, state, trainer.backend.description, test, files)
     atomic_write(run.folder / "report.md", text.encode(errors="replace"))
     console.print()
-    console.print_table(result_table(run.config, run.data, trainer.state))
-    return 0
+    console.print_table(result_table(run.config, run.data, state))
+
+
+def draw(
+    folder: Path,
+    network: Network,
+    history: list[EpochMetrics],
+    data: dataset.Dataset,
+    test: Evaluation,
+) -> list[Path]:
+    """The figures of a finished run."""
+    figures = evaluation_figures(data.test_images, test)
+    figures |= network_figures(network, data.image_shape, history)
+    return write_figures(folder, figures)
 
 
 def place(trainer: Trainer) -> str:

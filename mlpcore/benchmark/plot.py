@@ -9,15 +9,11 @@ from mlpcore.benchmark.run import ArchitectureResults, Report
 from mlpcore.benchmark.tables import seconds
 from mlpcore.errors import InputError
 
-INSTALL = "pip install 'mlpcore[plot]'"
-
 
 def check_plot(path: Path) -> None:
     """Raises an InputError when no chart can be drawn into such a file."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-    except ImportError:
-        raise InputError(f"plot {path}: Matplotlib is not installed ({INSTALL})") from None
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     kinds = sorted(FigureCanvasAgg.get_supported_filetypes())
     if path.suffix[1:].lower() not in kinds:
         raise InputError(f"plot {path}: expected a name that ends in .{', .'.join(kinds)}")
