@@ -70,14 +70,14 @@ class TrainingConfig:
     def __post_init__(self) -> None:
         object.__setattr__(self, "hidden_layers", tuple(self.hidden_layers))
         for width in self.hidden_layers:
-            _check_whole("hidden layer", width, 1, MAX_WIDTH)
-        _check_whole("epochs", self.epochs, 1, MAX_EPOCHS)
-        _check_whole("seed", self.seed, 0, 2**64 - 1)
-        _check_rate("learning rate", self.learning_rate)
+            check_whole("hidden layer", width, 1, MAX_WIDTH)
+        check_whole("epochs", self.epochs, 1, MAX_EPOCHS)
+        check_whole("seed", self.seed, 0, 2**64 - 1)
+        check_rate("learning rate", self.learning_rate)
         if self.learning_rate_end is None:
             end = default_learning_rate_end(self.learning_rate, self.epochs)
             object.__setattr__(self, "learning_rate_end", end)
-        _check_rate("final learning rate", self.learning_rate_end)
+        check_rate("final learning rate", self.learning_rate_end)
         if not isinstance(self.backend, str):
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
         if not (self.schedule is None or isinstance(self.schedule, str)):
@@ -112,7 +112,7 @@ class TrainingConfig:
             check_real(name, deformation[name])
         labels = _check_list("similar_labels", deformation["similar_labels"])
         for label in labels:
-            _check_whole("similar label", label, 0, 255)
+            check_whole("similar label", label, 0, 255)
         deformation["similar_labels"] = tuple(labels)
         values["deformation"] = DeformationParameters(**deformation)
         values["hidden_layers"] = tuple(_check_list("hidden_layers", values["hidden_layers"]))
@@ -164,13 +164,13 @@ class DataSummary:
             if not isinstance(values[name], str):
                 raise InputError(f"{name} {reprlib.repr(values[name])}: expected text")
         for name in ("n_classes", "n_train"):
-            _check_whole(name, values[name], 1, 2**31 - 1)
-        _check_whole("n_test", values["n_test"], 0, 2**31 - 1)
+            check_whole(name, values[name], 1, 2**31 - 1)
+        check_whole("n_test", values["n_test"], 0, 2**31 - 1)
         sides = _check_list("image_shape", values["image_shape"])
         if len(sides) != 2:
             raise InputError(f"image_shape {reprlib.repr(sides)}: expected two sides")
         for side in sides:
-            _check_whole("side", side, 1, MAX_SIDE)
+            check_whole("side", side, 1, MAX_SIDE)
         return cls(**values | {"image_shape": tuple(sides)})
 
 
@@ -195,7 +195,8 @@ def _check_list(name: str, value: object) -> list[Any]:
     return value
 
 
-def _check_whole(name: str, value: Any, low: int, high: int) -> None:
+def check_whole(name: str, value: Any, low: int, high: int) -> None:
+    """Raises InputError unless the value is a whole number from `low` to `high`."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or not low <= value <= high:
         raise InputError(
@@ -203,7 +204,8 @@ def _check_whole(name: str, value: Any, low: int, high: int) -> None:
         )
 
 
-def _check_rate(name: str, value: Any) -> None:
+def check_rate(name: str, value: Any) -> None:
+    """Raises InputError unless the value can be a learning rate."""
     check_real(name, value)
     # The backends compute with float32, in which 1e-50 is 0.
     limits = np.finfo(np.float32)

@@ -127,11 +127,56 @@ def deform(
     -------
     (n, h, w) float32.
     """
-    height, width = images.shape[1:]
-    if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
-        raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")
+    _check_sides(images)
     maps = backend.affine_maps(
         labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch, first, maps
     )
     taps = gaussian_taps(parameters.sigma)
     return backend.deform(images, maps, taps, parameters.alpha, seed, epoch, first, out)
+
+
+def deform_selected(
+    images: np.ndarray,
+    indices: np.ndarray,
+    labels: np.ndarray,
+    parameters: DeformationParameters,
+    seed: int,
+    epoch: int,
+    backend: Backend,
+) -> np.ndarray:
+    """Some images of a training set as an epoch shows them: those that `deform` gives.
+
+    Consecutive indices are deformed together; others one by one, at several times the cost.
+
+    Parameters
+    ----------
+    images
+        (n, h, w) float32, in memory like all arrays here.
+    indices
+        (n,) whole numbers from 0, which images of the training set they are, in any order.
+    labels
+        (n,) uint8, their classes.
+
+    Returns
+    -------
+    (n, h, w) float32.
+    """
+    _check_sides(images)
+    maps = affine.affine_maps_of(
+        indices, labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch
+    )
+    taps = gaussian_taps(parameters.sigma)
+    out = np.empty_like(images)
+    ascending = np.argsort(indices, kind="stable")
+    gaps = np.flatnonzero(np.diff(indices[ascending]) != 1) + 1
+    for run in np.split(ascending, gaps) if len(ascending) else ():
+        resident = backend.put(images[run]), backend.put(maps[run])
+        first = int(indices[run[0]])
+        out[run] = backend.deform(*resident, taps, parameters.alpha, seed, epoch, first)
+    return out
+
+
+def _check_sides(images):
+    height, width = images.shape[1:]
+    if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
+        raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")

@@ -272,7 +272,7 @@ def test_gradient_is_the_slope_of_the_error(reference):
 
 
 def test_unknown_backends_are_refused():
-    with pytest.raises(InputError, match="'sse9': expected auto, reference, scalar"):
+    with pytest.raises(InputError, match="'sse9': expected auto, cpu, reference, scalar"):
         backends.get("sse9")
     with pytest.raises(InputError, match="threads 0: expected 1 to 1,024"):
         backends.get("scalar", threads=0)
