@@ -14,7 +14,7 @@ def main() -> None:
     data = dataset.load(name="digits")  # 29x29 pixels in [-1, 1]
     images = data.train_images.reshape(len(data.train_images), -1)
     test_images = data.test_images.reshape(len(data.test_images), -1)
-    mlp = OnlineMLPClassifier(max_iter=40, random_state=0)
+    mlp = OnlineMLPClassifier(max_iter=15, random_state=0)
     grid = {
         "hidden_layer_sizes": [(30,), (100,)],
         "deformation": [None, DeformationParameters(alpha=18, beta=7.5, gamma=7.5)],

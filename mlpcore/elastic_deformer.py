@@ -144,9 +144,11 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise InputError(f"background {background}: expected a finite number")
         self._check_background(background, flat.dtype)
         if shape is None or self.image_shape is not None:
-            shape = image_shape_of(self.image_shape, flat.shape[1])
+            given = image_shape_of(self.image_shape, flat.shape[1])
+            _check_shape(given, shape or given)
+            shape = given
         span = max(high - background, background - low) or GREATEST_SPAN
-        if span > np.finfo(np.float32).max:
+        if span > float(np.finfo(np.float32).max):
             raise InputError(f"X holds {low:g} to {high:g}: expected a range that float32 holds")
         # A power of two, so that bytes and images in [-1, 1] keep every bit.
         self._seed = seed_of(self.random_state)
@@ -241,11 +243,8 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if getattr(X, "ndim", 2) == 3:
             X = np.asarray(X)
             shape = X.shape[1:]
-            if not reset and shape != self.image_shape_:
-                raise InputError(
-                    f"X holds images of {shape[0]} x {shape[1]}, expected "
-                    f"{self.image_shape_[0]} x {self.image_shape_[1]} as in fit"
-                )
+            if not reset:
+                _check_shape(self.image_shape_, shape)
             X = X.reshape(len(X), shape[0] * shape[1])
         flat = validate_data(self, X, dtype="numeric", order="C", reset=reset)
         if flat.dtype.kind not in "iuf":
@@ -276,6 +275,12 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         low = np.minimum(flat.min(axis=1, keepdims=True), self.background_)
         high = np.maximum(flat.max(axis=1, keepdims=True), self.background_)
         return np.clip(values, low, high, out=values)
+
+
+def _check_shape(expected, found):
+    if expected != found:
+        sides = f"{expected[0]} x {expected[1]}"
+        raise InputError(f"X holds images of {found[0]} x {found[1]}, expected {sides}")
 
 
 def _check_indices(indices, n):
