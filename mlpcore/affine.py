@@ -37,13 +37,13 @@ def affine_maps(
 
 
 def affine_maps_of(
-    indices: np.ndarray,
-    labels: np.ndarray,
-    angles: np.ndarray,
+    indices: AnyArray,
+    labels: AnyArray,
+    angles: Float64Array,
     scale: float,
     seed: int,
     epoch: int,
-) -> np.ndarray:
+) -> Float32Array:
     """`affine_maps` for images of any numbers (n,) of the training set."""
     words = philox.philox4x32(philox.counters(indices, 0, epoch, philox.AFFINE), seed)
     drawn = philox.to_uniform(words)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from mlpcore import affine
 from mlpcore.backends.base import TAPS, Backend, BackendArray
 from mlpcore.errors import InputError
-from mlpcore.typing import Float32Array, Float64Array
+from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
 
 #: Sides of an image, in pixels, that the deformation accepts.
 MAX_SIDE = 2048
@@ -136,14 +136,14 @@ def deform(
 
 
 def deform_selected(
-    images: np.ndarray,
-    indices: np.ndarray,
-    labels: np.ndarray,
+    images: Float32Array,
+    indices: AnyArray,
+    labels: UInt8Array,
     parameters: DeformationParameters,
     seed: int,
     epoch: int,
     backend: Backend,
-) -> np.ndarray:
+) -> Float32Array:
     """Some images of a training set as an epoch shows them: those that `deform` gives.
 
     Consecutive indices are deformed together; others one by one, at several times the cost.
@@ -176,7 +176,7 @@ def deform_selected(
     return out
 
 
-def _check_sides(images):
+def _check_sides(images: BackendArray) -> None:
     height, width = images.shape[1:]
     if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
         raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
@@ -16,6 +18,7 @@ from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.errors import InputError
 from mlpcore.images import batches
 from mlpcore.sklearn_parameters import are_similar, image_shape_of, seed_of, threads_of
+from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Pixel value of the background inside, and the greatest distance of another from it.
 BACKGROUND, GREATEST_SPAN = -1.0, 2.0
@@ -24,7 +27,11 @@ BACKGROUND, GREATEST_SPAN = -1.0, 2.0
 MAX_INDEX, MAX_EPOCH = 2**31 - 1, 2**32 - 1
 
 
-class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class ElasticDeformer(
+    OneToOneFeatureMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Deforms grey-scale images at random, elastically and affinely, to augment training data.
 
     Each image gets a random map of its own (Cireşan et al. 2010, "Deforming images"), a function
@@ -98,19 +105,24 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     (dtype('uint8'), True)
     """
 
+    background_: float
+    image_shape_: tuple[int, int]
+    _seed: int
+    _unit: float
+
     def __init__(
         self,
-        sigma=6.0,
-        alpha=36.0,
-        beta=15.0,
-        gamma=15.0,
+        sigma: float = 6.0,
+        alpha: float = 36.0,
+        beta: float = 15.0,
+        gamma: float = 15.0,
         *,
-        similar_labels=(),
-        image_shape=None,
-        background=None,
-        random_state=None,
-        backend="cpu",
-        threads=None,
+        similar_labels: Sequence[Any] | AnyArray = (),
+        image_shape: tuple[int, int] | None = None,
+        background: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        backend: str = "cpu",
+        threads: int | None = None,
     ):
         self.sigma = sigma
         self.alpha = alpha
@@ -123,7 +135,7 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.backend = backend
         self.threads = threads
 
-    def fit(self, X, y=None):
+    def fit(self, X: ArrayLike, y: object = None) -> ElasticDeformer:
         """Learns the shape of the images, their range of values and, if need be, a seed.
 
         Parameters
@@ -156,7 +168,7 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._unit = 2.0 ** math.ceil(math.log2(span / GREATEST_SPAN))
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None) -> AnyArray:
         """Fits and deforms: `deform` of epoch 0.
 
         Parameters
@@ -171,13 +183,20 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         return self.fit(X).deform(X, y)
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> AnyArray:
         """The images as they are: only what a model is trained on is to be deformed."""
         check_is_fitted(self)
         flat, shape = self._flat(X, reset=False)
         return flat if shape is None else flat.reshape(len(flat), *shape)
 
-    def deform(self, X, y=None, *, epoch=0, indices=None):
+    def deform(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        epoch: int = 0,
+        indices: ArrayLike | None = None,
+    ) -> AnyArray:
         """Deformed images.
 
         Parameters
@@ -204,10 +223,10 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         indices = _check_indices(indices, n)
         similar = np.zeros(n, np.uint8)
         if y is not None:
-            y = column_or_1d(y)
-            if len(y) != n:
-                raise InputError(f"y holds {len(y)} labels, expected {n} for as many images")
-            similar[:] = are_similar(y, self.similar_labels)
+            labels = column_or_1d(y)
+            if len(labels) != n:
+                raise InputError(f"y holds {len(labels)} labels, expected {n} for as many images")
+            similar[:] = are_similar(labels, self.similar_labels)
         backend = self._get_backend(n)
         result = np.empty(flat.shape, flat.dtype)
         for part in batches(n, flat.shape[1]):
@@ -223,7 +242,7 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             result[part] = self._from_unit(shown.reshape(len(shown), -1), flat[part])
         return result if shape is None else result.reshape(n, *shape)
 
-    def _parameters(self):
+    def _parameters(self) -> DeformationParameters:
         """As labels, 1 stands for those that are similar."""
         for name in ("sigma", "alpha", "beta", "gamma"):
             check_real(name, getattr(self, name))
@@ -233,11 +252,11 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise InputError(f"similar_labels {self.similar_labels!r}: expected a list of labels")
         return DeformationParameters(self.sigma, self.alpha, self.beta, self.gamma, (1,))
 
-    def _get_backend(self, n):
+    def _get_backend(self, n: int) -> backends.Backend:
         grids = -(-n // IMAGES_PER_GRID)  # a thread takes one at a time
         return backends.get(self.backend, threads_of(self.threads, grids))
 
-    def _flat(self, X, reset):
+    def _flat(self, X: Any, reset: bool) -> tuple[AnyArray, tuple[int, int] | None]:
         """Images (n_samples, n_features), checked, and (height, width) if they were not flat."""
         shape = None
         if getattr(X, "ndim", 2) == 3:
@@ -252,7 +271,7 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return flat, shape
 
     @staticmethod
-    def _check_background(background, dtype):
+    def _check_background(background: float, dtype: np.dtype[Any]) -> None:
         if dtype.kind == "f":
             return
         limits = np.iinfo(dtype)
@@ -262,12 +281,12 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"{limits.max:,} for images of {dtype}"
             )
 
-    def _to_unit(self, flat):
+    def _to_unit(self, flat: AnyArray) -> Float32Array:
         """Images as the backends take them: float32, the background being -1."""
         inside = (flat.astype(np.float64) - self.background_) / self._unit + BACKGROUND
         return inside.astype(np.float32).reshape(len(flat), *self.image_shape_)
 
-    def _from_unit(self, shown, flat):
+    def _from_unit(self, shown: Float32Array, flat: AnyArray) -> Float64Array:
         """The inverse, in the type and the range of each image and the background."""
         values = (shown.astype(np.float64) - BACKGROUND) * self._unit + self.background_
         if flat.dtype.kind != "f":
@@ -277,13 +296,13 @@ class ElasticDeformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return np.clip(values, low, high, out=values)
 
 
-def _check_shape(expected, found):
+def _check_shape(expected: tuple[int, int], found: tuple[int, int]) -> None:
     if expected != found:
         sides = f"{expected[0]} x {expected[1]}"
         raise InputError(f"X holds images of {found[0]} x {found[1]}, expected {sides}")
 
 
-def _check_indices(indices, n):
+def _check_indices(indices: ArrayLike | None, n: int) -> AnyArray:
     """Indices as (n,) whole numbers."""
     if indices is None:
         return np.arange(n)

@@ -11,15 +11,15 @@ import reprlib
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mlpcore import backends, deformation, evaluation
-from mlpcore.affine import N_LABELS
+from mlpcore import backends, deformation, evaluation, probabilities
 from mlpcore.architecture import MAX_WIDTH, parse_hidden_layers
 from mlpcore.config import MAX_EPOCHS, check_rate, check_whole
 from mlpcore.console import Console
@@ -27,9 +27,17 @@ from mlpcore.dataset import Dataset
 from mlpcore.deformation import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.sklearn_parameters import are_similar, image_shape_of, seed_of, threads_of
-from mlpcore.state import TrainingState
+from mlpcore.sklearn_parameters import (
+    are_similar,
+    check_classes,
+    encode,
+    image_shape_of,
+    seed_of,
+    threads_of,
+)
+from mlpcore.state import EpochMetrics, TrainingState
 from mlpcore.training import Diverged, Trainer, TrainingConfig
+from mlpcore.typing import AnyArray, Float32Array
 
 #: Weights that occupy a thread: with fewer, threads wait for each other longer than they
 #: compute. A step of a network of 841-300-100-10 takes one thread 14 us, a barrier some us.
@@ -40,7 +48,7 @@ WEIGHTS_PER_THREAD = 2**18
 FIRST_PARTIAL_EPOCH = 2**31
 
 
-class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
+class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A multilayer perceptron trained by true on-line back-propagation.
 
     Weights change after every single sample (batch size 1, no momentum), presented in a new
@@ -125,21 +133,27 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
+    classes_: AnyArray
+    network_: Network
+    loss_curve_: list[float]
+    _seed: int
+    _history: list[EpochMetrics]
+
     def __init__(
         self,
-        hidden_layer_sizes=(100,),
+        hidden_layer_sizes: int | Sequence[int] | AnyArray | str = (100,),
         *,
-        learning_rate_init=1e-3,
-        learning_rate_end=None,
-        max_iter=200,
-        deformation=None,
-        image_shape=None,
-        random_state=None,
-        warm_start=False,
-        verbose=False,
-        backend="cpu",
-        schedule=None,
-        threads=None,
+        learning_rate_init: float = 1e-3,
+        learning_rate_end: float | None = None,
+        max_iter: int = 200,
+        deformation: DeformationParameters | None = None,
+        image_shape: tuple[int, int] | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        warm_start: bool = False,
+        verbose: bool = False,
+        backend: str = "cpu",
+        schedule: str | None = None,
+        threads: int | None = None,
     ):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.learning_rate_init = learning_rate_init
@@ -156,7 +170,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
 
     # ---- training ----------------------------------------------------------------------
 
-    def fit(self, X, y):
+    def fit(self, X: ArrayLike, y: ArrayLike) -> OnlineMLPClassifier:
         """Trains for `max_iter` epochs.
 
         Parameters
@@ -173,8 +187,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
         again = self.warm_start and hasattr(self, "network_")
         self._check_parameters()
         X, y = self._check_samples(X, y, reset=not again)
-        classes = self.classes_ if again else _check_classes(np.unique(y), "y")
-        codes = _encode(classes, y)
+        classes = self.classes_ if again else check_classes(y, "y")
+        codes = encode(classes, y)
         history = list(self._history) if again else []
         seed = self._seed if again else seed_of(self.random_state)
         config = TrainingConfig(
@@ -201,7 +215,9 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
         self.loss_curve_ = [*self.loss_curve_, *losses] if again else losses
         return self
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(
+        self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None
+    ) -> OnlineMLPClassifier:
         """Trains one pass over the samples in the order given, at `learning_rate_init`.
 
         One call for many samples does the same as many calls, but for rounding and
@@ -223,7 +239,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         classes = self._classes_for_partial_fit(classes, first)
         X, y = self._check_samples(X, y, reset=first)
-        codes = _encode(classes, y)
+        codes = encode(classes, y)
         shape, parameters = self._image_shape(X), self._deformation_of(classes)
         seed = seed_of(self.random_state) if first else self._seed
         network = self._new_network(X, classes, seed) if first else self.network_
@@ -253,12 +269,12 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
 
     # ---- prediction --------------------------------------------------------------------
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> AnyArray:
         """The class with the greatest output, (n_samples,), of each row of X."""
         guesses = self._outputs(X).argmax(axis=1)
         return self.classes_[guesses]
 
-    def decision_function(self, X):
+    def decision_function(self, X: ArrayLike) -> Float32Array:
         """The network's outputs, float32 of shape (n_samples, n_classes), near +1 and -1.
 
         Of two classes, (n_samples,): half the second output less the first, so that a positive
@@ -266,26 +282,22 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
         """
         outputs = self._outputs(X)
         if len(self.classes_) == 2:
-            return (outputs[:, 1] - outputs[:, 0]) / 2
+            return (outputs[:, 1] - outputs[:, 0]) * np.float32(0.5)
         return outputs
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> Float32Array:
         """Estimates of the classes' probabilities, float32 of shape (n_samples, n_classes).
 
-        Training on 1/2 |y - t|^2 makes an output approach the mean of its target, 2 P - 1 with
-        P the class's probability given x (Richard and Lippmann 1991, "Neural network
-        classifiers estimate Bayesian a posteriori probabilities", Neural Computation 3). So
-        (y + 1) / 2 estimates P, but need not be positive nor have a sum of 1: the result is the
-        point nearest to it that is and has. The true P being such a point, that is never
-        farther from it. The greatest stays the greatest.
-
-        Many are exactly 0 or 1, as sure as a network is that has learnt its samples; where
-        their size matters, calibrate them with
+        Of outputs y trained towards +1 and -1, (y + 1) / 2 estimates them; these are the nearest
+        numbers to it that are not negative and have a sum of 1: see
+        `mlpcore.probabilities.of_outputs` for why. The greatest is that of the class that
+        `predict` gives. Many are exactly 0 or 1, as sure as a network is that has learnt its
+        samples: where their size matters, calibrate them with
         `sklearn.calibration.CalibratedClassifierCV`.
         """
-        return _onto_simplex((self._outputs(X).astype(np.float64) + 1) / 2).astype(np.float32)
+        return probabilities.of_outputs(self._outputs(X)).astype(np.float32)
 
-    def _outputs(self, X):
+    def _outputs(self, X: Any) -> Float32Array:
         check_is_fitted(self, "network_")
         X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
         backend = self._get_backend(self.network_)
@@ -301,12 +313,12 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
     # ---- the network -------------------------------------------------------------------
 
     @property
-    def coefs_(self) -> list[np.ndarray]:
+    def coefs_(self) -> list[Float32Array]:
         """Weights of each layer, (n_in, n_out) views."""
         return [weights.T for weights in self.network_.weights]
 
     @property
-    def intercepts_(self) -> list[np.ndarray]:
+    def intercepts_(self) -> list[Float32Array]:
         """Biases of each layer, (n_out,) views."""
         return list(self.network_.biases)
 
@@ -320,16 +332,16 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
         """Epochs and calls of `partial_fit` so far."""
         return len(self.loss_curve_)
 
-    def _new_network(self, X, classes, seed):
+    def _new_network(self, X: Float32Array, classes: AnyArray, seed: int) -> Network:
         return Network((X.shape[1], *self._hidden_layers(), len(classes)), seed)
 
-    def _get_backend(self, network):
+    def _get_backend(self, network: Network) -> backends.Backend:
         threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
         return backends.get(self.backend, threads, self.schedule)
 
     # ---- parameters and samples --------------------------------------------------------
 
-    def _check_parameters(self):
+    def _check_parameters(self) -> None:
         """Refuses, by the name it has here, what the parts below would refuse by another."""
         check_whole("max_iter", self.max_iter, 1, MAX_EPOCHS)
         check_rate("learning_rate_init", self.learning_rate_init)
@@ -342,7 +354,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
         self._hidden_layers()
 
     def _hidden_layers(self) -> tuple[int, ...]:
-        sizes = self.hidden_layer_sizes
+        sizes: Any = self.hidden_layer_sizes
         if isinstance(sizes, str):
             return parse_hidden_layers(sizes)
         sizes = tuple(sizes) if isinstance(sizes, (Sequence, np.ndarray)) else (sizes,)
@@ -350,7 +362,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
             check_whole("hidden_layer_sizes", size, 1, MAX_WIDTH)
         return sizes
 
-    def _check_samples(self, X, y, reset):
+    def _check_samples(self, X: Any, y: Any, reset: bool) -> tuple[Float32Array, AnyArray]:
         X, y = validate_data(self, X, y, dtype=np.float32, order="C", reset=reset)
         check_classification_targets(y)
         if self.deformation is not None and not np.abs(X).max() <= 1 + 1e-6:  # float32's rounding
@@ -360,58 +372,28 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):
             )
         return X, y
 
-    def _image_shape(self, X) -> tuple[int, int]:
+    def _image_shape(self, X: Float32Array) -> tuple[int, int]:
         if self.deformation is None and self.image_shape is None:
             return 1, X.shape[1]
         return image_shape_of(self.image_shape, X.shape[1])
 
-    def _deformation_of(self, classes) -> DeformationParameters:
+    def _deformation_of(self, classes: AnyArray) -> DeformationParameters:
         """The deformation, its similar labels counted from 0 as the network's classes are."""
         if self.deformation is None:
             return IDENTITY
         similar = np.flatnonzero(are_similar(classes, self.deformation.similar_labels))
         return dataclasses.replace(self.deformation, similar_labels=tuple(similar.tolist()))
 
-    def _classes_for_partial_fit(self, classes, first):
+    def _classes_for_partial_fit(self, classes: ArrayLike | None, first: bool) -> AnyArray:
         if first:
             if classes is None:
                 raise InputError(
                     "classes None: expected all labels in the first call of partial_fit"
                 )
-            return _check_classes(np.unique(classes), "classes")
+            return check_classes(classes, "classes")
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise InputError(
                 f"classes {reprlib.repr(np.unique(classes).tolist())}: expected none or "
                 f"those known, {reprlib.repr(self.classes_.tolist())}"
             )
         return self.classes_
-
-
-def _check_classes(classes: np.ndarray, name: str) -> np.ndarray:
-    """The classes, if they can be told apart by a network and labels of one byte."""
-    if len(classes) == 1:
-        raise InputError(f"{name} holds one class, {classes.tolist()[0]!r}: expected 2 or more")
-    if len(classes) > N_LABELS:
-        raise InputError(f"{name} holds {len(classes):,} classes: expected {N_LABELS} or fewer")
-    return classes
-
-
-def _encode(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Labels as uint8, their places among the classes; a ValueError names those that are new."""
-    encoder = LabelEncoder()
-    encoder.classes_ = classes
-    return encoder.transform(y).astype(np.uint8)
-
-
-def _onto_simplex(points: np.ndarray) -> np.ndarray:
-    """The nearest points (n, k) float64 whose coordinates are at least 0 and have a sum of 1.
-
-    Such a point is the given one less a constant, but 0 where that is negative (Duchi et al.
-    2008, "Efficient projections onto the l1-ball for learning in high dimensions", Figure 1).
-    """
-    descending = -np.sort(-points, axis=1)
-    excess = np.cumsum(descending, axis=1) - 1
-    counts = np.arange(1, points.shape[1] + 1)
-    positive = np.count_nonzero(descending * counts > excess, axis=1)
-    constant = excess[np.arange(len(points)), positive - 1] / positive
-    return np.maximum(points - constant[:, None], 0)

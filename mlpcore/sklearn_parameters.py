@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
 
+from mlpcore.affine import N_LABELS
 from mlpcore.backends.simd import MAX_THREADS
 from mlpcore.config import check_whole
 from mlpcore.cpu import cores_beside_others
 from mlpcore.deformation import MAX_SIDE
 from mlpcore.errors import InputError
+from mlpcore.typing import AnyArray, UInt8Array
 
 
-def seed_of(random_state: object) -> int:
+def seed_of(random_state: Any) -> int:
     """The seed, 0 to 2**64 - 1: a whole number itself, else one drawn from a generator.
 
     Raises
@@ -30,7 +35,7 @@ def seed_of(random_state: object) -> int:
     return int(random_state)
 
 
-def threads_of(threads: object, worth: int) -> int:
+def threads_of(threads: Any, worth: int) -> int:
     """As many threads as asked for; None stands for as many as are worth it and ours to use.
 
     Raises
@@ -44,7 +49,7 @@ def threads_of(threads: object, worth: int) -> int:
     return int(threads)
 
 
-def image_shape_of(image_shape: object, n_features: int) -> tuple[int, int]:
+def image_shape_of(image_shape: Any, n_features: int) -> tuple[int, int]:
     """Height and width of images of so many pixels; None stands for a square.
 
     Raises
@@ -73,9 +78,38 @@ def image_shape_of(image_shape: object, n_features: int) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def are_similar(labels: np.ndarray, similar_labels: Collection) -> np.ndarray:
+def are_similar(labels: AnyArray, similar_labels: Collection[Any]) -> NDArray[np.bool_]:
     """Which labels (n,) are among the similar ones, (n,) bool; "7" is the same label as 7."""
     texts = {str(label) for label in similar_labels}
     return np.array(
         [label in similar_labels or str(label) in texts for label in labels.tolist()], dtype=bool
     )
+
+
+def check_classes(classes: ArrayLike, name: str) -> AnyArray:
+    """The classes, sorted and each once, if a network and labels of one byte tell them apart.
+
+    Raises
+    ------
+    InputError
+        When there are not 2 to 256, what is called `name` having them.
+    """
+    classes = np.unique(classes)
+    if len(classes) == 1:
+        raise InputError(f"{name} holds one class, {classes.tolist()[0]!r}: expected 2 or more")
+    if len(classes) > N_LABELS:
+        raise InputError(f"{name} holds {len(classes):,} classes: expected {N_LABELS} or fewer")
+    return classes
+
+
+def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
+    """Labels (n,) as their places among the classes.
+
+    Raises
+    ------
+    ValueError
+        Of scikit-learn's, that names those that are no classes.
+    """
+    encoder = LabelEncoder()
+    encoder.classes_ = classes
+    return encoder.transform(y).astype(np.uint8)

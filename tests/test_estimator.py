@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from joblib import cpu_count, parallel_config
-from mlpcore.network import Network
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -25,8 +24,10 @@ from mlpcore import estimator as estimator_module
 from mlpcore.backends.inference import A, B
 from mlpcore.cpu import available_cores
 from mlpcore.deformation import IDENTITY
-from mlpcore.estimator import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD, _onto_simplex
+from mlpcore.estimator import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
 from mlpcore.images import normalise
+from mlpcore.network import Network
+from mlpcore.probabilities import nearest_distributions
 from mlpcore.training import Diverged, Trainer
 from small_runs import BACKENDS, C_BACKENDS, make_config, make_dataset, make_pixels, same_weights
 
@@ -314,7 +315,7 @@ def test_similar_labels_are_those_of_y(name):
 )
 def test_the_nearest_probabilities(drawn):
     point, other = np.array(drawn[0]), np.array(drawn[1])
-    (nearest,) = _onto_simplex(point[None])
+    (nearest,) = nearest_distributions(point[None])
     # Sums of 12 numbers of about 1 in float64.
     assert nearest.min() >= 0
     assert nearest.sum() == pytest.approx(1, abs=1e-14)
@@ -331,7 +332,7 @@ def test_the_nearest_probabilities(drawn):
 def test_nearest_probabilities_by_hand():
     points = [[0.5, 0.3, 0.2], [1.3, 0.0, -0.3], [0.9, 0.7, -0.2], [-0.3, -0.3, -0.3], [1.3] * 3]
     expected = [[0.5, 0.3, 0.2], [1, 0, 0], [0.6, 0.4, 0], [1 / 3] * 3, [1 / 3] * 3]
-    np.testing.assert_allclose(_onto_simplex(np.array(points)), expected, atol=1e-15)
+    np.testing.assert_allclose(nearest_distributions(np.array(points)), expected, atol=1e-15)
 
 
 def test_probabilities_estimate_the_posterior():
