@@ -175,6 +175,16 @@ def test_no_deformation_is_the_identity(dtype):
     assert np.array_equal(result, images.astype(np.float32).astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_value_leaves_the_range(dtype):
+    """0.1 is no sum of few powers of two, and would come back as a little more or less."""
+    images = np.where(IMAGES > -1, dtype(0.1), dtype(0)).astype(dtype)
+    for background in (0, dtype(0.3)):
+        result = make_deformer(background=background).fit(images).deform(images)
+        assert result.min() >= 0
+        assert result.max() <= max(dtype(0.1), background)
+
+
 def test_a_constant_image_stays():
     images = np.zeros((3, 9, 9))
     assert np.array_equal(make_deformer().fit(images).deform(images), images)
