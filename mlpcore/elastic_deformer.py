@@ -246,10 +246,7 @@ class ElasticDeformer(
         """As labels, 1 stands for those that are similar."""
         for name in ("sigma", "alpha", "beta", "gamma"):
             check_real(name, getattr(self, name))
-        if isinstance(self.similar_labels, str) or not isinstance(
-            self.similar_labels, (Sequence, np.ndarray)
-        ):
-            raise InputError(f"similar_labels {self.similar_labels!r}: expected a list of labels")
+        are_similar(np.empty(0), self.similar_labels)  # only checks it
         return DeformationParameters(self.sigma, self.alpha, self.beta, self.gamma, (1,))
 
     def _get_backend(self, n: int) -> backends.Backend:

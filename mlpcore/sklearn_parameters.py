@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import check_random_state
 
 from mlpcore.affine import N_LABELS
@@ -78,11 +78,20 @@ def image_shape_of(image_shape: Any, n_features: int) -> tuple[int, int]:
     return int(height), int(width)
 
 
-def are_similar(labels: AnyArray, similar_labels: Collection[Any]) -> NDArray[np.bool_]:
-    """Which labels (n,) are among the similar ones, (n,) bool; "7" is the same label as 7."""
-    texts = {str(label) for label in similar_labels}
+def are_similar(labels: AnyArray, similar_labels: Any) -> NDArray[np.bool_]:
+    """Which labels (n,) are among the similar ones, (n,) bool; "7" is the same label as 7.
+
+    Raises
+    ------
+    InputError
+        When the similar ones are no list of labels.
+    """
+    if isinstance(similar_labels, str) or not isinstance(similar_labels, Collection):
+        raise InputError(f"similar_labels {similar_labels!r}: expected a list of labels")
+    similar = list(similar_labels)
+    texts = {str(label) for label in similar}
     return np.array(
-        [label in similar_labels or str(label) in texts for label in labels.tolist()], dtype=bool
+        [label in similar or str(label) in texts for label in labels.tolist()], dtype=bool
     )
 
 
@@ -107,9 +116,12 @@ def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
 
     Raises
     ------
-    ValueError
-        Of scikit-learn's, that names those that are no classes.
+    InputError
+        When one of them is none.
     """
-    encoder = LabelEncoder()
-    encoder.classes_ = classes
-    return encoder.transform(y).astype(np.uint8)
+    labels, places = np.unique(y, return_inverse=True)
+    codes = {label: i for i, label in enumerate(classes.tolist())}
+    for label in labels.tolist():
+        if label not in codes:
+            raise InputError(f"y holds {label!r}: expected one of {reprlib.repr(list(codes))}")
+    return np.array([codes[label] for label in labels.tolist()], np.uint8)[places]

@@ -172,7 +172,7 @@ def test_without_warm_start_fit_begins_anew():
 
 def test_warm_start_wants_the_same_classes_and_layers():
     mlp = make_mlp(warm_start=True).fit(X, Y)
-    with pytest.raises(ValueError, match="unseen labels"):
+    with pytest.raises(InputError, match=r"^y holds 3: expected one of \[0, 1, 2\]$"):
         mlp.fit(X, Y + 1)
     with pytest.raises(ValueError, match="features"):
         mlp.fit(X[:, :10], Y)
@@ -228,15 +228,16 @@ def test_classes_of_partial_fit():
         mlp.partial_fit(X, Y)
     with pytest.raises(InputError, match=r"^classes holds one class, 1: expected 2 or more"):
         mlp.partial_fit(X, Y, classes=[1])
-    with pytest.raises(ValueError, match="unseen labels"):
+    with pytest.raises(InputError, match=r"^y holds 2: expected one of \[0, 1\]$"):
         mlp.partial_fit(X, Y, classes=[0, 1])
     assert not hasattr(mlp, "network_")
     mlp.partial_fit(X[:1], Y[:1], classes=[0, 1, 2, 5])
     before = mlp.network_.copy()
     with pytest.raises(InputError, match=r"^classes \[0, 1\]: .* \[0, 1, 2, 5\]$"):
         mlp.partial_fit(X, Y, classes=[0, 1])
-    with pytest.raises(ValueError, match="unseen labels"):
-        mlp.partial_fit(X, Y + 1)
+    for y, unknown in ((Y + 1, "3"), (Y.astype(str), "'0'"), (np.array(["a"] * 230), "'a'")):
+        with pytest.raises(InputError, match=f"^y holds {unknown}: expected one of"):
+            mlp.partial_fit(X, y)
     assert same_weights(mlp.network_, before)
     mlp.partial_fit(X, Y, classes=[5, 2, 1, 0])
     assert mlp.predict(X).max() <= 2
@@ -480,6 +481,10 @@ def test_verbose_prints_a_line_for_each_epoch(capsys):
         ({"random_state": -1}, "random_state -1"),
         ({"random_state": "x"}, "random_state 'x'"),
         ({"deformation": True}, "deformation True"),
+        (
+            {"deformation": DeformationParameters(similar_labels=7), "image_shape": SHAPE},
+            "similar_labels 7",
+        ),
         ({"image_shape": (5, 5)}, "image_shape 5 x 5: 25 pixels"),
         ({"image_shape": 35}, "image_shape 35"),
         ({"image_shape": (5, -7)}, "image_shape: width -7"),
