@@ -14,14 +14,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from mlpcore import backends
 from mlpcore.backends.base import IMAGES_PER_GRID
 from mlpcore.config import check_real, check_whole
+from mlpcore.dataset import BACKGROUND
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.errors import InputError
 from mlpcore.images import batches
 from mlpcore.sklearn_parameters import are_similar, image_shape_of, seed_of, threads_of
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
-#: Pixel value of the background inside, and the greatest distance of another from it.
-BACKGROUND, GREATEST_SPAN = -1.0, 2.0
+#: The greatest distance of a pixel's value from the background's, as the backends take them.
+GREATEST_SPAN = 2.0
 
 #: Indices are a signed and epochs an unsigned word of the kernels.
 MAX_INDEX, MAX_EPOCH = 2**31 - 1, 2**32 - 1
@@ -162,9 +163,9 @@ class ElasticDeformer(
         span = max(high - background, background - low) or GREATEST_SPAN
         if span > float(np.finfo(np.float32).max):
             raise InputError(f"X holds {low:g} to {high:g}: expected a range that float32 holds")
-        # A power of two, so that bytes and images in [-1, 1] keep every bit.
         self._seed = seed_of(self.random_state)
         self.image_shape_, self.background_ = shape, float(background)
+        # A power of two, so that bytes and images in [-1, 1] keep every bit.
         self._unit = 2.0 ** math.ceil(math.log2(span / GREATEST_SPAN))
         return self
 
@@ -185,7 +186,7 @@ class ElasticDeformer(
 
     def transform(self, X: ArrayLike) -> AnyArray:
         """The images as they are: only what a model is trained on is to be deformed."""
-        check_is_fitted(self)
+        check_is_fitted(self, "image_shape_")
         flat, shape = self._flat(X, reset=False)
         return flat if shape is None else flat.reshape(len(flat), *shape)
 
@@ -214,7 +215,7 @@ class ElasticDeformer(
         -------
         ndarray of the same shape and type.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "image_shape_")
         parameters = self._parameters()
         check_whole("epoch", epoch, 0, MAX_EPOCH)
         flat, shape = self._flat(X, reset=False)

@@ -26,8 +26,7 @@ def seed_of(random_state: Any) -> int:
     Raises
     ------
     InputError
-        When it is a whole number out of range; a ValueError of scikit-learn's when it is
-        neither that nor None nor a numpy.random.RandomState.
+        When it is neither a whole number in range nor None nor a numpy.random.RandomState.
     """
     if random_state is None or isinstance(random_state, np.random.RandomState):
         return int(check_random_state(random_state).randint(2**63, dtype=np.int64))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 
@@ -278,6 +279,14 @@ def test_a_pipeline_trains_on_deformed_images_and_predicts_from_others():
     make_pipeline(deformer, Recorder()).fit(flat, LABELS).predict(flat)
     assert np.array_equal(seen[0], deformer.deform(flat, LABELS))
     assert np.array_equal(seen[1], flat)
+
+
+def test_a_failed_fit_does_not_count():
+    deformer = make_deformer()
+    with pytest.raises(InputError):
+        deformer.fit(np.zeros((3, 10)))
+    with pytest.raises(NotFittedError):
+        deformer.deform(np.zeros((3, 10)))
 
 
 def test_clones_and_pickles():
