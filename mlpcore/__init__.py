@@ -27,6 +27,9 @@ Bad input raises `mlpcore.errors.InputError`, whose one line names the value and
 The seed and the image decide every random number: see `mlpcore.philox`.
 """
 
+import importlib
+from typing import TYPE_CHECKING
+
 from mlpcore import backends, dataset, deformation, philox
 from mlpcore.committee import Committee
 from mlpcore.deformation import DeformationParameters
@@ -35,13 +38,19 @@ from mlpcore.evaluation import Evaluation, evaluate
 from mlpcore.network import Network
 from mlpcore.training import Trainer, TrainingConfig
 
+if TYPE_CHECKING:
+    from mlpcore.elastic_deformer import ElasticDeformer
+    from mlpcore.estimator import OnlineMLPClassifier
+
 __version__ = "0.1.0"
 __all__ = [
     "Committee",
     "DeformationParameters",
+    "ElasticDeformer",
     "Evaluation",
     "InputError",
     "Network",
+    "OnlineMLPClassifier",
     "Trainer",
     "TrainingConfig",
     "backends",
@@ -50,3 +59,20 @@ __all__ = [
     "evaluate",
     "philox",
 ]
+
+#: Imported when they are first used: scikit-learn takes longer to import than all the rest.
+_LAZY = {
+    "ElasticDeformer": "mlpcore.elastic_deformer",
+    "OnlineMLPClassifier": "mlpcore.estimator",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'mlpcore' has no attribute {name!r}")
+    globals()[name] = value = getattr(importlib.import_module(_LAZY[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

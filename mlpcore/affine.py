@@ -33,7 +33,18 @@ def affine_maps(
     -------
     (n, 2, 2) float32.
     """
-    indices = np.arange(first, first + len(labels))
+    return affine_maps_of(np.arange(first, first + len(labels)), labels, angles, scale, seed, epoch)
+
+
+def affine_maps_of(
+    indices: AnyArray,
+    labels: AnyArray,
+    angles: Float64Array,
+    scale: float,
+    seed: int,
+    epoch: int,
+) -> Float32Array:
+    """`affine_maps` for images of any numbers (n,) of the training set."""
     words = philox.philox4x32(philox.counters(indices, 0, epoch, philox.AFFINE), seed)
     drawn = philox.to_uniform(words)
     angle = angles[labels] * drawn[:, 0]

@@ -46,7 +46,7 @@ def add_data_options(parser: argparse.ArgumentParser) -> None:
 def add_backend_options(parser: argparse.ArgumentParser) -> None:
     """--backend and --threads, for `backends.get(backend, threads)`."""
     add = parser.add_argument
-    add("--backend", help=f"auto, {', '.join(backends.names())} (auto)")
+    add("--backend", help=f"auto, cpu, {', '.join(backends.names())} (auto)")
     add("--threads", type=whole_number, help="threads (the cores available)")
 
 

@@ -223,7 +223,7 @@ def check_real(name: str, value: object) -> None:
 
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """Raises InputError unless the value is a whole number in a range."""
+    """Raises InputError unless the value is a whole number from `low` to `high`."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or not low <= value <= high:
         raise InputError(

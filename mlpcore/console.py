@@ -25,7 +25,7 @@ def epoch_line(metrics: EpochMetrics, epochs: int, samples_per_second: float) ->
         f"{metrics.loss:.4f}",
         f"{metrics.training_error:.2f} %",
         f"{metrics.validation_error:.2f} %",
-        f"{metrics.test_error:.2f} %",
+        f"{metrics.test_error:.2f} %" if metrics.n_test else "-",
         f"{samples_per_second:,.0f}",
         f"{metrics.seconds:.1f} s",
     )

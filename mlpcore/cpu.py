@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
 import os
+import sys
 from pathlib import Path
 
 
@@ -29,6 +31,31 @@ def available_cores() -> int:
     else:
         cores = os.cpu_count() or 1
     return max(1, min(cores, math.ceil(min(_cgroup_quota(), cores))))
+
+
+def cores_beside_others() -> int:
+    """Cores to use where others may compute beside us, as in a parallel search over settings.
+
+    What ``OMP_NUM_THREADS`` says, which joblib sets in its worker processes to their share of
+    the cores; else one in any other child process and in a worker thread of joblib; else all
+    that are available.
+    """
+    cores = available_cores()
+    outermost = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if outermost.isascii() and outermost.isdigit() and int(outermost) > 0:
+        return min(int(outermost), cores)
+    if multiprocessing.parent_process() is not None or _in_thread_of_joblib():
+        return 1
+    return cores
+
+
+def _in_thread_of_joblib() -> bool:
+    if "joblib" not in sys.modules:  # then there is none
+        return False
+    from joblib.parallel import get_active_backend
+
+    backend, _ = get_active_backend()
+    return bool(backend.nesting_level)
 
 
 def total_memory() -> int:

@@ -10,7 +10,14 @@ import numpy as np
 from mlpcore import affine
 from mlpcore.backends.base import TAPS, Backend
 from mlpcore.errors import InputError
-from mlpcore.typing import ArrayLike, BackendArray, Float32Array, Float64Array
+from mlpcore.typing import (
+    AnyArray,
+    ArrayLike,
+    BackendArray,
+    Float32Array,
+    Float64Array,
+    UInt8Array,
+)
 
 MAX_SIDE = 2048
 """The largest side of an image, in pixels, that the deformation accepts."""
@@ -143,11 +150,56 @@ def deform(
     >>> np.array_equal(alone, shown[3:])
     True
     """
-    height, width = images.shape[1:]
-    if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
-        raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")
+    _check_sides(images)
     maps = backend.affine_maps(
         labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch, first, maps
     )
     taps = gaussian_taps(parameters.sigma)
     return backend.deform(images, maps, taps, parameters.alpha, seed, epoch, first, out)
+
+
+def deform_selected(
+    images: Float32Array,
+    indices: AnyArray,
+    labels: UInt8Array,
+    parameters: DeformationParameters,
+    seed: int,
+    epoch: int,
+    backend: Backend,
+) -> Float32Array:
+    """Some images of a training set as an epoch shows them: those that `deform` gives.
+
+    Consecutive indices are deformed together; others one by one, at several times the cost.
+
+    Parameters
+    ----------
+    images
+        (n, h, w) float32, in memory like all arrays here.
+    indices
+        (n,) whole numbers from 0, which images of the training set they are, in any order.
+    labels
+        (n,) uint8, their classes.
+
+    Returns
+    -------
+    (n, h, w) float32.
+    """
+    _check_sides(images)
+    maps = affine.affine_maps_of(
+        indices, labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch
+    )
+    taps = gaussian_taps(parameters.sigma)
+    out = np.empty_like(images)
+    ascending = np.argsort(indices, kind="stable")
+    gaps = np.flatnonzero(np.diff(indices[ascending]) != 1) + 1
+    for run in np.split(ascending, gaps) if len(ascending) else ():
+        resident = backend.put(images[run]), backend.put(maps[run])
+        first = int(indices[run[0]])
+        out[run] = backend.deform(*resident, taps, parameters.alpha, seed, epoch, first)
+    return out
+
+
+def _check_sides(images: BackendArray) -> None:
+    height, width = images.shape[1:]
+    if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
+        raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")

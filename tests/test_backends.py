@@ -271,8 +271,19 @@ def test_gradient_is_the_slope_of_the_error(reference):
             assert step == pytest.approx(slope, abs=2e-4)
 
 
+def test_the_cpu_is_never_a_device(monkeypatch):
+    widest = [isa for isa in backends.INSTRUCTION_SETS if backends.available()[isa] is None][-1]
+    assert backends.get("cpu").name == widest
+    reason = backends._reason
+    monkeypatch.setattr(backends, "_reason", lambda name: None if name == "cuda" else reason(name))
+    assert backends._best() == "cuda"
+    assert backends.get("cpu").name == widest
+    monkeypatch.setenv("MLPCORE_BACKEND", "cpu")
+    assert backends.get().name == widest
+
+
 def test_unknown_backends_are_refused():
-    with pytest.raises(InputError, match="'sse9': expected auto, reference, scalar"):
+    with pytest.raises(InputError, match="'sse9': expected auto, cpu, reference, scalar"):
         backends.get("sse9")
     with pytest.raises(InputError, match="threads 0: expected 1 to 1,024"):
         backends.get("scalar", threads=0)

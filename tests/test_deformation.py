@@ -5,10 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mlpcore.backends import INSTRUCTION_SETS
 from mlpcore.deformation import (
     IDENTITY,
     DeformationParameters,
     deform,
+    deform_selected,
     draw_affine,
     gaussian_taps,
 )
@@ -53,6 +55,35 @@ def test_any_image_can_be_deformed_alone(backend):
     for i in (0, 9, 10, 99, 100, 105, 229):
         alone = deform(backend.put(images[i : i + 1]), labels[i : i + 1], PAPER, 9, 4, backend, i)
         assert np.array_equal(np.asarray(alone)[0], whole[i])
+
+
+class Counting:
+    """A backend that counts its deformations."""
+
+    def __init__(self, backend):
+        self.backend, self.calls = backend, 0
+
+    def __getattr__(self, name):
+        return getattr(self.backend, name)
+
+    def deform(self, *arguments):
+        self.calls += 1
+        return self.backend.deform(*arguments)
+
+
+def test_any_images_can_be_deformed_together(backend):
+    images, labels = digits(230)
+    whole = np.asarray(deform(backend.put(images), backend.put(labels), PAPER, 9, 4, backend))
+    shuffled = np.random.default_rng(0).permutation(230)
+    apart = np.array([229, 7, 5, 99, 100, 7, 0])
+    for chosen, calls in ((shuffled, 1), (apart, 6), (apart[:0], 0)):
+        counting = Counting(backend)
+        some = deform_selected(images[chosen], chosen, labels[chosen], PAPER, 9, 4, counting)
+        if backend.name in INSTRUCTION_SETS:
+            assert np.array_equal(some, whole[chosen])
+        else:  # a device draws its maps itself, with a sine of its own: as the oracle's tolerance
+            assert np.abs(some - whole[chosen]).max(initial=0) <= 64 * 2**-24 * 40 * 2
+        assert counting.calls == calls
 
 
 def test_repeats_for_a_seed_and_differs_between_epochs(backend):

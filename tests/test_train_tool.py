@@ -359,7 +359,7 @@ def test_bad_input_in_a_process_of_its_own():
         ("--seed -1", "seed -1"),
         ("--seed 1e3", "'1e3', expected a whole number"),
         ("--threads 0", "threads 0"),
-        ("--backend mmx", "'mmx': expected auto, reference, scalar"),
+        ("--backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
         ("--dataset cifar", "'cifar'"),
         ("--speed 9", "--speed"),
         ("--epoch 9", "--epoch"),

@@ -53,11 +53,14 @@ def available() -> dict[str, str | None]:
     return {name: _reason(name) for name in names()}
 
 
+def _widest() -> str:
+    """The widest instruction set that runs here."""
+    return next(isa for isa in reversed(INSTRUCTION_SETS) if _reason(isa) is None)
+
+
 def _best() -> str:
     """A CUDA device where there is one, else the widest instruction set that runs here."""
-    if _reason("cuda") is None:
-        return "cuda"
-    return next(isa for isa in reversed(INSTRUCTION_SETS) if _reason(isa) is None)
+    return "cuda" if _reason("cuda") is None else _widest()
 
 
 def get(name: str = "auto", threads: int | None = None, schedule: str | None = None) -> Backend:
@@ -68,7 +71,8 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     name
         One of `names()`, or ``"auto"``: the backend that the environment variable
         ``MLPCORE_BACKEND`` names, else a CUDA device, else the widest instruction set that
-        runs here. ``"cuda-emulated"`` is for tests and is never chosen by itself.
+        runs here. ``"cpu"`` is that instruction set even where there is a device.
+        ``"cuda-emulated"`` is for tests and is never chosen by itself.
     threads
         For the C backends; by default the cores available to this process.
     schedule
@@ -91,8 +95,10 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
         name = os.environ.get(ENVIRONMENT_VARIABLE) or "auto"
     if name == "auto":
         name = _best()
+    if name == "cpu":
+        name = _widest()
     if name not in names():
-        raise InputError(f"backend {name!r}: expected auto, {', '.join(names())}")
+        raise InputError(f"backend {name!r}: expected auto, cpu, {', '.join(names())}")
     reason = _reason(name)
     if reason is not None:
         raise InputError(f"backend {name!r} cannot run: {reason}")

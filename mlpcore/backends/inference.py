@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array, UInt8Array
@@ -16,6 +17,12 @@ A, B = 1.7159, 0.6666
 
 #: Images at a time: enough for BLAS to run at full speed, few enough to stay in the cache.
 BATCH = 512
+
+
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """NumPy's BLAS; to find it takes a millisecond, as long as small data take an epoch."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 def _batches(
@@ -41,7 +48,7 @@ def predict(
     """Outputs (n, n_classes) for images (n, n_in), computed in `dtype`."""
     outputs = np.empty((len(images), network.layer_sizes[-1]), dtype)
     begin = 0
-    with threadpool_limits(threads, "blas"):
+    with _blas().limit(limits=threads):
         for batch in _batches(network, images, dtype):
             outputs[begin : begin + len(batch)] = batch
             begin += len(batch)

@@ -1,0 +1,55 @@
+"""How many cores are ours where others compute beside us."""
+
+import multiprocessing
+
+import joblib
+import pytest
+from joblib import Parallel, delayed
+
+from mlpcore.cpu import available_cores, cores_beside_others
+
+
+@pytest.fixture(autouse=True)
+def without_environment(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+
+
+@pytest.fixture
+def eight_cores(monkeypatch):
+    monkeypatch.setattr("mlpcore.cpu.available_cores", lambda: 8)
+
+
+def test_alone_all_cores_are_ours():
+    assert cores_beside_others() == available_cores()
+
+
+@pytest.mark.parametrize(
+    ("value", "cores"),
+    [("3", 3), ("1", 1), ("4,2", 4), (" 5 ", 5), ("99", 8), ("", 8), ("0", 8), ("x", 8), ("²", 8)],
+)
+def test_the_environment_says_how_many(eight_cores, monkeypatch, value, cores):
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert cores_beside_others() == cores
+
+
+def test_a_worker_process_of_joblib_takes_its_share():
+    n_jobs = 2
+    share = min(available_cores(), max(1, joblib.cpu_count() // n_jobs))
+    seen = Parallel(n_jobs)(delayed(cores_beside_others)() for _ in range(4))
+    assert seen == [share] * 4
+
+
+def test_a_worker_thread_of_joblib_takes_one_core(eight_cores):
+    seen = Parallel(2, backend="threading")(delayed(cores_beside_others)() for _ in range(4))
+    assert seen == [1] * 4
+    assert cores_beside_others() == 8
+
+
+def test_a_sequential_search_takes_all_cores(eight_cores):
+    assert Parallel(1)(delayed(cores_beside_others)() for _ in range(2)) == [8, 8]
+
+
+def test_any_other_child_process_takes_one_core(eight_cores):
+    # The cores are those of the patched parent where children are forked.
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(cores_beside_others) == 1
