@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import mlpcore
+from mlpcore import provenance
 from mlpcore.architecture import format_hidden_layers
 from mlpcore.config import (
     MAX_SAMPLES,
@@ -68,10 +69,18 @@ def check_output(folder: Path) -> None:
     InputError
         When it already holds a run, or cannot be created or written.
     """
-    taken = any(os.path.lexists(folder / name) for name in (CONFIG, METRICS, BEST, LAST))
-    if taken:
-        raise InputError(f"{shown(folder)} already holds a run: expected a new folder")
+    _check_new(folder)
     check_writable(folder)
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether there is any file of a run in a folder."""
+    return any(os.path.lexists(folder / name) for name in (CONFIG, METRICS, BEST, LAST))
+
+
+def _check_new(folder):
+    if holds_run(folder):
+        raise InputError(f"{shown(folder)} already holds a run: expected a new folder")
 
 
 def read_settings(folder: Path) -> tuple[TrainingConfig, DataSummary]:
@@ -133,7 +142,7 @@ class Run(Observer):
 
     def __init__(self, folder: Path, config: TrainingConfig, data: DataSummary):
         self.folder, self.config, self.data = folder, config, data
-        self._lock = lock(folder)
+        self._lock: int | None = None
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
@@ -168,9 +177,13 @@ class Run(Observer):
             "training": config.to_json(),
             "data": dataclasses.asdict(data),
         }
+        run = cls(folder, config, data)
+        made = make_folder(folder)
         with contextlib.ExitStack() as undo:
-            undo.callback(remove_folders, make_folder(folder))
-            run = cls(folder, config, data)
+            run._lock = lock(folder)  # if another process has it, that one needs the folder
+            undo.callback(remove_folders, made)
+            undo.callback(run.close)
+            _check_new(folder)  # another process may have been faster
             undo.callback(run._discard)
             atomic_write(folder / CONFIG, json.dumps(content, indent=2).encode() + b"\n")
             run.save_last(state)
@@ -179,24 +192,36 @@ class Run(Observer):
 
     def _discard(self) -> None:
         """Removes what `create` has written."""
-        self.close()
         for name in (CONFIG, LAST):
             (self.folder / name).unlink(missing_ok=True)
 
     @classmethod
-    def open(cls, folder: Path) -> Run:
+    def open(cls, folder: Path, *, to_train: bool = True) -> Run:
         """The run in a folder.
+
+        Parameters
+        ----------
+        to_train
+            Whether to keep other processes from it. Without, it can only be loaded; `load` may
+            then fail at the moment at which another process saves.
 
         Raises
         ------
+        InUse
+            When another process is at it.
         InputError
-            When there is none, its settings are damaged, or another process is at it.
+            When there is none, or its settings are damaged.
         """
-        return cls(folder, *read_settings(folder))
+        run = cls(folder, *read_settings(folder))
+        if to_train:
+            run._lock = lock(folder)
+        return run
 
     def close(self) -> None:
         """Lets other processes at the run."""
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def check_data(self, dataset: Dataset) -> None:
         """Raises InputError when these are not the data that the run began with."""
@@ -250,6 +275,8 @@ class Run(Observer):
             "epoch": str(epoch),
             "seed": str(self.config.seed),
             "learning_rate": repr(learning_rate),
+            "revision": provenance.revision(),
+            "machine": provenance.machine(),
         }
 
     def load(self) -> TrainingState:
