@@ -254,7 +254,7 @@ class Run(Observer):
             metadata = self._metadata(best.epoch, best.learning_rate)
             metadata["metrics"] = _text(best)
             write_network(self.folder / BEST, state.best, metadata)
-        atomic_write(self.folder / METRICS, *_lines(state.history))
+        atomic_write(self.folder / METRICS, *history_lines(state.history))
         self.save_last(state)
 
     def save_last(self, state: TrainingState) -> None:
@@ -265,7 +265,7 @@ class Run(Observer):
             "progress": _text(state.progress),
             "best_epoch": str(best.epoch if best else 0),
             "training": _text(self.config),
-            "metrics_sha256": hashlib.sha256(b"".join(_lines(state.history))).hexdigest(),
+            "metrics_sha256": hashlib.sha256(b"".join(history_lines(state.history))).hexdigest(),
         }
         write_network(self.folder / LAST, state.network, metadata)
 
@@ -341,7 +341,7 @@ def _text(values: TrainingConfig | EpochMetrics | EpochProgress) -> str:
     return json.dumps(dataclasses.asdict(values))
 
 
-def _lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
+def history_lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
     """The metrics as lines of JSON; percentages are there for whoever reads them."""
     for metrics in history:
         values = dataclasses.asdict(metrics)

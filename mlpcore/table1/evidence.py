@@ -1,0 +1,323 @@
+"""Evidence of runs, small enough for the repository: all but the weights, and their SHA-256.
+
+A folder for each run, and in it:
+
+=================  ======================================================================
+``config.json``    the settings, from which the run can be computed again
+``metrics.jsonl``  a line per epoch
+``result.json``    SHA-256 of the weights, second guesses, what computed them and when
+``report.md``      the run's report
+=================  ======================================================================
+
+``committees.json`` beside them has the committees. Nothing in any of them is a path.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mlpcore
+from mlpcore import provenance
+from mlpcore.checkpoint import (
+    BEST,
+    CONFIG,
+    LAST,
+    MAX_CONFIG_BYTES,
+    METRICS,
+    history_lines,
+    read_history,
+    read_settings,
+)
+from mlpcore.config import check_fields
+from mlpcore.errors import InputError
+from mlpcore.files import atomic_write, make_folder, read_bounded
+from mlpcore.idx import shown
+from mlpcore.report import report
+from mlpcore.table1.measure import Committee, Measured
+from mlpcore.table1.records import Record, TestResult, in_order
+from mlpcore.table1.report import table_text
+from mlpcore.weights import read_network, weights_sha256
+
+#: Where the repository has its own.
+FOLDER = Path("benchmarks", "results", "table1")
+
+RESULT, COMMITTEES, README = "result.json", "committees.json", "README.md"
+
+#: What reading values from a damaged file can raise.
+_MALFORMED = (KeyError, TypeError, ValueError, RecursionError)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A network that is not there: after which epoch, and what computed it.
+
+    `sha256` is that of `mlpcore.weights.weights_sha256`; `revision` and `machine` are "" where
+    the file of weights does not say.
+    """
+
+    epoch: int
+    sha256: str
+    version: str
+    revision: str
+    machine: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A run as the repository keeps it.
+
+    Attributes
+    ----------
+    backend, version
+        What the run's settings say of the backend and the library that it began with.
+    date
+        Of the last epoch.
+    best, last
+        Of the lowest validation error, and of the last epoch if the run is finished.
+    """
+
+    record: Record
+    backend: str
+    version: str
+    date: str
+    best: Weights
+    last: Weights | None
+
+
+def write_evidence(
+    folder: Path, out: Path, measured: Measured, unfinished: bool = False
+) -> tuple[list[str], list[str]]:
+    """Writes the evidence of the runs in a folder.
+
+    Evidence that is there already of other runs stays.
+
+    Parameters
+    ----------
+    folder
+        Of the evidence.
+    out
+        Of the runs.
+    unfinished
+        Whether to include runs that are not finished.
+
+    Returns
+    -------
+    The names of the runs, and a line for each that is left out.
+    """
+    written, left_out = [], []
+    for record in measured.records:
+        if not record.history or not (record.finished or unfinished):
+            left_out.append(f"{record.name} is left out: {record.epoch:,} epochs, {record.state}")
+            continue
+        try:
+            evidence = _collect(out / record.name, record)
+        except InputError as error:
+            left_out.append(str(error))
+            continue
+        _write_run(folder / record.name, evidence)
+        written.append(record.name)
+    committees = [dataclasses.asdict(committee) for committee in measured.committees]
+    make_folder(folder)
+    _write_json(folder / COMMITTEES, committees)
+    text = [
+        "# Table 1, by this library",
+        readme_table(folder),
+        "Written by `tools/reproduce.py --evidence`. The weights are not here, but their SHA-256 "
+        "is; `tools/reproduce.py --rerun FOLDER` computes a run again and compares.",
+    ]
+    atomic_write(folder / README, ("\n\n".join(text) + "\n").encode())
+    return written, left_out
+
+
+def _collect(folder: Path, record: Record) -> Evidence:
+    best = _read_weights(folder / BEST, record)
+    if record.best_metrics is None or best.epoch != record.best_metrics.epoch:
+        raise InputError(f"{shown(folder)} was saved meanwhile: expected another try")
+    last = _read_weights(folder / LAST, record) if record.finished else None
+    modified = os.stat(folder / METRICS).st_mtime
+    content = _read_json(folder / CONFIG)
+    record = dataclasses.replace(
+        record, data=dataclasses.replace(record.data, source=_source(record.data.name))
+    )
+    date = datetime.datetime.fromtimestamp(modified, datetime.timezone.utc).date().isoformat()
+    return Evidence(record, *_origin(content), date, best, last)
+
+
+def _origin(content: dict[str, object]) -> tuple[str, str]:
+    """The line that describes the backend, and the library's version, in a run's settings."""
+    return shown(str(content.get("backend"))), shown(str(content.get("version")))
+
+
+def _source(name: str) -> str:
+    """Instead of a path: that of the data on this machine is of no use on another."""
+    return "the published files" if name == "MNIST" else "a folder of IDX files"
+
+
+def _read_weights(path: Path, record: Record) -> Weights:
+    network, metadata = read_network(path, record.layer_sizes)
+    try:
+        epoch = int(metadata["epoch"])
+    except _MALFORMED:
+        raise InputError(f"{shown(path)} is damaged: expected the place in a run") from None
+    named = {name: metadata.get(name, "") for name in ("version", "revision", "machine")}
+    return Weights(epoch, weights_sha256(network), **named)
+
+
+def _write_run(folder: Path, evidence: Evidence) -> None:
+    record = evidence.record
+    make_folder(folder)
+    settings = {
+        "library": "mlpcore",
+        "version": evidence.version,
+        "architecture": record.network,
+        "backend": evidence.backend,
+        "training": record.config.to_json(),
+        "data": dataclasses.asdict(record.data),
+    }
+    metrics = b"".join(history_lines(record.history))
+    text = report(record.config, record.data, record, evidence.backend)
+    if not record.finished:
+        text = f"**Not finished: {record.epoch:,} of {record.config.epochs:,} epochs.**\n\n{text}"
+    result = {
+        "epochs": record.epoch,
+        "date": evidence.date,
+        "metrics_sha256": hashlib.sha256(metrics).hexdigest(),
+        "best": dataclasses.asdict(evidence.best),
+        "last": dataclasses.asdict(evidence.last) if evidence.last else None,
+        "test": dataclasses.asdict(record.result) if record.result else None,
+        "collected": {
+            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+            "version": mlpcore.__version__,
+            "revision": provenance.revision(),
+            "machine": provenance.machine(),
+            "system": f"{platform.system()} {platform.machine()}",
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+        },
+    }
+    _write_json(folder / CONFIG, settings)
+    atomic_write(folder / METRICS, metrics)
+    atomic_write(folder / "report.md", text.encode(errors="replace"))
+    _write_json(folder / RESULT, result)
+
+
+def _write_json(path: Path, content: object) -> None:
+    atomic_write(path, json.dumps(content, indent=2).encode() + b"\n")
+
+
+def read_evidence(folder: Path) -> tuple[list[Evidence], list[Committee]]:
+    """All evidence in a folder.
+
+    Raises
+    ------
+    InputError
+        When there is none, or something of it is damaged.
+    """
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise InputError(f"cannot read {shown(folder)}: {error.strerror or error}") from None
+    found = [
+        read_run_evidence(folder / name)
+        for name in names
+        if os.path.lexists(folder / name / CONFIG)
+    ]
+    path = folder / COMMITTEES
+    content = _read_json(path)
+    try:
+        committees = [
+            Committee(tuple(map(str, each["members"])), _test_result(each["result"]))
+            for each in content
+        ]
+    except _MALFORMED:
+        raise InputError(f"{shown(path)} is damaged: expected committees") from None
+    return sorted(found, key=lambda each: in_order(each.record)), committees
+
+
+def read_run_evidence(folder: Path) -> Evidence:
+    """The evidence of a run, in a folder of its own.
+
+    Raises
+    ------
+    InputError
+        When there is none, or it is damaged.
+    """
+    config, data = read_settings(folder)
+    history = read_history(folder)
+    origin = _origin(_read_json(folder / CONFIG))
+    path = folder / RESULT
+    result = _read_json(path)
+    try:
+        test = _test_result(result["test"]) if result["test"] else None
+        best = _weights(result["best"])
+        last = _weights(result["last"]) if result["last"] else None
+        date, epochs, metrics_sha256 = result["date"], result["epochs"], result["metrics_sha256"]
+    except _MALFORMED:
+        raise InputError(f"{shown(path)} is damaged: expected the result of a run") from None
+    metrics = b"".join(history_lines(history))
+    if epochs != len(history) or hashlib.sha256(metrics).hexdigest() != metrics_sha256:
+        raise InputError(f"{shown(path)} does not fit {METRICS} beside it")
+    record = Record(folder.name, config, data, tuple(history), result=test)
+    if record.best_metrics is None or record.best_metrics.epoch != best.epoch:
+        raise InputError(f"{shown(path)} is damaged: its best epoch is {best.epoch}")
+    return Evidence(record, *origin, str(date), best, last)
+
+
+def _read_json(path: Path) -> Any:
+    content = read_bounded(path, MAX_CONFIG_BYTES)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        raise InputError(f"{shown(path)} is damaged: expected JSON") from None
+
+
+def _test_result(values: object) -> TestResult:
+    values = check_fields("test", values, TestResult)
+    n, errors, right = (values[name] for name in ("n", "errors", "second_right"))
+    if not all(type(value) is int for value in (n, errors, right)):
+        raise ValueError
+    if not (0 <= right <= errors <= n and n > 0):
+        raise ValueError
+    return TestResult(n, errors, right)
+
+
+def _weights(values: object) -> Weights:
+    values = check_fields("weights", values, Weights)
+    texts = [values[name] for name in ("sha256", "version", "revision", "machine")]
+    if type(values["epoch"]) is not int or not all(isinstance(text, str) for text in texts):
+        raise ValueError
+    return Weights(**values)
+
+
+def readme_table(folder: Path) -> str:
+    """What the project's README says of the evidence in a folder."""
+    found, committees = read_evidence(folder)
+    return table_text([each.record for each in found], committees)
+
+
+BEGIN, END = "<!-- table1 begin -->", "<!-- table1 end -->"
+
+
+def replace_table(text: str, table: str) -> str:
+    """A text whose part between two lines, `BEGIN` and `END`, is replaced.
+
+    Raises
+    ------
+    InputError
+        When these lines are not there once each, in this order.
+    """
+    before, found, rest = text.partition(f"{BEGIN}\n")
+    _, ended, after = rest.partition(f"{END}\n")
+    if not found or not ended or BEGIN in rest or END in before + after:
+        raise InputError(f"expected the lines {BEGIN} and {END}, once each")
+    return f"{before}{BEGIN}\n{table}\n{END}\n{after}"

@@ -1,0 +1,116 @@
+"""The report on a folder of runs: Table 1 in Markdown, with figures."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlpcore import figures
+from mlpcore.files import atomic_write
+from mlpcore.report import markdown_table
+from mlpcore.table1.measure import Committee, Measured
+from mlpcore.table1.records import Record
+from mlpcore.table1.tables import notes, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+REPORT, FIGURES = "report.md", "figures"
+
+#: Okabe and Ito's colours, which every eye tells apart.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+
+
+def write_report(out: Path, measured: Measured, problems: Sequence[str]) -> list[str]:
+    """Writes the table and the figures of the runs in a folder.
+
+    Parameters
+    ----------
+    problems
+        A line on each run that could not be read.
+
+    Returns
+    -------
+    A line for whatever is left out.
+
+    Raises
+    ------
+    InputError
+        When a file cannot be written.
+    """
+    left_out = [*problems, *measured.notes]
+    names: list[str] = []
+    try:
+        names = _write_figures(out / FIGURES, measured)
+    except ImportError:
+        left_out.append("no figures: Matplotlib is not installed (pip install 'mlpcore[plot]')")
+    lines = [
+        "# Table 1",
+        "",
+        f"Rebuilt on {datetime.date.today().isoformat()} by `tools/reproduce.py --report`.",
+        "",
+        table_text(measured.records, measured.committees),
+    ]
+    if left_out:
+        lines += ["", "## Left out", "", *(f"- {line}" for line in left_out)]
+    if names:
+        lines += ["", "## Figures"]
+        for name in names:
+            lines += ["", f"![{name}]({FIGURES}/{name}.png)"]
+    lines += ["", "## Runs", ""]
+    for record in measured.records:
+        lines.append(f"- [{record.name}]({record.name}/): {record.state}")
+    atomic_write(out / REPORT, ("\n".join(lines) + "\n").encode(errors="replace"))
+    return left_out
+
+
+def table_text(records: Sequence[Record], committees: Sequence[Committee]) -> str:
+    """The table in Markdown and what has to be said about it."""
+    return "\n\n".join([markdown_table(table(records, committees)), *notes(records)])
+
+
+def _write_figures(folder: Path, measured: Measured) -> list[str]:
+    """The names of the figures."""
+    drawn: dict[str, Figure] = {}
+    started = [record for record in measured.records if record.history]
+    if started:
+        drawn["learning-curves"] = learning_curves(started)
+    for record in started:
+        if record.finished and record.name in measured.evaluations:
+            drawn[f"{record.name}-misclassified"] = figures.misclassified(
+                measured.images[record.name], measured.evaluations[record.name]
+            )
+    if drawn:
+        figures.write_figures(folder, drawn)
+    return list(drawn)
+
+
+def learning_curves(records: Sequence[Record]) -> Figure:
+    """Validation and test errors of all runs, each of which has an epoch at least."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(figures.WIDTH, 4.5), dpi=figures.DPI, layout="constrained")
+    axes = figure.subplots()
+    networks = list(dict.fromkeys(record.network for record in records))
+    for record in records:
+        place = networks.index(record.network)
+        first = next(other for other in records if other.network == record.network)
+        label = record.network if record is first else None
+        epochs = [m.epoch for m in record.history]
+        style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "linewidth": 0.8}
+        # A single epoch would be no line.
+        style["marker"] = "o" if len(epochs) == 1 else ""
+        axes.plot(epochs, [m.validation_error for m in record.history], label=label, **style)
+        axes.plot(epochs, [m.test_error for m in record.history], linestyle=":", **style)
+    # Linear below a hundredth of a percent, where zero has its place.
+    axes.set_yscale("symlog", linthresh=0.01)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("epoch", size=9)
+    axes.set_ylabel("error (%)", size=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(color=figures.LIGHT)
+    axes.set_title("Validation error (solid) and test error (dotted) of all runs", size=9)
+    axes.legend(fontsize=8, frameon=False)
+    return figure
