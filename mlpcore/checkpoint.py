@@ -78,7 +78,7 @@ def holds_run(folder: Path) -> bool:
     return any(os.path.lexists(folder / name) for name in (CONFIG, METRICS, BEST, LAST))
 
 
-def _check_new(folder):
+def _check_new(folder: Path) -> None:
     if holds_run(folder):
         raise InputError(f"{shown(folder)} already holds a run: expected a new folder")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mlpcore import backends
@@ -101,7 +101,7 @@ def main(argv: Sequence[str] | None = None, script: str = "tools/reproduce.py") 
             with Console(sys.stdout) as console:
                 return rerun(options.rerun, out, console, again, options.threads, options.data)
         if options.report or options.evidence or options.readme:
-            _refuse(options, "what only reports", "nets", "seeds", "epochs", "backend")
+            _refuse(options, "what does not train", "nets", "seeds", "epochs", "backend")
             return _present(options)
         if options.unfinished:
             raise InputError("--unfinished alone: expected it with --evidence")
@@ -126,12 +126,13 @@ def _present(options: argparse.Namespace) -> int:
     if options.report or options.evidence:
         out = options.out or Path(OUT)
         measured, problems = _measure(out, options)
-        left_out += problems
         if options.report:
-            left_out = _report(out, measured, problems)
+            left_out += _report(out, measured, problems)
+        else:
+            left_out += [*problems.values(), *measured.notes]
         if options.evidence:
             written, skipped = evidence.write_evidence(
-                options.evidence, out, measured, options.unfinished
+                options.evidence, out, measured, problems, options.unfinished
             )
             left_out += skipped
             print(f"evidence of {', '.join(written) or 'no run'}: {shown(options.evidence)}")
@@ -140,8 +141,9 @@ def _present(options: argparse.Namespace) -> int:
     if options.readme:
         folder = options.evidence or evidence.FOLDER
         text = read_bounded(options.readme, MAX_README_BYTES).decode(errors="surrogateescape")
+        new = evidence.readme_table(folder)
         try:
-            text = evidence.replace_table(text, evidence.readme_table(folder))
+            text = evidence.replace_table(text, new)
         except InputError as error:
             raise InputError(f"{shown(options.readme)}: {error}") from None
         atomic_write(options.readme, text.encode(errors="surrogateescape"))
@@ -149,14 +151,14 @@ def _present(options: argparse.Namespace) -> int:
     return 0
 
 
-def _measure(out: Path, options: argparse.Namespace) -> tuple[Measured, list[str]]:
+def _measure(out: Path, options: argparse.Namespace) -> tuple[Measured, dict[str, str]]:
     records, problems = read_records(out)
     if not records and not problems:
         raise InputError(f"{shown(out)} holds no runs: expected what this tool has trained")
     return measure(out, records, options.threads, options.data), problems
 
 
-def _report(out: Path, measured: Measured, problems: Sequence[str]) -> list[str]:
+def _report(out: Path, measured: Measured, problems: Mapping[str, str]) -> list[str]:
     """Writes and shows the report; returns what is left out."""
     left_out = write_report(out, measured, problems)
     print(text_table(table(measured.records, measured.committees)))

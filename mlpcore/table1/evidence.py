@@ -9,7 +9,8 @@ A folder for each run, and in it:
 ``report.md``      the run's report
 =================  ======================================================================
 
-``committees.json`` beside them has the committees. Nothing in any of them is a path.
+``summary.json`` beside them has the committees, and the runs that were started but are left
+out. Nothing in any of these files is a path.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import hashlib
 import json
 import os
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,14 +46,14 @@ from mlpcore.files import atomic_write, make_folder, read_bounded
 from mlpcore.idx import shown
 from mlpcore.report import report
 from mlpcore.table1.measure import Committee, Measured
-from mlpcore.table1.records import Record, TestResult, in_order
+from mlpcore.table1.records import ErrorCounts, Record, in_order
 from mlpcore.table1.report import table_text
 from mlpcore.weights import read_network, weights_sha256
 
 #: Where the repository has its own.
 FOLDER = Path("benchmarks", "results", "table1")
 
-RESULT, COMMITTEES, README = "result.json", "committees.json", "README.md"
+RESULT, SUMMARY, README = "result.json", "summary.json", "README.md"
 
 #: What reading values from a damaged file can raise.
 _MALFORMED = (KeyError, TypeError, ValueError, RecursionError)
@@ -95,11 +97,15 @@ class Evidence:
 
 
 def write_evidence(
-    folder: Path, out: Path, measured: Measured, unfinished: bool = False
+    folder: Path,
+    out: Path,
+    measured: Measured,
+    problems: Mapping[str, str],
+    unfinished: bool = False,
 ) -> tuple[list[str], list[str]]:
     """Writes the evidence of the runs in a folder.
 
-    Evidence that is there already of other runs stays.
+    Evidence of other runs, if there already, stays; committees are of these runs alone.
 
     Parameters
     ----------
@@ -107,28 +113,41 @@ def write_evidence(
         Of the evidence.
     out
         Of the runs.
+    problems
+        By name, what is wrong with runs that are not among those measured.
     unfinished
         Whether to include runs that are not finished.
 
     Returns
     -------
     The names of the runs, and a line for each that is left out.
+
+    Raises
+    ------
+    InputError
+        When there is no such run, or a file cannot be written.
     """
-    written, left_out = [], []
+    if not any(record.history and (record.finished or unfinished) for record in measured.records):
+        kind = "run of at least one epoch" if unfinished else "finished run"
+        raise InputError(f"{shown(out)} holds no {kind}: expected one to keep evidence of")
+    written, left_out, missing = [], [], [f"{name} (damaged)" for name in problems]
     for record in measured.records:
         if not record.history or not (record.finished or unfinished):
-            left_out.append(f"{record.name} is left out: {record.epoch:,} epochs, {record.state}")
+            place = f"{record.epoch:,} of {record.config.epochs:,} epochs"
+            missing.append(f"{record.name} ({place})")
+            left_out.append(f"{record.name} is left out: {place}, {record.state}")
             continue
         try:
             evidence = _collect(out / record.name, record)
         except InputError as error:
+            missing.append(f"{record.name} (not readable)")
             left_out.append(str(error))
             continue
         _write_run(folder / record.name, evidence)
         written.append(record.name)
     committees = [dataclasses.asdict(committee) for committee in measured.committees]
     make_folder(folder)
-    _write_json(folder / COMMITTEES, committees)
+    _write_json(folder / SUMMARY, {"committees": committees, "missing": missing})
     text = [
         "# Table 1, by this library",
         readme_table(folder),
@@ -159,8 +178,9 @@ def _origin(content: dict[str, object]) -> tuple[str, str]:
 
 
 def _source(name: str) -> str:
-    """Instead of a path: that of the data on this machine is of no use on another."""
-    return "the published files" if name == "MNIST" else "a folder of IDX files"
+    """Where data come from, instead of a path, which is of no use on another machine."""
+    known = {"MNIST": "the published files", "scikit-learn digits": "embedded in scikit-learn"}
+    return known.get(name, "a folder of IDX files")
 
 
 def _read_weights(path: Path, record: Record) -> Weights:
@@ -194,7 +214,7 @@ def _write_run(folder: Path, evidence: Evidence) -> None:
         "metrics_sha256": hashlib.sha256(metrics).hexdigest(),
         "best": dataclasses.asdict(evidence.best),
         "last": dataclasses.asdict(evidence.last) if evidence.last else None,
-        "test": dataclasses.asdict(record.result) if record.result else None,
+        "test": dataclasses.asdict(record.counts) if record.counts else None,
         "collected": {
             "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
             "version": mlpcore.__version__,
@@ -215,7 +235,16 @@ def _write_json(path: Path, content: object) -> None:
     atomic_write(path, json.dumps(content, indent=2).encode() + b"\n")
 
 
-def read_evidence(folder: Path) -> tuple[list[Evidence], list[Committee]]:
+@dataclass(frozen=True)
+class Collection:
+    """All evidence in a folder; `missing` are runs that were started and are not in it."""
+
+    runs: tuple[Evidence, ...]
+    committees: tuple[Committee, ...]
+    missing: tuple[str, ...]
+
+
+def read_evidence(folder: Path) -> Collection:
     """All evidence in a folder.
 
     Raises
@@ -232,16 +261,18 @@ def read_evidence(folder: Path) -> tuple[list[Evidence], list[Committee]]:
         for name in names
         if os.path.lexists(folder / name / CONFIG)
     ]
-    path = folder / COMMITTEES
-    content = _read_json(path)
+    path = folder / SUMMARY
+    summary = _read_json(path)
     try:
         committees = [
-            Committee(tuple(map(str, each["members"])), _test_result(each["result"]))
-            for each in content
+            Committee(tuple(map(shown, each["members"])), _counts(each["counts"]))
+            for each in summary["committees"]
         ]
+        missing = tuple(map(shown, summary["missing"]))
     except _MALFORMED:
         raise InputError(f"{shown(path)} is damaged: expected committees") from None
-    return sorted(found, key=lambda each: in_order(each.record)), committees
+    runs = sorted(found, key=lambda each: in_order(each.record))
+    return Collection(tuple(runs), tuple(committees), missing)
 
 
 def read_run_evidence(folder: Path) -> Evidence:
@@ -258,7 +289,7 @@ def read_run_evidence(folder: Path) -> Evidence:
     path = folder / RESULT
     result = _read_json(path)
     try:
-        test = _test_result(result["test"]) if result["test"] else None
+        test = _counts(result["test"]) if result["test"] else None
         best = _weights(result["best"])
         last = _weights(result["last"]) if result["last"] else None
         date, epochs, metrics_sha256 = result["date"], result["epochs"], result["metrics_sha256"]
@@ -267,7 +298,7 @@ def read_run_evidence(folder: Path) -> Evidence:
     metrics = b"".join(history_lines(history))
     if epochs != len(history) or hashlib.sha256(metrics).hexdigest() != metrics_sha256:
         raise InputError(f"{shown(path)} does not fit {METRICS} beside it")
-    record = Record(folder.name, config, data, tuple(history), result=test)
+    record = Record(folder.name, config, data, tuple(history), counts=test)
     if record.best_metrics is None or record.best_metrics.epoch != best.epoch:
         raise InputError(f"{shown(path)} is damaged: its best epoch is {best.epoch}")
     return Evidence(record, *origin, str(date), best, last)
@@ -281,14 +312,14 @@ def _read_json(path: Path) -> Any:
         raise InputError(f"{shown(path)} is damaged: expected JSON") from None
 
 
-def _test_result(values: object) -> TestResult:
-    values = check_fields("test", values, TestResult)
+def _counts(values: object) -> ErrorCounts:
+    values = check_fields("test", values, ErrorCounts)
     n, errors, right = (values[name] for name in ("n", "errors", "second_right"))
     if not all(type(value) is int for value in (n, errors, right)):
         raise ValueError
     if not (0 <= right <= errors <= n and n > 0):
         raise ValueError
-    return TestResult(n, errors, right)
+    return ErrorCounts(n, errors, right)
 
 
 def _weights(values: object) -> Weights:
@@ -301,8 +332,8 @@ def _weights(values: object) -> Weights:
 
 def readme_table(folder: Path) -> str:
     """What the project's README says of the evidence in a folder."""
-    found, committees = read_evidence(folder)
-    return table_text([each.record for each in found], committees)
+    found = read_evidence(folder)
+    return table_text([each.record for each in found.runs], found.committees, found.missing)
 
 
 BEGIN, END = "<!-- table1 begin -->", "<!-- table1 end -->"

@@ -19,7 +19,7 @@ from mlpcore.evaluation import Evaluation
 from mlpcore.idx import shown
 from mlpcore.network import Network
 from mlpcore.runs import load_again
-from mlpcore.table1.records import Record, TestResult, distinct_seeds
+from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds
 from mlpcore.weights import read_network
 
 
@@ -28,7 +28,7 @@ class Committee:
     """All finished runs on the same data, their outputs averaged; none is selected."""
 
     members: tuple[str, ...]
-    result: TestResult
+    counts: ErrorCounts
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Measured:
     Attributes
     ----------
     records
-        All of them, with their results.
+        All of them, with their counts.
     evaluations
         By the names of the runs.
     images
@@ -120,12 +120,12 @@ def _measure_group(
         measured.evaluations[record.name] = result
         measured.images[record.name] = data.test_images
         place = measured.records.index(record)
-        measured.records[place] = dataclasses.replace(record, result=summarise(result))
+        measured.records[place] = dataclasses.replace(record, counts=count(result))
     finished = distinct_seeds(record for record in group if record.finished)
     members = tuple(record.name for record in finished if record.name in outputs)
     if len(members) > 1:
         result = Evaluation.of(mean_outputs([outputs[name] for name in members]), data.test_labels)
-        measured.committees.append(Committee(members, summarise(result)))
+        measured.committees.append(Committee(members, count(result)))
 
 
 def _best_network(path: Path, record: Record) -> Network:
@@ -136,9 +136,9 @@ def _best_network(path: Path, record: Record) -> Network:
     return network
 
 
-def summarise(result: Evaluation) -> TestResult:
-    """The counts."""
-    return TestResult(result.n, result.errors, result.second_right)
+def count(result: Evaluation) -> ErrorCounts:
+    """The numbers that the table has of an evaluation."""
+    return ErrorCounts(result.n, result.errors, result.second_right)
 
 
 def _backend(record: Record, threads: int | None) -> Backend:

@@ -96,8 +96,8 @@ def _left_text(left: Left) -> str:
 
 def _total(own: float, guessed: float, unknown: int, sources: list[str]) -> str:
     if unknown:
-        return "time left: not known before the first epoch"
-    text = f"time left: {duration(own)}"
+        return "time left for this process: not known before the first epoch"
+    text = f"time left for this process: {duration(own)}"
     if guessed:
         text += (
             f", of it {duration(guessed)} estimated by the number of weights "

@@ -18,16 +18,14 @@ from mlpcore.files import is_locked
 from mlpcore.idx import shown
 from mlpcore.state import EpochMetrics
 
-#: A run in progress is read anew when another process saved meanwhile.
+#: A run in progress is read anew, after a pause, when another process saved meanwhile.
 TRIES = 5
 PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class TestResult:
+class ErrorCounts:
     """What the outputs of a network, or of several averaged, say about n test images."""
-
-    __test__ = False  # it is no test of pytest's
 
     n: int
     errors: int
@@ -46,8 +44,8 @@ class Record:
         Of the epochs that are complete.
     running
         Whether a process is at it.
-    result
-        Of the network with the best validation error, where it has been measured.
+    counts
+        Of the network with the best validation error, where they have been measured.
     """
 
     name: str
@@ -55,7 +53,7 @@ class Record:
     data: DataSummary
     history: tuple[EpochMetrics, ...] = ()
     running: bool = False
-    result: TestResult | None = None
+    counts: ErrorCounts | None = None
 
     @property
     def epoch(self) -> int:
@@ -136,8 +134,8 @@ def read_record(folder: Path) -> Record:
     raise AssertionError
 
 
-def read_records(out: Path) -> tuple[list[Record], list[str]]:
-    """All runs in the folders of a folder, and a line on each that cannot be read.
+def read_records(out: Path) -> tuple[list[Record], dict[str, str]]:
+    """All runs in the folders of a folder, and by name a line on each that cannot be read.
 
     Raises
     ------
@@ -148,14 +146,14 @@ def read_records(out: Path) -> tuple[list[Record], list[str]]:
         names = sorted(os.listdir(out))
     except OSError as error:
         raise InputError(f"cannot read {shown(out)}: {error.strerror or error}") from None
-    records, problems = [], []
-    for folder in (out / name for name in names):
-        if not holds_run(folder):
+    records, problems = [], {}
+    for name in names:
+        if not holds_run(out / name):
             continue
         try:
-            records.append(read_record(folder))
+            records.append(read_record(out / name))
         except InputError as error:
-            problems.append(str(error))
+            problems[name] = str(error)
     return sorted(records, key=in_order), problems
 
 

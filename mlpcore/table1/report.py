@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,13 +23,13 @@ REPORT, FIGURES = "report.md", "figures"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
-def write_report(out: Path, measured: Measured, problems: Sequence[str]) -> list[str]:
+def write_report(out: Path, measured: Measured, problems: Mapping[str, str]) -> list[str]:
     """Writes the table and the figures of the runs in a folder.
 
     Parameters
     ----------
     problems
-        A line on each run that could not be read.
+        By name a line on each run that could not be read.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def write_report(out: Path, measured: Measured, problems: Sequence[str]) -> list
     InputError
         When a file cannot be written.
     """
-    left_out = [*problems, *measured.notes]
+    left_out = [*problems.values(), *measured.notes]
     names: list[str] = []
     try:
         names = _write_figures(out / FIGURES, measured)
@@ -51,7 +51,7 @@ def write_report(out: Path, measured: Measured, problems: Sequence[str]) -> list
         "",
         f"Rebuilt on {datetime.date.today().isoformat()} by `tools/reproduce.py --report`.",
         "",
-        table_text(measured.records, measured.committees),
+        table_text(measured.records, measured.committees, problems),
     ]
     if left_out:
         lines += ["", "## Left out", "", *(f"- {line}" for line in left_out)]
@@ -66,9 +66,20 @@ def write_report(out: Path, measured: Measured, problems: Sequence[str]) -> list
     return left_out
 
 
-def table_text(records: Sequence[Record], committees: Sequence[Committee]) -> str:
-    """The table in Markdown and what has to be said about it."""
-    return "\n\n".join([markdown_table(table(records, committees)), *notes(records)])
+def table_text(
+    records: Sequence[Record], committees: Sequence[Committee], missing: Iterable[str]
+) -> str:
+    """The table in Markdown and what has to be said about it.
+
+    Parameters
+    ----------
+    missing
+        Runs that were started and are not among the records.
+    """
+    text = [markdown_table(table(records, committees)), *notes(records)]
+    if missing := sorted(missing):
+        text.append(f"Started, but not in the table: {', '.join(missing)}.")
+    return "\n\n".join(text)
 
 
 def _write_figures(folder: Path, measured: Measured) -> list[str]:

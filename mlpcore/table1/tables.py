@@ -6,13 +6,13 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from mlpcore.evaluation import CONFIDENCE, wilson_interval
 from mlpcore.report import TABLE_1, Rows, duration, weights_text
 from mlpcore.state import EpochMetrics
 from mlpcore.table1.measure import Committee
-from mlpcore.table1.records import Record, TestResult, distinct_seeds, same_but_seed
+from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds, same_but_seed
 
 HEADER = (
     "run",
@@ -36,9 +36,9 @@ NONE = "-"
 def notes(records: Sequence[Record]) -> list[str]:
     """What has to be said about the table, a paragraph each."""
     said = [
-        "Every run that was started has its row. What counts is the network with the lowest "
-        "validation error, that on the undeformed training images. Only the best test error is "
-        "selected by the test images, and is therefore lower than other digits would have it.",
+        "No run is selected. What counts of a run is the network with the lowest validation "
+        "error, that on the undeformed training images. Only the best test error is selected by "
+        "the test images, and is therefore lower than other digits would have it.",
         "In brackets: 95 % confidence intervals. That of one network is Wilson's for its number "
         "of errors among the test images, that of a mean is Student's t over the seeds.",
     ]
@@ -79,7 +79,7 @@ def _row(record: Record) -> tuple[str, ...]:
         _paper(record, 0),
         _test_error(best_test),
         _paper(record, 1),
-        _second(record.result),
+        _second(record.counts),
         duration(record.seconds) if record.history else NONE,
         _paper(record, 2),
         _rate(record.updates_per_second),
@@ -91,11 +91,11 @@ def _mean_row(group: Sequence[Record]) -> tuple[str, ...]:
     first = group[0]
     best = [m for record in group if (m := record.best_metrics)]
     best_test = [m for record in group if (m := record.best_test_metrics)]
-    results = [record.result for record in group if record.result]
+    counts = [record.counts for record in group if record.counts]
     rates = [record.updates_per_second for record in group if record.updates_per_second]
     second = NONE
-    if len(results) == len(group):
-        right, errors = sum(r.second_right for r in results), sum(r.errors for r in results)
+    if len(counts) == len(group):
+        right, errors = sum(c.second_right for c in counts), sum(c.errors for c in counts)
         second = f"{right:,} of {errors:,}"
     return (
         f"{first.network}, mean of {len(group)} seeds",
@@ -114,11 +114,11 @@ def _mean_row(group: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _committee_row(committee: Committee) -> tuple[str, ...]:
-    result = committee.result
+    counts = committee.counts
     row = dict.fromkeys(range(len(HEADER)), NONE)
     row[0] = f"committee of all {len(committee.members)} finished runs"
-    row[HEADER.index("test error at best validation")] = _error(result.errors, result.n)
-    row[HEADER.index("second guess right")] = _second(result)
+    row[HEADER.index("test error at best validation")] = _error(counts.errors, counts.n)
+    row[HEADER.index("second guess right")] = _second(counts)
     return tuple(row.values())
 
 
@@ -145,7 +145,7 @@ def _mean_test_error(metrics: Sequence[EpochMetrics]) -> str:
 def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Student's interval of the mean of at least two independent normal values."""
     mean, n = statistics.mean(values), len(values)
-    half = student_t.ppf((1 + confidence) / 2, n - 1) * statistics.stdev(values) / math.sqrt(n)
+    half = stdtrit(n - 1, (1 + confidence) / 2) * statistics.stdev(values) / math.sqrt(n)
     return float(mean - half), float(mean + half)
 
 
@@ -157,8 +157,8 @@ def _paper(record: Record, column: int) -> str:
     return f"{value:.1f} h" if column == 2 else f"{value:.2f} %"
 
 
-def _second(result: TestResult | None) -> str:
-    return f"{result.second_right:,} of {result.errors:,}" if result else NONE
+def _second(counts: ErrorCounts | None) -> str:
+    return f"{counts.second_right:,} of {counts.errors:,}" if counts else NONE
 
 
 def _rate(updates_per_second: float | None) -> str:

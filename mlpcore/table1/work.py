@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass, field
 
 from mlpcore import backends, runs
@@ -14,7 +15,7 @@ from mlpcore.files import InUse
 from mlpcore.report import text_table
 from mlpcore.table1.experiment import Experiment, Planned, check_data
 from mlpcore.table1.progress import status
-from mlpcore.table1.records import Record
+from mlpcore.table1.records import PAUSE_SECONDS, Record
 from mlpcore.training import Diverged
 
 
@@ -100,18 +101,18 @@ class Work:
         """
         summary = DataSummary.of(data)
         self.look()
-        for run in self.experiment.runs:
-            if run.name in self.records:
-                check_data(run, self.records[run.name], summary)
+        for known in self.experiment.runs:
+            if known.name in self.records:
+                check_data(known, self.records[known.name], summary)
         while (run := self.look()) is not None:
             self.show()
+            stopped = 0
             try:
                 stopped = self._train(run, data, command)
-            except InUse:  # another process was faster
-                continue
+            except InUse:  # another process was faster, and its files are there in a moment
+                time.sleep(PAUSE_SECONDS)
             except Diverged as error:
                 self._fail(run, error)
-                continue
             if stopped:
                 return stopped
         return 0
