@@ -342,8 +342,9 @@ def test_another_process_may_be_faster(data, capsys, monkeypatch, whole):
         return create(folder, *rest)
 
     monkeypatch.setattr(Run, "create", late)
-    monkeypatch.setattr(work.time, "sleep", lambda seconds: os.close(taken[0]))
+    monkeypatch.setattr(work.time, "sleep", lambda seconds: taken.append(os.close(taken[0])))
     assert main(arguments(data, "--out", "out")) == 0
+    assert len(taken) == 2
     assert capsys.readouterr().err == ""
     assert_finished("out", whole)
 

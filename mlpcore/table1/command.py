@@ -17,6 +17,7 @@ from mlpcore.files import atomic_write, check_writable, read_bounded
 from mlpcore.idx import shown
 from mlpcore.report import text_table
 from mlpcore.table1 import evidence
+from mlpcore.table1.collect import write_evidence
 from mlpcore.table1.experiment import Experiment
 from mlpcore.table1.measure import Measured, measure
 from mlpcore.table1.records import read_records
@@ -101,7 +102,8 @@ def main(argv: Sequence[str] | None = None, script: str = "tools/reproduce.py") 
             with Console(sys.stdout) as console:
                 return rerun(options.rerun, out, console, again, options.threads, options.data)
         if options.report or options.evidence or options.readme:
-            _refuse(options, "what does not train", "nets", "seeds", "epochs", "backend")
+            mode = next(name for name in ("report", "evidence", "readme") if getattr(options, name))
+            _refuse(options, f"--{mode}", "nets", "seeds", "epochs", "backend")
             return _present(options)
         if options.unfinished:
             raise InputError("--unfinished alone: expected it with --evidence")
@@ -131,11 +133,11 @@ def _present(options: argparse.Namespace) -> int:
         else:
             left_out += [*problems.values(), *measured.notes]
         if options.evidence:
-            written, skipped = evidence.write_evidence(
+            written, skipped = write_evidence(
                 options.evidence, out, measured, problems, options.unfinished
             )
             left_out += skipped
-            print(f"evidence of {', '.join(written) or 'no run'}: {shown(options.evidence)}")
+            print(f"evidence of {', '.join(written)}: {shown(options.evidence)}")
     for line in left_out:
         print(f"note: {line}")
     if options.readme:
