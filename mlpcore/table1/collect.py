@@ -17,6 +17,7 @@ import mlpcore
 from mlpcore import provenance
 from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, history_lines
 from mlpcore.errors import InputError
+from mlpcore.evaluation import Evaluation
 from mlpcore.files import atomic_write, make_folder
 from mlpcore.idx import shown
 from mlpcore.report import report
@@ -82,7 +83,7 @@ def write_evidence(
             missing.append(f"{record.name} (not readable)")
             left_out.append(str(error))
             continue
-        _write_run(folder / record.name, evidence)
+        _write_run(folder / record.name, evidence, measured.evaluations.get(record.name))
         written.append(record.name)
     committees = [dataclasses.asdict(committee) for committee in measured.committees]
     make_folder(folder)
@@ -126,7 +127,7 @@ def _read_weights(path: Path, record: Record) -> Weights:
     return Weights(epoch, weights_sha256(network), **named)
 
 
-def _write_run(folder: Path, evidence: Evidence) -> None:
+def _write_run(folder: Path, evidence: Evidence, evaluation: Evaluation | None) -> None:
     record = evidence.record
     make_folder(folder)
     settings = {
@@ -138,7 +139,7 @@ def _write_run(folder: Path, evidence: Evidence) -> None:
         "data": dataclasses.asdict(record.data),
     }
     metrics = b"".join(history_lines(record.history))
-    text = report(record.config, record.data, record, evidence.backend)
+    text = report(record.config, record.data, record, evidence.backend, evaluation)
     if not record.finished:
         text = f"**Not finished: {record.epoch:,} of {record.config.epochs:,} epochs.**\n\n{text}"
     result = {

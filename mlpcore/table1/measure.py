@@ -18,7 +18,6 @@ from mlpcore.errors import InputError
 from mlpcore.evaluation import Evaluation
 from mlpcore.idx import shown
 from mlpcore.network import Network
-from mlpcore.runs import load_again
 from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds
 from mlpcore.weights import read_network
 
@@ -92,7 +91,7 @@ def find_data(summary: DataSummary, folder: str | None) -> dataset.Dataset:
     if summary.name == "MNIST" and not folder and not Path(summary.source).is_dir():
         data = dataset.load(name="mnist", download=False)
     else:
-        data = load_again(summary, folder)
+        data = summary.load(folder)
     if DataSummary.of(data).sha256 != summary.sha256:
         raise InputError(f"the data in {data.source} are not the run's {summary.name}")
     return data

@@ -78,8 +78,7 @@ class Record:
     @property
     def layer_sizes(self) -> tuple[int, ...]:
         """Inputs, hidden layers, outputs."""
-        height, width = self.data.image_shape
-        return (height * width, *self.config.hidden_layers, self.data.n_classes)
+        return self.data.layer_sizes(self.config.hidden_layers)
 
     @property
     def n_parameters(self) -> int:

@@ -43,9 +43,10 @@ def write_report(out: Path, measured: Measured, problems: Mapping[str, str]) -> 
     left_out = [*problems.values(), *measured.notes]
     names: list[str] = []
     try:
-        names = _write_figures(out / FIGURES, measured)
-    except ImportError:
-        left_out.append("no figures: Matplotlib is not installed (pip install 'mlpcore[plot]')")
+        names = draw(out / FIGURES, measured)
+    except Exception as error:  # whatever it is, there is the table
+        reason = " ".join(str(error).split())
+        left_out.append(f"no figures are drawn: {type(error).__name__}: {reason}")
     lines = [
         "# Table 1",
         "",
@@ -82,8 +83,8 @@ def table_text(
     return "\n\n".join(text)
 
 
-def _write_figures(folder: Path, measured: Measured) -> list[str]:
-    """The names of the figures."""
+def draw(folder: Path, measured: Measured) -> list[str]:
+    """Learning curves, and the misclassified images of each finished run; their names."""
     drawn: dict[str, Figure] = {}
     started = [record for record in measured.records if record.history]
     if started:
@@ -104,20 +105,20 @@ def learning_curves(records: Sequence[Record]) -> Figure:
 
     figure = Figure(figsize=(figures.WIDTH, 4.5), dpi=figures.DPI, layout="constrained")
     axes = figure.subplots()
-    networks = list(dict.fromkeys(record.network for record in records))
+    errors: list[float] = []
+    colours: dict[str, str] = {}
     for record in records:
-        place = networks.index(record.network)
-        first = next(other for other in records if other.network == record.network)
-        label = record.network if record is first else None
+        label = None if record.network in colours else record.network
+        colour = colours.setdefault(record.network, COLOURS[len(colours) % len(COLOURS)])
         epochs = [m.epoch for m in record.history]
-        style: dict[str, Any] = {"color": COLOURS[place % len(COLOURS)], "linewidth": 0.8}
+        validation = [m.validation_error for m in record.history]
+        test = [m.test_error for m in record.history]
         # A single epoch would be no line.
-        style["marker"] = "o" if len(epochs) == 1 else ""
-        axes.plot(epochs, [m.validation_error for m in record.history], label=label, **style)
-        axes.plot(epochs, [m.test_error for m in record.history], linestyle=":", **style)
-    # Linear below a hundredth of a percent, where zero has its place.
-    axes.set_yscale("symlog", linthresh=0.01)
-    axes.set_ylim(bottom=0)
+        style: dict[str, Any] = {"color": colour, "marker": "o" if len(epochs) == 1 else ""}
+        axes.plot(epochs, validation, linewidth=0.8, label=label, **style)
+        axes.plot(epochs, test, linewidth=0.8, linestyle=":", **style)
+        errors += validation + test
+    figures.log_axis(axes, errors)
     axes.set_xlabel("epoch", size=9)
     axes.set_ylabel("error (%)", size=9)
     axes.tick_params(labelsize=8)
