@@ -40,7 +40,8 @@ def notes(records: Sequence[Record]) -> list[str]:
         "error, that on the undeformed training images. Only the best test error is selected by "
         "the test images, and is therefore lower than other digits would have it.",
         "In brackets: 95 % confidence intervals. That of one network is Wilson's for its number "
-        "of errors among the test images, that of a mean is Student's t over the seeds.",
+        "of errors among the test images, that of a mean is Student's t over the seeds, for these "
+        "test images.",
     ]
     if not all(record.finished for record in records):
         said.append("Of an unfinished run the row shows what it has reached so far.")
