@@ -16,7 +16,7 @@ EMULATION_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu)
 BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.pyx)
 
-.PHONY: install train test lint format docs sanitize speedup gpu-check clean
+.PHONY: install train reproduce readme test lint format docs sanitize speedup gpu-check clean
 
 install: $(INSTALLED)
 
@@ -34,6 +34,13 @@ $(CHECKERS): $(BUILT_FROM) | $(VENV)/bin/python
 # ARGS goes to the tool: make train ARGS='--arch net4 --epochs 10'
 train: $(INSTALLED)
 	$(BIN)/python tools/train.py $(ARGS)
+
+reproduce: $(INSTALLED)
+	$(BIN)/python tools/reproduce.py $(ARGS)
+
+# The README's table of the paper's experiment, from the evidence in benchmarks/results/table1.
+readme: $(INSTALLED)
+	$(BIN)/python tools/reproduce.py --readme
 
 speedup: $(INSTALLED)
 	$(BIN)/python tools/speedup.py $(ARGS)

@@ -34,6 +34,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import mlpcore
+from mlpcore import provenance
 from mlpcore.architecture import format_hidden_layers
 from mlpcore.config import (
     MAX_SAMPLES,
@@ -78,10 +79,18 @@ def check_output(folder: Path) -> None:
     InputError
         When it already holds a run, or cannot be created or written.
     """
-    taken = any(os.path.lexists(folder / name) for name in (CONFIG, METRICS, BEST, LAST))
-    if taken:
-        raise InputError(f"{shown(folder)} already holds a run: expected a new folder")
+    _check_new(folder)
     check_writable(folder)
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether there is any file of a run in a folder."""
+    return any(os.path.lexists(folder / name) for name in (CONFIG, METRICS, BEST, LAST))
+
+
+def _check_new(folder: Path) -> None:
+    if holds_run(folder):
+        raise InputError(f"{shown(folder)} already holds a run: expected a new folder")
 
 
 def read_settings(folder: Path) -> tuple[TrainingConfig, DataSummary]:
@@ -143,7 +152,7 @@ class Run(Observer):
 
     def __init__(self, folder: Path, config: TrainingConfig, data: DataSummary):
         self.folder, self.config, self.data = folder, config, data
-        self._lock = lock(folder)
+        self._lock: int | None = None
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
@@ -178,9 +187,13 @@ class Run(Observer):
             "training": config.to_json(),
             "data": dataclasses.asdict(data),
         }
+        run = cls(folder, config, data)
+        made = make_folder(folder)
         with contextlib.ExitStack() as undo:
-            undo.callback(remove_folders, make_folder(folder))
-            run = cls(folder, config, data)
+            run._lock = lock(folder)  # if another process has it, that one needs the folder
+            undo.callback(remove_folders, made)
+            undo.callback(run.close)
+            _check_new(folder)  # another process may have been faster
             undo.callback(run._discard)
             atomic_write(folder / CONFIG, json.dumps(content, indent=2).encode() + b"\n")
             run.save_last(state)
@@ -189,24 +202,36 @@ class Run(Observer):
 
     def _discard(self) -> None:
         """Removes what `create` has written."""
-        self.close()
         for name in (CONFIG, LAST):
             (self.folder / name).unlink(missing_ok=True)
 
     @classmethod
-    def open(cls, folder: Path) -> Run:
+    def open(cls, folder: Path, *, to_train: bool = True) -> Run:
         """The run in a folder.
+
+        Parameters
+        ----------
+        to_train
+            Whether to keep other processes from it. Without, it can only be loaded; `load` may
+            then fail at the moment at which another process saves.
 
         Raises
         ------
+        InUse
+            When another process is at it.
         InputError
-            When there is none, its settings are damaged, or another process is at it.
+            When there is none, or its settings are damaged.
         """
-        return cls(folder, *read_settings(folder))
+        run = cls(folder, *read_settings(folder))
+        if to_train:
+            run._lock = lock(folder)
+        return run
 
     def close(self) -> None:
         """Lets other processes at the run."""
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def check_data(self, dataset: Dataset) -> None:
         """Raises InputError when these are not the data that the run began with."""
@@ -239,7 +264,7 @@ class Run(Observer):
             metadata = self._metadata(best.epoch, best.learning_rate)
             metadata["metrics"] = _text(best)
             write_network(self.folder / BEST, state.best, metadata)
-        atomic_write(self.folder / METRICS, *_lines(state.history))
+        atomic_write(self.folder / METRICS, *history_lines(state.history))
         self.save_last(state)
 
     def save_last(self, state: TrainingState) -> None:
@@ -250,7 +275,7 @@ class Run(Observer):
             "progress": _text(state.progress),
             "best_epoch": str(best.epoch if best else 0),
             "training": _text(self.config),
-            "metrics_sha256": hashlib.sha256(b"".join(_lines(state.history))).hexdigest(),
+            "metrics_sha256": hashlib.sha256(b"".join(history_lines(state.history))).hexdigest(),
         }
         write_network(self.folder / LAST, state.network, metadata)
 
@@ -260,6 +285,8 @@ class Run(Observer):
             "epoch": str(epoch),
             "seed": str(self.config.seed),
             "learning_rate": repr(learning_rate),
+            "revision": provenance.revision(),
+            "machine": provenance.machine(),
         }
 
     def load(self) -> TrainingState:
@@ -324,7 +351,7 @@ def _text(values: TrainingConfig | EpochMetrics | EpochProgress) -> str:
     return json.dumps(dataclasses.asdict(values))
 
 
-def _lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
+def history_lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
     """The metrics as lines of JSON; percentages are there for whoever reads them."""
     for metrics in history:
         values = dataclasses.asdict(metrics)

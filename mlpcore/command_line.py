@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -48,6 +50,13 @@ def add_backend_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--backend", help=f"auto, cpu, {', '.join(backends.names())} (auto)")
     add("--threads", type=whole_number, help="threads (the cores available)")
+
+
+def command_text(script: str, *arguments: str) -> str:
+    """What to type to call a tool, whose file is `script`, with arguments."""
+    python = shutil.which("python")
+    same = python is not None and os.path.realpath(python) == os.path.realpath(sys.executable)
+    return shlex.join(["python" if same else sys.executable, os.path.relpath(script), *arguments])
 
 
 def run_tool(

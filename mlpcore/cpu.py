@@ -1,10 +1,12 @@
-"""What this process may use of the machine: cores and memory."""
+"""What the CPU is, and what this process may use of the machine: cores and memory."""
 
 from __future__ import annotations
 
 import math
 import multiprocessing
 import os
+import platform
+import re
 import sys
 from pathlib import Path
 
@@ -67,3 +69,13 @@ def total_memory() -> int:
         except (OSError, ValueError):
             continue
     return total
+
+
+def cpu_model() -> str:
+    """The CPU's name."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        text = ""
+    match = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", text, re.MULTILINE)
+    return match[1].strip() if match else platform.processor() or platform.machine()

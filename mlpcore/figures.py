@@ -175,10 +175,10 @@ def learning_curves(history: Sequence[EpochMetrics]) -> Figure:
         upper.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
     circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
     upper.plot(best.epoch, best.validation_error, color=BLUE, **circle)
-    _log_axis(upper, [value for _, values, _, _ in curves for value in values])
+    log_axis(upper, [value for _, values, _, _ in curves for value in values])
     rates = [m.learning_rate for m in shown]
     lower.plot(epochs, rates, color="black", **style)
-    _log_axis(lower, rates)
+    log_axis(lower, rates)
     for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
         axes.set_ylabel(label, size=9)
         axes.yaxis.set_label_coords(-0.095, 0.5)
@@ -334,7 +334,7 @@ def _image(
     axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=GREY, linewidth=0.4))
 
 
-def _log_axis(axes: Axes, values: Sequence[float]) -> None:
+def log_axis(axes: Axes, values: Sequence[float]) -> None:
     """A logarithmic axis whose ticks, 1, 2 and 5 times powers of ten, enclose the values.
 
     Zeros, where there are any, are at its lower end, below a part that is linear.

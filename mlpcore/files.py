@@ -13,6 +13,10 @@ from mlpcore.errors import InputError
 from mlpcore.idx import shown
 
 
+class InUse(InputError):
+    """Another process is at a folder."""
+
+
 def atomic_write(path: Path, *parts: bytes) -> None:
     """Writes a file so that, whatever happens, it is either the old one or complete.
 
@@ -148,18 +152,33 @@ def lock(folder: Path) -> int:
 
     Raises
     ------
-    InputError
+    InUse
         When another process has it.
+    InputError
+        When the folder cannot be read.
     """
+    return _lock(folder, fcntl.LOCK_EX)
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process keeps others from a folder; an InputError when it cannot be read."""
+    try:
+        os.close(_lock(folder, fcntl.LOCK_SH))
+    except InUse:
+        return True
+    return False
+
+
+def _lock(folder: Path, kind: int) -> int:
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise InputError(f"cannot read {shown(folder)}: {error.strerror or error}") from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise InputError(f"{shown(folder)} is in use by another process") from None
+        raise InUse(f"{shown(folder)} is in use by another process") from None
     except OSError:
         pass  # a file system without locks
     return descriptor

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from mlpcore.architecture import count_parameters, format_hidden_layers
 from mlpcore.config import DataSummary, TrainingConfig
 from mlpcore.evaluation import Evaluation
-from mlpcore.state import TrainingState
+from mlpcore.state import EpochMetrics
 
 #: Test error in percent for best validation and best of all, hours, millions of weights.
 TABLE_1 = {
@@ -24,7 +24,23 @@ TABLE_1 = {
 Rows: TypeAlias = list[tuple[str, ...]]
 
 
-def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState) -> Rows:
+class Outcome(Protocol):
+    """What a report needs of a `TrainingState` with at least one epoch."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def best_metrics(self) -> EpochMetrics | None: ...
+
+    @property
+    def best_test_error(self) -> float: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+
+def result_table(config: TrainingConfig, data: DataSummary, state: Outcome) -> Rows:
     """Header and row of a run with at least one epoch; the paper's row for the same on MNIST."""
     name = format_hidden_layers(config.hidden_layers)
     n_weights = count_parameters(data.layer_sizes(config.hidden_layers))
@@ -37,8 +53,7 @@ def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState
             f"{best.test_error:.2f} %",
             f"{state.best_test_error:.2f} %",
             duration(state.seconds),
-            # Cut off after two digits, like the paper's 1.34 for 1,347,510.
-            f"{n_weights // 10_000 / 100:.2f} M" if n_weights >= 100_000 else f"{n_weights:,}",
+            weights_text(n_weights),
         ),
     ]
     if name in TABLE_1 and data.name == "MNIST":
@@ -138,7 +153,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int], gap: str) -> str:
 def report(
     config: TrainingConfig,
     data: DataSummary,
-    state: TrainingState,
+    state: Outcome,
     backend: str,
     evaluation: Evaluation | None = None,
     figures: Sequence[str] = (),
@@ -199,6 +214,11 @@ def _figure_section(figures: Sequence[str]) -> str:
         return ""
     images = (f"![{Path(file).stem.replace('-', ' ')}]({file})" for file in figures)
     return "\n## Figures\n\n" + "\n\n".join(images) + "\n"
+
+
+def weights_text(n: int) -> str:
+    """A number of weights, in millions cut off after two digits: the paper's 1.34 is 1,347,510."""
+    return f"{n // 10_000 / 100:.2f} M" if n >= 100_000 else f"{n:,}"
 
 
 def duration(seconds: float) -> str:

@@ -70,7 +70,7 @@ def write_network(path: Path, network: Network, metadata: dict[str, str]) -> Non
         "version": mlpcore.__version__,
         "architecture": ",".join(map(str, network.layer_sizes)),
     }
-    metadata["sha256"] = _digest(network, metadata)
+    metadata["sha256"] = _checksum(network, metadata)
     atomic_write(path, save(tensors, metadata))
 
 
@@ -115,7 +115,7 @@ def read_network(
     except (SafetensorError, OSError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{name} is not a readable safetensors file: {reason}") from None
-    if metadata.pop("sha256", "") != _digest(network, metadata):
+    if metadata.pop("sha256", "") != _checksum(network, metadata):
         raise InputError(f"{name} is damaged: its checksum does not fit its content")
     if not network.is_finite():
         raise InputError(f"{name} holds weights that are not finite")
@@ -154,9 +154,18 @@ def _read_tensor(file: Any, name: str, target: Float32Array) -> None:
     target[...] = file.get_tensor(name)
 
 
-def _digest(network: Network, metadata: dict[str, str]) -> str:
+def weights_sha256(network: Network) -> str:
+    """SHA-256 of weights (n_out, n_in) and biases (n_out,), layer by layer, as float32."""
+    return _digest(network, b"")
+
+
+def _checksum(network: Network, metadata: dict[str, str]) -> str:
     """SHA-256 of the metadata and of all weights and biases."""
-    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
+    return _digest(network, json.dumps(metadata, sort_keys=True).encode())
+
+
+def _digest(network: Network, before: bytes) -> str:
+    digest = hashlib.sha256(before)
     for weights, biases in zip(network.weights, network.biases):
         digest.update(np.ascontiguousarray(weights).data)
         digest.update(np.ascontiguousarray(biases).data)

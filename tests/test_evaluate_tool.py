@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import stat
 import re
 import shutil
 import struct
@@ -249,7 +250,7 @@ def test_a_run_in_use_stays_as_it_is(capsys):
         ([RUN, "--threads", "0"], "threads 0"),
         ([RUN, "--epochs", "3"], "--epochs"),
         ([RUN, "--json", "none/x.json"], "cannot write none/x.json: No such file"),
-        ([RUN, "--json", "/dev/null"], "cannot write /dev/null: expected a file or a new name"),
+        ([RUN, "--json", "pipe"], "cannot write pipe: expected a file or a new name"),
         ([RUN, "--json", "."], "cannot write .: expected a file or a new name"),
         ([RUN, "--figures", "file"], "file"),
         ([RUN, "--figures", "/proc/figures"], "/proc/figures"),
@@ -257,8 +258,10 @@ def test_a_run_in_use_stays_as_it_is(capsys):
 )
 def test_bad_arguments(capsys, argv, words):
     Path("file").touch()
+    os.mkfifo("pipe")
     assert words in refusal(capsys, *argv)
-    assert os.listdir() == ["file"]
+    assert sorted(os.listdir()) == ["file", "pipe"]
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 
 
 @pytest.mark.parametrize("sizes", [(36, 9, 3), (35, 9, 4), (35, 2)])

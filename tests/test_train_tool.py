@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import mlpcore
-from mlpcore import backends, console, mnist, report
+from mlpcore import backends, console, mnist, report, runs
 from mlpcore.architecture import PRESETS
 from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.config import DataSummary, TrainingConfig
@@ -44,7 +44,7 @@ def isolated(tmp_path, monkeypatch):
 def no_figures(request, monkeypatch):
     """Figures take longer than these trainings: only tests that are marked draw them."""
     if not request.node.get_closest_marker("figures"):
-        monkeypatch.setattr(tool, "draw", lambda *args: [])
+        monkeypatch.setattr(runs, "draw", lambda *args: [])
 
 
 @pytest.fixture
@@ -103,9 +103,9 @@ def test_the_report_holds_table_and_settings(data):
 @pytest.mark.figures
 def test_the_report_shows_figures_of_the_best_network(data, monkeypatch):
     drawn = []
-    evaluation_figures = tool.evaluation_figures
+    evaluation_figures = runs.evaluation_figures
     monkeypatch.setattr(
-        tool,
+        runs,
         "evaluation_figures",
         lambda *args: drawn.append(args) or evaluation_figures(*args),
     )
@@ -131,7 +131,7 @@ def test_figures_that_fail_do_not_fail_the_training(data, capsys, monkeypatch, e
     def fail(*args):
         raise error
 
-    monkeypatch.setattr(tool, "draw", fail)
+    monkeypatch.setattr(runs, "draw", fail)
     assert tool.main(["--data", data, *QUICK, "--out", "r"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -139,7 +139,7 @@ def test_figures_that_fail_do_not_fail_the_training(data, capsys, monkeypatch, e
     assert note.startswith(f"note: no figures are drawn: {type(error).__name__}: ")
     text = Path("r", "report.md").read_text()
     assert "![" not in text and "## Test" in text
-    monkeypatch.setattr(tool, "draw", lambda *args: [])
+    monkeypatch.setattr(runs, "draw", lambda *args: [])
     assert tool.main(["--resume", "r"]) == 0  # draws them after all
     assert "note" not in capsys.readouterr().out
 
@@ -196,7 +196,7 @@ def test_epochs_by_default_make_1_8_million_samples(data, monkeypatch, n_train, 
         raise tool.InputError("enough")
 
     monkeypatch.setattr(tool.dataset, "load", load_with_size)
-    monkeypatch.setattr(tool, "Trainer", trainer)
+    monkeypatch.setattr(runs, "Trainer", trainer)
     assert tool.main(["--data", data, "--arch", "8"]) == 2
     assert made[0].epochs == epochs
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import os
-import shlex
-import shutil
-import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from types import FrameType
 from typing import Any, TypeAlias
 
-from mlpcore import InputError, backends, dataset
+from mlpcore import InputError, backends, dataset, runs
 from mlpcore.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.backends import Backend
-from mlpcore.checkpoint import LAST, Run, check_output
+from mlpcore.checkpoint import check_output
 from mlpcore.command_line import (
     Parser,
     add_backend_options,
     add_data_options,
+    command_text,
     number,
     run_tool,
     whole_number,
@@ -30,14 +26,6 @@ from mlpcore.command_line import (
 from mlpcore.config import TrainingConfig
 from mlpcore.console import Console
 from mlpcore.deformation import IDENTITY, DeformationParameters
-from mlpcore.evaluation import Evaluation, evaluate
-from mlpcore.figures import evaluation_figures, network_figures, write_figures
-from mlpcore.files import atomic_write
-from mlpcore.idx import shown
-from mlpcore.network import Network
-from mlpcore.report import report, result_table
-from mlpcore.state import EpochMetrics
-from mlpcore.training import Diverged, Trainer
 
 #: Those that were given, by name.
 Options: TypeAlias = dict[str, Any]
@@ -104,18 +92,6 @@ def default_folder(config: TrainingConfig) -> Path:
     return folder
 
 
-def describe(console: Console, backend: Backend, data: dataset.Dataset) -> None:
-    """Says what computes, and on what."""
-    if data.notice:
-        console.print(f"note: {data.notice}")
-    height, width = data.image_shape
-    console.print(
-        f"data: {data.name} ({data.source}): {len(data.train_labels):,} training and "
-        f"{len(data.test_labels):,} test images of {height} x {width}"
-    )
-    console.print(f"backend: {backend.description}")
-
-
 def start(options: Options, console: Console) -> int:
     """A new run."""
     backend = backends.get(
@@ -127,12 +103,8 @@ def start(options: Options, console: Console) -> int:
     data = dataset.load(options.get("data"), name=options.get("dataset"))
     epochs = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
     config = make_config(options, backend, data.similar_labels, epochs)
-    trainer = Trainer(config, data, backend)
-    describe(console, backend, data)
-    with stopping(trainer) as signals:
-        run = Run.create(folder, config, data, backend.description, trainer.state)
-        with contextlib.closing(run):
-            return train(trainer, run, console, signals)
+    command = command_text(__file__, "--resume", str(folder))
+    return runs.start(folder, config, data, backend, console, command)
 
 
 def resume(options: Options, console: Console) -> int:
@@ -141,107 +113,9 @@ def resume(options: Options, console: Console) -> int:
         if name not in ("resume", "threads", "data"):
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} together with --resume: expected only --threads and --data")
-    with contextlib.closing(Run.open(Path(options["resume"]))) as run:
-        backend = backends.get(run.config.backend, options.get("threads"), run.config.schedule)
-        state = run.load()
-        data = run.data.load(options.get("data"))
-        run.check_data(data)
-        trainer = Trainer(run.config, data, backend, state=state)
-        describe(console, backend, data)
-        with stopping(trainer) as signals:
-            return train(trainer, run, console, signals)
-
-
-def train(trainer: Trainer, run: Run, console: Console, signals: list[int]) -> int:
-    """Trains and presents the result; returns the exit status."""
-    name = format_hidden_layers(run.config.hidden_layers)
-    console.print(
-        f"network: {name}, {trainer.state.network.n_parameters:,} weights; run: {shown(run.folder)}"
-    )
-    if trainer.state.seconds:
-        console.print(f"resumed: {place(trainer)}")
-    trainer.observers = (run, console)
-    try:
-        finished = trainer.run()
-    except Diverged as error:
-        raise InputError(
-            f"{error}; {shown(run.folder / LAST)} holds the weights before that"
-        ) from None
-    if not finished:
-        console.print(f"stopped: {place(trainer)}; saved. To go on:")
-        console.print(f"  {resume_command(run)}")
-        return 128 + signals[0]
-    present(trainer, run, console)
-    return 0
-
-
-def present(trainer: Trainer, run: Run, console: Console) -> None:
-    """The result of a finished run, as a report with figures and as a table."""
-    state, data = trainer.state, trainer.dataset
-    assert state.best is not None
-    test: Evaluation | None = None
-    figures: list[Path] = []
-    try:
-        test = evaluate(state.best, data.test_images, data.test_labels, trainer.backend)
-        figures = draw(run.folder / "figures", state.best, state.history, data, test)
-    except Exception as error:  # whatever it is, the training is done
-        reason = " ".join(str(error).split())
-        console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
-    files = [path.relative_to(run.folder).as_posix() for path in figures]
-    text = report(run.config, run.data, state, trainer.backend.description, test, files)
-    atomic_write(run.folder / "report.md", text.encode(errors="replace"))
-    console.print()
-    console.print_table(result_table(run.config, run.data, state))
-
-
-def draw(
-    folder: Path,
-    network: Network,
-    history: list[EpochMetrics],
-    data: dataset.Dataset,
-    test: Evaluation,
-) -> list[Path]:
-    """The figures of a finished run."""
-    figures = evaluation_figures(data.test_images, test)
-    figures |= network_figures(network, data.image_shape, history)
-    return write_figures(folder, figures)
-
-
-def place(trainer: Trainer) -> str:
-    """How far training has come."""
-    state = trainer.state
-    text = f"{state.epoch} of {trainer.config.epochs} epochs done"
-    if state.progress.samples:
-        text += f", and {state.progress.samples:,} of {trainer.n_samples:,} samples of the next"
-    return text
-
-
-def resume_command(run: Run) -> str:
-    """What to type."""
-    python = shutil.which("python")
-    same = python is not None and os.path.realpath(python) == os.path.realpath(sys.executable)
-    script = os.path.relpath(__file__)
-    return shlex.join(["python" if same else sys.executable, script, "--resume", str(run.folder)])
-
-
-@contextlib.contextmanager
-def stopping(trainer: Trainer) -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM end training at the next sample; yields the signals that came.
-
-    They only set a flag, so that however many come, none interrupts the saving.
-    """
-    signals: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        signals.append(number)
-        trainer.request_stop()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    folder = Path(options["resume"])
+    command = command_text(__file__, "--resume", str(folder))
+    return runs.resume(folder, console, command, options.get("threads"), options.get("data"))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mlpcore import __version__, backends
-from mlpcore.cpu import available_cores, total_memory
+from mlpcore.cpu import available_cores, cpu_model, total_memory
 
 #: Where Linux describes the first core's caches.
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -59,16 +59,6 @@ def read_caches(folder: Path = CACHES) -> Caches:
         return Caches()
     # Without an L3 the next level is memory: no room is claimed beyond the L2.
     return Caches(sizes["L1"], sizes["L2"], sizes.get("L3", sizes["L2"]), known=True)
-
-
-def cpu_model() -> str:
-    """The CPU's name."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        text = ""
-    match = re.search(r"^(?:model name|Model)\s*:\s*(.+)$", text, re.MULTILINE)
-    return match[1].strip() if match else platform.processor() or platform.machine()
 
 
 def available_memory() -> int:

@@ -1,0 +1,42 @@
+"""Which source and which machine compute here, for files that outlive both."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+from pathlib import Path
+
+from mlpcore.cpu import available_cores, cpu_model
+
+#: The repository, when the package is used from one.
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@functools.cache
+def revision() -> str:
+    """The commit of this source, followed by "+changes" when files differ; "" when not known.
+
+    What it says first holds for the process: modules that are loaded stay as they are.
+    """
+    if not (ROOT / ".git").exists():
+        return ""
+    describe = ["describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+changes"]
+    try:
+        done = subprocess.run(
+            ["git", "--no-optional-locks", "-C", str(ROOT), *describe],
+            capture_output=True,
+            # A hook's environment may point to another repository.
+            env={name: value for name, value in os.environ.items() if name[:4] != "GIT_"},
+            text=True,
+            check=False,
+        )
+    except OSError:  # no git
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def machine() -> str:
+    """The CPU and how much of it this process may use, in a few words."""
+    cores = available_cores()
+    return f"{cpu_model()}, {cores} core{'s' * (cores != 1)}"

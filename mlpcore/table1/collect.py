@@ -1,0 +1,169 @@
+"""Collects the evidence of runs in the form that `evidence` describes."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+import mlpcore
+from mlpcore import provenance
+from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, history_lines
+from mlpcore.errors import InputError
+from mlpcore.evaluation import Evaluation
+from mlpcore.files import atomic_write, make_folder
+from mlpcore.idx import shown
+from mlpcore.report import report
+from mlpcore.table1.evidence import (
+    RESULT,
+    SUMMARY,
+    Evidence,
+    Weights,
+    read_origin,
+    readme_table,
+)
+from mlpcore.table1.measure import Measured
+from mlpcore.table1.records import Record
+from mlpcore.weights import read_network, weights_sha256
+
+README = "README.md"
+
+
+def write_evidence(
+    folder: Path,
+    out: Path,
+    measured: Measured,
+    problems: Mapping[str, str],
+    unfinished: bool = False,
+) -> tuple[list[str], list[str]]:
+    """Writes the evidence of the runs in a folder.
+
+    Evidence of other runs, if there already, stays; committees are of these runs alone.
+
+    Parameters
+    ----------
+    folder
+        Of the evidence.
+    out
+        Of the runs.
+    problems
+        By name, what is wrong with runs that are not among those measured.
+    unfinished
+        Whether to include runs that are not finished.
+
+    Returns
+    -------
+    The names of the runs, and a line for each that is left out.
+
+    Raises
+    ------
+    InputError
+        When there is no such run, or a file cannot be written.
+    """
+    if not any(record.history and (record.finished or unfinished) for record in measured.records):
+        kind = "run of at least one epoch" if unfinished else "finished run"
+        raise InputError(f"{shown(out)} holds no {kind}: expected one to keep evidence of")
+    written, left_out, missing = [], [], [f"{name} (damaged)" for name in problems]
+    for record in measured.records:
+        if not record.history or not (record.finished or unfinished):
+            place = f"{record.epoch:,} of {record.config.epochs:,} epochs"
+            missing.append(f"{record.name} ({place})")
+            left_out.append(f"{record.name} is left out: {place}, {record.state}")
+            continue
+        try:
+            evidence = _collect(out / record.name, record)
+        except InputError as error:
+            missing.append(f"{record.name} (not readable)")
+            left_out.append(str(error))
+            continue
+        _write_run(folder / record.name, evidence, measured.evaluations.get(record.name))
+        written.append(record.name)
+    committees = [dataclasses.asdict(committee) for committee in measured.committees]
+    make_folder(folder)
+    _write_json(folder / SUMMARY, {"committees": committees, "missing": missing})
+    text = [
+        "# Table 1, by this library",
+        readme_table(folder),
+        "Written by `tools/reproduce.py --evidence`. The weights are not here, but their SHA-256 "
+        "is; `tools/reproduce.py --rerun FOLDER` computes a run again and compares.",
+    ]
+    atomic_write(folder / README, ("\n\n".join(text) + "\n").encode())
+    return written, left_out
+
+
+def _collect(folder: Path, record: Record) -> Evidence:
+    best = _read_weights(folder / BEST, record)
+    if record.best_metrics is None or best.epoch != record.best_metrics.epoch:
+        raise InputError(f"{shown(folder)} was saved meanwhile: expected another try")
+    last = _read_weights(folder / LAST, record) if record.finished else None
+    modified = os.stat(folder / METRICS).st_mtime
+    record = dataclasses.replace(
+        record, data=dataclasses.replace(record.data, source=_source(record.data.name))
+    )
+    date = datetime.datetime.fromtimestamp(modified, datetime.timezone.utc).date().isoformat()
+    return Evidence(record, *read_origin(folder), date, best, last)
+
+
+def _source(name: str) -> str:
+    """Where data come from, instead of a path, which is of no use on another machine."""
+    known = {"MNIST": "the published files", "scikit-learn digits": "embedded in scikit-learn"}
+    return known.get(name, "a folder of IDX files")
+
+
+def _read_weights(path: Path, record: Record) -> Weights:
+    network, metadata = read_network(path, record.layer_sizes)
+    try:
+        epoch = int(metadata["epoch"])
+    except (KeyError, ValueError):
+        raise InputError(f"{shown(path)} is damaged: expected the place in a run") from None
+    named = {name: metadata.get(name, "") for name in ("version", "revision", "machine")}
+    return Weights(epoch, weights_sha256(network), **named)
+
+
+def _write_run(folder: Path, evidence: Evidence, evaluation: Evaluation | None) -> None:
+    record = evidence.record
+    make_folder(folder)
+    settings = {
+        "library": "mlpcore",
+        "version": evidence.version,
+        "architecture": record.network,
+        "backend": evidence.backend,
+        "training": record.config.to_json(),
+        "data": dataclasses.asdict(record.data),
+    }
+    metrics = b"".join(history_lines(record.history))
+    text = report(record.config, record.data, record, evidence.backend, evaluation)
+    if not record.finished:
+        text = f"**Not finished: {record.epoch:,} of {record.config.epochs:,} epochs.**\n\n{text}"
+    result = {
+        "epochs": record.epoch,
+        "date": evidence.date,
+        "metrics_sha256": hashlib.sha256(metrics).hexdigest(),
+        "best": dataclasses.asdict(evidence.best),
+        "last": dataclasses.asdict(evidence.last) if evidence.last else None,
+        "test": dataclasses.asdict(record.counts) if record.counts else None,
+        "collected": {
+            "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+            "version": mlpcore.__version__,
+            "revision": provenance.revision(),
+            "machine": provenance.machine(),
+            "system": f"{platform.system()} {platform.machine()}",
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+        },
+    }
+    _write_json(folder / CONFIG, settings)
+    atomic_write(folder / METRICS, metrics)
+    atomic_write(folder / "report.md", text.encode(errors="replace"))
+    _write_json(folder / RESULT, result)
+
+
+def _write_json(path: Path, content: object) -> None:
+    atomic_write(path, json.dumps(content, indent=2).encode() + b"\n")

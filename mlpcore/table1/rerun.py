@@ -1,0 +1,104 @@
+"""Computes a run again from its evidence, and compares the bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mlpcore import backends, dataset, runs
+from mlpcore.checkpoint import BEST, LAST, holds_run, read_history, read_settings
+from mlpcore.config import DataSummary
+from mlpcore.console import Console
+from mlpcore.errors import InputError
+from mlpcore.idx import shown
+from mlpcore.state import EpochMetrics
+from mlpcore.table1.evidence import Evidence, read_run_evidence
+from mlpcore.weights import read_network, weights_sha256
+
+
+def rerun(
+    source: Path,
+    out: Path,
+    console: Console,
+    command: str,
+    threads: int | None,
+    data_folder: str | None,
+) -> int:
+    """Trains the run of some evidence again, or goes on with that.
+
+    Parameters
+    ----------
+    source
+        The evidence of a run.
+    out
+        The folder in which the run gets one of its name.
+    command
+        What to type to go on, said when it is stopped.
+
+    Returns
+    -------
+    The exit status: 0 when all is the same, 1 when it is not, 128 + n when signal n stopped it.
+
+    Raises
+    ------
+    InputError
+        When the evidence or the folder cannot be used, or the data are others.
+    """
+    evidence = read_run_evidence(source)
+    config, folder = evidence.record.config, out / evidence.record.name
+    backend = backends.get(config.backend, threads, config.schedule)
+    exists = holds_run(folder)
+    if exists and read_settings(folder)[0] != config:
+        raise InputError(f"{shown(folder)} has other settings than {shown(source)}")
+    data = load(data_folder)
+    if DataSummary.of(data).sha256 != evidence.record.data.sha256:
+        raise InputError(
+            f"the data from {data.source} are not those of {shown(source)}: "
+            f"expected {evidence.record.data.name}"
+        )
+    if exists:
+        status = runs.resume(folder, console, command, threads, data=data)
+    else:
+        status = runs.start(folder, config, data, backend, console, command)
+    if status:
+        return status
+    differences = compare(folder, evidence)
+    for line in differences or [f"the same as {shown(source)}, to the bit"]:
+        console.print(line)
+    return 1 if differences else 0
+
+
+def load(folder: str | None) -> dataset.Dataset:
+    """MNIST, or whatever data are in a folder that is named."""
+    return dataset.load(folder, name=None if folder else "mnist")
+
+
+def compare(folder: Path, evidence: Evidence) -> list[str]:
+    """A line for every difference between a finished run and evidence, times left out.
+
+    Of a run that was not finished only the epochs that it did can be compared.
+    """
+    record, differences = evidence.record, []
+    epoch = first_difference(read_history(folder), record.history)
+    if epoch:
+        differences.append(f"the errors after epoch {epoch} are not those of the evidence")
+    for name, expected in ((BEST, evidence.best), (LAST, evidence.last)):
+        if not record.finished or expected is None:
+            continue
+        network, _ = read_network(folder / name, record.layer_sizes)
+        found = weights_sha256(network)
+        if found != expected.sha256:
+            differences.append(f"{name}: weights of SHA-256 {found}, expected {expected.sha256}")
+    return differences
+
+
+def first_difference(found: Sequence[EpochMetrics], expected: Sequence[EpochMetrics]) -> int | None:
+    """The first epoch with other numbers of errors, None when there is no such."""
+    for ours, theirs in zip(found, expected):
+        if _errors(ours) != _errors(theirs):
+            return theirs.epoch
+    return len(found) + 1 if len(found) < len(expected) else None
+
+
+def _errors(metrics: EpochMetrics) -> tuple[int, int, int]:
+    return metrics.training_errors, metrics.validation_errors, metrics.test_errors

@@ -1,0 +1,275 @@
+"""The paper's experiment: its table, the time left, what is asked for, and the README's part."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from mlpcore.architecture import PRESETS, count_parameters
+from mlpcore.backends import INSTRUCTION_SETS
+from mlpcore.config import DataSummary, TrainingConfig
+from mlpcore.deformation import DeformationParameters
+from mlpcore.errors import InputError
+from mlpcore.report import TABLE_1
+from mlpcore.state import EpochMetrics
+from mlpcore.table1 import evidence, progress, tables
+from mlpcore.table1.experiment import Experiment, Planned, check_data
+from mlpcore.table1.measure import Committee
+from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds
+
+MNIST = DataSummary("MNIST", "here", (29, 29), 10, 60_000, 10_000, "0123")
+LETTERS = dataclasses.replace(MNIST, name="letters", sha256="4567")
+ROOT = Path(__file__).parents[1]
+
+
+def metrics(epoch, validation_errors=600, test_errors=60, seconds=(1.0, 6.0, 2.0)):
+    deformation, training, evaluation = seconds
+    return EpochMetrics(
+        epoch=epoch, learning_rate=1e-3, n_train=60_000, n_test=10_000, training_errors=900,
+        loss=0.1, validation_errors=validation_errors, test_errors=test_errors,
+        deformation_seconds=deformation, training_seconds=training, evaluation_seconds=evaluation,
+    )  # fmt: skip
+
+
+def record(net="net1", seed=0, errors=((600, 60),), epochs=None, data=MNIST, **more):
+    """A run whose epochs made these validation and test errors; finished unless `epochs` is."""
+    config = TrainingConfig(PRESETS[net], epochs=epochs or len(errors), seed=seed)
+    history = tuple(metrics(i, *each) for i, each in enumerate(errors, 1))
+    return Record(f"{net}-seed{seed}", config, data, history, **more)
+
+
+def row(records, name, committees=()):
+    """A row of the table by its first cell, as a dictionary; of equal columns the first."""
+    rows = tables.table(records, committees)
+    cells = next(cells for cells in rows[1:] if cells[0] == name)
+    return dict(reversed(list(zip(rows[0], cells))))
+
+
+# ---- the table -----------------------------------------------------------------------------
+
+
+def test_validation_selects_and_the_test_does_not():
+    run = record(
+        errors=[(900, 40), (600, 60), (600, 55), (700, 50)], counts=ErrorCounts(10_000, 60, 45)
+    )
+    cells = row([run], "net1-seed0")
+    assert cells["weights"] == "1.34 M"
+    assert cells["epochs"] == "4/4"
+    assert cells["validation error"] == "1.00 %"
+    assert cells["test error at best validation"] == "0.60 % (0.47 to 0.77)"
+    assert cells["best test error"] == "0.40 % (0.29 to 0.54)"
+    assert cells["second guess right"] == "45 of 60"
+    assert cells["time"] == "36.0 s"
+    assert cells["weight updates/s"] == f"{60_000 * 1_347_510 / 6 / 1e9:.1f} G"
+
+
+@pytest.mark.parametrize("net", TABLE_1)
+def test_the_papers_columns(net):
+    error, best, hours, _ = TABLE_1[net]
+    cells = tables.table([record(net)])[1]
+    assert (cells[5], cells[7], cells[10]) == (f"{error} %", f"{best:.2f} %", f"{hours} h")
+    other = tables.table([record(net, data=LETTERS)])[1]
+    assert (other[5], other[7], other[10]) == ("-", "-", "-")
+
+
+def test_every_run_has_its_row_with_its_state():
+    runs = [
+        record("net1"),
+        record("net2", epochs=9),
+        record("net3", epochs=9, running=True),
+        record("net4", errors=(), epochs=9),
+    ]
+    rows = tables.table(runs)
+    names = ["net1-seed0", "net2-seed0 (unfinished)", "net3-seed0 (running)"]
+    assert [cells[0] for cells in rows[1:]] == [*names, "net4-seed0 (unfinished)"]
+    assert [cells[2] for cells in rows[1:]] == ["1/1", "1/9", "1/9", "0/9"]
+    assert rows[4][3:] == ("-", "-", "0.35 %", "-", "0.32 %", "-", "-", "114.5 h", "-")
+    assert len({len(cells) for cells in rows}) == 1
+    assert any("unfinished" in text for text in tables.notes(runs))
+    assert not any("unfinished" in text for text in tables.notes(runs[:1]))
+
+
+def test_the_mean_over_seeds_and_its_interval():
+    runs = [
+        record(seed=i, errors=[(600, errors)], counts=ErrorCounts(10_000, errors, 40 + i))
+        for i, errors in enumerate((50, 60, 70))
+    ]
+    cells = row([*runs, record(seed=3, errors=[(600, 99)], epochs=2)], "net1, mean of 3 seeds")
+    # t for 2 degrees of freedom is 4.3027, the standard deviation 0.1, the root of 3 its divisor.
+    assert cells["test error at best validation"] == "0.60 % (0.35 to 0.85)"
+    assert cells["best test error"] == "0.60 % (0.35 to 0.85)"
+    assert cells["second guess right"] == "123 of 180"
+    assert cells["time"] == "9.0 s"
+    assert tables.t_interval([1, 2, 3]) == pytest.approx((2 - 2.4841, 2 + 2.4841), abs=1e-4)
+
+
+def test_no_mean_of_one_seed_nor_of_the_same_seed_twice_nor_of_other_settings():
+    run = record()
+    copy = dataclasses.replace(run, name="copy")
+    scalar = dataclasses.replace(
+        run, name="scalar", config=dataclasses.replace(run.config, backend="scalar")
+    )
+    longer = record(seed=1, errors=[(600, 60)] * 2)
+    other = record(seed=1, data=LETTERS)
+    assert distinct_seeds([run, copy, scalar, longer, other]) == [run, longer, other]
+    rows = tables.table([run, copy, scalar, longer, other])
+    assert not any("mean" in cells[0] for cells in rows)
+
+
+def test_a_committee_has_a_row():
+    committee = Committee(("net1-seed0", "net2-seed0"), ErrorCounts(10_000, 40, 30))
+    cells = row([record()], "committee of all 2 finished runs", [committee])
+    assert cells["test error at best validation"] == "0.40 % (0.29 to 0.54)"
+    assert cells["second guess right"] == "30 of 40"
+    assert cells["best test error"] == cells["epochs"] == "-"
+
+
+def test_no_test_images():
+    """As in data that have none: no error, and no division by zero."""
+    history = (dataclasses.replace(metrics(1), n_test=0, test_errors=0),)
+    runs = [dataclasses.replace(record(seed=i), history=history) for i in range(2)]
+    for cells in tables.table(runs)[1:]:
+        assert cells[4] == cells[6] == "-"
+
+
+# ---- the time left -------------------------------------------------------------------------
+
+
+def test_an_epoch_takes_the_median_of_the_recent_ones():
+    slow, quick = metrics(1, seconds=(9, 9, 9)), metrics(2, seconds=(1, 6, 2))
+    assert progress.seconds_per_epoch([slow] * 50 + [quick] * 11 + [slow] * 9) == 9
+    assert progress.seconds_per_epoch([quick], scale=10) == 1 + 10 * 8
+
+
+def test_a_run_is_measured_by_its_own_epochs():
+    run = Planned("net1", 0, Path("net1-seed0"))
+    left = progress.time_left(run, 100, record(errors=[(1, 1)] * 40, epochs=100), [])
+    assert left == progress.Left(60 * 9.0)
+
+
+def test_others_are_estimated_by_the_network_nearest_in_size():
+    net4 = Planned("net4", 0, Path("net4-seed0"))
+    net1, net3 = record("net1"), record("net3")
+    scale = count_parameters((841, *PRESETS["net4"], 10)) / net3.n_parameters
+    expected = progress.Left(pytest.approx(50 * (1 + scale * 8)), "net3-seed0")
+    assert progress.time_left(net4, 50, None, [net1, net3]) == expected
+    started = record("net4", errors=(), epochs=50)
+    assert progress.time_left(net4, 50, started, [net1, net3, started]) == expected
+    seed1 = Planned("net3", 1, Path("net3-seed1"))
+    assert progress.time_left(seed1, 50, None, [net1, net3]).seconds == pytest.approx(450)
+    assert progress.time_left(net4, 50, None, [started]).seconds is None
+
+
+def test_what_is_done_running_and_left():
+    experiment = Experiment(("net1", "net2", "net3"), (0, 1), 10, Path("out"))
+    records = [
+        record("net1", errors=[(1, 1)] * 10),
+        record("net2", errors=[(1, 1)] * 4, epochs=10),
+        record("net1", 1, errors=[(1, 1)] * 9, epochs=10, running=True),
+    ]
+    rows, total = progress.status(experiment, {r.name: r for r in records}, {"net3-seed1": "bad"})
+    assert [cells[:3] for cells in rows[1:]] == [
+        ("net1-seed0", "finished", "10/10"),
+        ("net2-seed0", "unfinished", "4/10"),
+        ("net3-seed0", "not started", "0/10"),
+        ("net1-seed1", "running", "9/10"),
+        ("net2-seed1", "not started", "0/10"),
+        ("net3-seed1", "damaged", "0/10"),
+    ]
+    scale = count_parameters((841, *PRESETS["net3"], 10)) / records[1].n_parameters
+    net3 = 10 * (1 + scale * 8)
+    assert [cells[3] for cells in rows[1:]] == [
+        "-", "54.0 s", f"{net3 / 60:.1f} min (estimate)", "9.0 s", "1.5 min (estimate)", "-",
+    ]  # fmt: skip
+    assert total.startswith(f"time left for this process: {(54 + 90 + net3) / 60:.1f} min, of it")
+    assert f"{(90 + net3) / 60:.1f} min estimated by the number of weights" in total
+    assert total.endswith("from the epochs of net2-seed0")
+    assert "not known" in progress.status(experiment, {}, {})[1]
+
+
+# ---- what is asked for ---------------------------------------------------------------------
+
+
+def test_runs_are_those_of_the_first_seed_first():
+    experiment = Experiment(("net2", "net1"), (7, 3), 10, Path("out"))
+    names = ["net2-seed7", "net1-seed7", "net2-seed3", "net1-seed3"]
+    assert [run.name for run in experiment.runs] == names
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"epochs": 40}, ("epochs 40", "expected 2000")),
+        ({"seed": 5}, ("seed 5", "expected 0")),
+        ({"hidden_layers": (8, 5)}, ("hidden layers 8,5", "expected 1000,500")),
+        ({"learning_rate": 0.002}, ("learning rate 0.002", "expected 0.001")),
+        ({"learning_rate_end": 1e-5}, ("learning rate end 1e-05", "expected 1e-06")),
+        (
+            {"deformation": DeformationParameters(alpha=38.0)},
+            ("alpha 38,", "expected sigma 6, alpha 36, beta 15, gamma 15"),
+        ),
+        ({"backend": "scalar"}, ("backend scalar", "expected sse2")),
+    ],
+)
+def test_a_run_with_other_settings_is_refused(change, words):
+    experiment = Experiment(("net1",), (0,), 2000, Path("out"), backend="sse2")
+    (run,) = experiment.runs
+    meant = experiment.config(run, (1, 7), "sse2", "deferred")
+    experiment.check(run, Record(run.name, meant, MNIST))
+    other = Record(run.name, dataclasses.replace(meant, **change), MNIST)
+    with pytest.raises(InputError) as caught:
+        experiment.check(run, other)
+    text = str(caught.value)
+    assert text.startswith("out/net1-seed0 was started with ")
+    assert "\n" not in text
+    assert all(word in text for word in words)
+
+
+@pytest.mark.parametrize("backend", INSTRUCTION_SETS)
+@pytest.mark.parametrize("schedule", ["deferred", "immediate"])
+def test_without_a_backend_each_run_keeps_its_own(backend, schedule):
+    experiment = Experiment(("net1",), (0,), 2000, Path("out"))
+    (run,) = experiment.runs
+    config = experiment.config(run, (1, 7), backend, schedule)
+    experiment.check(run, Record(run.name, config, MNIST))
+
+
+def test_other_data_are_refused():
+    run = Planned("net1", 0, Path("net1-seed0"))
+    check_data(run, record(), dataclasses.replace(MNIST, source="elsewhere"))
+    with pytest.raises(InputError, match=r"net1-seed0 was .* other data than .*elsewhere"):
+        check_data(run, record(), dataclasses.replace(LETTERS, source="elsewhere"))
+
+
+# ---- the README ----------------------------------------------------------------------------
+
+
+def test_the_table_goes_between_its_marks():
+    text = f"a\n{evidence.BEGIN}\nold\n{evidence.END}\nb\n"
+    new = evidence.replace_table(text, "| new |")
+    assert new == f"a\n{evidence.BEGIN}\n| new |\n{evidence.END}\nb\n"
+    assert evidence.replace_table(new, "| new |") == new
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        f"{evidence.BEGIN}\n",
+        f"{evidence.END}\n{evidence.BEGIN}\n",
+        f"{evidence.BEGIN}\n{evidence.END}\n" * 2,
+        f"{evidence.BEGIN}\n{evidence.BEGIN}\n{evidence.END}\n",
+    ],
+)
+def test_marks_that_are_not_there_once(text):
+    with pytest.raises(InputError, match="once each"):
+        evidence.replace_table(text, "new")
+
+
+def test_the_readme_says_what_the_evidence_gives():
+    """Without evidence there is no table; with it, `make readme` has been called."""
+    text = (ROOT / "README.md").read_text()
+    if (ROOT / evidence.FOLDER).exists():
+        assert evidence.replace_table(text, evidence.readme_table(ROOT / evidence.FOLDER)) == text
+    else:
+        assert evidence.BEGIN not in text
