@@ -3,9 +3,9 @@
 import contextlib
 import json
 import os
-import stat
 import re
 import shutil
+import stat
 import struct
 from pathlib import Path
 
