@@ -123,7 +123,8 @@ class TrainingConfig:
 class DataSummary:
     """Which data a run was trained on.
 
-    `sha256` is that of the four arrays, after their conversion to what is trained on.
+    `sha256` is that of the four arrays, after their conversion to what is trained on;
+    `pixel_shape` that of the images before it, None where it was not recorded.
     """
 
     name: str
@@ -133,6 +134,7 @@ class DataSummary:
     n_train: int
     n_test: int
     sha256: str
+    pixel_shape: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, dataset: Dataset) -> DataSummary:
@@ -154,11 +156,14 @@ class DataSummary:
             n_train=len(dataset.train_labels),
             n_test=len(dataset.test_labels),
             sha256=digest.hexdigest(),
+            pixel_shape=dataset.pixel_shape,
         )
 
     @classmethod
     def from_json(cls, values: object) -> DataSummary:
         """Of values from a file that may be damaged; an InputError if they are."""
+        if isinstance(values, dict):
+            values = {"pixel_shape": None} | values
         values = dict(check_fields("data", values, cls))
         for name in ("name", "source", "sha256"):
             if not isinstance(values[name], str):
@@ -166,12 +171,10 @@ class DataSummary:
         for name in ("n_classes", "n_train"):
             _check_whole(name, values[name], 1, 2**31 - 1)
         _check_whole("n_test", values["n_test"], 0, 2**31 - 1)
-        sides = _check_list("image_shape", values["image_shape"])
-        if len(sides) != 2:
-            raise InputError(f"image_shape {reprlib.repr(sides)}: expected two sides")
-        for side in sides:
-            _check_whole("side", side, 1, MAX_SIDE)
-        return cls(**values | {"image_shape": tuple(sides)})
+        values["image_shape"] = _check_sides("image_shape", values["image_shape"])
+        if values["pixel_shape"] is not None:
+            values["pixel_shape"] = _check_sides("pixel_shape", values["pixel_shape"])
+        return cls(**values)
 
 
 def check_fields(name: str, values: object, kind: type) -> dict[str, Any]:
@@ -193,6 +196,15 @@ def _check_list(name: str, value: object) -> list[Any]:
     if not isinstance(value, list):
         raise InputError(f"{name} {reprlib.repr(value)}: expected a list")
     return value
+
+
+def _check_sides(name: str, value: object) -> tuple[int, int]:
+    sides = _check_list(name, value)
+    if len(sides) != 2:
+        raise InputError(f"{name} {reprlib.repr(sides)}: expected two sides")
+    for side in sides:
+        _check_whole("side", side, 1, MAX_SIDE)
+    return sides[0], sides[1]
 
 
 def _check_whole(name: str, value: Any, low: int, high: int) -> None:
