@@ -58,6 +58,7 @@ from mlpcore.files import (
 )
 from mlpcore.idx import shown
 from mlpcore.network import Network
+from mlpcore.network_input import NetworkInput
 from mlpcore.state import EpochMetrics, EpochProgress, TrainingState
 from mlpcore.training import Observer, Trainer
 from mlpcore.weights import read_network, write_network
@@ -288,7 +289,7 @@ class Run(Observer):
             "learning_rate": repr(learning_rate),
             "revision": provenance.revision(),
             "machine": provenance.machine(),
-        }
+        } | NetworkInput.of(self.data).to_metadata()
 
     def load(self) -> TrainingState:
         """The state that `save` or `save_last` wrote last.

@@ -136,7 +136,8 @@ class TrainingConfig:
 class DataSummary:
     """Which data a run was trained on.
 
-    `sha256` is that of the four arrays, after their conversion to what is trained on.
+    `sha256` is that of the four arrays, after their conversion to what is trained on;
+    `pixel_shape` that of the images before it, None where it was not recorded.
     """
 
     name: str
@@ -146,6 +147,7 @@ class DataSummary:
     n_train: int
     n_test: int
     sha256: str
+    pixel_shape: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, dataset: Dataset) -> DataSummary:
@@ -167,6 +169,7 @@ class DataSummary:
             n_train=len(dataset.train_labels),
             n_test=len(dataset.test_labels),
             sha256=digest.hexdigest(),
+            pixel_shape=dataset.pixel_shape,
         )
 
     def layer_sizes(self, hidden_layers: tuple[int, ...]) -> tuple[int, ...]:
@@ -192,6 +195,8 @@ class DataSummary:
     @classmethod
     def from_json(cls, values: object) -> DataSummary:
         """Of values from a file that may be damaged; an InputError if they are."""
+        if isinstance(values, dict):
+            values = {"pixel_shape": None} | values
         values = dict(check_fields("data", values, cls))
         for name in ("name", "source", "sha256"):
             if not isinstance(values[name], str):
@@ -199,12 +204,10 @@ class DataSummary:
         for name in ("n_classes", "n_train"):
             check_whole(name, values[name], 1, MAX_SAMPLES)
         check_whole("n_test", values["n_test"], 0, MAX_SAMPLES)
-        sides = _check_list("image_shape", values["image_shape"])
-        if len(sides) != 2:
-            raise InputError(f"image_shape {reprlib.repr(sides)}: expected two sides")
-        for side in sides:
-            check_whole("side", side, 1, MAX_SIDE)
-        return cls(**values | {"image_shape": tuple(sides)})
+        values["image_shape"] = _check_sides("image_shape", values["image_shape"])
+        if values["pixel_shape"] is not None:
+            values["pixel_shape"] = _check_sides("pixel_shape", values["pixel_shape"])
+        return cls(**values)
 
 
 def check_fields(name: str, values: object, kind: type) -> dict[str, Any]:
@@ -220,6 +223,15 @@ def check_real(name: str, value: object) -> None:
     """Raises InputError unless the value is a real number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
+
+
+def _check_sides(name: str, value: object) -> tuple[int, int]:
+    sides = _check_list(name, value)
+    if len(sides) != 2:
+        raise InputError(f"{name} {reprlib.repr(sides)}: expected two sides")
+    for side in sides:
+        check_whole("side", side, 1, MAX_SIDE)
+    return sides[0], sides[1]
 
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:

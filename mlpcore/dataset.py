@@ -33,6 +33,11 @@ FILES = (
 )
 DIGITS: dict[str, Any] = {"n_classes": 10, "similar_labels": (1, 7)}
 
+# scikit-learn's digits: sides, greatest value of a pixel, and the rows and columns of 29 x 29
+# pixels that they fill.
+EMBEDDED = "scikit-learn digits"
+EMBEDDED_PIXELS, EMBEDDED_WHITE, EMBEDDED_BOX = (8, 8), 16, slice(4, 25)
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
@@ -55,6 +60,8 @@ class Dataset:
         (the paper's "Deforming images"), none for data sets not known to be digits.
     notice : str
         One line that the user should see, such as why this is not MNIST; mostly empty.
+    pixel_shape : tuple of int, optional
+        Height and width of the images as they came, before their sides became odd.
     """
 
     name: str
@@ -66,6 +73,7 @@ class Dataset:
     source: str
     similar_labels: tuple[int, ...] = ()
     notice: str = ""
+    pixel_shape: tuple[int, int] | None = None
 
     @property
     def image_shape(self) -> tuple[int, int]:
@@ -255,6 +263,8 @@ def _dataset(name: str, arrays: Sequence[UInt8Array], n_classes: int, **fields: 
     """Return a Dataset of four arrays of bytes in the order of `FILES`."""
     train_pixels, train_labels, test_pixels, test_labels = arrays
     images = [_odd_sided(pixels) for pixels in (train_pixels, test_pixels)]
+    _, *sides = train_pixels.shape
+    fields["pixel_shape"] = tuple(sides)
     return Dataset(name, images[0], train_labels, images[1], test_labels, n_classes, **fields)
 
 
@@ -279,17 +289,19 @@ def _embedded_digits(notice: str = "") -> Dataset:
     digits = load_digits()
     labels = digits.target.astype(np.uint8)
     images = np.full((len(labels), 29, 29), BACKGROUND, np.float32)
-    images[:, 4:25, 4:25] = resize(normalise(digits.images * (255 / 16)), 21, 21)
+    box = images[:, EMBEDDED_BOX, EMBEDDED_BOX]
+    box[...] = resize(normalise(digits.images * (255 / EMBEDDED_WHITE)), *box.shape[1:])
     test = np.zeros(len(labels), bool)
     for digit in range(10):
         test[np.flatnonzero(labels == digit)[4::5]] = True
     return Dataset(
-        "scikit-learn digits",
+        EMBEDDED,
         images[~test],
         labels[~test],
         images[test],
         labels[test],
         source="embedded in scikit-learn (sklearn.datasets.load_digits)",
         notice=notice,
+        pixel_shape=EMBEDDED_PIXELS,
         **DIGITS,
     )

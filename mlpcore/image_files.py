@@ -1,0 +1,133 @@
+"""Pictures in files of any origin as arrays of brightness, read with distrust.
+
+Pillow decodes them. What a file may be is decided before: its kind by a short list, because
+some of Pillow's decoders start other programs, its length and its number of pixels by limits,
+the latter as its header announces them.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+from mlpcore.errors import InputError
+from mlpcore.files import read_start
+from mlpcore.idx import shown
+from mlpcore.typing import Float32Array
+
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
+EXPECTED = "expected one picture as PNG, JPEG, GIF, BMP, TIFF, WebP or PPM"
+
+MAX_FILE_BYTES = 2**26
+MAX_PIXELS = 2**26  # 67 million: phones have cameras of 50
+
+#: Larger pictures are reduced to fewer than twice as many pixels a side.
+REDUCED_SIDE = 1024
+
+# What Pillow has to say about odd files is no concern of whoever has not set up logging.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
+
+
+def read_grey(path: Path) -> Float32Array:
+    """The brightness of a picture, 0 black to 255 white, turned as its camera was held.
+
+    Transparent areas are filled with what their picture was drawn for, dark or light. Large
+    pictures are reduced.
+
+    Returns
+    -------
+    (h, w) float32.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is too long, is no picture of a known kind, is damaged,
+        holds several or has too many pixels.
+    """
+    name = shown(path)
+    if os.path.isdir(path):
+        raise InputError(f"{name} is a folder, {EXPECTED}")
+    try:
+        content, size = read_start(path, MAX_FILE_BYTES)
+    except InputError as error:
+        raise InputError(f"{error}, {EXPECTED}") from None
+    if size > MAX_FILE_BYTES:
+        raise InputError(f"{name} has {size:,} bytes, expected at most {MAX_FILE_BYTES:,}")
+    if not content:
+        raise InputError(f"{name} is empty, {EXPECTED}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            return _decode(content)
+    except InputError as error:
+        raise InputError(f"{name} {error}") from None
+    except UnidentifiedImageError:
+        raise InputError(f"{name} is not a picture of a known kind, {EXPECTED}") from None
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise InputError(f"{name} {_too_large('far more')}") from None
+    except Exception as error:  # damaged files make Pillow's decoders raise almost anything
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"{name} is damaged ({reason[:200]}), {EXPECTED}") from None
+
+
+def _decode(content: bytes) -> Float32Array:
+    """The picture in a file's bytes; whatever the decoders raise, and InputErrors on limits."""
+    with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+        width, height = image.size
+        if width * height > MAX_PIXELS:
+            raise InputError(_too_large(f"{width:,} x {height:,}"))
+        # Cameras put a second picture of the same into a JPEG file, such as one of its depths.
+        if getattr(image, "is_animated", False) and image.format != "MPO":
+            raise InputError(f"holds several pictures, {EXPECTED}")
+        image.draft("L", (REDUCED_SIDE, REDUCED_SIDE))  # a JPEG need not be decoded in full
+        ImageOps.exif_transpose(image, in_place=True)
+        return _brightness(image)
+
+
+def _too_large(found: str) -> str:
+    return f"is too large: {found} pixels, expected at most {MAX_PIXELS:,} in all"
+
+
+def _brightness(image: Image.Image) -> Float32Array:
+    """The brightness of a picture in any of Pillow's modes."""
+    if image.mode.startswith(("I", "F")):
+        return _scaled(np.asarray(image, np.float32), (1, 255) if image.mode == "F" else ())
+    if not image.has_transparency_data:
+        return np.asarray(_reduced(image.convert("L")), np.float32)
+    image = _reduced(image.convert("RGBA"))
+    grey = np.asarray(image.convert("RGB").convert("L"), np.float32)
+    opacity = np.asarray(image.getchannel("A"), np.float32) / np.float32(255)
+    return opacity * grey + (1 - opacity) * np.float32(_backdrop(grey, opacity))
+
+
+def _scaled(values: Float32Array, whites: tuple[int, ...]) -> Float32Array:
+    """Brightness of more than 8 bits, or in real numbers, as 0 to 255.
+
+    White is the first of `whites`, or else of 16 bits, that no value exceeds.
+    """
+    if not np.isfinite(values).all():
+        raise InputError(f"holds values that are not finite, {EXPECTED}")
+    brightest = float(values.max())
+    white = next((w for w in (*whites, 2**16 - 1) if brightest <= w), brightest)
+    values = np.asarray(_reduced(Image.fromarray(values)))
+    return np.clip(values * np.float32(255 / white), 0, 255)
+
+
+def _reduced(image: Image.Image) -> Image.Image:
+    """By a whole factor, if the picture is large."""
+    return image.reduce(max(1, max(image.size) // REDUCED_SIDE))
+
+
+def _backdrop(grey: Float32Array, opacity: Float32Array) -> float:
+    """The brightness behind a picture: of its paper if it has one, else unlike its ink."""
+    opaque = opacity > 0.5
+    if np.mean(opaque) > 0.5:
+        return float(np.median(grey[opaque]))
+    return 255.0 if np.sum(grey * opacity) < 127.5 * np.sum(opacity) else 0.0

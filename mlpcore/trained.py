@@ -1,0 +1,57 @@
+"""Trained networks: from a run's folder or a file of weights, with what their inputs are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlpcore.checkpoint import read_settings, weights_file
+from mlpcore.errors import InputError
+from mlpcore.idx import shown
+from mlpcore.network import Network
+from mlpcore.network_input import NetworkInput
+from mlpcore.weights import read_network
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A network as it was saved.
+
+    Attributes
+    ----------
+    path : Path
+        The file of weights.
+    network : Network
+    input : NetworkInput
+        What it was trained on.
+    metadata : dict
+        What the file says besides, as `mlpcore.weights` describes.
+    """
+
+    path: Path
+    network: Network
+    input: NetworkInput
+    metadata: dict[str, str]
+
+    @classmethod
+    def read(cls, path: Path) -> TrainedNetwork:
+        """The best network of a run, in which training may go on, or that in a file.
+
+        Raises
+        ------
+        InputError
+            When there is none, or a file is damaged.
+        """
+        file = weights_file(path)
+        if file != path:
+            config, data = read_settings(path)
+            height, width = data.image_shape
+            sizes = (height * width, *config.hidden_layers, data.n_classes)
+            network, metadata = read_network(file, sizes)
+            return cls(file, network, NetworkInput.of(data), metadata)
+        network, metadata = read_network(file)
+        try:
+            network_input = NetworkInput.from_metadata(metadata, network.layer_sizes[0])
+        except InputError as error:
+            raise InputError(f"{shown(file)}: {error}") from None
+        return cls(file, network, network_input, metadata)
