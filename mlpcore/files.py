@@ -26,6 +26,7 @@ def atomic_write(path: Path, *parts: bytes) -> None:
         When it cannot be written, for example because the disk is full; the old file is
         still there then, and no other.
     """
+    _check_regular(path)
     temporary = _temporary(path)
     try:
         try:
@@ -45,22 +46,27 @@ def atomic_write(path: Path, *parts: bytes) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Checks that `atomic_write` can write a file, and replaces no device; leaves nothing.
+    """Checks that `atomic_write` can write a file; leaves nothing.
 
     Raises
     ------
     InputError
-        When it cannot, or something other than a file has that name.
+        When it cannot.
     """
     _check_path(path)
-    if os.path.lexists(path) and not os.path.isfile(path):
-        raise InputError(f"cannot write {shown(path)}: expected a file or a new name")
+    _check_regular(path)
     try:
         with open(_temporary(path), "wb"):
             pass
         os.remove(_temporary(path))
     except OSError as error:
         raise InputError(f"cannot write {shown(path)}: {error.strerror or error}") from None
+
+
+def _check_regular(path: Path) -> None:
+    """Raises InputError for what must not be replaced, such as a device."""
+    if os.path.lexists(path) and not os.path.isfile(path):
+        raise InputError(f"cannot write {shown(path)}: expected a file or a new name")
 
 
 def _temporary(path: Path) -> Path:

@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import resource
+import stat
 import struct
 from pathlib import Path
 
@@ -244,6 +245,26 @@ def test_paths_that_are_no_files(tmp_path):
 
 def full(*args):
     raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_only_files_are_replaced(tmp_path):
+    """Not a device, for which a pipe stands here, and not a folder."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        assert "expected a file or a new name" in message(files.atomic_write, path, b"x")
+        assert "expected a file or a new name" in message(files.check_replaceable, path)
+    assert os.listdir(tmp_path) == ["pipe"] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_checking_a_file_leaves_nothing(tmp_path):
+    path = tmp_path / "file"
+    files.check_replaceable(path)
+    assert os.listdir(tmp_path) == []
+    path.write_bytes(b"x")
+    files.check_replaceable(path)
+    assert os.listdir(tmp_path) == ["file"] and path.read_bytes() == b"x"
+    assert "No such file" in message(files.check_replaceable, tmp_path / "none" / "file")
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace"])

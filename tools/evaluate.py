@@ -87,8 +87,8 @@ def check_fit(candidates: Sequence[Candidate], data: Dataset) -> None:
         if (sizes[0], sizes[-1]) != (data.n_inputs, data.n_classes):
             raise InputError(
                 f"{shown(each.path)} is a network of {format_layer_sizes(sizes)}: expected "
-                f"{data.n_inputs:,} inputs and {data.n_classes} classes for the data from "
-                f"{data.source}, images of {height} x {width}"
+                f"{data.n_inputs:,} inputs and {data.n_classes} classes for {data.name}, "
+                f"images of {height} x {width}; --data names other data"
             )
 
 
