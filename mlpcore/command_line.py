@@ -8,8 +8,8 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 from mlpcore import backends
 from mlpcore.errors import InputError
@@ -57,6 +57,26 @@ def command_text(script: str, *arguments: str) -> str:
     python = shutil.which("python")
     same = python is not None and os.path.realpath(python) == os.path.realpath(sys.executable)
     return shlex.join(["python" if same else sys.executable, os.path.relpath(script), *arguments])
+
+
+def add_deformation_options(parser: argparse.ArgumentParser) -> None:
+    """--sigma, --alpha, --beta and --gamma, read by `given_deformation`."""
+    add = parser.add_argument
+    add("--sigma", type=number, help="smoothness of the elastic deformation, pixels (6)")
+    add("--alpha", type=number, help="strength of the elastic deformation, pixels (36)")
+    add("--beta", type=number, help="greatest rotation or shear, degrees (15)")
+    add("--gamma", type=number, help="greatest change of width and height, percent (15)")
+
+
+def add_seed_option(parser: argparse.ArgumentParser) -> None:
+    """--seed."""
+    parser.add_argument("--seed", type=whole_number, help="of all random numbers (0)")
+
+
+def given_deformation(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of the options of `add_deformation_options` that were given, by name."""
+    names = ("sigma", "alpha", "beta", "gamma")
+    return {name: options[name] for name in names if options.get(name) is not None}
 
 
 def run_tool(

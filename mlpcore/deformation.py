@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlpcore import affine
-from mlpcore.backends.base import TAPS, Backend
+from mlpcore.backends.base import GRID, IMAGES_PER_GRID, TAPS, Backend
 from mlpcore.errors import InputError
 from mlpcore.typing import (
     AnyArray,
@@ -197,6 +197,50 @@ def deform_selected(
         first = int(indices[run[0]])
         out[run] = backend.deform(*resident, taps, parameters.alpha, seed, epoch, first)
     return out
+
+
+def displacements(
+    shape: tuple[int, int],
+    indices: AnyArray,
+    labels: UInt8Array,
+    parameters: DeformationParameters,
+    seed: int,
+    epoch: int,
+    backend: Backend,
+) -> Float32Array:
+    """Where `deform_selected` looks each pixel up, as the distance from that pixel.
+
+    Parameters
+    ----------
+    shape
+        Height and width (h, w) of the images.
+    indices
+        (n,) whole numbers from 0, which images of the training set they are, in any order.
+    labels
+        (n,) uint8, their classes.
+
+    Returns
+    -------
+    (n, 2, h, w) float32 in pixels, x before y.
+    """
+    height, width = shape
+    maps = affine.affine_maps_of(
+        indices, labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch
+    )
+    taps = gaussian_taps(parameters.sigma)
+    centre = np.array([(width - 1) / 2, (height - 1) / 2])
+    y, x = np.mgrid[:height, :width]
+    offset = np.stack([x, y], axis=-1) - centre
+    result = np.empty((len(maps), 2, height, width), np.float32)
+    grids, tiles = np.divmod(indices, IMAGES_PER_GRID)
+    for grid in np.unique(grids):
+        noise = backend.noise(seed, epoch, int(grid), height, width)
+        field = backend.displacement_field(noise, taps, parameters.alpha)
+        for i in np.flatnonzero(grids == grid):
+            top, left = tiles[i] // GRID * height, tiles[i] % GRID * width
+            result[i] = field[:, top : top + height, left : left + width]
+            result[i] += np.moveaxis(offset @ maps[i].T - offset, -1, 0)
+    return result
 
 
 def _check_sides(images: BackendArray) -> None:

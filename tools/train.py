@@ -18,7 +18,10 @@ from mlpcore.command_line import (
     Parser,
     add_backend_options,
     add_data_options,
+    add_deformation_options,
+    add_seed_option,
     command_text,
+    given_deformation,
     number,
     run_tool,
     whole_number,
@@ -34,8 +37,6 @@ Options: TypeAlias = dict[str, Any]
 DEFAULT_SAMPLES = 1_800_000
 MAX_DEFAULT_EPOCHS = 500
 
-DEFORMATION = ("sigma", "alpha", "beta", "gamma")
-
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
     """The options; those that were not given are absent."""
@@ -45,14 +46,11 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--epochs", type=whole_number, help="passes over the training set (1.8 million samples)")
     add("--lr", type=number, help="learning rate of the first epoch (0.001)")
     add("--lr-end", type=number, help="of the last epoch (by the paper's schedule)")
-    add("--sigma", type=number, help="smoothness of the elastic deformation, pixels (6)")
-    add("--alpha", type=number, help="strength of the elastic deformation, pixels (36)")
-    add("--beta", type=number, help="greatest rotation or shear, degrees (15)")
-    add("--gamma", type=number, help="greatest change of width and height, percent (15)")
+    add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")
     add_backend_options(parser)
     add("--schedule", help=f"of the updates: {' or '.join(backends.SCHEDULES)} (deferred)")
-    add("--seed", type=whole_number, help="of all random numbers (0)")
+    add_seed_option(parser)
     add_data_options(parser)
     add("--out", help="folder of the run (runs/ARCH-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with the run in this folder")
@@ -64,7 +62,7 @@ def make_config(
 ) -> TrainingConfig:
     """The settings; `epochs` is for when the options do not say."""
     deformation = IDENTITY
-    given = {name: options[name] for name in DEFORMATION if name in options}
+    given = given_deformation(options)
     if "no_deform" not in options:
         deformation = DeformationParameters(**given, similar_labels=tuple(similar_labels))
     elif given:
