@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import math
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from rich.text import Text
 
 from mlpcore.benchmark.run import ArchitectureResults, Report
 from mlpcore.benchmark.tables import Table, all_tables
+from mlpcore.files import atomic_write
 
 #: Columns of a pipe or a file, where no terminal limits them.
 PIPE_WIDTH = 180
@@ -124,6 +124,4 @@ def document(report: Report) -> dict[str, Any]:
 
 def write_json(report: Report, path: Path) -> None:
     """Whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(document(report), indent=1, allow_nan=False) + "\n")
-    os.replace(part, path)
+    atomic_write(path, (json.dumps(document(report), indent=1, allow_nan=False) + "\n").encode())
