@@ -17,11 +17,11 @@ are for whoever reads it, and of ``training`` and ``data``, which are the fields
 `mlpcore.config.TrainingConfig` and `mlpcore.config.DataSummary`. A line of ``metrics.jsonl`` is
 an object of the fields of `mlpcore.state.EpochMetrics` and of the errors in percent. The
 weights are as in `mlpcore.weights`; to its metadata both files add ``epoch`` (epochs done),
-``seed``, ``learning_rate``, ``dataset``, ``image_shape`` and ``pixel_shape`` (what the network is
-given: `mlpcore.network_input`), and the ``revision`` of the source and the ``machine`` that computed
-them; the best network adds its line as ``metrics``, the last one
-``progress`` (`mlpcore.state.EpochProgress`), ``best_epoch``, ``training`` and
-``metrics_sha256``, that of the lines so far.
+``seed``, ``learning_rate``, ``dataset``, ``image_shape`` and ``pixel_shape`` (what the network
+is given: `mlpcore.network_input`), and the ``revision`` of the source and the ``machine`` that
+computed them; the best network adds its line as ``metrics``, the last one ``progress``
+(`mlpcore.state.EpochProgress`), ``best_epoch``, ``training`` and ``metrics_sha256``, that of the
+lines so far.
 """
 
 from __future__ import annotations
