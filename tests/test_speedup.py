@@ -16,7 +16,7 @@ from mlpcore.benchmark.peers.base import Peer, WrongResult, ready_trainer
 from mlpcore.benchmark.peers.numpy_trainers import NumpyTrainer
 from mlpcore.benchmark.problem import PAPER, TOLERANCE, Problem, memory_needed
 from mlpcore.benchmark.routines import ROUTINES
-from mlpcore.benchmark.run import Plan, measure_row
+from mlpcore.benchmark.run import Plan, columns, measure_row
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 
@@ -256,7 +256,7 @@ def test_a_peer_with_a_wrong_result_is_not_timed(problem, wrong):
     with pytest.raises(WrongResult, match="weights are off"):
         ready(problem, 1)
     peer = Peer("wrong", "step", lambda: None, ready)
-    plan = Plan(((8, 5),), (ROUTINES["step"],), ("scalar",), 1, TINY, (peer,))
+    plan = Plan(((8, 5),), (ROUTINES["step"],), ("scalar",), (1,), TINY, (peer,))
     row = measure_row(ROUTINES["step"], problem, plan, {}, lambda title, steps: None)
     ours, other = (result.line for result in row.results)
     assert ours.timing and not ours.failed
@@ -268,14 +268,14 @@ def test_a_peer_that_fails_is_a_reason(problem):
         raise RuntimeError("no such\noperator")
 
     peer = Peer("broken", "step", lambda: None, ready)
-    plan = Plan(((8, 5),), (ROUTINES["step"],), (), 1, TINY, (peer,))
+    plan = Plan(((8, 5),), (ROUTINES["step"],), (), (1,), TINY, (peer,))
     row = measure_row(ROUTINES["step"], problem, plan, {}, lambda title, steps: None)
     assert row.results[-1].line.reason == "failed: no such operator"
 
 
 def test_a_backend_with_a_wrong_result_is_not_timed(problem):
     wrong = replace(ROUTINES["forward"], check=lambda problem, backend: 0.5)
-    plan = Plan(((8, 5),), (wrong,), ("scalar",), 1, TINY)
+    plan = Plan(((8, 5),), (wrong,), ("scalar",), (1,), TINY)
     row = measure_row(wrong, problem, plan, {}, lambda title, steps: None)
     assert row.results[0].line.timing is None and row.results[0].line.failed
 
@@ -292,7 +292,8 @@ def test_a_backend_with_a_wrong_result_is_not_timed(problem):
         (["--backend", "mmx"], "backend 'mmx': expected scalar"),
         (["--routine", "forward,sort"], "routine 'sort': expected forward"),
         (["--threads", "0"], "threads 0"),
-        (["--threads", "two"], "expected a whole number"),
+        (["--threads", "two"], "expected whole numbers"),
+        (["--threads", "1,,2"], "expected whole numbers"),
         (["--json", "/nowhere/at/all.json"], "cannot be written"),
         (["--json", "."], "cannot be written"),
         (["--plot", "chart.xyz"], "expected a name that ends in"),
@@ -318,6 +319,16 @@ def test_several_architectures_and_routines():
     plan = make_plan(parser().parse_args(arguments))
     assert plan.architectures == ((1000, 500), (8, 4), (3,))
     assert [routine.key for routine in plan.routines] == ["forward", "update"]
+
+
+def test_numbers_of_threads(monkeypatch):
+    monkeypatch.setattr("mlpcore.benchmark.command.available_cores", lambda: 6)
+    for text, expected in (([], (1, 6)), (["4,2,4"], (1, 2, 4)), (["1"], (1,))):
+        arguments = ["--backend", "sse2"] + [word for n in text for word in ("--threads", n)]
+        plan = make_plan(parser().parse_args(arguments))
+        assert plan.threads == expected
+        pairs = [("scalar", 1), *(("sse2", n) for n in expected)]
+        assert columns(plan) == (pairs if backends.available()["sse2"] is None else pairs[:1])
 
 
 def test_memory_grows_with_the_network_and_the_peers():

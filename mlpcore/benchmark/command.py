@@ -55,7 +55,7 @@ def parser() -> Parser:
         metavar="R",
         help=f"{', '.join(ROUTINES)}; several with commas (all)",
     )
-    add("--threads", type=whole_number, metavar="N", help="beside one thread (all cores)")
+    add("--threads", metavar="N", help="beside one thread; several with commas (all cores)")
     add("--peers", action="store_true", help="other libraries too, as far as they are installed")
     add("--quick", action="store_true", help="shorter and fewer repeats")
     add("--markdown", action="store_true", help="tables as Markdown")
@@ -76,6 +76,21 @@ def _choices(values: list[str] | None, what: str, known: Collection[str]) -> lis
 def _architectures(values: list[str] | None) -> tuple[tuple[int, ...], ...]:
     parts = [part for value in values or ["net1"] for part in value.split(";")]
     return tuple(dict.fromkeys(parse_hidden_layers(part) for part in parts))
+
+
+def _thread_counts(text: str | None) -> tuple[int, ...]:
+    """One thread, and as many as the option says, or as there are cores; ascending."""
+    counts = {1, available_cores()}
+    if text is not None:
+        try:
+            counts = {1, *(whole_number(part) for part in text.split(","))}
+        except (ValueError, argparse.ArgumentTypeError):
+            raise InputError(
+                f"threads {text!r}: expected whole numbers with commas between them"
+            ) from None
+    for count in counts:
+        backends.get("scalar", count)  # refuses what no backend takes
+    return tuple(sorted(counts))
 
 
 def check_writable(path: Path, what: str) -> None:
@@ -102,8 +117,7 @@ def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> 
     for name in wanted:
         if reason := unavailable(name):
             raise InputError(f"backend {name!r} cannot run: {reason}")
-    threads = available_cores() if options.threads is None else options.threads
-    backends.get("scalar", threads)
+    threads = _thread_counts(options.threads)
     routines = _choices(options.routine, "routine", ROUTINES)
     architectures = _architectures(options.arch)
     check_memory(architectures, available_memory(), options.peers)

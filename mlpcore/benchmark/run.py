@@ -33,7 +33,7 @@ class Plan:
     architectures: tuple[tuple[int, ...], ...]
     routines: tuple[Routine, ...]
     backends: tuple[str, ...]
-    threads: int
+    threads: tuple[int, ...]  #: ascending, from 1
     settings: Settings
     peers: tuple[Peer, ...] = ()
 
@@ -76,7 +76,7 @@ def columns(plan: Plan) -> list[tuple[str, int]]:
     names = [n for n in COLUMNS if n in plan.backends and not unavailable(n)]
     result = [(BASE, 1)]
     for name in names:
-        counts = [1] if name == "cuda" else sorted({1, plan.threads})
+        counts = (1,) if name == "cuda" else plan.threads
         result += [(name, n) for n in counts if (name, n) != (BASE, 1)]
     return result
 
@@ -128,7 +128,7 @@ def measure_row(
 ) -> Row:
     """Checks and times all backends and peers of a routine, in turn."""
     usable = [p for p in plan.peers if p.routine == routine.key and not p.missing()]
-    peers = [(p, n) for p in usable for n in p.thread_counts(plan.threads)]
+    peers = [(p, n) for p in usable for n in p.thread_counts(plan.threads[-1])]
     pairs = columns(plan)
     title = f"{problem.name}: {routine.title.lower()}"
     progress(title, (len(pairs) + len(peers)) * (plan.settings.repeats + 2))
@@ -154,13 +154,14 @@ def measure_all_limits(
 ) -> dict[tuple[str, int], Limits]:
     """Limits of ("cpu" or "cuda", threads)."""
     limits: dict[tuple[str, int], Limits] = {}
-    for threads in sorted({1, plan.threads}):
+    for i, threads in enumerate(plan.threads):
         progress(f"limits of the machine, threads: {threads}", 20 * (plan.settings.repeats + 1))
         limits["cpu", threads] = measure_limits(
             machine.caches, threads, machine.memory, plan.settings, lambda: progress(None, 1)
         )
-    if plan.threads > 1:
-        limits["cpu", plan.threads] = at_least(limits["cpu", plan.threads], limits["cpu", 1])
+        if i:
+            fewer = limits["cpu", plan.threads[i - 1]]
+            limits["cpu", threads] = at_least(limits["cpu", threads], fewer)
     if ("cuda", 1) in columns(plan):
         from mlpcore.benchmark.device_limits import measure_device_limits
 
