@@ -6,7 +6,8 @@
 // that it waits for has the value of that epoch in its hands, so no other access has to be
 // ordered before or after, and neither a fence nor acquire and release is needed. `relaxed.gpu`
 // is the weakest access that other multiprocessors are sure to see: it goes to L2, never to a
-// copy in L1, and never splits.
+// copy in L1, and never splits. That a word is written again only after it was read needs no more
+// either: the reader's next store depends on what it has loaded, and the writer's next on that.
 #pragma once
 
 #include <cstdint>
