@@ -22,8 +22,8 @@
 // all members get the same bits. The last layer is not cut into rows: every block computes all
 // outputs and their deltas, and the deltas of the boundary below without an exchange. With L
 // layers that makes 2 L - 2 exchanges a sample. (Cutting the columns of the last layer as well
-// costs one exchange of n_out numbers; without it every block would read all parts of all of
-// boundary L - 1, 8,000 words in net1 on an H200 instead of 1,000, which takes longer than an exchange.)
+// costs one exchange of n_out numbers. Without it every block would read all parts of all of
+// boundary L - 1, in net1 on an H200 8,000 words instead of 1,000: longer than an exchange.)
 //
 // Exchange. Each block writes its parts as words of value and epoch (exchange.cuh), where the
 // epoch is the number of the sample; who needs them polls the words themselves. There is no

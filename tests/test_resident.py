@@ -342,8 +342,8 @@ def test_blocks_that_cannot_all_be_resident_are_no_hang(monkeypatch):
 
 
 def test_resident_training_stays_within_bounds():
-    """The first tests once more, under AddressSanitizer."""
-    chosen = "oracle or any_length"
+    """Once more under AddressSanitizer: all kinds of slots, and two launches."""
+    chosen = "oracle and (four or beyond) or any_length"
     result = sanitized.run("-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", chosen)
     assert result.returncode == 0, result.stdout + result.stderr
 

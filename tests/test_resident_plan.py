@@ -84,7 +84,7 @@ def test_the_papers_networks(device, preset):
     device=st.sampled_from(sorted(DEVICES)),
     multiprocessors=st.integers(1, 40),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_any_network_on_any_device(sizes, device, multiprocessors):
     device = DEVICES[device]
     device = Device(multiprocessors, device.shared_bytes, device.registers, threads=device.threads)

@@ -144,7 +144,7 @@ def launches(backend: CudaBackend, n: int = 4000) -> Result:
 
 def accuracy(
     backend: CudaBackend,
-    n: int = 1000,
+    n: int = 2000,
     presets: Iterable[str] = tuple(PRESETS),
     device: str = "cuda",
 ) -> Result:
@@ -171,6 +171,7 @@ def accuracy(
         error = max(np.abs(a - b).max() for a, b in zip(oracle, got))
         tolerance = 8 * np.sqrt(n / 3) * 2.0**-24 * max(np.abs(a).max() for a in oracle)
         results[preset] = {
+            "backend": backend.description,
             "samples": seen.samples,
             "largest_error": float(error),
             "tolerance": float(tolerance),
@@ -183,9 +184,9 @@ def accuracy(
     return results
 
 
-def streaming_accuracy(backend: CudaBackend, **arguments) -> dict:
-    """`accuracy` of the streaming schedule."""
-    return accuracy(CudaBackend(backend.driver, schedule="streaming"), **arguments)
+def streaming_accuracy(backend: CudaBackend, n: int = 1000, presets=("net1", "net5")) -> Result:
+    """`accuracy` of the streaming schedule, for the fewest layers and the most."""
+    return accuracy(CudaBackend(backend.driver, schedule="streaming"), n, presets)
 
 
 # ---- resident training ---------------------------------------------------------------------
@@ -197,9 +198,9 @@ def _is_resident(backend: CudaBackend, preset: str) -> str | None:
     return backend.notice
 
 
-def resident(backend: CudaBackend, n: int = 16_384, every_version=("net1", "net4")) -> dict:
+def resident(backend: CudaBackend, n: int = 16_384, every_version=("net1", "net4")) -> Result:
     """Microseconds per sample beside those predicted; of some presets, with every version."""
-    results: dict = {}
+    results: Result = {}
     for preset in PRESETS:
         rows = results[preset] = {}
         for version in VERSIONS if preset in every_version else VERSIONS[-1:]:
@@ -220,7 +221,7 @@ def resident(backend: CudaBackend, n: int = 16_384, every_version=("net1", "net4
     return results
 
 
-def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> dict:
+def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
     """The same training again and again: the bits must be the same."""
     images, labels = _samples(n)
     images, labels = backend.put(images), backend.put(labels)
@@ -242,10 +243,10 @@ def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> dict:
     return results
 
 
-def committee(backend: CudaBackend, n: int = 16_384, members=(2, 4, 8)) -> dict:
+def committee(backend: CudaBackend, n: int = 16_384, members=(2, 4, 8)) -> Result:
     """Samples per second of several networks of net1 at once, beside one."""
     one = 1 / _training_rate(backend, "net1", n)
-    results: dict = {"1": {"samples_per_s": one}}
+    results: Result = {"1": {"samples_per_s": one}}
     images, labels = _samples(1000)
     order = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
     for count in members:
@@ -265,7 +266,7 @@ def committee(backend: CudaBackend, n: int = 16_384, members=(2, 4, 8)) -> dict:
     return results
 
 
-def soak(backend: CudaBackend, seconds: float = 600.0, n: int = 8192) -> dict:
+def soak(backend: CudaBackend, seconds: float = 600.0, n: int = 8192) -> Result:
     """Ten minutes of resident training of net4: no exchange gives up, and weights stay finite."""
     images, labels = _samples(n)
     network = Network(_sizes("net4"), seed=1)

@@ -90,6 +90,8 @@ def build(source: Path, sanitize: str | None = None, headers: dict[str, str] | N
     """
     source = source.resolve()
     command = [compiler() or "c++", *FLAGS, f"-I{SOURCES / 'emulation'}", f"-I{SOURCES}"]
+    if headers:  # one of many specialisations, which run for less time than they compile
+        command.append("-O1")
     if sanitize:
         command += [f"-fsanitize={sanitize}", "-g", "-fno-omit-frame-pointer"]
         if checks_shared_memory():
