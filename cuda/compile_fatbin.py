@@ -20,6 +20,7 @@ import tempfile
 import types
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 SOURCES = Path(__file__).resolve().parent
 
@@ -154,7 +155,7 @@ def compile_resident(nvcc: str, header: str, capability: int, output: Path) -> s
     return f"{registers[1]} registers, WARNING: {spills[1]} bytes spilled to memory"
 
 
-def cubin_name(plan, version: str, capability: int) -> str:
+def cubin_name(plan: Any, version: str, capability: int) -> str:
     """File name of a plan's kernel."""
     return f"resident-{plan.digest(version)}-sm{capability}.cubin"
 
@@ -173,7 +174,7 @@ def _build_ahead(nvcc: str, folder: Path, cache: Path, architectures: list[int])
                 continue
             jobs.append((preset, plan, planner.VERSIONS[-1], capability))
 
-    def compile_one(job):
+    def compile_one(job: tuple[str, Any, str, int]) -> str:
         preset, plan, version, capability = job
         made = cache / cubin_name(plan, version, capability)
         report = made.with_suffix(".txt")
@@ -188,7 +189,7 @@ def _build_ahead(nvcc: str, folder: Path, cache: Path, architectures: list[int])
             print(f"mlpcore: {line}", file=sys.stderr)
 
 
-def _module(name: str):
+def _module(name: str) -> Any:
     """A plain module of mlpcore; the package itself cannot be imported before it is built."""
     for package in ("mlpcore", "mlpcore.backends"):
         if package not in sys.modules:

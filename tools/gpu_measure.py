@@ -184,7 +184,9 @@ def accuracy(
     return results
 
 
-def streaming_accuracy(backend: CudaBackend, n: int = 1000, presets=("net1", "net5")) -> Result:
+def streaming_accuracy(
+    backend: CudaBackend, n: int = 1000, presets: Iterable[str] = ("net1", "net5")
+) -> Result:
     """`accuracy` of the streaming schedule, for the fewest layers and the most."""
     return accuracy(CudaBackend(backend.driver, schedule="streaming"), n, presets)
 
@@ -198,7 +200,9 @@ def _is_resident(backend: CudaBackend, preset: str) -> str | None:
     return backend.notice
 
 
-def resident(backend: CudaBackend, n: int = 16_384, every_version=("net1", "net4")) -> Result:
+def resident(
+    backend: CudaBackend, n: int = 16_384, every_version: Iterable[str] = ("net1", "net4")
+) -> Result:
     """Microseconds per sample beside those predicted; of some presets, with every version."""
     results: Result = {}
     for preset in PRESETS:
@@ -223,9 +227,10 @@ def resident(backend: CudaBackend, n: int = 16_384, every_version=("net1", "net4
 
 def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
     """The same training again and again: the bits must be the same."""
-    images, labels = _samples(n)
-    images, labels = backend.put(images), backend.put(labels)
-    order, results, wrong = np.arange(n, dtype=np.int32), {}, []
+    images, labels = (backend.put(each) for each in _samples(n))
+    order = np.arange(n, dtype=np.int32)
+    results: Result = {}
+    wrong = []
     for preset in PRESETS:
         digests = set()
         for _ in range(times):
@@ -243,7 +248,7 @@ def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
     return results
 
 
-def committee(backend: CudaBackend, n: int = 16_384, members=(2, 4, 8)) -> Result:
+def committee(backend: CudaBackend, n: int = 16_384, members: Iterable[int] = (2, 4, 8)) -> Result:
     """Samples per second of several networks of net1 at once, beside one."""
     one = 1 / _training_rate(backend, "net1", n)
     results: Result = {"1": {"samples_per_s": one}}
@@ -268,9 +273,9 @@ def committee(backend: CudaBackend, n: int = 16_384, members=(2, 4, 8)) -> Resul
 
 def soak(backend: CudaBackend, seconds: float = 600.0, n: int = 8192) -> Result:
     """Ten minutes of resident training of net4: no exchange gives up, and weights stay finite."""
-    images, labels = _samples(n)
+    images, labels = (backend.put(each) for each in _samples(n))
     network = Network(_sizes("net4"), seed=1)
-    loaded, images, labels = backend.load(network), backend.put(images), backend.put(labels)
+    loaded = backend.load(network)
     order = np.random.default_rng(1).permutation(n).astype(np.int32)
     samples, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:

@@ -115,9 +115,9 @@ class Resident:
         InputError
             When a block has waited too long for another; the weights are then of no use.
         """
-        control = np.empty(1, CONTROL)
-        self.driver.download(control, int(self._memory[1]))
-        (control,) = control
+        downloaded = np.empty(1, CONTROL)
+        self.driver.download(downloaded, int(self._memory[1]))
+        control = downloaded[0]
         if control["given_up"]:
             boundary, backward = divmod(int(control["given_up"]) - 1, 2)
             raise InputError(

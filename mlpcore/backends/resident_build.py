@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import shutil
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pooch
@@ -47,9 +48,11 @@ def _compile(plan: Plan, version: str, capability: int, kept: Path) -> tuple[byt
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         raise DoesNotFit("its kernel is not built, and nvcc is not on PATH")
-    spec = importlib.util.spec_from_file_location("compile_fatbin", COMPILE)
+    loader = SourceFileLoader("compile_fatbin", str(COMPILE))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None  # there is a loader
     compiler = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(compiler)
+    loader.exec_module(compiler)
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         report = compiler.compile_resident(nvcc, plan.header(version), capability, kept)

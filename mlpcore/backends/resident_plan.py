@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise, product
 
@@ -218,17 +219,16 @@ class Plan:
             result["products"] += cycle * (read + both * read)
             result["updates"] += cycle * self._cycles(layer, 2)
         if level >= 2:  # in the time of an exchange, at most one of them
-            hidden = sum(
+            result["updates"] = sum(
                 max(0.0, cycle * self._cycles(layer, 2) - hand_off) for layer in self.layers
             )
-            result["updates"] = hidden
         if level >= 3:
             first, cycles = self.layers[0], self._cycles(self.layers[0], 1)
-            reduced = 2 * first.rows * first.thread_columns / 32
-            fixed = 2 * BLOCK_BARRIER_CYCLES + LATENCY_CYCLES
+            sums = 2 * first.rows * first.thread_columns / 32
+            sums += 2 * BLOCK_BARRIER_CYCLES + LATENCY_CYCLES
             result["products"] -= cycle * cycles
-            result["reduce"] -= cycle * (reduced + fixed)
-            result["updates"] += max(0.0, cycle * (cycles + reduced + fixed) - hand_off)
+            result["reduce"] -= cycle * sums
+            result["updates"] += max(0.0, cycle * (cycles + sums) - hand_off)
         return result
 
     def _cycles(self, layer: LayerPlan, touches: int) -> float:
@@ -266,6 +266,10 @@ class Plan:
         return hashlib.sha256(self.header(version).encode()).hexdigest()[:12]
 
 
+#: From the possible grids of threads for each layer, choices of one for each.
+Candidates = Callable[[list[list[LayerPlan]]], Iterator[list[LayerPlan]]]
+
+
 class DoesNotFit(Exception):
     """Why a network cannot be resident, in one line."""
 
@@ -301,7 +305,8 @@ def make_plan(sizes: tuple[int, ...], device: Device, networks: int = 1) -> Plan
     weights = 4 * sum(a * b for a, b in pairwise(sizes[:-1])) / available
     if weights > held:
         raise DoesNotFit(_too_little(sizes, weights, available, held))
-    best, least = None, None
+    best: Plan | None = None
+    least: int | None = None
     for candidates, share in product((_fastest, _smallest), WEIGHT_SHARES):
         for plan in _plans(sizes, available, device, share, candidates):
             missing = plan.shared_floats - device.shared_bytes // 4
@@ -310,17 +315,19 @@ def make_plan(sizes: tuple[int, ...], device: Device, networks: int = 1) -> Plan
                 best = min(best or plan, plan, key=lambda plan: plan.microseconds(device))
         if best is not None:
             return best
-    raise DoesNotFit(_too_little(sizes, held + 4 * least, available, held))
+    raise DoesNotFit(_too_little(sizes, held + 4 * (least or 0), available, held))
 
 
-def _too_little(sizes, needed, available, held) -> str:
+def _too_little(sizes: tuple[int, ...], needed: float, available: int, held: float) -> str:
     return (
         f"layers {', '.join(map(str, sizes))} need {needed / 1024:,.0f} KiB in "
         f"each of {available} multiprocessors, which hold {held / 1024:,.0f}"
     )
 
 
-def _plans(sizes, available, device, share, candidates):
+def _plans(
+    sizes: tuple[int, ...], available: int, device: Device, share: float, candidates: Candidates
+) -> Iterator[Plan]:
     """Plans for every grid that leaves at most a quarter of the multiprocessors idle."""
     for p in range(1, available + 1):
         for q in range(1, available // p + 1):
@@ -337,7 +344,7 @@ def _capacity(device: Device) -> int:
     return 4 * max(t * weight_registers(device, t) for t in device.threads) + device.shared_bytes
 
 
-def _shapes(sizes, parts, threads) -> list[list[LayerPlan]]:
+def _shapes(sizes: tuple[int, ...], parts: tuple[int, int], threads: int) -> list[list[LayerPlan]]:
     """For each layer, its part of a block with each possible grid of threads."""
     top = len(sizes) - 2
     longest = [ceil_div(n, parts[k % 2]) for k, n in enumerate(sizes[:-1])] + [sizes[-1]]
@@ -348,10 +355,10 @@ def _shapes(sizes, parts, threads) -> list[list[LayerPlan]]:
     ]
 
 
-def _fastest(shapes: list[list[LayerPlan]]):
+def _fastest(shapes: list[list[LayerPlan]]) -> Iterator[list[LayerPlan]]:
     """The grids of threads with the shortest passes over the weights and sums over threads."""
 
-    def cycles(layer):
+    def cycles(layer: LayerPlan) -> float:
         reduced = layer.rows * layer.thread_columns + layer.columns * layer.thread_rows
         threads = layer.thread_rows * layer.thread_columns
         return threads * layer.slots / 32 + reduced / 16
@@ -359,7 +366,7 @@ def _fastest(shapes: list[list[LayerPlan]]):
     yield [min(options, key=cycles) for options in shapes]
 
 
-def _smallest(shapes: list[list[LayerPlan]]):
+def _smallest(shapes: list[list[LayerPlan]]) -> Iterator[list[LayerPlan]]:
     """Those that waste the fewest slots, for each limit to the scratch that they share."""
     for limit in sorted({layer.scratch for options in shapes for layer in options}):
         allowed = [[layer for layer in options if layer.scratch <= limit] for options in shapes]
