@@ -70,7 +70,8 @@ constexpr int SAMPLES_PER_BLOCK = 64;   // see version 3
 constexpr int POLLS_PER_CHECK = 256;    // looks at words between two at the clock
 constexpr int OUTPUTS = SIZES[LAYERS];  // classes
 
-// One network and its samples; the kernel takes several. Mirrored by JOB in cuda_resident.py.
+// One network and its samples; the kernel takes several. Mirrored by Resident.assign in
+// cuda_resident.py.
 struct resident_job {
     const float *images;          // (n, SIZES[0])
     const unsigned char *labels;  // (n)
@@ -479,8 +480,8 @@ struct trainer {
 
     // ---- samples ----
 
-    // Writes the next sample's inputs, which have been on their way since the last call, and
-    // sends for those of the one after it.
+    // Inputs travel a sample ahead: `send_for_inputs` starts the loads of this block's slice, and
+    // `keep_inputs` writes to shared memory what has arrived.
     __device__ __forceinline__ void keep_inputs(float *x)
     {
         for_own<slice(0)>([&](int i, int n) { x[i] = pixels[n]; });
@@ -617,11 +618,17 @@ struct trainer {
 __device__ inline void observe(const float *outputs, int label, double &loss, int &errors)
 {
     double sum = 0.0;
+    float best = -INFINITY;
     int guess = 0;
+#pragma unroll 16
     for (int i = 0; i < OUTPUTS; i++) {
-        const double error = (double)outputs[i] - (i == label ? 1.0 : -1.0);
+        const float y = outputs[i];
+        const double error = (double)y - (i == label ? 1.0 : -1.0);
         sum = fma(error, error, sum);
-        if (outputs[i] > outputs[guess]) guess = i;
+        if (y > best) {
+            best = y;
+            guess = i;
+        }
     }
     loss += 0.5 * sum;
     errors += guess != label;
@@ -674,11 +681,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     __syncthreads();
 
     double loss = 0.0;
-    int errors = 0, step = 0;
+    int errors = 0, step = 0, label = 0;
     for (; step < steps && !all.stopped; step++) {
         const bool fresh = (begin + step) % SAMPLES_PER_BLOCK == 0 || step == 0;
         const bool last = (begin + step + 1) % SAMPLES_PER_BLOCK == 0 || step == steps - 1;
-        const int label = next_label;
+        const int last_label = label;
+        label = next_label;
         all.step = step;
         all.parity = step % 2;
         all.epoch = first_epoch + step;
@@ -686,19 +694,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             all.forward_and_publish<0>();
         else
             all.update<0>(all.inputs(1 - all.parity));
+        // Of the sample before, now that there is nothing to do but to wait.
+        if (observer && step > 0) observe(shared + OUTPUTS_AT, last_label, loss, errors);
         all.forward_from<0>();
         next_label = job.labels[image];
         image = after;
         all.send_for_inputs(job, image);
         after = order[min(step + 3, steps - 1)];
         all.outputs(label, last);
-        if (observer) observe(shared + OUTPUTS_AT, label, loss, errors);
         all.backward_from<TOP>(last);
         if (!AHEAD || last) all.update<0>(all.inputs(all.parity));
     }
     if (all.stopped) return;
     all.store<0>(job);
     if (observer) {
+        observe(shared + OUTPUTS_AT, label, loss, errors);
         job.state->loss += loss;
         job.state->errors += errors;
         job.state->step += steps;
