@@ -314,7 +314,7 @@ def test_nvcc_compiles_a_resident_kernel_once(compile_fatbin, monkeypatch, tmp_p
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
 def test_spills_are_reported(compile_fatbin, monkeypatch, tmp_path):
     """A plan that leaves a thread no registers but for weights."""
-    monkeypatch.setattr(resident_plan, "WEIGHT_SHARES", (1.0,))
+    monkeypatch.setattr(resident_plan, "SPARE_REGISTERS", (0,))
     device = resident_plan.Device(16, 232448)
     plan = resident_plan.make_plan.__wrapped__((841, 1000, 500, 10), device)
     report = compile_fatbin.compile_resident("nvcc", plan.header(), 90, tmp_path / "k.cubin")

@@ -26,9 +26,9 @@ RATE = 0.01
 #: of unequal length, more rows than threads, and weights in registers, in shared memory and both.
 CASES = {
     "one hidden layer": ((20, 33, 4), Device(6, 48 << 10, 64 * 64, threads=(32,))),
-    "two hidden layers": ((23, 19, 17, 5), Device(6, 48 << 10, 64 * 64, threads=(64,))),
-    "four hidden layers": ((9, 14, 11, 8, 13, 3), Device(4, 48 << 10, 32 * 8, threads=(32,))),
-    "rows beyond threads": ((7, 85, 40, 2), Device(2, 48 << 10, 32 * 16, threads=(32,))),
+    "two hidden layers": ((23, 19, 17, 5), Device(6, 48 << 10, 64 * 96, threads=(64,))),
+    "four hidden layers": ((9, 14, 11, 8, 13, 3), Device(4, 48 << 10, 32 * 88, threads=(32,))),
+    "rows beyond threads": ((7, 85, 40, 2), Device(2, 48 << 10, 32 * 96, threads=(32,))),
     "one block": ((12, 10, 3), Device(1, 48 << 10, 64 * 64, threads=(32,))),
 }
 

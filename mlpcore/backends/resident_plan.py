@@ -21,9 +21,9 @@ from itertools import pairwise, product
 #: Steps from the plainest kernel to the fastest; each contains those before it.
 VERSIONS = ("barrier", "flags", "overlap", "ahead")
 
-#: Of a thread's registers, the share that holds weights; the rest is for everything else. With
-#: the second, a few values may have to wait in memory (spill): for what does not fit otherwise.
-WEIGHT_SHARES = (0.68, 0.75)
+#: Registers of a thread that do not hold weights. With the second, a few other values may have to
+#: wait in memory (spill): for what does not fit otherwise.
+SPARE_REGISTERS = (80, 64)
 
 #: Registers that a thread can have at most, and that are allocated at a time.
 MAX_REGISTERS, REGISTER_UNIT = 255, 8
@@ -274,10 +274,10 @@ class DoesNotFit(Exception):
     """Why a network cannot be resident, in one line."""
 
 
-def weight_registers(device: Device, threads: int, share: float = WEIGHT_SHARES[-1]) -> int:
+def weight_registers(device: Device, threads: int, spare: int = SPARE_REGISTERS[-1]) -> int:
     """Registers of each of so many threads that can hold weights."""
     each = device.registers // threads // REGISTER_UNIT * REGISTER_UNIT
-    return int(min(each, MAX_REGISTERS) * share)
+    return max(0, min(each, MAX_REGISTERS) - spare)
 
 
 @functools.lru_cache(maxsize=64)
@@ -307,8 +307,8 @@ def make_plan(sizes: tuple[int, ...], device: Device, networks: int = 1) -> Plan
         raise DoesNotFit(_too_little(sizes, weights, available, held))
     best: Plan | None = None
     least: int | None = None
-    for candidates, share in product((_fastest, _smallest), WEIGHT_SHARES):
-        for plan in _plans(sizes, available, device, share, candidates):
+    for candidates, spare in product((_fastest, _smallest), SPARE_REGISTERS):
+        for plan in _plans(sizes, available, device, spare, candidates):
             missing = plan.shared_floats - device.shared_bytes // 4
             least = missing if least is None else min(least, missing)
             if missing <= 0:
@@ -326,7 +326,7 @@ def _too_little(sizes: tuple[int, ...], needed: float, available: int, held: flo
 
 
 def _plans(
-    sizes: tuple[int, ...], available: int, device: Device, share: float, candidates: Candidates
+    sizes: tuple[int, ...], available: int, device: Device, spare: int, candidates: Candidates
 ) -> Iterator[Plan]:
     """Plans for every grid that leaves at most a quarter of the multiprocessors idle."""
     for p in range(1, available + 1):
@@ -334,7 +334,7 @@ def _plans(
             if 4 * p * q < 3 * available:
                 continue
             for threads in device.threads:
-                registers = weight_registers(device, threads, share)
+                registers = weight_registers(device, threads, spare)
                 for layers in candidates(_shapes(sizes, (q, p), threads)):
                     yield Plan(sizes, (q, p), threads, _fill_registers(layers, registers))
 
