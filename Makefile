@@ -98,4 +98,4 @@ gpu-check:
 	$(PYTHON) tools/gpu_check.py --results $(RESULTS)
 
 clean:
-	rm -rf build .venv *.egg-info mlpcore/*.so mlpcore/backends/*.so mlpcore/backends/*.fatbin
+	rm -rf build .venv *.egg-info mlpcore/*.so mlpcore/backends/*.so mlpcore/backends/*.fatbin mlpcore/backends/*.cubin

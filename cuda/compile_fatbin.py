@@ -1,4 +1,8 @@
-"""Compiles the kernels with nvcc, for several architectures at once; used by setup.py.
+"""Compiles the kernels with nvcc; used by setup.py, and by mlpcore for resident training.
+
+Most kernels go into one fatbin for several architectures. The resident kernel is compiled for
+one network on one kind of device at a time: here for the paper's networks on the devices of
+data centres, by mlpcore for others when they are first used.
 
 Steered by two variables: ``MLPCORE_CUDA=0`` leaves the kernels out, and
 ``MLPCORE_CUDA_ARCH=90`` (or ``80,90``) compiles for these compute capabilities alone.
@@ -6,11 +10,17 @@ Steered by two variables: ``MLPCORE_CUDA=0`` leaves the kernels out, and
 
 from __future__ import annotations
 
+import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 SOURCES = Path(__file__).resolve().parent
 
@@ -20,6 +30,14 @@ ARCHITECTURES = (75, 80, 86, 89, 90, 100)
 
 #: Sums and products are fused where the kernels say so and nowhere else, as in the emulation.
 FLAGS = ["-std=c++17", "-O3", "-fmad=false", "-Werror", "all-warnings"]
+
+
+#: Devices for which resident kernels are built ahead, by compute capability: multiprocessors
+#: and bytes of shared memory for a block of A100, H100 and H200 (SXM), and B200.
+DATA_CENTRE = {80: (108, 166912), 90: (132, 232448), 100: (148, 232448)}
+
+#: Of the paper's networks on MNIST at 29 x 29.
+N_INPUTS, N_CLASSES = 841, 10
 
 
 class CudaBuildError(Exception):
@@ -74,23 +92,107 @@ def compile_fatbin(output: Path, cache: Path) -> str | None:
     CudaBuildError
         When nvcc was found and refuses.
     """
-    output.unlink(missing_ok=True)
+    for old in (output, *output.parent.glob("resident-*.cubin")):
+        old.unlink(missing_ok=True)
     if os.environ.get("MLPCORE_CUDA") == "0":
         return "CUDA kernels left out: MLPCORE_CUDA=0"
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         return "CUDA kernels left out: nvcc is not on PATH"
     architectures = _wanted(_known(nvcc))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    cache.mkdir(parents=True, exist_ok=True)
+    _build_ahead(nvcc, output.parent, cache, architectures)
     label = "-".join(map(str, architectures))
     made = cache / f"kernels-{label}.fatbin"
-    newest = max(path.stat().st_mtime for path in SOURCES.glob("*.[cp][uy]*"))
-    if not made.exists() or made.stat().st_mtime < newest:
-        cache.mkdir(parents=True, exist_ok=True)
+    if not _is_fresh(made):
         line = command(nvcc, made, architectures)
         print(" ".join(line), file=sys.stderr)
         result = subprocess.run(line, capture_output=True, text=True)
         if result.returncode:
             raise CudaBuildError(f"nvcc failed:\n{result.stdout}{result.stderr}")
-    output.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(made, output)
     return None
+
+
+def _is_fresh(made: Path) -> bool:
+    """Whether a file is younger than all sources."""
+    newest = max(path.stat().st_mtime for path in SOURCES.glob("*.[cp][uy]*"))
+    return made.exists() and made.stat().st_mtime >= newest
+
+
+# ---- resident training ---------------------------------------------------------------------
+
+
+def compile_resident(nvcc: str, header: str, capability: int, output: Path) -> str:
+    """Compiles ``resident.cu`` for a plan, given as its header, into a cubin.
+
+    Returns
+    -------
+    One line: registers of a thread, and bytes of them that are spilled to memory, if any.
+
+    Raises
+    ------
+    CudaBuildError
+        When nvcc refuses.
+    """
+    with tempfile.TemporaryDirectory(dir=output.parent) as folder:
+        made = Path(folder) / "made.cubin"
+        (Path(folder) / "resident_plan.h").write_text(header)
+        line = [nvcc, "-cubin", f"-arch=sm_{capability}", *FLAGS, "-Xptxas", "-v", f"-I{folder}"]
+        line += ["-o", str(made), str(SOURCES / "resident.cu")]
+        result = subprocess.run(line, capture_output=True, text=True)
+        if result.returncode:
+            raise CudaBuildError(f"nvcc failed:\n{result.stdout}{result.stderr}")
+        made.replace(output)
+    report = result.stdout + result.stderr
+    registers = re.search(r"Used (\d+) registers", report)
+    spills = re.search(r"(\d+) bytes spill stores", report)
+    if not registers or not spills:
+        raise CudaBuildError(f"ptxas reports no registers:\n{report}")
+    if spills[1] == "0":
+        return f"{registers[1]} registers, no spills"
+    return f"{registers[1]} registers, WARNING: {spills[1]} bytes spilled to memory"
+
+
+def cubin_name(plan: Any, version: str, capability: int) -> str:
+    """File name of a plan's kernel."""
+    return f"resident-{plan.digest(version)}-sm{capability}.cubin"
+
+
+def _build_ahead(nvcc: str, folder: Path, cache: Path, architectures: list[int]) -> None:
+    """The paper's networks on the devices of data centres, as far as they fit."""
+    presets = _module("architecture").PRESETS
+    planner = _module("backends.resident_plan")
+    jobs = []
+    for capability in sorted(set(architectures) & set(DATA_CENTRE)):
+        device = planner.Device(*DATA_CENTRE[capability], capability=capability)
+        for preset, hidden in presets.items():
+            try:
+                plan = planner.make_plan((N_INPUTS, *hidden, N_CLASSES), device)
+            except planner.DoesNotFit:
+                continue
+            jobs.append((preset, plan, planner.VERSIONS[-1], capability))
+
+    def compile_one(job: tuple[str, Any, str, int]) -> str:
+        preset, plan, version, capability = job
+        made = cache / cubin_name(plan, version, capability)
+        report = made.with_suffix(".txt")
+        if not (_is_fresh(made) and report.exists()):
+            line = compile_resident(nvcc, plan.header(version), capability, made)
+            report.write_text(line + "\n")
+        shutil.copyfile(made, folder / made.name)
+        return f"resident {preset}, sm_{capability}: {report.read_text().strip()}"
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for line in pool.map(compile_one, jobs):
+            print(f"mlpcore: {line}", file=sys.stderr)
+
+
+def _module(name: str) -> Any:
+    """A plain module of mlpcore; the package itself cannot be imported before it is built."""
+    for package in ("mlpcore", "mlpcore.backends"):
+        if package not in sys.modules:
+            sys.modules[package] = types.ModuleType(package)
+            sys.modules[package].__path__ = [str(SOURCES.parent / package.replace(".", "/"))]
+    return importlib.import_module(f"mlpcore.{name}")

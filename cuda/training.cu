@@ -4,14 +4,7 @@
 // graph of several steps can be replayed through a whole epoch.
 #include "activation.cuh"
 #include "layout.cuh"
-
-// Mirrored by STATE in mlpcore/backends/cuda_launch.py.
-struct training_state {
-    double loss;          // sum of 1/2 |y - t|^2 over the samples seen
-    int step;             // index into `order` of the sample in work
-    int errors;           // misclassified among those seen
-    float learning_rate;  // eta
-};
+#include "training_state.cuh"
 
 // Copies the sample of this step to where the layers and the update read it.
 //

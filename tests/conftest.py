@@ -24,8 +24,12 @@ SIMD = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
 
 @pytest.fixture(scope="session", params=BACKENDS)
 def backend(request):
-    """Each backend, with two threads where there are threads."""
-    return backends.get(request.param, threads=2)
+    """Each backend, with two threads where there are threads.
+
+    On a GPU by the streaming schedule: the resident one compiles a kernel for every new size,
+    and has tests of its own.
+    """
+    return backends.get(request.param, 2, "streaming" if request.param == "cuda" else None)
 
 
 @pytest.fixture(scope="session", params=SIMD)

@@ -4,10 +4,21 @@ So that the code that talks to them runs where there is no GPU: kernels are comp
 CPU, arguments are packed by PyCUDA's rules, and what a stream captures is replayed by a graph.
 """
 
+import ctypes
+import struct
 import types
 
-from mlpcore.backends.cuda_emulated import EmulatedDriver
+from mlpcore.backends import cuda_resident
+from mlpcore.backends.cuda_emulated import SOURCES, EmulatedDriver
 from mlpcore.backends.cuda_launch import Launch
+
+#: What the fake device has, where resident training asks.
+ATTRIBUTES = {
+    "MULTIPROCESSOR_COUNT": 6,
+    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 48 << 10,
+    "MAX_REGISTERS_PER_MULTIPROCESSOR": 65536,
+    "COOPERATIVE_LAUNCH": 1,
+}
 
 
 class FakeError(Exception):
@@ -134,7 +145,35 @@ def _bindings(device):
             device.emulated.launch(one)
         return (success,)
 
+    def load_module(code):  # which is the header of a plan
+        return success, EmulatedDriver(
+            SOURCES / "resident.cu", headers={"resident_plan.h": code.decode()}
+        )
+
+    def launch_cooperatively(function, gx, gy, gz, bx, by, bz, shared, stream, arguments):
+        assert device.stack, "no context is current"
+        formats = cuda_resident.FORMATS
+        pointers = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_void_p))
+        values = [
+            struct.unpack(letter, ctypes.string_at(pointers[i], struct.calcsize(letter)))[0]
+            for i, letter in enumerate(formats)
+        ]
+        name = cuda_resident.KERNEL
+        function.launch(Launch(name, (gx, gy, gz), (bx, by, bz), tuple(values)), shared)
+        return (success,)
+
     module = types.ModuleType("cuda.bindings.driver")
+    names = {f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}
+    module.CUdevice_attribute = types.SimpleNamespace(**names)
+    module.CUfunction_attribute = types.SimpleNamespace(
+        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8
+    )
+    module.cuDeviceGet = lambda index: (success, index)
+    module.cuDeviceGetAttribute = lambda name, device: (success, ATTRIBUTES[name])
+    module.cuModuleLoadData, module.cuLaunchCooperativeKernel = load_module, launch_cooperatively
+    module.cuModuleGetFunction = lambda loaded, name: (success, loaded)
+    module.cuModuleUnload = module.cuFuncSetAttribute = lambda *arguments: (success,)
+    module.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *arguments: (success, 1)
     module.CUresult = types.SimpleNamespace(CUDA_SUCCESS=success)
     module.CUstreamCaptureMode = types.SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
     module.cuGetErrorString = lambda error: (success, b"an error")

@@ -52,7 +52,7 @@ def _usable(name):
 
 @pytest.fixture(scope="module", params=[_usable("cuda-emulated"), _usable("cuda")])
 def device(request):
-    return backends.get(request.param)
+    return backends.get(request.param, schedule="streaming")  # resident: test_resident.py
 
 
 @pytest.fixture
@@ -211,7 +211,7 @@ def test_graphs_give_the_bits_of_single_launches(device):
     network, data = random_network((20, 33, 4), 3), problem((20, 33, 4), 11, 3)
     results = []
     for steps_per_graph in (0, 1, 4, 64):
-        backend = CudaBackend(device.driver, steps_per_graph)
+        backend = CudaBackend(device.driver, steps_per_graph, "streaming")
         results.append(trained(backend, network, *data))
     for got, result in results[1:]:
         assert_same_weights(got, results[0][0])

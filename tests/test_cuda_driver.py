@@ -12,7 +12,7 @@ import pytest
 
 import fake_pycuda
 from mlpcore import backends
-from mlpcore.backends import cuda_driver, cuda_emulated
+from mlpcore.backends import cuda_driver, cuda_emulated, resident_build, resident_plan
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.deformation import DeformationParameters, deform
 from mlpcore.errors import InputError
@@ -144,12 +144,14 @@ def test_training_and_deformation_through_the_driver(install):
     device = install(*fake_pycuda.make())
     backend, emulated = backends.get("auto"), backends.get("cuda-emulated")
     assert backend.name == "cuda"
-    assert backend.description == "cuda: Fake GPU, compute capability 9.0, float32"
+    assert (
+        backend.description == "cuda: Fake GPU, compute capability 9.0, float32, resident schedule"
+    )
     rng = np.random.default_rng(1)
     images = rng.uniform(-1, 1, (9, 5, 4)).astype(np.float32)
     labels, order = rng.integers(0, 3, 9).astype(np.uint8), rng.permutation(9).astype(np.int32)
     results = []
-    for each in (CudaBackend(backend.driver, steps_per_graph=4), emulated):
+    for each in (CudaBackend(backend.driver, 4, "streaming"), emulated):
         network = Network((20, 7, 3), seed=1)
         loaded, resident = each.load(network), each.put(images)
         seen = deform(resident, labels, DeformationParameters(), 1, 1, each)
@@ -183,6 +185,90 @@ def test_a_failing_device_is_one_line(install):
         backend.put(np.zeros(3, np.float32))
 
 
+# ---- resident training ---------------------------------------------------------------------
+
+
+def train_a_little(backend):
+    """A network, small enough for any device, after 70 samples; and what the backend says."""
+    network, rng = Network((20, 12, 9, 3), seed=1), np.random.default_rng(1)
+    images = rng.uniform(-1, 1, (70, 20)).astype(np.float32)
+    labels = rng.integers(0, 3, 70).astype(np.uint8)
+    loaded = backend.load(network)
+    backend.train(loaded, images, labels, np.arange(70, dtype=np.int32), 0.01)
+    backend.store(loaded, network)
+    return network, backend.description
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """What nvcc would make of a plan: here its header, which the stand-ins compile themselves."""
+    plans = []
+
+    def find(plan, version, capability):
+        plans.append((plan, capability))
+        return plan.header(version).encode(), None
+
+    monkeypatch.setattr(resident_build, "find", find)
+    return plans
+
+
+@needs_emulation
+def test_resident_training_through_the_driver(install, compiled, reference):
+    device = install(*fake_pycuda.make())
+    network, description = train_a_little(backends.get("cuda"))
+    assert description.endswith("float32, resident schedule")
+    ((plan, capability),) = compiled
+    assert (plan.blocks, capability, device.launched) == (6, 90, 0)
+    expected, _ = train_a_little(reference)
+    for got, wanted in zip(network.weights, expected.weights):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=70 * 2.0**-24)
+
+
+@needs_emulation
+@pytest.mark.parametrize(
+    "attributes, expected",
+    [
+        ({"COOPERATIVE_LAUNCH": 0}, "the device has no cooperative launch"),
+        ({"MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 64}, "layers 20, 12, 9, 3 need "),
+    ],
+    ids=["no cooperative launch", "no room"],
+)
+def test_devices_that_cannot_train_resident_stream(
+    install, compiled, monkeypatch, attributes, expected
+):
+    monkeypatch.setattr(fake_pycuda, "ATTRIBUTES", {**fake_pycuda.ATTRIBUTES, **attributes})
+    install(*fake_pycuda.make())
+    assert f"streaming schedule: {expected}" in train_a_little(backends.get("cuda"))[1]
+
+
+@needs_emulation
+def test_a_device_that_others_occupy_streams(install, compiled):
+    driver, bindings = fake_pycuda.make()
+    bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *arguments: (0, 0)
+    install(driver, bindings)
+    _, description = train_a_little(backends.get("cuda"))
+    assert "streaming schedule: 6 blocks must be resident at once, 0 can be" in description
+
+
+@needs_emulation
+def test_a_launch_that_the_device_refuses_is_one_line(install, compiled):
+    driver, bindings = fake_pycuda.make()
+    bindings.cuLaunchCooperativeKernel = lambda *arguments: (720,)
+    bindings.cuGetErrorString = lambda error: (0, b"too many blocks in cooperative launch")
+    install(driver, bindings)
+    with pytest.raises(InputError, match=r"^Fake GPU failed: .*: too many blocks in cooperative"):
+        train_a_little(backends.get("cuda"))
+
+
+@needs_emulation
+def test_without_a_compiler_networks_stream(install, monkeypatch, tmp_path):
+    install(*fake_pycuda.make())
+    monkeypatch.setattr(resident_build, "cache_folder", lambda: tmp_path)
+    monkeypatch.setenv("PATH", "/nowhere")
+    _, description = train_a_little(backends.get("cuda"))
+    assert "streaming schedule: its kernel is not built, and nvcc is not on PATH" in description
+
+
 # ---- nvcc ----------------------------------------------------------------------------------
 
 
@@ -197,6 +283,7 @@ def compile_fatbin(monkeypatch):
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
 def test_nvcc_compiles_every_kernel_for_every_architecture(compile_fatbin, monkeypatch, tmp_path):
     """Without a warning: they are errors."""
+    monkeypatch.setattr(compile_fatbin, "DATA_CENTRE", {})
     monkeypatch.delenv("MLPCORE_CUDA", raising=False)
     monkeypatch.delenv("MLPCORE_CUDA_ARCH", raising=False)
     output = tmp_path / "out" / "kernels.fatbin"
@@ -204,6 +291,34 @@ def test_nvcc_compiles_every_kernel_for_every_architecture(compile_fatbin, monke
     assert (tmp_path / "cache" / "kernels-75-80-86-89-90-100.fatbin").exists()
     for name in cuda_driver.KERNELS:
         assert output.read_bytes().count(name.encode()) >= len(compile_fatbin.ARCHITECTURES)
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
+def test_nvcc_compiles_a_resident_kernel_once(compile_fatbin, monkeypatch, tmp_path):
+    """Net1 on an H100 or H200, all its weights in registers: without spilling any."""
+    monkeypatch.setattr(resident_build, "cache_folder", lambda: tmp_path / "kernels")
+    monkeypatch.setattr(resident_build, "BUILT", tmp_path)
+    device = resident_plan.Device(*compile_fatbin.DATA_CENTRE[90])
+    plan = resident_plan.make_plan((841, 1000, 500, 10), device)
+    cubin, report = resident_build.find(plan, "ahead", 90)
+    assert b"resident_train_kernel" in cubin
+    assert report.endswith("registers, no spills")
+    assert int(report.split()[0]) > plan.weight_registers
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert resident_build.find(plan, "ahead", 90) == (cubin, None)  # from the cache
+    name = compile_fatbin.cubin_name(plan, "ahead", 90)
+    (tmp_path / name).write_bytes(b"built with mlpcore")
+    assert resident_build.find(plan, "ahead", 90)[0] == b"built with mlpcore"
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
+def test_spills_are_reported(compile_fatbin, monkeypatch, tmp_path):
+    """A plan that leaves a thread no registers but for weights."""
+    monkeypatch.setattr(resident_plan, "SPARE_REGISTERS", (0,))
+    device = resident_plan.Device(16, 232448)
+    plan = resident_plan.make_plan.__wrapped__((841, 1000, 500, 10), device)
+    report = compile_fatbin.compile_resident("nvcc", plan.header(), 90, tmp_path / "k.cubin")
+    assert "WARNING" in report
 
 
 @pytest.mark.parametrize("text", ["12", "ninety", "90,", "sm_90"])

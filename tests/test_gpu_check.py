@@ -12,7 +12,7 @@ import pytest
 
 import fake_pycuda
 from mlpcore import backends, dataset
-from mlpcore.backends import cuda_driver, cuda_emulated
+from mlpcore.backends import cuda_driver, cuda_emulated, resident_build
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.network import Network
 
@@ -41,6 +41,9 @@ def fake_cuda(monkeypatch, tmp_path):
     monkeypatch.setattr(cuda_driver, "_import_pycuda", lambda: driver)
     monkeypatch.setattr(cuda_driver, "_import_bindings", lambda: bindings)
     cuda_driver._driver_or_reason.cache_clear()
+    monkeypatch.setattr(
+        resident_build, "find", lambda plan, version, _: (plan.header(version).encode(), None)
+    )
     yield CudaBackend(cuda_driver.CudaDriver())
     cuda_driver._driver_or_reason.cache_clear()
 
@@ -63,6 +66,17 @@ def test_measurements(tools, fake_cuda, monkeypatch):
     rows = measure.launches(fake_cuda, n=16)
     assert rows["net4"]["launches_per_sample"] == 1 + 8 + 1 + 6 + 4
     assert measure.deformation(fake_cuda, n=120, repetitions=1)["images"] == 120
+
+
+def test_measurements_of_resident_training(tools, fake_cuda):
+    _, measure = tools
+    rows = measure.resident(fake_cuda, n=64, every_version=("net1",))
+    assert set(rows["net1"]) == {"barrier", "flags", "overlap", "ahead"}
+    assert rows["net4"]["ahead"]["predicted_us"] > 0
+    result = measure.repeats(fake_cuda, n=70, times=2)
+    assert result["net1"] == {"runs": 2, "different_bits": 0}
+    assert set(measure.committee(fake_cuda, n=64, members=(2,))) == {"1", "2"}
+    assert measure.soak(fake_cuda, seconds=1e-9, n=64)["samples"] in (0, 64)
 
 
 def test_training_beside_the_cpu(tools, fake_cuda, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import statistics
 import time
@@ -17,6 +18,7 @@ from mlpcore.backends.base import Backend
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.cuda_driver import CudaDriver
 from mlpcore.backends.cuda_memory import DeviceArray
+from mlpcore.backends.resident_plan import VERSIONS, make_plan
 from mlpcore.deformation import DeformationParameters, deform
 from mlpcore.network import Network
 from mlpcore.typing import Float32Array, UInt8Array
@@ -124,7 +126,8 @@ def launches_per_sample(preset: str) -> int:
 def launches(backend: CudaBackend, n: int = 4000) -> Result:
     """Microseconds per on-line sample, and launches per second, by graphs and one by one."""
     results = {}
-    plain = CudaBackend(backend.driver, steps_per_graph=0)
+    backend = CudaBackend(backend.driver, schedule="streaming")
+    plain = CudaBackend(backend.driver, steps_per_graph=0, schedule="streaming")
     for preset in PRESETS:
         graphs, single = _training_rate(backend, preset, n), _training_rate(plain, preset, n // 8)
         count = launches_per_sample(preset)
@@ -141,7 +144,7 @@ def launches(backend: CudaBackend, n: int = 4000) -> Result:
 
 def accuracy(
     backend: CudaBackend,
-    n: int = 1000,
+    n: int = 2000,
     presets: Iterable[str] = tuple(PRESETS),
     device: str = "cuda",
 ) -> Result:
@@ -168,6 +171,7 @@ def accuracy(
         error = max(np.abs(a - b).max() for a, b in zip(oracle, got))
         tolerance = 8 * np.sqrt(n / 3) * 2.0**-24 * max(np.abs(a).max() for a in oracle)
         results[preset] = {
+            "backend": backend.description,
             "samples": seen.samples,
             "largest_error": float(error),
             "tolerance": float(tolerance),
@@ -178,6 +182,109 @@ def accuracy(
     if wrong:
         raise CheckError(f"weights beyond the tolerance: {', '.join(wrong)}", results)
     return results
+
+
+def streaming_accuracy(
+    backend: CudaBackend, n: int = 1000, presets: Iterable[str] = ("net1", "net5")
+) -> Result:
+    """`accuracy` of the streaming schedule, for the fewest layers and the most."""
+    return accuracy(CudaBackend(backend.driver, schedule="streaming"), n, presets)
+
+
+# ---- resident training ---------------------------------------------------------------------
+
+
+def _is_resident(backend: CudaBackend, preset: str) -> str | None:
+    """None when a preset's weights can stay on the chip, else why not."""
+    backend.load(Network(_sizes(preset)))
+    return backend.notice
+
+
+def resident(
+    backend: CudaBackend, n: int = 16_384, every_version: Iterable[str] = ("net1", "net4")
+) -> Result:
+    """Microseconds per sample beside those predicted; of some presets, with every version."""
+    results: Result = {}
+    for preset in PRESETS:
+        rows = results[preset] = {}
+        for version in VERSIONS if preset in every_version else VERSIONS[-1:]:
+            each = CudaBackend(backend.driver, schedule="resident", version=version)
+            reason = _is_resident(each, preset)
+            if reason is not None:
+                rows[version] = {"reason": reason}
+                continue
+            limits = backend.driver.limits
+            plan = make_plan(_sizes(preset), limits)
+            rows[version] = {
+                "us_per_sample": 1e6 * _training_rate(each, preset, n),
+                "predicted_us": plan.microseconds(limits, version),
+                "predicted_by_cause_us": plan.estimate(limits, version),
+                "grid": [plan.parts[1], plan.parts[0]],
+                "threads": plan.threads,
+            }
+    return results
+
+
+def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
+    """The same training again and again: the bits must be the same."""
+    images, labels = (backend.put(each) for each in _samples(n))
+    order = np.arange(n, dtype=np.int32)
+    results: Result = {}
+    wrong = []
+    for preset in PRESETS:
+        digests = set()
+        for _ in range(times):
+            network = Network(_sizes(preset), seed=1)
+            loaded = backend.load(network)
+            backend.train(loaded, images, labels, order, 1e-3)
+            backend.store(loaded, network)
+            bits = b"".join(each.tobytes() for each in network.weights + network.biases)
+            digests.add(hashlib.sha256(bits).hexdigest())
+        results[preset] = {"runs": times, "different_bits": len(digests) - 1}
+        if len(digests) > 1:
+            wrong.append(preset)
+    if wrong:
+        raise CheckError(f"runs differ in bits: {', '.join(wrong)}", results)
+    return results
+
+
+def committee(backend: CudaBackend, n: int = 16_384, members: Iterable[int] = (2, 4, 8)) -> Result:
+    """Samples per second of several networks of net1 at once, beside one."""
+    one = 1 / _training_rate(backend, "net1", n)
+    results: Result = {"1": {"samples_per_s": one}}
+    images, labels = _samples(1000)
+    order = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
+    for count in members:
+        networks = [backend.load(Network(_sizes("net1"), seed=i)) for i in range(count)]
+        arguments = (
+            networks,
+            [backend.put(images) for _ in networks],
+            [backend.put(labels) for _ in networks],
+            [order] * count,
+            1e-3,
+        )
+        backend.train_committee(*arguments)
+        start = time.perf_counter()
+        backend.train_committee(*arguments)
+        rate = count * n / (time.perf_counter() - start)
+        results[str(count)] = {"samples_per_s": rate, "over_one": rate / one}
+    return results
+
+
+def soak(backend: CudaBackend, seconds: float = 600.0, n: int = 8192) -> Result:
+    """Ten minutes of resident training of net4: no exchange gives up, and weights stay finite."""
+    images, labels = (backend.put(each) for each in _samples(n))
+    network = Network(_sizes("net4"), seed=1)
+    loaded = backend.load(network)
+    order = np.random.default_rng(1).permutation(n).astype(np.int32)
+    samples, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        samples += backend.train(loaded, images, labels, order, 1e-4).samples
+    backend.store(loaded, network)
+    result = {"samples": samples, "seconds": seconds, "description": backend.description}
+    if not network.is_finite():
+        raise CheckError("weights are not finite", result)
+    return result
 
 
 # ---- deformation ---------------------------------------------------------------------------

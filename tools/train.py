@@ -49,7 +49,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")
     add_backend_options(parser)
-    add("--schedule", help=f"of the updates: {' or '.join(backends.SCHEDULES)} (deferred)")
+    add("--schedule", help="deferred or immediate; with CUDA resident or streaming (the first)")
     add_seed_option(parser)
     add_data_options(parser)
     add("--out", help="folder of the run (runs/ARCH-DATE-TIME)")

@@ -41,6 +41,13 @@ inline float *emulated_dynamic_shared()
 constexpr int warpSize = emulation::WARP;
 
 inline void __syncthreads() { emulation::wait_for_block(); }
+inline int __syncthreads_or(int vote)
+{
+    emulation::block &home = *emulation::current->home;
+    home.votes = home.votes || vote;
+    emulation::wait_for_block();
+    return home.vote;
+}
 inline void __syncwarp(unsigned mask = 0xffffffffu) { emulation::wait_for_warp(mask); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}

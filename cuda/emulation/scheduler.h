@@ -49,6 +49,7 @@ struct block {
     std::vector<warp> warps;
     std::vector<unsigned> order;  // in which the threads run next
     unsigned waiting = 0, ended = 0;
+    bool votes = false, vote = false;          // of the barrier that is open, and of the last one
     std::vector<unsigned char> shared;         // static shared memory while others run
     std::unique_ptr<unsigned char[]> dynamic;  // dynamic shared memory
 };
@@ -83,6 +84,15 @@ inline void wait_as(state reason)
 
 inline void yield() { wait_as(state::polling); }
 
+// A clock that stands still while anything happens: a slow host is no reason to give up.
+inline uint64_t idle_nanoseconds()
+{
+    static uint64_t now = 1, seen = 0;
+    if (events == seen) now += 1000;
+    seen = events;
+    return now;
+}
+
 // All threads of the block must come; those that have ended never do, and that is an error.
 inline void wait_for_block()
 {
@@ -90,6 +100,8 @@ inline void wait_for_block()
     events++;
     if (++home.waiting < home.threads.size()) return wait_as(state::at_barrier);
     home.waiting = 0;
+    home.vote = home.votes;
+    home.votes = false;
     for (thread &t : home.threads) t.now = state::ready;
 }
 
@@ -236,14 +248,15 @@ struct residents {
         block_index = next.index;
     }
 
-    // Until the block ends or all its threads poll; an error otherwise.
+    // Until the block ends, all its threads poll, or, now and then, at once, so that blocks which
+    // exchange data meet each other in all states; an error when nobody can go on.
     std::string run(block &b)
     {
         switch_to(b);
         while (b.ended < b.threads.size()) {
             const uint64_t before = events;
             if (!run_pass(b)) return describe_deadlock(b, "some threads never come");
-            if (events == before) break;
+            if (events == before || (blocks.size() > 1 && random_below(16) == 0)) break;
         }
         return "";
     }

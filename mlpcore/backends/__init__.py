@@ -76,7 +76,8 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     threads
         For the C backends; by default the cores available to this process.
     schedule
-        For the C backends: ``"deferred"``, the default, or ``"immediate"``.
+        For the C backends: ``"deferred"``, the default, or ``"immediate"``. For CUDA:
+        ``"resident"``, the default on a device, or ``"streaming"``.
 
     Raises
     ------
@@ -102,12 +103,12 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     reason = _reason(name)
     if reason is not None:
         raise InputError(f"backend {name!r} cannot run: {reason}")
-    if schedule is not None and name not in INSTRUCTION_SETS:
+    if schedule is not None and name == "reference":
         raise InputError(f"schedule {schedule!r}: the {name} backend has no schedules")
     if name == "reference":
         return ReferenceBackend()
     if name == "cuda":
-        return CudaBackend(cuda_driver.get_driver())
+        return CudaBackend(cuda_driver.get_driver(), schedule=schedule)
     if name == "cuda-emulated":
-        return CudaBackend(cuda_emulated.EmulatedDriver())
+        return CudaBackend(cuda_emulated.EmulatedDriver(), schedule=schedule)
     return SimdBackend(name, threads, schedule or SCHEDULES[0])

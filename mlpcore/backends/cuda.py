@@ -23,9 +23,14 @@ from mlpcore.backends.base import (
     layer_shape,
 )
 from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork, Driver
+from mlpcore.backends.cuda_resident import Resident, ResidentStepper
+from mlpcore.backends.resident_plan import VERSIONS, DoesNotFit, make_plan
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array
+
+#: Where the weights are while a network trains, the faster first.
+SCHEDULES = ("resident", "streaming")
 
 #: Steps of a captured graph: a thousand kernels or more for each call from Python.
 STEPS_PER_GRAPH = 64
@@ -44,20 +49,46 @@ class CudaBackend(Backend):
         Runs the launches: PyCUDA's, or the emulation's.
     steps_per_graph
         Training steps of a captured graph; 0 launches each kernel from Python.
+    schedule
+        ``"resident"`` keeps the weights of a network that fits in the multiprocessors while it
+        trains; ``"streaming"`` launches kernels for each layer, as do networks that do not
+        fit. They differ in rounding and speed only. By default what the driver says.
+    version
+        Of the resident kernel, one of `resident_plan.VERSIONS`; for comparison.
+
+    Raises
+    ------
+    InputError
+        When there is no such schedule.
     """
 
     threads = 1
 
-    def __init__(self, driver: Driver, steps_per_graph: int = STEPS_PER_GRAPH):
+    def __init__(
+        self,
+        driver: Driver,
+        steps_per_graph: int = STEPS_PER_GRAPH,
+        schedule: str | None = None,
+        version: str = VERSIONS[-1],
+    ):
+        self.schedule = driver.default_schedule if schedule is None else schedule
+        if self.schedule not in SCHEDULES:
+            raise InputError(f"schedule {schedule!r}: expected {' or '.join(SCHEDULES)}")
+        self.version = version
+        #: Why the network that was loaded last is not resident, if it was to be.
+        self.notice: str | None = None
         self.driver = driver
         self.name = driver.name
         self.steps_per_graph = steps_per_graph
         self._keys: DeviceArray | None = None
         self._workspace: tuple[DeviceArray, DeviceArray] | None = None
+        self._committees: dict[tuple[tuple[int, ...], int], Resident | None] = {}
 
     @property
     def description(self) -> str:
-        return self.driver.description
+        if self.notice:
+            return f"{self.driver.description}, streaming schedule: {self.notice}"
+        return f"{self.driver.description}, {self.schedule} schedule"
 
     # ---- residency ---------------------------------------------------------------------
 
@@ -68,7 +99,18 @@ class CudaBackend(Backend):
         return result
 
     def load(self, network: Network) -> DeviceNetwork:
-        return DeviceNetwork(self.driver, network)
+        loaded = DeviceNetwork(self.driver, network)
+        if self.schedule == "resident":
+            try:
+                loaded.resident = self._make_resident(network.layer_sizes, 1)
+                self.notice = None
+            except DoesNotFit as reason:
+                self.notice = str(reason)
+        return loaded
+
+    def _make_resident(self, sizes: tuple[int, ...], networks: int) -> Resident:
+        plan = make_plan(sizes, self.driver.limits, networks)
+        return Resident(self.driver, plan, networks, self.version)
 
     def store(self, loaded: DeviceNetwork, network: Network) -> None:
         loaded.store(network)
@@ -81,7 +123,8 @@ class CudaBackend(Backend):
         self._sort_keys(n)
         with self.driver.active():
             order = cuda_training.room_for_order(network, n)
-            self._stepper(network, images, labels, order).prepare(n)
+            if network.resident is None:
+                self._stepper(network, images, labels, order).prepare(n)
 
     def _resident(
         self,
@@ -164,17 +207,92 @@ class CudaBackend(Backend):
         learning_rate: float,
         progress: Progress | None = None,
     ) -> TrainingResult:
-        images = self._resident("images", images, (None, network.layer_sizes[0]))
-        labels = self._resident("labels", labels, (len(images),), np.uint8)
-        order = self._resident("order", order, (None,), np.int32)
-        if len(order) == 0:
-            return TrainingResult(0, 0, 0.0)
-        self._check_order(network, order, len(images))
+        (result,) = self._train([network], [images], [labels], [order], learning_rate, progress)
+        return result
+
+    def train_committee(
+        self,
+        networks: list[DeviceNetwork],
+        images: list[BackendArray],
+        labels: list[BackendArray],
+        orders: list[BackendArray],
+        learning_rate: float,
+        progress: Progress | None = None,
+    ) -> list[TrainingResult]:
+        """`train` for several networks of the same layer sizes, each on samples of its own.
+
+        One network occupies a device badly, because it waits most of the time. With the
+        resident schedule, all of them train in the same launches, each on multiprocessors of
+        its own; if they do not fit together, or with the streaming schedule, one after another.
+
+        Parameters
+        ----------
+        networks, images, labels, orders
+            As for `train`, one of each for each network; orders are of the same length.
+        learning_rate
+            For all.
+        progress
+            Of each network, with the number of samples that it has done.
+        """
+        sizes = {network.layer_sizes for network in networks}
+        lengths = {len(each) for each in (networks, images, labels, orders)}
+        if len(sizes) != 1 or len(lengths) != 1 or len({len(order) for order in orders}) != 1:
+            raise InputError(
+                f"a committee of layers {sorted(sizes)}: expected networks of the same sizes, "
+                "and images, labels and an order for each, all orders of the same length"
+            )
+        return self._train(networks, images, labels, orders, learning_rate, progress)
+
+    def _train(
+        self,
+        networks: list[DeviceNetwork],
+        images: list[BackendArray],
+        labels: list[BackendArray],
+        orders: list[BackendArray],
+        learning_rate: float,
+        progress: Progress | None,
+    ) -> list[TrainingResult]:
+        """Results of the networks, which train together or one after another."""
+        images = [
+            self._resident("images", each, (None, network.layer_sizes[0]))
+            for network, each in zip(networks, images)
+        ]
+        labels = [
+            self._resident("labels", each, (len(of),), np.uint8) for each, of in zip(labels, images)
+        ]
+        orders = [self._resident("order", order, (None,), np.int32) for order in orders]
+        if len(orders[0]) == 0:
+            return [TrainingResult(0, 0, 0.0)] * len(networks)
+        for network, order, of in zip(networks, orders, images):
+            self._check_order(network, order, len(of))
+        n_steps, results = len(orders[0]), []
         with self.driver.active():
-            room = cuda_training.room_for_order(network, len(order))
-            self.driver.copy(room.address, order.address, order.nbytes)
-            stepper = self._stepper(network, images, labels, room)
-            return cuda_training.train(network, stepper, len(order), learning_rate, progress)
+            orders = [self._keep_order(*each) for each in zip(networks, orders)]
+            resident = networks[0].resident if len(networks) == 1 else self._committee(networks)
+            if resident is not None:
+                stepper = ResidentStepper(resident, networks, images, labels, orders)
+                return cuda_training.train(networks, stepper, n_steps, learning_rate, progress)
+            for one in zip(networks, images, labels, orders):
+                arguments = self._stepper(*one), n_steps, learning_rate, progress
+                results += cuda_training.train([one[0]], *arguments)
+        return results
+
+    def _keep_order(self, network: DeviceNetwork, order: DeviceArray) -> DeviceArray:
+        """A copy of an order, where the network's graphs look for it."""
+        room = cuda_training.room_for_order(network, len(order))
+        self.driver.copy(room.address, order.address, order.nbytes)
+        return room
+
+    def _committee(self, networks: list[DeviceNetwork]) -> Resident | None:
+        """What trains so many networks of these sizes together; kept for the next epoch."""
+        key = networks[0].layer_sizes, len(networks)
+        if self.schedule == "resident" and key not in self._committees:
+            try:
+                self._committees = {key: self._make_resident(*key)}
+            except DoesNotFit as reason:
+                self.notice = str(reason)
+                self._committees = {key: None}
+        return self._committees.get(key)
 
     def _stepper(
         self,

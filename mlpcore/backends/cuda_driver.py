@@ -7,13 +7,16 @@ context is used, which PyTorch and CuPy share, and it is current only within `ac
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mlpcore.backends import cuda_resident, resident_build, resident_plan
 from mlpcore.backends.cuda_launch import KERNELS, Launch
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray
@@ -80,6 +83,7 @@ class CudaDriver:
     """
 
     name = "cuda"
+    default_schedule = "resident"
 
     def __init__(self) -> None:
         if not FATBIN.is_file():
@@ -224,6 +228,33 @@ class CudaDriver:
         bindings = self._bindings
         _call(bindings, bindings.cuGraphLaunch, graph.handle, self._stream.handle)
 
+    # ---- resident training -------------------------------------------------------------
+
+    @functools.cached_property
+    def limits(self) -> resident_plan.Device:
+        """What this device has. Its clock does not count, so that plans are those of the build."""
+        major, minor = map(int, self.compute_capability.split("."))
+        return resident_plan.Device(
+            self._attribute("MULTIPROCESSOR_COUNT"),
+            self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            self._attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+            10 * major + minor,
+        )
+
+    def _attribute(self, name: str) -> int:
+        bindings = self._bindings
+        attribute = getattr(bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        device = _call(bindings, bindings.cuDeviceGet, 0)
+        return int(_call(bindings, bindings.cuDeviceGetAttribute, attribute, device))
+
+    def specialise(self, plan: resident_plan.Plan, version: str) -> _CooperativeKernel:
+        if not self._attribute("COOPERATIVE_LAUNCH"):
+            raise resident_plan.DoesNotFit("the device has no cooperative launch")
+        cubin, report = resident_build.find(plan, version, self.limits.capability)
+        if report and "WARNING" in report:
+            warnings.warn(f"resident kernel: {report}", stacklevel=2)
+        return _CooperativeKernel(self, cubin, plan)
+
     # ---- device time -------------------------------------------------------------------
 
     def time(self, launches: list[Launch], repetitions: int) -> float:
@@ -268,6 +299,51 @@ class _Graph:
     def __del__(self) -> None:
         if not self._driver.closed:
             self._driver._bindings.cuGraphExecDestroy(self.handle)
+
+
+class _CooperativeKernel:
+    """The resident kernel of a plan, whose blocks are all resident at once or do not start.
+
+    Everything here goes through cuda-bindings: PyCUDA has no cooperative launch.
+    """
+
+    def __init__(self, driver: CudaDriver, cubin: bytes, plan: resident_plan.Plan):
+        self._driver, self._plan = driver, plan
+        bindings, self._shared = driver._bindings, 4 * plan.shared_floats
+        self._module = _call(bindings, bindings.cuModuleLoadData, cubin)
+        name = cuda_resident.KERNEL.encode()
+        self._function = _call(bindings, bindings.cuModuleGetFunction, self._module, name)
+        shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        _call(bindings, bindings.cuFuncSetAttribute, self._function, shared, self._shared)
+        each = _call(
+            bindings,
+            bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor,
+            self._function,
+            plan.threads,
+            self._shared,
+        )
+        self._resident = each * driver.limits.multiprocessors
+        if self._resident < plan.blocks:
+            raise resident_plan.DoesNotFit(
+                f"{plan.blocks} blocks must be resident at once, {self._resident} can be"
+            )
+
+    def launch(self, blocks: int, arguments: tuple[int, ...]) -> None:
+        if blocks > self._resident:
+            raise InputError(f"{blocks} blocks must be resident at once, {self._resident} can be")
+        types = {"P": ctypes.c_void_p, "i": ctypes.c_int, "I": ctypes.c_uint}
+        values = [types[letter](v) for letter, v in zip(cuda_resident.FORMATS, arguments)]
+        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        bindings, stream = self._driver._bindings, self._driver._stream.handle
+        grid, block = (blocks, 1, 1), (self._plan.threads, 1, 1)
+        launch = bindings.cuLaunchCooperativeKernel
+        where = self._function, *grid, *block, self._shared, stream
+        _call(bindings, launch, *where, ctypes.addressof(pointers))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_module") and not self._driver.closed:
+            with self._driver.active():
+                self._driver._bindings.cuModuleUnload(self._module)
 
 
 def _call(bindings: Any, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -20,6 +20,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from mlpcore.backends.cuda_launch import Launch
+from mlpcore.backends.cuda_resident import KERNEL
+from mlpcore.backends.resident_plan import Device, Plan
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray
 
@@ -76,8 +78,10 @@ def _text(source: Path) -> str:
     return text + "".join(_text(source.parent / name) for name in included)
 
 
-def build(source: Path, sanitize: str | None = None) -> Path:
+def build(source: Path, sanitize: str | None = None, headers: dict[str, str] | None = None) -> Path:
     """The shared library of a .cu file, compiled unless it is there already.
+
+    `headers` are files that it includes and that are not beside it, by name.
 
     Raises
     ------
@@ -86,6 +90,8 @@ def build(source: Path, sanitize: str | None = None) -> Path:
     """
     source = source.resolve()
     command = [compiler() or "c++", *FLAGS, f"-I{SOURCES / 'emulation'}", f"-I{SOURCES}"]
+    if headers:  # one of many specialisations, which run for less time than they compile
+        command.append("-O1")
     if sanitize:
         command += [f"-fsanitize={sanitize}", "-g", "-fno-omit-frame-pointer"]
         if checks_shared_memory():
@@ -99,22 +105,24 @@ def build(source: Path, sanitize: str | None = None) -> Path:
     )
     digest = hashlib.sha256(" ".join(command).encode() + main.encode())
     digest.update(_version(command[0]).encode() + _cpu_features())
+    digest.update(repr(sorted((headers or {}).items())).encode())
     for path in sorted([source, *SOURCES.rglob("*.cu*"), *SOURCES.rglob("*.h")]):
         digest.update(path.read_bytes())
     library = CACHE / f"{source.stem}-{digest.hexdigest()[:16]}.so"
     if not library.exists():
-        _compile(command, main, library)
+        _compile(command, {"main.cpp": main, **(headers or {})}, library)
     return library
 
 
-def _compile(command: list[str], main: str, library: Path) -> None:
-    """Compiles beside the library and renames: two processes may build at once."""
+def _compile(command: list[str], files: dict[str, str], library: Path) -> None:
+    """Compiles main.cpp beside the library and renames: two processes may build at once."""
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         path, made = Path(folder) / "main.cpp", Path(folder) / "made.so"
-        path.write_text(main)
+        for name, text in files.items():
+            (Path(folder) / name).write_text(text)
         result = subprocess.run(
-            [*command, str(path), "-o", str(made)], capture_output=True, text=True
+            [*command, f"-I{folder}", str(path), "-o", str(made)], capture_output=True, text=True
         )
         if result.returncode:
             raise InputError(f"{command[0]} cannot build the emulation:\n{result.stderr}")
@@ -158,6 +166,18 @@ class _Memory:
             self._release()
 
 
+class EmulatedKernel:
+    """The resident kernel, specialised for a plan: a library of its own."""
+
+    def __init__(self, plan: Plan, version: str, source: Path = SOURCES / "resident.cu"):
+        headers = {"resident_plan.h": plan.header(version)}
+        self.driver, self._plan = EmulatedDriver(source, headers=headers), plan
+
+    def launch(self, blocks: int, arguments: tuple[int, ...]) -> None:
+        launch = Launch(KERNEL, (blocks, 1, 1), (self._plan.threads, 1, 1), arguments)
+        self.driver.launch(launch, 4 * self._plan.shared_floats)
+
+
 class EmulatedDriver:
     """A device made of one thread of the CPU.
 
@@ -170,10 +190,18 @@ class EmulatedDriver:
     """
 
     name = "cuda-emulated"
+    default_schedule = "streaming"
+    #: Of resident training, small enough that many blocks and threads run in little time.
+    limits = Device(6, shared_bytes=48 << 10, registers=64 * 64, threads=(32, 64))
     description = "cuda-emulated: the CUDA kernels on 1 thread of the CPU, for tests only"
 
-    def __init__(self, source: Path = SOURCES / "kernels.cu", memory: int = 1 << 33):
-        path = build(source, os.environ.get(SANITIZE_VARIABLE))
+    def __init__(
+        self,
+        source: Path = SOURCES / "kernels.cu",
+        memory: int = 1 << 33,
+        headers: dict[str, str] | None = None,
+    ):
+        path = build(source, os.environ.get(SANITIZE_VARIABLE), headers)
         self._library = library = ctypes.PyDLL(str(path))
         library.emulation_name.restype = ctypes.c_char_p
         library.emulation_formats.restype = ctypes.c_char_p
@@ -192,6 +220,9 @@ class EmulatedDriver:
     def seed(self, seed: int) -> None:
         """Chooses the order in which threads run from now on."""
         self._library.emulation_seed(seed)
+
+    def specialise(self, plan: Plan, version: str) -> EmulatedKernel:
+        return EmulatedKernel(plan, version)
 
     def active(self) -> nullcontext[None]:
         return nullcontext()

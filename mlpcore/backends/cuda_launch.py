@@ -54,7 +54,7 @@ KERNELS: dict[str, str] = {
     "deform_kernel": "PIiiPPP",
 }
 
-#: training_state of cuda/training.cu.
+#: training_state of cuda/training_state.cuh.
 STATE = np.dtype(
     [("loss", "f8"), ("step", "i4"), ("errors", "i4"), ("learning_rate", "f4")], align=True
 )

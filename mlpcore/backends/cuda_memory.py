@@ -7,14 +7,18 @@ from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
-from typing import Any, Protocol, SupportsInt
+from typing import TYPE_CHECKING, Any, Protocol, SupportsInt
 
 import numpy as np
 
 from mlpcore.backends.cuda_launch import STATE, Launch, Layer
+from mlpcore.backends.resident_plan import Device, Plan
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, DTypeLike, Float32Array
+
+if TYPE_CHECKING:
+    from mlpcore.backends.cuda_resident import Resident
 
 #: Samples that a validation takes through a layer at a time: enough to fill a device.
 PREDICT_BATCH = 4096
@@ -23,10 +27,33 @@ PREDICT_BATCH = 4096
 PREDICT_FLOATS = 1 << 25
 
 
+class Kernel(Protocol):
+    """The resident kernel of a plan."""
+
+    def launch(self, blocks: int, arguments: tuple[int, ...]) -> None:
+        """Starts it on so many blocks, all resident at once, or raises an InputError."""
+
+
 class Driver(Protocol):
     """What a device has to offer: PyCUDA's in cuda_driver.py, the emulation's."""
 
     name: str
+
+    #: Of the two schedules of training, the one that is meant when none is named.
+    default_schedule: str
+
+    @property
+    def limits(self) -> Device:
+        """What the plan of resident training has to know."""
+
+    def specialise(self, plan: Plan, version: str) -> Kernel:
+        """The kernel of a plan, ready to launch.
+
+        Raises
+        ------
+        DoesNotFit
+            When it cannot be had, or not run.
+        """
 
     @property
     def description(self) -> str:
@@ -169,6 +196,7 @@ class DeviceNetwork:
             self._allocate()
         self.order: DeviceArray | None = None
         self.graphs: dict[Hashable, Any] = {}
+        self.resident: Resident | None = None  # where its weights stay on the chip
         self.assign(network)
 
     def _allocate(self) -> None:

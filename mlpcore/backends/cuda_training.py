@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ from mlpcore.backends import cuda_launch
 from mlpcore.backends.base import Progress, TrainingResult
 from mlpcore.backends.cuda_launch import Launch
 from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork
+from mlpcore.backends.cuda_resident import ResidentStepper
 
 #: Seconds between calls of the caller's progress function.
 INTERVAL = 0.05
@@ -64,6 +66,8 @@ class Stepper:
     ):
         self.driver = network.driver
         self.steps_per_graph = steps_per_graph
+        self.chunk = 1  # steps to enqueue at a time
+        self.granularity = max(1, steps_per_graph)  # to which many steps are rounded
         self.launches = step_launches(network, images, labels, order)
         key = images.address, labels.address, order.address
         if network.graphs.get("key") != key:
@@ -88,6 +92,10 @@ class Stepper:
             if self.steps_per_graph > 0 and length <= n_steps:
                 self._graph(length)
 
+    def check(self) -> bool:
+        """Whether training may go on, as far as this schedule knows."""
+        return True
+
     def _graph(self, steps: int) -> object:
         """A graph of so many steps, captured when it is first wanted."""
         if steps not in self.graphs:
@@ -104,27 +112,38 @@ def room_for_order(network: DeviceNetwork, n: int) -> DeviceArray:
 
 
 def train(
-    network: DeviceNetwork,
-    stepper: Stepper,
+    networks: list[DeviceNetwork],
+    stepper: Stepper | ResidentStepper,
     n_steps: int,
     learning_rate: float,
     progress: Progress | None,
-) -> TrainingResult:
-    """All steps, or as many as were done when progress said stop or raised."""
-    network.set_state(learning_rate)
-    done, chunk = 0, 1
-    while done < n_steps:
-        chunk = min(chunk, n_steps - done)
+) -> list[TrainingResult]:
+    """All steps, or as many as were done when progress said stop or raised.
+
+    Training also ends where weights are no longer finite, if the schedule looks at them; the
+    loss is then NaN.
+    """
+    for network in networks:
+        network.set_state(learning_rate)
+    done, finite = 0, True
+    while done < n_steps and finite:
+        chunk = min(stepper.chunk, n_steps - done)
+        if chunk > stepper.granularity:
+            chunk -= chunk % stepper.granularity
         start = time.perf_counter()
         stepper.enqueue(chunk)
-        network.driver.synchronize()
+        stepper.driver.synchronize()
+        finite = stepper.check()
         done += chunk
         if progress is not None and progress(done):
             break
         elapsed = time.perf_counter() - start
         wanted = int(chunk * INTERVAL / max(elapsed, 1e-6))
-        chunk = max(1, min(wanted, 8 * chunk))
-        if chunk > stepper.steps_per_graph > 0:
-            chunk -= chunk % stepper.steps_per_graph
-    state = network.get_state()
-    return TrainingResult(int(state["step"]), int(state["errors"]), float(state["loss"]))
+        stepper.chunk = max(1, min(wanted, 8 * chunk))
+    states = [network.get_state() for network in networks]
+    return [
+        TrainingResult(
+            int(state["step"]), int(state["errors"]), float(state["loss"]) if finite else math.nan
+        )
+        for state in states
+    ]

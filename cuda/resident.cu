@@ -1,0 +1,716 @@
+// On-line training with weights that never leave the chip: one launch trains thousands of
+// samples one after the other, exactly as if each were trained alone.
+//
+// Batch size 1 leaves a device little to compute, so that per-layer kernels spend their time on
+// launches and on moving all weights through memory for every sample. Here each of P x Q blocks,
+// one in each multiprocessor, reads its share of the weights once, keeps it in registers and
+// shared memory, and writes it back at the end. Only sums of a few floats travel.
+//
+// Partition. Boundary 0 are the inputs, boundary k the outputs of layer k - 1. Odd boundaries are
+// cut into P slices, even ones into Q; block (p, q) owns slice p of every odd boundary and
+// slice q of every even one, and of each layer's matrix the weights between its two slices:
+//
+//     W of layer 0      columns: slice q of the inputs      rows: slice p of boundary 1
+//     W of layer 1      columns: slice p of boundary 1      rows: slice q of boundary 2    ...
+//
+// So what a block needs as input of layer k is what it helps to sum as output of layer k - 1.
+// Forward, block (p, q) has the part of slice p's sums that its columns yield; the other parts
+// are with the Q blocks of the same p. These exchange theirs, each adds up all of them in the
+// same order and has slice p of the states, which is all that its part of the next layer wants.
+// Backward it is the same: deltas of boundary k are sums over the blocks that share its slice.
+// Every exchange is thus an all-reduce of one slice within a row or a column of the grid, and
+// all members get the same bits. The last layer is not cut into rows: every block computes all
+// outputs and their deltas, and the deltas of the boundary below without an exchange. With L
+// layers that makes 2 L - 2 exchanges a sample. (Cutting the columns of the last layer as well
+// costs one exchange of n_out numbers. Without it every block would read all parts of all of
+// boundary L - 1, in net1 on an H200 8,000 words instead of 1,000: longer than an exchange.)
+//
+// Exchange. Each block writes its parts as words of value and epoch (exchange.cuh), where the
+// epoch is the number of the sample; who needs them polls the words themselves. There is no
+// barrier and no fence. Two buffers alternate with the epoch, and that is enough: a block writes
+// a buffer again at epoch e + 2, after it has seen the parts of epoch e + 1 of all members, and
+// a member writes these only after it has read all parts of epoch e. Threads that read and
+// threads that write the parts of one element are the same thread in every block, so this holds
+// for each word by itself.
+//
+// Threads. A block's threads form a grid of thread_rows x thread_columns over its weights of a
+// layer; see layer_plan in resident_plan.h, which mlpcore/backends/resident_plan.py writes for
+// one architecture and one kind of device. A weight belongs to one thread, in forward, backward
+// and update, so that those in shared memory need no barrier either. All indices of registers
+// are constants: every loop over a tile is unrolled. Sums over threads pass through `scratch`.
+//
+// Order of sums: a thread's columns (rows, backward) ascending, then threads, then blocks. The
+// same plan gives the same bits, whatever the timing.
+//
+// Version 0, for comparison and to start from, has a barrier of all blocks around a counter
+// instead of epochs. 1 has epochs. 2 updates weights while it waits for words, 3 computes the
+// first layer's sums of the next sample x' while it waits for the outputs of this sample x:
+//
+//     W' x' = (W - eta delta x^T) x' = W x' - eta delta (x . x')
+//
+// so that, when delta of boundary 1 arrives, its thread completes and sends the next sample's
+// first sums at once; the weights follow behind. That rounds otherwise than W' x' does, and the
+// first sample of a launch has nobody who looked ahead for it. So that results do not depend on
+// where launches begin, no sample with a number that 64 divides is looked ahead for; launches
+// begin there.
+//
+// Whoever waits too long, or sees that another has given up, goes on without waiting; the block
+// ends before the next sample, and the host is told which exchange it was.
+#include "activation.cuh"
+#include "exchange.cuh"
+#include "layout.cuh"
+#include "resident_plan.h"
+#include "training_state.cuh"
+
+constexpr bool FLAGGED = VERSION >= 1, OVERLAPPED = VERSION >= 2, AHEAD = VERSION >= 3;
+constexpr int LAYERS = sizeof(SIZES) / sizeof(SIZES[0]) - 1, TOP = LAYERS - 1;
+constexpr int BLOCKS = PARTS[0] * PARTS[1];
+
+constexpr int SAMPLES_PER_BLOCK = 64;   // see version 3
+constexpr int POLLS_PER_CHECK = 256;    // looks at words between two at the clock
+constexpr int OUTPUTS = SIZES[LAYERS];  // classes
+
+// One network and its samples; the kernel takes several. Mirrored by Resident.assign in
+// cuda_resident.py.
+struct resident_job {
+    const float *images;          // (n, SIZES[0])
+    const unsigned char *labels;  // (n)
+    const int *order;             // the image of each step
+    training_state *state;        // its rate is read, its counts are written at the end
+    exchange_word *words;         // (PLANNED_WORDS), zero when training starts
+    float *weights[LAYERS];       // as in layout.cuh
+};
+
+// Mirrored by CONTROL in cuda_resident.py; zero but for the limit when a launch starts.
+struct resident_control {
+    unsigned long long limit;  // nanoseconds that a wait may take
+    unsigned count;            // arrivals at barriers of version 0
+    int given_up;              // 0, or 1 + exchange in which a block has waited too long
+    int block, step;           // which block, and the step of the launch
+    int not_finite;            // a weight is infinite or NaN at the end
+};
+
+// ---- what follows from the plan --------------------------------------------------------
+
+__host__ __device__ constexpr int greater(int a, int b) { return a > b ? a : b; }
+__host__ __device__ constexpr int ceil_div(int n, int size) { return (n + size - 1) / size; }
+
+// Elements of a boundary, and slices of those that are even or odd as it is: device code may use
+// elements of constant arrays as constants only.
+template <int k>
+constexpr int size_of = SIZES[k];
+template <int k>
+constexpr int parts_of = PARTS[k % 2];
+
+// Longest slice of a boundary.
+__host__ __device__ constexpr int slice(int boundary)
+{
+    return boundary == LAYERS ? SIZES[LAYERS] : ceil_div(SIZES[boundary], PARTS[boundary % 2]);
+}
+
+template <int l>
+struct tile {
+    static constexpr int ROWS = slice(l + 1), COLUMNS = slice(l);
+    static constexpr int TR = LAYER_PLANS[l].thread_rows, TC = LAYER_PLANS[l].thread_columns;
+    static constexpr int TILE_ROWS = ceil_div(ROWS, TR), TILE_COLUMNS = ceil_div(COLUMNS, TC);
+    static constexpr int PADDED_ROWS = TILE_ROWS * TR, PADDED_COLUMNS = TILE_COLUMNS * TC;
+    static constexpr int SLOTS = TILE_ROWS * TILE_COLUMNS;
+    static constexpr int REGISTERS = LAYER_PLANS[l].registers;
+    // Without registers there is no need to unroll, and code to be fetched for every sample.
+    static constexpr int UNROLLED = REGISTERS > 0 ? 1024 : 2;
+    // Odd distances in scratch: threads beside each other use different banks both ways.
+    static constexpr int FORWARD_PITCH = TC | 1, BACKWARD_PITCH = TR | 1;
+    static constexpr int FORWARD = PADDED_ROWS * FORWARD_PITCH;
+    static constexpr int AHEAD_ROW = PADDED_ROWS;  // of scratch, for the product of inputs
+    static constexpr int SCRATCH_FLOATS =
+        greater(l == 0 ? FORWARD + FORWARD_PITCH : FORWARD, PADDED_COLUMNS *BACKWARD_PITCH);
+};
+
+// Registers with weights, and slots in shared memory, of the layers before a layer.
+template <int l>
+constexpr int registers_before = registers_before<l - 1> + tile<l - 1>::REGISTERS;
+template <>
+constexpr int registers_before<0> = 0;
+
+template <int l>
+constexpr int kept_before = kept_before<l - 1> + tile<l - 1>::SLOTS - tile<l - 1>::REGISTERS;
+template <>
+constexpr int kept_before<0> = 0;
+
+// Scratch that the layers before a layer need.
+template <int l>
+constexpr int scratch_before = greater(scratch_before<l - 1>, tile<l - 1>::SCRATCH_FLOATS);
+template <>
+constexpr int scratch_before<0> = 0;
+
+constexpr int REGISTERS = registers_before<LAYERS>, KEPT = kept_before<LAYERS>;
+
+// Shared memory: vectors by boundary, then scratch, then the weights that are not in registers.
+// Inputs twice, this sample's and the next; states, deltas and biases. Vectors are padded to
+// what the threads of a layer touch, with zeros that stay zero and contribute nothing.
+template <int k>
+constexpr int states_at = states_at<k - 1> + tile<k - 1>::PADDED_COLUMNS;
+template <>
+constexpr int states_at<1> = 2 * tile<0>::PADDED_COLUMNS;
+
+template <int k>
+constexpr int deltas_at = deltas_at<k - 1> + tile<k - 2>::PADDED_ROWS;
+template <>
+constexpr int deltas_at<1> = states_at<LAYERS>;
+
+template <int k>
+constexpr int biases_at = biases_at<k - 1> + tile<k - 2>::ROWS;
+template <>
+constexpr int biases_at<1> = deltas_at<LAYERS + 1>;
+
+constexpr int OUTPUTS_AT = biases_at<LAYERS + 1>;
+constexpr int SCRATCH_AT = OUTPUTS_AT + OUTPUTS;
+constexpr int KEPT_AT = SCRATCH_AT + scratch_before<LAYERS>;
+static_assert(KEPT_AT + KEPT * THREADS == PLANNED_SHARED_FLOATS, "the host plans otherwise");
+
+// Words of the exchanges, forward and backward: a slice for each block and each of two buffers.
+template <int k>
+constexpr int forward_words_at = forward_words_at<k - 1> + 2 * BLOCKS * slice(k - 1);
+template <>
+constexpr int forward_words_at<1> = 0;
+
+template <int k>
+constexpr int backward_words_at = backward_words_at<k - 1> + 2 * BLOCKS * slice(k - 1);
+template <>
+constexpr int backward_words_at<1> = forward_words_at<LAYERS + 1>;
+static_assert(backward_words_at<TOP> == PLANNED_WORDS, "the host plans otherwise");
+
+// ---- a block at work -------------------------------------------------------------------
+
+// Elements 0 ... n - 1 of a vector over the threads: calls body(element, its number here).
+template <int n, class F>
+__device__ __forceinline__ void for_own(F body)
+{
+#pragma unroll
+    for (int i = 0; i < ceil_div(n, THREADS); i++) {
+        const int element = i * THREADS + threadIdx.x;
+        if ((i + 1) * THREADS <= n || element < n) body(element, i);
+    }
+}
+
+struct trainer {
+    float weight_registers[REGISTERS > 0 ? REGISTERS : 1];
+    float sums_ahead[ceil_div(slice(1), THREADS)], product_ahead[ceil_div(slice(1), THREADS)];
+    float pixels[ceil_div(slice(0), THREADS)];  // of the next sample, on their way
+    float *shared;
+    exchange_word *words;
+    resident_control *control;
+    int coordinates[2];  // of this block: slice of even and of odd boundaries
+    unsigned epoch;
+    int step, parity;  // which half of the inputs is this sample's
+    unsigned barriers;
+    bool stopped;
+    float rate;
+
+    // ---- weights ----
+
+    template <int l>
+    __device__ __forceinline__ float get(int slot) const
+    {
+        if (slot < tile<l>::REGISTERS) return weight_registers[registers_before<l> + slot];
+        return shared[kept_index<l>(slot)];
+    }
+
+    template <int l>
+    __device__ __forceinline__ void set(int slot, float value)
+    {
+        if (slot < tile<l>::REGISTERS)
+            weight_registers[registers_before<l> + slot] = value;
+        else
+            shared[kept_index<l>(slot)] = value;
+    }
+
+    template <int l>
+    static __device__ __forceinline__ int kept_index(int slot)
+    {
+        return KEPT_AT + (kept_before<l> + slot - tile<l>::REGISTERS) * THREADS + threadIdx.x;
+    }
+
+    template <int k>
+    __device__ __forceinline__ int first() const
+    {
+        return k == LAYERS ? 0 : (int)((long long)size_of<k> * coordinates[k % 2] / parts_of<k>);
+    }
+
+    template <int k>
+    __device__ __forceinline__ int length() const
+    {
+        if (k == LAYERS) return size_of<LAYERS>;
+        return (int)((long long)size_of<k> * (coordinates[k % 2] + 1) / parts_of<k>)-first<k>();
+    }
+
+    // Calls body(slot, matrix element, whether there is one) for each weight of this thread.
+    template <int l, class F>
+    __device__ __forceinline__ void for_weights(F body)
+    {
+        using t = tile<l>;
+        const int thread = known_anew(threadIdx.x), tr = thread % t::TR, tc = thread / t::TR;
+        const int stride = ceil_div(size_of<l + 1>, PITCH) * PITCH;
+        const int rows = length<l + 1>(), columns = length<l>();
+#pragma unroll
+        for (int j = 0; j < t::TILE_COLUMNS; j++)
+#pragma unroll
+            for (int i = 0; i < t::TILE_ROWS; i++) {
+                const int row = tr + i * t::TR, column = tc + j * t::TC;
+                const size_t connection = 1 + first<l>() + column;
+                body(j * t::TILE_ROWS + i, connection * stride + first<l + 1>() + row,
+                     row < rows && column < columns);
+            }
+    }
+
+    template <int l>
+    __device__ __forceinline__ void load(const resident_job &job)
+    {
+        const float *matrix = job.weights[l];
+        for_weights<l>(
+            [&](int slot, size_t at, bool there) { set<l>(slot, there ? matrix[at] : 0.0f); });
+        for_own<tile<l>::ROWS>([&](int row, int) {
+            const bool there = row < length<l + 1>();
+            shared[biases_at<l + 1> + row] = there ? matrix[first<l + 1>() + row] : 0.0f;
+        });
+        if constexpr (l < TOP) load<l + 1>(job);
+    }
+
+    // Biases, and the last layer, are the same in several blocks: one of them writes.
+    template <int l>
+    __device__ __forceinline__ void store(const resident_job &job)
+    {
+        float *matrix = job.weights[l];
+        bool finite = true;
+        const auto write = [&](size_t at, float value) {
+            matrix[at] = value;
+            finite = finite && fabsf(value) < INFINITY;
+        };
+        if (l < TOP || coordinates[(TOP + 1) % 2] == 0)
+            for_weights<l>([&](int slot, size_t at, bool there) {
+                if (there) write(at, get<l>(slot));
+            });
+        const bool writes_biases =
+            coordinates[l % 2] == 0 && (l < TOP || coordinates[1 - l % 2] == 0);
+        if (writes_biases)
+            for_own<tile<l>::ROWS>([&](int row, int) {
+                if (row < length<l + 1>())
+                    write(first<l + 1>() + row, shared[biases_at<l + 1> + row]);
+            });
+        if (!finite) control->not_finite = 1;
+        if constexpr (l < TOP) store<l + 1>(job);
+    }
+
+    // ---- sums over the threads of the block ----
+
+    __device__ __forceinline__ float *scratch() const { return shared + SCRATCH_AT; }
+
+    template <int k>
+    __device__ __forceinline__ float *states() const
+    {
+        return shared + states_at<k>;
+    }
+
+    template <int k>
+    __device__ __forceinline__ float *deltas() const
+    {
+        return shared + deltas_at<k>;
+    }
+
+    // Inputs of this sample, or of the one before or after it.
+    __device__ __forceinline__ float *inputs(int which) const
+    {
+        return shared + which * tile<0>::PADDED_COLUMNS;
+    }
+
+    // The threads' parts of W x, into scratch.
+    template <int l>
+    __device__ __forceinline__ void forward(const float *x)
+    {
+        using t = tile<l>;
+        const int tr = threadIdx.x % t::TR, tc = threadIdx.x / t::TR;
+        float sum[t::TILE_ROWS] = {};
+#pragma unroll t::UNROLLED
+        for (int j = 0; j < t::TILE_COLUMNS; j++) {
+            const float value = x[tc + j * t::TC];
+#pragma unroll
+            for (int i = 0; i < t::TILE_ROWS; i++)
+                sum[i] = fmaf(get<l>(j * t::TILE_ROWS + i), value, sum[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < t::TILE_ROWS; i++)
+            scratch()[(tr + i * t::TR) * t::FORWARD_PITCH + tc] = sum[i];
+    }
+
+    // The threads' parts of W^T delta, into scratch.
+    template <int l>
+    __device__ __forceinline__ void backward()
+    {
+        using t = tile<l>;
+        const int tr = threadIdx.x % t::TR, tc = threadIdx.x / t::TR;
+        float sum[t::TILE_COLUMNS] = {};
+#pragma unroll t::UNROLLED
+        for (int i = 0; i < t::TILE_ROWS; i++) {
+            const float delta = deltas<l + 1>()[tr + i * t::TR];
+#pragma unroll
+            for (int j = 0; j < t::TILE_COLUMNS; j++)
+                sum[j] = fmaf(get<l>(j * t::TILE_ROWS + i), delta, sum[j]);
+        }
+#pragma unroll
+        for (int j = 0; j < t::TILE_COLUMNS; j++)
+            scratch()[(tc + j * t::TC) * t::BACKWARD_PITCH + tr] = sum[j];
+    }
+
+    template <int l>
+    __device__ __forceinline__ void update(const float *x)
+    {
+        using t = tile<l>;
+        const int tr = threadIdx.x % t::TR, tc = threadIdx.x / t::TR;
+        float change[t::TILE_ROWS];
+#pragma unroll
+        for (int i = 0; i < t::TILE_ROWS; i++) change[i] = -rate * deltas<l + 1>()[tr + i * t::TR];
+#pragma unroll t::UNROLLED
+        for (int j = 0; j < t::TILE_COLUMNS; j++) {
+            const float value = x[tc + j * t::TC];
+#pragma unroll
+            for (int i = 0; i < t::TILE_ROWS; i++) {
+                const int slot = j * t::TILE_ROWS + i;
+                set<l>(slot, fmaf(change[i], value, get<l>(slot)));
+            }
+        }
+    }
+
+    // Of the threads' parts of an element, ascending.
+    template <int parts>
+    __device__ __forceinline__ float scratch_sum(int element) const
+    {
+        const float *part = scratch() + element * (parts | 1);
+        float sum = part[0];
+#pragma unroll 16
+        for (int i = 1; i < parts; i++) sum += part[i];
+        return sum;
+    }
+
+    // ---- sums over blocks ----
+
+    // The word of an element of this block's slice of boundary k, from a member of its group.
+    template <int k, bool BACKWARD>
+    __device__ __forceinline__ exchange_word *word(unsigned of_epoch, int member, int element) const
+    {
+        const int group = coordinates[k % 2];
+        const int slot = ((of_epoch % 2) * parts_of<k> + group) * parts_of<k + 1> + member;
+        constexpr int BEGIN = BACKWARD ? backward_words_at<k> : forward_words_at<k>;
+        return words + BEGIN + slot * slice(k) + element;
+    }
+
+    template <int k, bool BACKWARD>
+    __device__ __forceinline__ void publish(unsigned of_epoch, int element, float value)
+    {
+        store_word(word<k, BACKWARD>(of_epoch, coordinates[(k + 1) % 2], element), value, of_epoch);
+    }
+
+    // Sum of all members' parts of an element, members ascending.
+    template <int k, bool BACKWARD>
+    __device__ __forceinline__ float collect(int element)
+    {
+        constexpr int MEMBERS = parts_of<k + 1>;
+        float sum = 0.0f;
+#pragma unroll
+        for (int begin = 0; begin < MEMBERS; begin += WORDS_AT_A_TIME) {
+            constexpr int MOST = MEMBERS < WORDS_AT_A_TIME ? MEMBERS : WORDS_AT_A_TIME;
+            exchange_word found[MOST];
+            int polls = 0;
+            unsigned long long since = 0;
+            bool waiting;
+            do {
+                waiting = false;
+#pragma unroll
+                for (int i = 0; i < MOST; i++)
+                    if (begin + i < MEMBERS)
+                        found[i] = load_word(word<k, BACKWARD>(epoch, begin + i, element));
+#pragma unroll
+                for (int i = 0; i < MOST; i++)
+                    if (begin + i < MEMBERS) waiting |= word_epoch(found[i]) != epoch;
+                waiting = waiting && FLAGGED && !stopped;
+                if (waiting) {
+                    poll_again();
+                    if (++polls % POLLS_PER_CHECK == 0) check_time(since, 2 * k + BACKWARD);
+                }
+            } while (waiting);
+#pragma unroll
+            for (int i = 0; i < MOST; i++)
+                if (begin + i < MEMBERS) sum += word_value(found[i]);
+        }
+        return sum;
+    }
+
+    // In a long wait: whether to give it up.
+    __device__ __forceinline__ void check_time(unsigned long long &since, int exchange)
+    {
+        const unsigned long long now = nanoseconds();
+        if (since == 0) since = now;
+        if (now - since > control->limit && atomicCAS(&control->given_up, 0, 1 + exchange) == 0) {
+            control->block = blockIdx.x;
+            control->step = step;
+        }
+        stopped = stopped || load_flag(&control->given_up) != 0;
+    }
+
+    // Version 0, between `publish` and `collect`: all blocks of all networks have come.
+    __device__ __forceinline__ void barrier(int exchange)
+    {
+        if constexpr (!FLAGGED) {
+            barriers += gridDim.x;
+            __syncthreads();
+            if (threadIdx.x == 0) {
+                release_count(&control->count);
+                int polls = 0;
+                unsigned long long since = 0;
+                while (acquire_count(&control->count) < barriers && !stopped) {
+                    poll_again();
+                    if (++polls % POLLS_PER_CHECK == 0) check_time(since, exchange);
+                }
+            }
+            __syncthreads();
+        }
+    }
+
+    // Makes what each thread has written visible to the block; all give up if one does.
+    __device__ __forceinline__ void meet() { stopped = __syncthreads_or(stopped); }
+
+    // ---- samples ----
+
+    // Inputs travel a sample ahead: `send_for_inputs` starts the loads of this block's slice, and
+    // `keep_inputs` writes to shared memory what has arrived.
+    __device__ __forceinline__ void keep_inputs(float *x)
+    {
+        for_own<slice(0)>([&](int i, int n) { x[i] = pixels[n]; });
+    }
+
+    __device__ __forceinline__ void send_for_inputs(const resident_job &job, int image)
+    {
+        const float *x = job.images + (size_t)image * size_of<0> + first<0>();
+        for_own<slice(0)>([&](int i, int n) { pixels[n] = i < length<0>() ? x[i] : 0.0f; });
+    }
+
+    // First-layer sums of the next sample by the weights of this one, and the product of both
+    // samples' inputs as one row more.
+    __device__ __forceinline__ void look_ahead()
+    {
+        using t = tile<0>;
+        const float *x = inputs(parity), *next = inputs(1 - parity);
+        __syncthreads();  // scratch has been read
+        forward<0>(next);
+        if (threadIdx.x % t::TR == 0) {
+            const int tc = threadIdx.x / t::TR;
+            float sum = 0.0f;
+#pragma unroll
+            for (int j = 0; j < t::TILE_COLUMNS; j++)
+                sum = fmaf(x[tc + j * t::TC], next[tc + j * t::TC], sum);
+            scratch()[t::AHEAD_ROW * t::FORWARD_PITCH + tc] = sum;
+        }
+        __syncthreads();
+        for_own<slice(1)>([&](int row, int n) {
+            sums_ahead[n] = scratch_sum<t::TC>(row);
+            product_ahead[n] = scratch_sum<t::TC>(t::AHEAD_ROW);
+        });
+    }
+
+    // A delta of boundary k: for the update, for the bias, and for the next sample's first sums.
+    template <int k>
+    __device__ __forceinline__ void take_delta(int element, int n, float delta, bool last)
+    {
+        deltas<k>()[element] = delta;
+        float &bias = shared[biases_at<k> + element];
+        bias = fmaf(-rate, delta, bias);
+        if constexpr (k == 1 && AHEAD)
+            if (!last)
+                publish<1, false>(epoch + 1, element,
+                                  fmaf(-rate * delta, product_ahead[n], sums_ahead[n]));
+    }
+
+    // This block's parts of a layer's sums, to the members of its group.
+    template <int l>
+    __device__ __forceinline__ void forward_and_publish()
+    {
+        if constexpr (l == 0)
+            forward<0>(inputs(parity));
+        else
+            forward<l>(states<l>());
+        __syncthreads();
+        for_own<slice(l + 1)>([&](int row, int) {
+            publish<l + 1, false>(epoch, row, scratch_sum<tile<l>::TC>(row));
+        });
+    }
+
+    // States of layers l, l + 1, ... up to the last hidden one; parts of layer l are published.
+    template <int l>
+    __device__ __forceinline__ void forward_from()
+    {
+        if constexpr (l < TOP) {
+            if constexpr (l > 0) forward_and_publish<l>();
+            barrier(2 * (l + 1));
+            for_own<slice(l + 1)>([&](int row, int) {
+                const float sum = collect<l + 1, false>(row);
+                states<l + 1>()[row] = activation(sum + shared[biases_at<l + 1> + row]);
+            });
+            meet();
+            if constexpr (l == 0) keep_inputs(inputs(1 - parity));
+            forward_from<l + 1>();
+        }
+    }
+
+    // The last layer, forward: outputs and their deltas, in every block.
+    __device__ __forceinline__ void outputs(int label, bool last)
+    {
+        forward_and_publish<TOP>();
+        barrier(2 * LAYERS);
+        if (AHEAD && !last) look_ahead();
+        for_own<OUTPUTS>([&](int row, int n) {
+            const float sum = collect<LAYERS, false>(row);
+            const float y = activation(sum + shared[biases_at<LAYERS> + row]);
+            shared[OUTPUTS_AT + row] = y;
+            take_delta<LAYERS>(row, n, (y - (row == label ? 1.0f : -1.0f)) * slope(y), last);
+        });
+        meet();
+    }
+
+    // Deltas of boundary l and below, and the updates of layer l and below but the first.
+    template <int l>
+    __device__ __forceinline__ void backward_from(bool last)
+    {
+        if constexpr (l > 0) {
+            backward<l>();
+            __syncthreads();
+            if constexpr (l < TOP) {
+                for_own<slice(l)>([&](int column, int) {
+                    publish<l, true>(epoch, column, scratch_sum<tile<l>::TR>(column));
+                });
+                barrier(2 * l + 1);
+                if (OVERLAPPED) update_from<l>();
+            }
+            for_own<slice(l)>([&](int column, int n) {
+                float sum;
+                if constexpr (l < TOP)
+                    sum = collect<l, true>(column);
+                else
+                    sum = scratch_sum<tile<l>::TR>(column);
+                take_delta<l>(column, n, sum * slope(states<l>()[column]), last);
+            });
+            if (OVERLAPPED && TOP == 1) update<TOP>(states<TOP>());
+            meet();
+            if (!OVERLAPPED) update<l>(states<l>());
+            backward_from<l - 1>(last);
+        }
+    }
+
+    // What can be updated while the deltas of boundary l are on their way: layer l, and before
+    // it the last one, which has no exchange of its own to wait for.
+    template <int l>
+    __device__ __forceinline__ void update_from()
+    {
+        if constexpr (l + 1 == TOP) update<TOP>(states<TOP>());
+        update<l>(states<l>());
+    }
+};
+
+// Loss and error of a sample, by one thread of one block: the outputs ascending.
+__device__ inline void observe(const float *outputs, int label, double &loss, int &errors)
+{
+    double sum = 0.0;
+    float best = -INFINITY;
+    int guess = 0;
+#pragma unroll 16
+    for (int i = 0; i < OUTPUTS; i++) {
+        const float y = outputs[i];
+        const double error = (double)y - (i == label ? 1.0 : -1.0);
+        sum = fma(error, error, sum);
+        if (y > best) {
+            best = y;
+            guess = i;
+        }
+    }
+    loss += 0.5 * sum;
+    errors += guess != label;
+}
+
+// Trains so many samples of each network.
+//
+//   jobs         one for each network, of the same layer sizes
+//   begin        index into `order` of the first; the states' step is not looked at
+//   steps        samples, 1 or more
+//   first_epoch  epoch of the first; one more than that of the last before
+//   grid         networks x BLOCKS, all of which must be resident at once
+//   block        THREADS
+//   shared       PLANNED_SHARED_FLOATS, dynamic
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    resident_train_kernel(const resident_job *__restrict__ jobs, int begin, int steps,
+                          unsigned first_epoch, resident_control *control)
+{
+#ifdef __CUDACC__
+    extern __shared__ float shared[];
+#else
+    float *shared = emulated_dynamic_shared();
+#endif
+    const resident_job &job = jobs[blockIdx.x / BLOCKS];
+    const int block = blockIdx.x % BLOCKS;
+    const bool observer = block == 0 && threadIdx.x == THREADS - 1;
+    for (int i = threadIdx.x; i < KEPT_AT; i += THREADS) shared[i] = 0.0f;
+    __syncthreads();
+
+    trainer all;
+    all.shared = shared;
+    all.words = job.words;
+    all.control = control;
+    all.coordinates[0] = block % parts_of<0>;
+    all.coordinates[1] = block / parts_of<0>;
+    all.rate = job.state->learning_rate;
+    all.barriers = 0;
+    all.stopped = false;
+    all.load<0>(job);
+
+    // Indices run two samples ahead and pixels one, so that nobody waits for memory.
+    const int *order = job.order + begin;
+    int image = order[0], after = order[min(1, steps - 1)];
+    int next_label = job.labels[image];
+    all.send_for_inputs(job, image);
+    all.keep_inputs(all.inputs(0));
+    image = after;
+    all.send_for_inputs(job, image);
+    after = order[min(2, steps - 1)];
+    __syncthreads();
+
+    double loss = 0.0;
+    int errors = 0, step = 0, label = 0;
+    for (; step < steps && !all.stopped; step++) {
+        const bool fresh = (begin + step) % SAMPLES_PER_BLOCK == 0 || step == 0;
+        const bool last = (begin + step + 1) % SAMPLES_PER_BLOCK == 0 || step == steps - 1;
+        const int last_label = label;
+        label = next_label;
+        all.step = step;
+        all.parity = step % 2;
+        all.epoch = first_epoch + step;
+        if (!AHEAD || fresh)
+            all.forward_and_publish<0>();
+        else
+            all.update<0>(all.inputs(1 - all.parity));
+        // Of the sample before, now that there is nothing to do but to wait.
+        if (observer && step > 0) observe(shared + OUTPUTS_AT, last_label, loss, errors);
+        all.forward_from<0>();
+        next_label = job.labels[image];
+        image = after;
+        all.send_for_inputs(job, image);
+        after = order[min(step + 3, steps - 1)];
+        all.outputs(label, last);
+        all.backward_from<TOP>(last);
+        if (!AHEAD || last) all.update<0>(all.inputs(all.parity));
+    }
+    if (all.stopped) return;
+    all.store<0>(job);
+    if (observer) {
+        observe(shared + OUTPUTS_AT, label, loss, errors);
+        job.state->loss += loss;
+        job.state->errors += errors;
+        job.state->step += steps;
+    }
+}

@@ -1,0 +1,73 @@
+"""The resident kernel of a plan: built with mlpcore, kept from before, or compiled now."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import shutil
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+import pooch
+
+from mlpcore.backends.resident_plan import DoesNotFit, Plan
+
+#: The compiler's side, and the kernel's source: in a checkout of mlpcore only.
+COMPILE = Path(__file__).resolve().parents[2] / "cuda" / "compile_fatbin.py"
+
+#: Kernels that were built with mlpcore.
+BUILT = Path(__file__).parent
+
+
+def cache_folder() -> Path:
+    """The folder of compiled kernels in the user's cache."""
+    return Path(pooch.os_cache("mlpcore")) / "kernels"
+
+
+def find(plan: Plan, version: str, capability: int) -> tuple[bytes, str | None]:
+    """The kernel as a cubin, and what there is to say of it: a line, or None.
+
+    Raises
+    ------
+    DoesNotFit
+        When it has to be compiled and that is not possible; the reason is one line.
+    """
+    name = f"resident-{plan.digest(version)}-sm{capability}.cubin"
+    if (BUILT / name).is_file():
+        return (BUILT / name).read_bytes(), None
+    if not COMPILE.is_file():
+        raise DoesNotFit("its kernel is not built, and the sources are in a checkout only")
+    kept = cache_folder() / f"{_sources_digest()}-{name}"
+    if not kept.is_file():
+        return _compile(plan, version, capability, kept)
+    return kept.read_bytes(), None
+
+
+def _compile(plan: Plan, version: str, capability: int, kept: Path) -> tuple[bytes, str]:
+    """Compiles into the cache, which takes some seconds."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        raise DoesNotFit("its kernel is not built, and nvcc is not on PATH")
+    loader = SourceFileLoader("compile_fatbin", str(COMPILE))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None  # there is a loader
+    compiler = importlib.util.module_from_spec(spec)
+    loader.exec_module(compiler)
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        report = compiler.compile_resident(nvcc, plan.header(version), capability, kept)
+        return kept.read_bytes(), report
+    except OSError as error:
+        raise DoesNotFit(f"its kernel cannot be kept in {kept.parent}: {error.strerror}") from error
+    except compiler.CudaBuildError as error:
+        raise DoesNotFit(
+            f"its kernel cannot be compiled: {' '.join(str(error).split())}"
+        ) from error
+
+
+def _sources_digest() -> str:
+    """Changes whenever the kernel may."""
+    digest = hashlib.sha256()
+    for path in sorted(COMPILE.parent.glob("*.cu*")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
