@@ -1,8 +1,9 @@
 """Compiles the kernels with nvcc; used by setup.py, and by mlpcore for resident training.
 
 Most kernels go into one fatbin for several architectures. The resident kernel is compiled for
-one network on one kind of device at a time: here for the paper's networks on the devices of
-data centres, by mlpcore for others when they are first used.
+one network on one kind of device at a time, which takes seconds to a minute each: here for the
+paper's networks, when a device of a data centre is there or its architecture is asked for, and
+by mlpcore for all others when they are first used.
 
 Steered by two variables: ``MLPCORE_CUDA=0`` leaves the kernels out, and
 ``MLPCORE_CUDA_ARCH=90`` (or ``80,90``) compiles for these compute capabilities alone.
@@ -71,6 +72,19 @@ def _known(nvcc: str) -> list[int]:
     return known
 
 
+def _ahead(architectures: list[int]) -> list[int]:
+    """Architectures for which the paper's networks are compiled ahead."""
+    if os.environ.get("MLPCORE_CUDA_ARCH"):
+        return architectures
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return []
+    query = [smi, "--query-gpu=compute_cap", "--format=csv,noheader"]
+    result = subprocess.run(query, capture_output=True, text=True)
+    here = {line.strip().replace(".", "") for line in result.stdout.splitlines()}
+    return [arch for arch in architectures if str(arch) in here]
+
+
 def command(nvcc: str, output: Path, architectures: list[int]) -> list[str]:
     """The call of nvcc that compiles all kernels into one fatbin."""
     targets = [f"arch=compute_{arch},code=sm_{arch}" for arch in architectures]
@@ -102,7 +116,7 @@ def compile_fatbin(output: Path, cache: Path) -> str | None:
     architectures = _wanted(_known(nvcc))
     output.parent.mkdir(parents=True, exist_ok=True)
     cache.mkdir(parents=True, exist_ok=True)
-    _build_ahead(nvcc, output.parent, cache, architectures)
+    _build_ahead(nvcc, output.parent, cache, _ahead(architectures))
     label = "-".join(map(str, architectures))
     made = cache / f"kernels-{label}.fatbin"
     if not _is_fresh(made):

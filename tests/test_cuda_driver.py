@@ -321,6 +321,20 @@ def test_spills_are_reported(compile_fatbin, monkeypatch, tmp_path):
     assert "WARNING" in report
 
 
+def test_resident_kernels_are_built_for_the_device_at_hand(compile_fatbin, monkeypatch, tmp_path):
+    """They take minutes, which only such a machine should spend."""
+    known = list(compile_fatbin.ARCHITECTURES)
+    monkeypatch.delenv("MLPCORE_CUDA_ARCH", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert compile_fatbin._ahead(known) == []
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 9.0\necho 7.0\n")
+    smi.chmod(0o755)
+    assert compile_fatbin._ahead(known) == [90]
+    monkeypatch.setenv("MLPCORE_CUDA_ARCH", "80,100")
+    assert compile_fatbin._ahead([80, 100]) == [80, 100]
+
+
 @pytest.mark.parametrize("text", ["12", "ninety", "90,", "sm_90"])
 def test_unknown_architectures_are_refused(compile_fatbin, monkeypatch, text):
     monkeypatch.setenv("MLPCORE_CUDA_ARCH", text)
