@@ -28,7 +28,7 @@ def load(path: str) -> ScaledTanhNetwork:
     with safe_open(path, framework="pt") as file:
         layer_sizes = [int(size) for size in file.metadata()["architecture"].split(",")]
         network = ScaledTanhNetwork(layer_sizes)
-        network.load_state_dict({name: file.get_tensor(name) for name in file.keys()})
+        network.load_state_dict({name: file.get_tensor(name) for name in network.state_dict()})
     return network
 
 

@@ -52,7 +52,7 @@ from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
 from mlpcore.network_input import NetworkInput
 from mlpcore.trained import TrainedNetwork
-from mlpcore.typing import Float32Array
+from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 from mlpcore.weights import weights_sha256, write_network
 
 #: Flatten, Gemm, Tanh and the like have not changed since; with its own version of the format.
@@ -107,13 +107,15 @@ def to_onnx(trained: TrainedNetwork) -> bytes:
             f"weights: expected at most {MAX_BYTES - MAX_OTHER_BYTES:,} for an ONNX file"
         )
     graph = _Graph(onnx)
-    _add_input(onnx, graph, trained.input)
+    states = _add_input(graph, trained.input)
     for i, (weights, biases) in enumerate(zip(network.weights, network.biases)):
         weights_name = graph.constant(f"layers.{i}.weight", weights)
-        graph.add("Gemm", weights_name, graph.constant(f"layers.{i}.bias", biases), transB=1)
-        graph.add("Mul", graph.constant("B", B))
-        graph.add("Tanh")
-        graph.add("Mul", graph.constant("A", A))
+        biases_name = graph.constant(f"layers.{i}.bias", biases)
+        states = graph.add("Gemm", states, weights_name, biases_name, transB=1)
+        states = graph.add("Mul", states, graph.constant("B", B))
+        states = graph.add("Tanh", states)
+        name = "outputs" if i == network.n_layers - 1 else ""
+        states = graph.add("Mul", states, graph.constant("A", A), name=name)
     model = graph.model(trained.input.pixel_shape, network.layer_sizes[-1])
     model.doc_string = model.graph.doc_string = _describe(trained)
     onnx.helper.set_model_props(model, _metadata(trained))
@@ -142,34 +144,33 @@ def write_safetensors(trained: TrainedNetwork, path: Path) -> None:
 
 
 class _Graph:
-    """A chain of operators, each of which takes the result of the one before."""
+    """Operators and constants from ``pixels`` to ``outputs``."""
 
     def __init__(self, onnx: Any):
         self._onnx = onnx
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
-        self._result = "pixels"
 
-    def constant(self, name: str, value: Float32Array | float) -> str:
+    def constant(self, name: str, value: ArrayLike, dtype: type = np.float32) -> str:
         """Stores a tensor or number and returns its name; the same name is the same value."""
         if name not in self._constants:
-            array = np.asarray(value, np.float32, order="C")
+            array: AnyArray = np.asarray(value, dtype, order="C")
             self._constants[name] = self._onnx.numpy_helper.from_array(array, name)
         return name
 
-    def add(self, operator: str, *others: str, before: str = "", **attributes: int) -> None:
-        """Appends an operator, whose operands are `before`, the last result, and others."""
-        inputs = [before] * bool(before) + [self._result, *others]
-        self._result = f"{operator.lower()}_{len(self._nodes)}"
-        self._nodes.append(
-            self._onnx.helper.make_node(
-                operator, inputs, [self._result], self._result, **attributes
-            )
-        )
+    def add(self, operator: str, *inputs: str, name: str = "", **attributes: int) -> str:
+        """Appends an operator and returns the name of its result."""
+        name = name or f"{operator.lower()}_{len(self._nodes)}"
+        node = self._onnx.helper.make_node(operator, inputs, [name], name, **attributes)
+        self._nodes.append(node)
+        return name
+
+    def cast(self, name: str) -> str:
+        """Appends the conversion to float32."""
+        return self.add("Cast", name, to=self._onnx.TensorProto.FLOAT)
 
     def model(self, pixel_shape: tuple[int, int], n_classes: int) -> Any:
-        """The model, whose last result is ``outputs``."""
-        self._nodes[-1].output[0] = "outputs"
+        """The whole."""
         helper, types = self._onnx.helper, self._onnx.TensorProto
         pixels = helper.make_tensor_value_info("pixels", types.UINT8, ["n", *pixel_shape])
         outputs = helper.make_tensor_value_info("outputs", types.FLOAT, ["n", n_classes])
@@ -185,24 +186,41 @@ class _Graph:
         )
 
 
-def _add_input(onnx: Any, graph: _Graph, network_input: NetworkInput) -> None:
-    """From pixels to the inputs of the first layer, as `mlpcore.images` and `dataset` do.
+def _add_input(graph: _Graph, network_input: NetworkInput) -> str:
+    """From pixels to the inputs of the first layer, as `images` and `dataset` compute them.
 
     Interpolation comes before the 1 is subtracted: what it leaves at 0 becomes background.
     """
+    images = graph.add(
+        "Div", graph.cast("pixels"), graph.constant("half_white", network_input.white / 2)
+    )
     rows, columns = network_input.interpolation()
-    graph.add("Cast", to=onnx.TensorProto.FLOAT)
-    graph.add("Div", graph.constant("half_white", network_input.white / 2))
-    if not _is_identity(rows):
-        graph.add("MatMul", before=graph.constant("rows", rows))
-    if not _is_identity(columns):
-        graph.add("MatMul", graph.constant("columns", columns.T))
-    graph.add("Sub", graph.constant("one", 1))
-    graph.add("Flatten", axis=1)
+    images = _add_interpolation(graph, images, "rows", rows, axis=1)
+    images = _add_interpolation(graph, images, "columns", columns, axis=2)
+    images = graph.add("Sub", images, graph.constant("one", 1))
+    return graph.add("Flatten", images, axis=1)
 
 
-def _is_identity(matrix: Float32Array) -> bool:
-    return np.array_equal(matrix, np.eye(*matrix.shape))
+def _add_interpolation(
+    graph: _Graph, images: str, name: str, matrix: Float32Array, axis: int
+) -> str:
+    """The product of a `NetworkInput.interpolation` matrix and one axis of images.
+
+    Its rows have one or two neighbouring weights, or none. So this gathers and weighs two pixels
+    each: less work than MatMul, with which ONNX Runtime fails for 0 images besides.
+    """
+    n_out, n_in = matrix.shape
+    if np.array_equal(matrix, np.eye(n_out, n_in)):
+        return images
+    low = np.minimum((matrix != 0).argmax(axis=1), n_in - 2)
+    terms = []
+    for end, index in (("low", low), ("high", low + 1)):
+        weights = matrix[np.arange(n_out), index].reshape((-1, 1) if axis == 1 else -1)
+        indices = graph.constant(f"{name}.{end}.index", index, np.int64)
+        pixels = graph.add("Gather", images, indices, axis=axis)
+        weights_name = graph.constant(f"{name}.{end}.weight", weights)
+        terms.append(graph.add("Mul", pixels, weights_name))
+    return graph.add("Add", *terms)
 
 
 def _origin(trained: TrainedNetwork) -> dict[str, str]:
@@ -214,14 +232,19 @@ def _metadata(trained: TrainedNetwork) -> dict[str, str]:
     """Of an ONNX file."""
     sizes = trained.network.layer_sizes
     data = {"dataset": trained.input.data} if trained.input.data else {}
-    return _origin(trained) | data | {
-        "version": mlpcore.__version__,
-        "architecture": ",".join(map(str, sizes)),
-        "classes": str(sizes[-1]),
-        "input": describe_input(trained.input) + (" (assumed)" if trained.input.assumed else ""),
-        "white": str(trained.input.white),
-        "weights_sha256": weights_sha256(trained.network),
-    }
+    return (
+        _origin(trained)
+        | data
+        | {
+            "version": mlpcore.__version__,
+            "architecture": ",".join(map(str, sizes)),
+            "classes": str(sizes[-1]),
+            "input": describe_input(trained.input)
+            + (" (assumed)" if trained.input.assumed else ""),
+            "white": str(trained.input.white),
+            "weights_sha256": weights_sha256(trained.network),
+        }
+    )
 
 
 def _describe(trained: TrainedNetwork) -> str:
