@@ -322,7 +322,8 @@ def test_the_tool_tells_what_it_assumes(capsys, weights):
     [
         (["net.safetensors"], "expected --onnx FILE or --safetensors FILE"),
         (["net.safetensors", "--safetensors", "net.safetensors"], "is the network itself"),
-        (["net.safetensors", "--safetensors", "link"], "is the network itself"),
+        (["net.safetensors", "--safetensors", "link"], "cannot write link, a link: expected a file"),
+        (["net.safetensors", "--safetensors", "hard-link"], "is the network itself"),
         (["net.safetensors", "--safetensors", "no/folder"], "cannot write no/folder"),
         (["net.safetensors", "--safetensors", "folder"], "expected a file or a new name"),
         (["net.safetensors", "--safetensors", f"run/{LAST}"], "belongs to a run"),
@@ -339,7 +340,9 @@ def test_refusals(capsys, weights, arguments, part):
     Path("run").mkdir()
     Path("run", CONFIG).touch()
     Path("text").write_text("no network")
-    Path("link").symlink_to(weights)
+    Path("other").touch()
+    Path("link").symlink_to("other")
+    Path("hard-link").hardlink_to(weights)
     assert part in refusal(capsys, *arguments)
 
 
@@ -370,7 +373,17 @@ def test_without_onnx_one_line_tells_the_extra(capsys, monkeypatch, weights):
     text = refusal(capsys, weights, "--onnx", "a.onnx", "--safetensors", "a.safetensors")
     assert "'export'" in text
     assert "pip install -e '.[export]'" in text
+    assert refusal(capsys, "none", "--onnx", "a.onnx") == text  # before anything is read
     assert outcome(capsys, weights, "--safetensors", "a.safetensors")[0] == 0
+
+
+def test_an_onnx_that_is_broken_is_told_from_a_missing_one(capsys, monkeypatch, weights):
+    Path("onnx").mkdir()
+    Path("onnx", "__init__.py").write_text("raise ImportError('no protobuf', name='google')")
+    monkeypatch.delitem(sys.modules, "onnx", raising=False)
+    monkeypatch.syspath_prepend(os.getcwd())
+    text = refusal(capsys, weights, "--onnx", "a.onnx")
+    assert text == "error: the package onnx cannot be imported: no protobuf\n"
 
 
 def test_a_full_disk_leaves_the_old_file(capsys, monkeypatch, weights):
@@ -391,8 +404,8 @@ def test_a_full_disk_leaves_the_old_file(capsys, monkeypatch, weights):
 @given(st.data())
 def test_damaged_weights_are_refused(capsys, weights, data):
     """Cut off anywhere, or with any bit the other way round."""
-    content = bytearray(weights.read_bytes())
-    original = bytes(content)
+    original = weights.read_bytes()
+    content = bytearray(original)
     position = data.draw(st.integers(0, len(content) - 1))
     if data.draw(st.booleans()):
         content = content[:position]
