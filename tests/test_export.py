@@ -322,7 +322,7 @@ def test_the_tool_tells_what_it_assumes(capsys, weights):
     [
         (["net.safetensors"], "expected --onnx FILE or --safetensors FILE"),
         (["net.safetensors", "--safetensors", "net.safetensors"], "is the network itself"),
-        (["net.safetensors", "--safetensors", "link"], "cannot write link, a link: expected a file"),
+        (["net.safetensors", "--safetensors", "link"], "cannot write link, a link: expected"),
         (["net.safetensors", "--safetensors", "hard-link"], "is the network itself"),
         (["net.safetensors", "--safetensors", "no/folder"], "cannot write no/folder"),
         (["net.safetensors", "--safetensors", "folder"], "expected a file or a new name"),
