@@ -20,7 +20,7 @@ True
 | deformation | `mlpcore.deformation`: elastic and affine, of any images |
 | training | `mlpcore.training.Trainer`; `mlpcore.config`: what determines a run |
 | evaluation | `mlpcore.evaluation`: error rate, confusion matrix, second guesses |
-| files | `mlpcore.weights`: networks; `mlpcore.checkpoint`: runs on disk |
+| files | `mlpcore.weights`: networks; `mlpcore.checkpoint`: runs on disk; `mlpcore.export`: ONNX |
 | all of it on one's own terms | `mlpcore.backends.base`: the operations that all backends share |
 
 Bad input raises `mlpcore.errors.InputError`, whose one line names the value and what was expected.

@@ -46,7 +46,9 @@ def atomic_write(path: Path, *parts: bytes) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Checks that `atomic_write` can write a file; leaves nothing.
+    """Checks that `atomic_write` can write a file that a user names; leaves nothing.
+
+    A link is refused whatever it leads to: it would be replaced itself, be it ``/dev/stdout``.
 
     Raises
     ------
@@ -55,6 +57,8 @@ def check_replaceable(path: Path) -> None:
     """
     _check_path(path)
     _check_regular(path)
+    if os.path.islink(path):
+        raise InputError(f"cannot write {shown(path)}, a link: expected a file or a new name")
     try:
         with open(_temporary(path), "wb"):
             pass

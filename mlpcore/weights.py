@@ -10,8 +10,18 @@ output layer, float32, as in a PyTorch `Linear`. The metadata, all text, are
 | ``architecture`` | the layer sizes: ``841,1000,500,10`` |
 | ``sha256`` | of all else in the file: a flipped bit would be a wrong weight that nobody sees |
 
-and what the writer adds; `mlpcore.checkpoint` adds the place in a run. Any library that reads
-safetensors reads the weights:
+and what the writer adds. Both runs and exported networks add what the inputs are
+(`mlpcore.network_input`):
+
+| name | what |
+|---|---|
+| ``dataset`` | the name of the data that the network was trained on |
+| ``image_shape`` | ``height,width`` of the image that it is given, row by row, in [-1, 1] |
+| ``pixel_shape`` | ``height,width`` of the data set's own images, which are scaled to that |
+
+`mlpcore.checkpoint` adds the place in a run. Any library that reads safetensors reads the
+weights; a layer's output is 1.7159 tanh(0.6666 a), a being its weights times its input plus its
+biases:
 
 >>> from pathlib import Path
 >>> from safetensors.numpy import load_file
