@@ -40,6 +40,9 @@ MIN_SIGNAL = 4.0
 #: From the ground (0) to the ink (1): a stroke reaches the second, and ends at the first.
 EDGE, STROKE = 0.35, 0.5
 
+#: Percent of the ink that is paler than the middle of a stroke: edges.
+EDGE_SHARE = 75
+
 #: Share of the largest connected piece of ink below which another one is dirt.
 MIN_PIECE = 0.05
 
@@ -110,13 +113,13 @@ def _plane(image: AnyArray) -> Float64Array:
     border = np.ones(image.shape, bool)
     margin = max(1, min(image.shape) // 12)
     border[margin:-margin, margin:-margin] = False
-    weights = np.ones(np.count_nonzero(border))
+    values, at_border = image[border], terms[border]
+    weights = np.ones(len(values))
     for _ in range(20):  # iteratively reweighted least squares
         root = np.sqrt(weights)
-        system = terms[border] * root[:, None], image[border] * root
-        plane = terms @ np.linalg.lstsq(*system, rcond=None)[0]
-        weights = 1 / np.maximum(np.abs(image - plane)[border], 1)
-    return plane
+        slopes = np.linalg.lstsq(at_border * root[:, None], values * root, rcond=None)[0]
+        weights = 1 / np.maximum(np.abs(values - at_border @ slopes), 1)
+    return terms @ slopes
 
 
 def _ground(image: AnyArray) -> Float64Array:
@@ -140,7 +143,7 @@ def _contrasted(ink: AnyArray) -> Float64Array:
     ground, stroke = ink[~strong], ink[strong]
     level = np.median(ground)
     noise = 1.4826 * np.median(np.abs(ground - level))
-    contrast = np.median(stroke) - level
+    contrast = np.percentile(stroke, EDGE_SHARE) - level
     if contrast < max(MIN_CONTRAST, MIN_SIGNAL * noise):
         raise InputError(NO_DIGIT)
     low = level + min(2 * noise, contrast / 2)

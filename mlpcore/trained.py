@@ -45,9 +45,7 @@ class TrainedNetwork:
         file = weights_file(path)
         if file != path:
             config, data = read_settings(path)
-            height, width = data.image_shape
-            sizes = (height * width, *config.hidden_layers, data.n_classes)
-            network, metadata = read_network(file, sizes)
+            network, metadata = read_network(file, data.layer_sizes(config.hidden_layers))
             return cls(file, network, NetworkInput.of(data), metadata)
         network, metadata = read_network(file)
         try:
@@ -55,3 +53,14 @@ class TrainedNetwork:
         except InputError as error:
             raise InputError(f"{shown(file)}: {error}") from None
         return cls(file, network, network_input, metadata)
+
+    @property
+    def assumption(self) -> str:
+        """What is taken for granted, in a line, where `input.assumed`."""
+        if not self.input.data:
+            return f"{shown(self.path)} does not name its data: taken for a network of MNIST's"
+        height, width = self.input.image_shape
+        return (
+            f"{shown(self.path)} does not say how large the images of {shown(self.input.data)} "
+            f"were before they became {height} x {width}: taken for as large"
+        )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from mlpcore import backends
+from small_runs import train_on_digits
 
 # Deadlines would make tests depend on the machine's speed.
 settings.register_profile(
@@ -42,3 +43,11 @@ def simd_name(request):
 def reference():
     """The float64 oracle."""
     return backends.get("reference")
+
+
+@pytest.fixture(scope="session")
+def digits_run(tmp_path_factory):
+    """A run on scikit-learn's digits in MNIST's format; its folder, beside it the data's."""
+    folder = tmp_path_factory.mktemp("digits")
+    train_on_digits(folder / "run", folder / "digits28")
+    return folder / "run"

@@ -32,9 +32,6 @@ Guesses: TypeAlias = list[tuple[int, float]]
 
 GREY_LEVELS = " .:-=+*#%@"
 
-#: Of weights that do not say what they were trained on.
-ASSUMED = "the weights do not name their data: taken for a network of MNIST's"
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -89,7 +86,8 @@ def read_network(path: Path) -> TrainedNetwork:
 def guess(trained: TrainedNetwork, pixels: UInt8Array) -> Guesses:
     """The two best guesses for a digit in MNIST's format; of equal outputs the first counts."""
     image = as_input(pixels)
-    outputs = inference.predict(trained.network, image, threads=1)[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        outputs = inference.predict(trained.network, image, threads=1)[0]
     if not np.isfinite(outputs).all():
         raise InputError(f"{shown(trained.path)}: its outputs are not finite, expected numbers")
     best = np.argsort(-outputs, kind="stable")[:2]
@@ -157,7 +155,7 @@ def predict(options: argparse.Namespace) -> int:
         check_writable(folder)
     trained = read_network(options.network)
     if trained.input.assumed:
-        print(f"note: {ASSUMED}", file=sys.stderr)
+        print(f"note: {trained.assumption}", file=sys.stderr)
     if folder is not None:
         make_folder(folder)
     answers = []

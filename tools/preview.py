@@ -18,7 +18,7 @@ from mlpcore.command_line import (
     whole_number,
 )
 from mlpcore.deformation import DeformationParameters
-from mlpcore.files import atomic_write, check_writable
+from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.idx import shown
 from mlpcore.preview import draw, make_preview
 
@@ -57,7 +57,7 @@ def preview(options: argparse.Namespace) -> int:
     DeformationParameters(**given)  # refuses before data are loaded
     if options.out.suffix.lower() != ".png":
         raise InputError(f"--out {shown(options.out)}: expected a name that ends in .png")
-    check_writable(options.out.parent)
+    check_replaceable(options.out)
     backend = backends.get(options.backend or "auto", options.threads)
     data = dataset.load(options.data, name=options.dataset)
     parameters = DeformationParameters(**given, similar_labels=data.similar_labels)

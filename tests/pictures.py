@@ -1,0 +1,108 @@
+"""Pictures of digits as scanners and cameras make them, from clean ones."""
+
+import io
+
+import numpy as np
+from PIL import Image
+from scipy import ndimage
+
+PAPER, INK = 210, 50
+SIDE = 112  # of a picture's digit with its margin
+
+
+def enlarged(digit, side=SIDE):
+    """A digit (h, w) uint8, light on dark, as float."""
+    image = Image.fromarray(digit).resize((side, side), Image.Resampling.BICUBIC)
+    return np.asarray(image, np.float64)
+
+
+def written(ink, paper=PAPER, pen=INK):
+    """Ink from 0 to 255 on paper."""
+    return paper + (pen - paper) * ink / 255
+
+
+def rotated(digit, degrees):
+    image = Image.fromarray(digit).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
+    return written(np.asarray(image.rotate(degrees, Image.Resampling.BICUBIC), np.float64))
+
+
+def in_corner(digit, top, left):
+    """On a larger sheet, off its centre."""
+    sheet = np.zeros((2 * SIDE, 3 * SIDE))
+    sheet[top : top + SIDE, left : left + SIDE] = enlarged(digit)
+    return written(sheet)
+
+
+def lit(image, darkest=0.4):
+    """Light that falls off from the right to the left, and a little upwards."""
+    y, x = (np.linspace(0, 1, side) for side in image.shape)
+    return image * (darkest + (1 - darkest) * (0.7 * x + 0.3 * y[:, None]))
+
+
+def vignetted(image, loss=0.3):
+    """As a lens does, which darkens the corners."""
+    y, x = (np.linspace(-1, 1, side) for side in image.shape)
+    return image * (1 - loss * (x**2 + y[:, None] ** 2) / 2)
+
+
+def shadowed(image, light=0.6):
+    """A shadow with a soft edge across the picture."""
+    y, x = (np.linspace(0, 1, side) for side in image.shape)
+    return image * (light + (1 - light) / (1 + np.exp(-(x + 0.5 * y[:, None] - 0.7) / 0.02)))
+
+
+def noisy(image, rng, deviation=10):
+    return np.clip(image + rng.normal(0, deviation, image.shape), 0, 255)
+
+
+def squared(image, step=20):
+    """On squared paper."""
+    image = image.copy()
+    image[::step] *= 0.8
+    image[:, ::step] *= 0.8
+    return image
+
+
+def blurred(image, sigma=3):
+    return ndimage.gaussian_filter(image, sigma)
+
+
+def as_bytes(image):
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
+
+
+def encoded(image, kind="PNG", **options):
+    """The bytes of a file of an image (h, w) or (h, w, channels), or of one of Pillow's."""
+    if not isinstance(image, Image.Image):
+        image = Image.fromarray(as_bytes(image))
+    content = io.BytesIO()
+    image.save(content, kind, **options)
+    return content.getvalue()
+
+
+def compressed(image, quality=25):
+    """With the artefacts of JPEG."""
+    with Image.open(io.BytesIO(encoded(image, "JPEG", quality=quality))) as picture:
+        return np.asarray(picture, np.float64)
+
+
+def photographs(digit, rng):
+    """A digit in every way in which a picture of it may come, by name."""
+    paper = written(enlarged(digit))
+    top, left = rng.integers(0, SIDE), rng.integers(0, 2 * SIDE)
+    corner = in_corner(digit, top, left)
+    return {
+        "enlarged": paper,
+        "inverted": 255 - paper,
+        "rotated": rotated(digit, rng.uniform(-8, 8)),
+        "off-centre": corner,
+        "gradient": lit(paper),
+        "dark on light, vignetted": noisy(vignetted(corner), rng, 5),
+        "light on dark, vignetted": 255 - noisy(vignetted(corner), rng, 5),
+        "shadow": shadowed(paper),
+        "noise": noisy(paper, rng, 15),
+        "faint": noisy(lit(written(enlarged(digit), 200, 140)), rng, 5),
+        "jpeg": compressed(noisy(lit(corner), rng)),
+        "squared paper": noisy(squared(corner), rng, 5),
+        "out of focus": blurred(paper),
+    }
