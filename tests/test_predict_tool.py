@@ -252,7 +252,8 @@ def test_outputs_that_are_not_finite(capsys):
     for weights in network.weights:
         weights[...] = 3e38
     network.weights[0][:, ::2] *= -1
-    write_network(Path("n.safetensors"), network, {})
+    shapes = {"dataset": "MNIST", "image_shape": "29,29", "pixel_shape": "28,28"}
+    write_network(Path("n.safetensors"), network, shapes)
     write_picture("a.png")
     assert "not finite" in refusal(capsys, "n.safetensors", "a.png")
     assert tool.main(["n.safetensors", "a.png", "--json"]) == 2
