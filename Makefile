@@ -16,6 +16,9 @@ EMULATION_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu)
 BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.pyx)
 
+# By a path file: the default hides the package from scripts beside a clone named mlpcore.
+EDITABLE := --config-settings editable_mode=compat --editable
+
 .PHONY: install train reproduce readme test lint format docs sanitize speedup gpu-check clean
 
 install: $(INSTALLED)
@@ -24,11 +27,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet $(EDITABLE) '.[test]'
 	touch $@
 
 $(CHECKERS): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[docs,lint]'
+	$(BIN)/python -m pip install --quiet $(EDITABLE) '.[docs,lint]'
 	touch $@
 
 # ARGS goes to the tool: make train ARGS='--arch net4 --epochs 10'

@@ -126,7 +126,7 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
         raise InputError(f"name is {name!r}, expected None, 'mnist' or 'digits'")
     if name == "digits":
         if path is not None:
-            raise InputError(f"path is {path!r} with name 'digits', which needs no files")
+            raise InputError(f"data folder {path!r} together with data set 'digits': expected one")
         return _embedded_digits()
     if path is None and os.environ.get("MLPCORE_DATA"):
         try:

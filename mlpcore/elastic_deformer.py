@@ -263,6 +263,8 @@ class ElasticDeformer(
             if not reset:
                 _check_shape(self.image_shape_, shape)
             X = X.reshape(len(X), shape[0] * shape[1])
+        elif getattr(X, "ndim", 2) > 3:
+            raise InputError(f"X has shape {X.shape}, expected (n, h, w) or (n, n_features)")
         flat = validate_data(self, X, dtype="numeric", order="C", reset=reset)
         if flat.dtype.kind not in "iuf":
             raise InputError(f"X has type {flat.dtype}, expected whole or real numbers")

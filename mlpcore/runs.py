@@ -149,6 +149,13 @@ def _present(trainer: Trainer, run: Run, console: Console) -> None:
     atomic_write(run.folder / REPORT, text.encode(errors="replace"))
     console.print()
     console.print_table(result_table(run.config, run.data, state))
+    by_chance = 100 * (1 - 1 / run.data.n_classes)
+    best = state.best_metrics
+    if best is not None and best.validation_error > 0.9 * by_chance:
+        console.print(
+            f"note: guessing is wrong {by_chance:.0f} % of the time, and hardly more often than "
+            "this network: expected a lower --lr or a weaker deformation"
+        )
 
 
 def draw(

@@ -135,7 +135,9 @@ def read_network(
 def _check_lengths(path: Path) -> tuple[int, int]:
     """Lengths of header and file, looked at before anything takes memory."""
     start, file_size = read_start(path, 8)
-    header_bytes = struct.unpack("<Q", start)[0] if len(start) == 8 else file_size
+    if file_size < 8:
+        raise InputError(f"{shown(path)} holds {file_size} bytes: expected a safetensors file")
+    header_bytes = struct.unpack("<Q", start)[0]
     limit = min(file_size - 8, MAX_HEADER)
     if header_bytes > limit:
         raise InputError(

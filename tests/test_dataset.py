@@ -483,7 +483,7 @@ def test_incomplete_local_folder(published):
 def test_bad_names(tmp_path):
     for name in ("MNIST", "", 1, ["mnist"], np.array(["mnist", "digits"])):
         assert "expected None, 'mnist' or 'digits'" in message(load, name=name)
-    assert "needs no files" in message(load, tmp_path, name="digits")
+    assert "together with data set 'digits'" in message(load, tmp_path, name="digits")
 
 
 def test_damaged_cache(isolated, published):

@@ -87,8 +87,8 @@ class Experiment:
             if found != wanted:
                 name = field.name.replace("_", " ")
                 raise InputError(
-                    f"{shown(run.folder)} was started with {name} {_text(found)}: "
-                    f"expected {_text(wanted)} as asked for, or another --out"
+                    f"{shown(run.folder)} was started with {name} {_text(found)}, asked for "
+                    f"{_text(wanted)}: expected the same, or another --out"
                 )
 
 
