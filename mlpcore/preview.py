@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 MAX_SIDE, MAX_PIXELS = 100, 2**24
 
 #: Inches: the longer side of an image, the room for labels and around all.
-CELL, LEFT, HEAD, MARGIN, MIN_WIDTH = 0.7, 0.85, 0.25, 0.12, 5.0
+CELL, LEFT, HEAD, MARGIN, MIN_WIDTH = 0.7, 0.85, 0.36, 0.12, 5.0
+
+#: Inches from one image to the next that their labels need.
+LEAST_WIDTH, LEAST_HEIGHT = 0.48, 0.3
 
 #: Of the lines above: inches, and characters an inch.
-LINE, CHARACTERS = 0.15, 13
+LINE, CHARACTERS = 0.15, 14
 
 #: Pixels an inch; fewer where a side of the picture would be longer than this.
 DPI, MAX_PICTURE_SIDE = 200, 8000
@@ -129,9 +132,13 @@ def draw(preview: Preview, title: str) -> bytes:
     """The contact sheet as a PNG file."""
     from matplotlib.figure import Figure
 
-    _, _, height, width = preview.images.shape
     sheet, corners = _sheet(preview.images)
-    scale = CELL / max(height, width)
+    tops, lefts = corners
+    _, _, height, width = preview.images.shape
+    scales = [CELL / max(height, width), LEAST_WIDTH / (lefts[-1] - lefts[-2])]
+    if len(tops) > 1:
+        scales.append(LEAST_HEIGHT / (tops[1] - tops[0]))
+    scale = max(scales)
     sheet_height, sheet_width = (scale * side for side in sheet.shape)
     figure_width = max(MIN_WIDTH, LEFT + sheet_width + MARGIN)
     lines = textwrap.wrap(title, int(CHARACTERS * (figure_width - 2 * MARGIN)))
@@ -188,7 +195,7 @@ def _label(axes: Axes, preview: Preview, corners: tuple[AnyArray, AnyArray]) -> 
     (tops, lefts), labels = corners, preview.labels
     names = [f"label {label}\nimage {index}" for label, index in zip(labels, preview.indices)]
     axes.set_yticks(tops + (height - 1) / 2, names, size=7)
-    heads = ["original", *(f"epoch {epoch}" for epoch in preview.epochs)]
+    heads = ["original", *(f"epoch\n{epoch}" for epoch in preview.epochs)]
     axes.set_xticks(lefts + (width - 1) / 2, heads, size=7)
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)
