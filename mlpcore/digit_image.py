@@ -125,8 +125,8 @@ def _plane(image: AnyArray) -> Float64Array:
 def _ground(image: AnyArray) -> Float64Array:
     """The light ground behind dark ink: what is narrower than two fifths of a side is filled.
 
-    The edge of a shadow stays, which a smooth surface would blur. Darkness around the image
-    keeps a slope up to the border what it is.
+    The edge of a shadow stays, which a smooth surface would blur. Without room around the image,
+    a slope of light would become flat at the border.
     """
     window = max(3, round(0.4 * min(image.shape)))
     image = ndimage.gaussian_filter(image, max(image.shape) / 128, mode="nearest")

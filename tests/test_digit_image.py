@@ -129,6 +129,22 @@ def test_dirt_is_left_out():
     assert difference(normalise_digit(dirty), normalise_digit(clean)) < 0.01
 
 
+def test_dirt_inside_a_digit_is_left_out():
+    y, x = np.mgrid[:200, :200]
+    ring = 255.0 * (np.abs(np.hypot(y - 100, x - 100) - 70) < 10)
+    speck = ring.copy()
+    speck[97:104, 97:104] = 255
+    assert np.array_equal(normalise_digit(speck), normalise_digit(ring))
+
+
+def test_a_slope_of_light_up_to_the_border_is_no_ink():
+    for digit in DIGITS[:5]:
+        faint = pictures.written(pictures.enlarged(digit), 210, 160)
+        expected = normalise_digit(faint)
+        sloping = normalise_digit(pictures.lit(faint, 0.6))
+        assert difference_nearby(sloping, expected) < LEFT_OVER
+
+
 BLANK = {
     "white": np.full((40, 30), 255.0),
     "black": np.zeros((40, 30)),
