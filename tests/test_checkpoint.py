@@ -168,7 +168,7 @@ def header_of(n_bytes):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "truncated"),
+        (b"", "holds 0 bytes"),
         (header_of(2**63), "truncated"),
         (header_of(100) + b"{}", "truncated"),
         (header_of(2) + b"[]", "not a readable"),

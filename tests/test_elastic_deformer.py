@@ -359,7 +359,7 @@ def test_images_that_cannot_be(arguments, words):
     [
         (np.zeros((3, 10)), "image_shape None: 10 features make no square"),
         (np.zeros((0, 9, 9)), "0 sample"),
-        (np.zeros((2, 3, 4, 5)), "dim 4"),
+        (np.zeros((2, 3, 4, 5)), r"expected \(n, h, w\)"),
         (np.full((2, 9, 9), np.nan), "NaN"),
         (np.diag([1e300] + 8 * [0])[None], "X holds 0 to 1e.300: expected a range"),
         (np.zeros((1, 3000, 2)), "3000 x 2"),

@@ -267,8 +267,8 @@ def half_done(data, whole):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--epochs", "4"], "out/net1-seed0 was started with epochs 3: expected 4"),
-        (["--backend", "reference"], "with backend {}: expected reference"),
+        (["--epochs", "4"], "out/net1-seed0 was started with epochs 3, asked for 4"),
+        (["--backend", "reference"], "with backend {}, asked for reference"),
     ],
 )
 def test_other_settings_are_refused_before_anything_is_trained(half_done, capsys, options, words):

@@ -199,16 +199,16 @@ def test_runs_are_those_of_the_first_seed_first():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"epochs": 40}, ("epochs 40", "expected 2000")),
-        ({"seed": 5}, ("seed 5", "expected 0")),
-        ({"hidden_layers": (8, 5)}, ("hidden layers 8,5", "expected 1000,500")),
-        ({"learning_rate": 0.002}, ("learning rate 0.002", "expected 0.001")),
-        ({"learning_rate_end": 1e-5}, ("learning rate end 1e-05", "expected 1e-06")),
+        ({"epochs": 40}, ("epochs 40", "asked for 2000")),
+        ({"seed": 5}, ("seed 5", "asked for 0")),
+        ({"hidden_layers": (8, 5)}, ("hidden layers 8,5", "asked for 1000,500")),
+        ({"learning_rate": 0.002}, ("learning rate 0.002", "asked for 0.001")),
+        ({"learning_rate_end": 1e-5}, ("learning rate end 1e-05", "asked for 1e-06")),
         (
             {"deformation": DeformationParameters(alpha=38.0)},
-            ("alpha 38,", "expected sigma 6, alpha 36, beta 15, gamma 15"),
+            ("alpha 38,", "asked for sigma 6, alpha 36, beta 15, gamma 15"),
         ),
-        ({"backend": "scalar"}, ("backend scalar", "expected sse2")),
+        ({"backend": "scalar"}, ("backend scalar", "asked for sse2")),
     ],
 )
 def test_a_run_with_other_settings_is_refused(change, words):
