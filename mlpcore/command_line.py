@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NoReturn
 
 from mlpcore import backends
@@ -36,6 +37,16 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r}, expected a number") from None
+
+
+def add_network_argument(parser: argparse.ArgumentParser) -> None:
+    """A run or its weights, for `TrainedNetwork.read(network)`."""
+    parser.add_argument(
+        "network",
+        metavar="RUN|WEIGHTS",
+        type=Path,
+        help="folder of tools/train.py, whose best network is taken, or a .safetensors file",
+    )
 
 
 def add_data_options(parser: argparse.ArgumentParser) -> None:

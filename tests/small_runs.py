@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlpcore import backends
+from mlpcore import backends, mnist
 from mlpcore.checkpoint import Run
 from mlpcore.config import TrainingConfig
 from mlpcore.dataset import FILES, Dataset, load
@@ -44,6 +44,20 @@ def make_dataset(n_train=230, n_test=60, name="small"):
     (x, t), (x_test, t_test) = make_pixels(n_train, 0), make_pixels(n_test, 1)
     x, x_test = (pixels.astype(np.float32) / np.float32(127.5) - 1 for pixels in (x, x_test))
     return Dataset(name, x, t, x_test, t_test, 3, source="nowhere", similar_labels=(1,))
+
+
+def isolate(monkeypatch, folder):
+    """Works in a new folder, without this machine's data set, choice of backend and network."""
+
+    def unreachable(*args):
+        raise AssertionError("download attempted")
+
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("MLPCORE_DATA", raising=False)
+    monkeypatch.delenv("MLPCORE_BACKEND", raising=False)
+    monkeypatch.setattr(mnist, "cache_folder", lambda: folder.parent / "cache" / "mnist")
+    monkeypatch.setattr(mnist, "fetch", unreachable)
 
 
 def write_idx(folder, n_train=230, n_test=60):

@@ -20,7 +20,7 @@ from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.report import confusion_table, misclassified_table, text_table
 from mlpcore.training import Trainer
 from mlpcore.weights import read_network, write_network
-from small_runs import load_tool, make_config, write_idx
+from small_runs import isolate, load_tool, make_config, write_idx
 
 tool = load_tool("evaluate")
 
@@ -50,11 +50,8 @@ def made(tmp_path_factory):
 def isolated(tmp_path, monkeypatch, made):
     """An empty working folder beside the runs, no data set of this machine, no network."""
     shutil.copytree(made, tmp_path / "made")
-    (tmp_path / "made" / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "made" / "work")
-    monkeypatch.delenv("MLPCORE_DATA", raising=False)
+    isolate(monkeypatch, tmp_path / "made" / "work")
     monkeypatch.setenv("MLPCORE_BACKEND", "scalar")
-    monkeypatch.setattr(mnist, "cache_folder", lambda: tmp_path / "cache" / "mnist")
     monkeypatch.setattr(mnist, "download", lambda *args: "there is no network")
 
 

@@ -15,7 +15,7 @@ from mlpcore import preview as preview_module
 from mlpcore.deformation import DeformationParameters, displacements
 from mlpcore.preview import draw, make_preview
 from mlpcore.training import Trainer
-from small_runs import Hook, load_tool, make_config, make_dataset, write_idx
+from small_runs import Hook, isolate, load_tool, make_config, make_dataset, write_idx
 
 tool = load_tool("preview")
 
@@ -25,11 +25,8 @@ PARAMETERS = DeformationParameters(5.0, 30.0, 12.0, 18.0, similar_labels=(1,))
 @pytest.fixture(autouse=True)
 def isolated(tmp_path, monkeypatch):
     """An empty working folder, no data set of this machine, no network."""
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.delenv("MLPCORE_DATA", raising=False)
+    isolate(monkeypatch, tmp_path / "work")
     monkeypatch.setenv("MLPCORE_BACKEND", "scalar")
-    monkeypatch.setattr(mnist, "cache_folder", lambda: tmp_path / "cache" / "mnist")
     monkeypatch.setattr(mnist, "download", lambda *args: "there is no network")
 
 

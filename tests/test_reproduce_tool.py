@@ -23,7 +23,7 @@ from mlpcore.table1.command import main
 from mlpcore.table1.rerun import first_difference
 from mlpcore.training import Diverged, Trainer
 from mlpcore.weights import weights_sha256
-from small_runs import assert_same_result, load_tool, write_idx
+from small_runs import assert_same_result, isolate, load_tool, write_idx
 
 TOOLS = Path(__file__).parents[1] / "tools"
 
@@ -37,16 +37,7 @@ def isolated(tmp_path, monkeypatch):
 
     No test cuts the power, so nothing waits for the disk.
     """
-
-    def unreachable(*args):
-        raise AssertionError("download attempted")
-
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.delenv("MLPCORE_DATA", raising=False)
-    monkeypatch.delenv("MLPCORE_BACKEND", raising=False)
-    monkeypatch.setattr(mnist, "cache_folder", lambda: tmp_path / "cache" / "mnist")
-    monkeypatch.setattr(mnist, "fetch", unreachable)
+    isolate(monkeypatch, tmp_path / "work")
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     for name, widths in SMALL.items():
         monkeypatch.setitem(PRESETS, name, widths)

@@ -18,7 +18,7 @@ from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.config import DataSummary, TrainingConfig
 from mlpcore.state import EpochMetrics, TrainingState
 from mlpcore.training import Trainer
-from small_runs import BACKENDS, assert_same_result, load_tool, write_idx
+from small_runs import BACKENDS, assert_same_result, isolate, load_tool, write_idx
 
 tool = load_tool("train")
 SCRIPT = Path(tool.__file__)
@@ -28,16 +28,7 @@ QUICK = ("--arch", "8", "--epochs", "2", "--threads", "1")
 @pytest.fixture(autouse=True)
 def isolated(tmp_path, monkeypatch):
     """An empty working folder, no data set of this machine, no network."""
-
-    def unreachable(*args):
-        raise AssertionError("download attempted")
-
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
-    monkeypatch.delenv("MLPCORE_DATA", raising=False)
-    monkeypatch.delenv("MLPCORE_BACKEND", raising=False)
-    monkeypatch.setattr(mnist, "cache_folder", lambda: tmp_path / "cache" / "mnist")
-    monkeypatch.setattr(mnist, "fetch", unreachable)
+    isolate(monkeypatch, tmp_path / "work")
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from mlpcore import InputError, export
 from mlpcore.architecture import format_layer_sizes
 from mlpcore.checkpoint import BEST, CONFIG, LAST
-from mlpcore.command_line import Parser, run_tool
+from mlpcore.command_line import Parser, add_network_argument, run_tool
 from mlpcore.files import check_replaceable
 from mlpcore.idx import shown
 from mlpcore.trained import TrainedNetwork
@@ -23,12 +23,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The options."""
     parser = Parser(description=__doc__, allow_abbrev=False)
     add = parser.add_argument
-    add(
-        "network",
-        metavar="RUN|WEIGHTS",
-        type=Path,
-        help="folder of tools/train.py, whose best network is taken, or a .safetensors file",
-    )
+    add_network_argument(parser)
     add("--onnx", type=Path, metavar="FILE", help="with the scaling of pixels; needs onnx")
     add("--safetensors", type=Path, metavar="FILE", help="the weights, for programs of your own")
     return parser.parse_args(argv)

@@ -20,7 +20,7 @@ from PIL import Image
 
 from mlpcore import InputError, images
 from mlpcore.backends import inference
-from mlpcore.command_line import Parser, run_tool
+from mlpcore.command_line import Parser, add_network_argument, run_tool
 from mlpcore.digit_image import read_digit
 from mlpcore.files import atomic_write, check_writable, make_folder
 from mlpcore.idx import shown
@@ -47,12 +47,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     """The options."""
     parser = Parser(description=__doc__, allow_abbrev=False)
     add = parser.add_argument
-    add(
-        "network",
-        metavar="RUN|WEIGHTS",
-        type=Path,
-        help="folder of tools/train.py, whose best network is taken, or a .safetensors file",
-    )
+    add_network_argument(parser)
     add(
         "pictures",
         metavar="PICTURE",
