@@ -343,11 +343,11 @@ def test_an_order_on_the_device_is_checked_there(device, wrong):
     assert_same_weights(got, network)
 
 
-def test_part_of_an_order_on_the_device(device):
+def test_part_of_an_order_on_the_device(device, reference):
     network, (images, labels, order) = random_network((9, 5), 3), problem((9, 5), 30, 3)
-    expected, _ = trained(device, network, images, labels, order[7:23])
+    expected, _ = trained(reference, network, images, labels, order[7:23])
     got, _ = trained(device, network, images, labels, device.put(order)[7:23])
-    assert_same_weights(got, expected)
+    assert_same_weights(got, expected, 16 * EPSILON)  # sixteen steps, weights below 1
 
 
 # ---- arrays and memory ---------------------------------------------------------------------
