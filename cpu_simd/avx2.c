@@ -44,7 +44,7 @@ static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline vi vi_from_vf(vf a) { return _mm256_cvttps_epi32(a); }
 static inline vf vf_gather(const float *p, vi index) { return _mm256_i32gather_ps(p, index, 4); }
 
-enum { UPDATE_ROWS = 6, UPDATE_VECTORS = 2, PRODUCT_ROWS = 3, PRODUCT_SAMPLES = 4 };
+enum { SUM_ROWS = 6, SUM_VECTORS = 2 };
 
 #include "layer_kernels.h"
 

@@ -39,7 +39,7 @@ static inline vf vf_from_vi(vi a) { return _mm512_cvtepi32_ps(a); }
 static inline vi vi_from_vf(vf a) { return _mm512_cvttps_epi32(a); }
 static inline vf vf_gather(const float *p, vi index) { return _mm512_i32gather_ps(index, p, 4); }
 
-enum { UPDATE_ROWS = 8, UPDATE_VECTORS = 3, PRODUCT_ROWS = 6, PRODUCT_SAMPLES = 4 };
+enum { SUM_ROWS = 12, SUM_VECTORS = 2 };
 
 #include "layer_kernels.h"
 

@@ -2,10 +2,8 @@
  * set; the deferred schedule (train_deferred.c) says what they are for.
  *
  * Included after layer_kernels.h, whose helpers it uses. An instruction set defines besides
- *   UPDATE_ROWS, UPDATE_VECTORS      registers that update_block adds up in
- *   PRODUCT_ROWS, PRODUCT_SAMPLES    the same for product_block
- * as many as its registers hold beside the operands. Each weight's sum runs over the samples
- * in order and each product's over the columns in order, whatever the blocks.
+ *   SUM_ROWS, SUM_VECTORS      registers that matrix products are added up in
+ * as many as its registers hold beside the operands.
  */
 
 /* dots of `count` samples; the last vector of v may run past `end` and is cut there. */
@@ -59,95 +57,139 @@ static void KERNEL(correct)(const float *h, long stride, int n, const float *coe
     for (; i < end; i += VW) correct_vectors(1, h + i, stride, n, coefficients, v + i);
 }
 
-/* `rows` rows of W by `vectors` vectors of columns, at w. */
-INLINE void update_tile(int rows, int vectors, float *w, int stride, const float *d, long d_stride,
-                        const float *x, int n, vf eta)
+/* ---- matrix products ---- */
+
+/* The rows of W that are worked on together, the columns of a partial product, and the samples of
+ * a partial update: what is used again meanwhile stays in the nearest cache. */
+enum { CHUNK_ROWS = 64, CHUNK_COLUMNS = 128, CHUNK_SAMPLES = 64 };
+
+/* sum[r][v] = sum over k < n of scalars[r * row + k * step] vectors[k * width + v], in order:
+ * the outer products of columns of `rows` numbers with rows of `vectors` vectors. */
+INLINE void outer_products(int rows, int vectors, const float *scalars, long row, long step,
+                           const float *x, long width, int n, vf sum[SUM_ROWS][SUM_VECTORS])
 {
-    vf sum[UPDATE_ROWS][UPDATE_VECTORS];
-    UNROLL for (int r = 0; r < rows; r++)
-    {
-        /* The next rows: further apart than the CPU's own prefetchers look. */
-        for (int j = 0; j < vectors * VW; j += LINE)
-            __builtin_prefetch(w + (rows + r) * (long)stride + j, 1);
-        UNROLL for (int j = 0; j < vectors; j++) sum[r][j] = vf_set1(0.0f);
-    }
-    for (int s = 0; s < n; s++) {
-        vf xs[UPDATE_VECTORS];
-        UNROLL for (int j = 0; j < vectors; j++) xs[j] = vf_load(x + s * (long)stride + j * VW);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+        vf_set1(0.0f);
+    for (int k = 0; k < n; k++) {
+        vf xk[SUM_VECTORS];
+        UNROLL for (int v = 0; v < vectors; v++) xk[v] = vf_load(x + k * width + v * VW);
         UNROLL for (int r = 0; r < rows; r++)
         {
-            vf ds = vf_set1(d[s * d_stride + r]);
-            UNROLL for (int j = 0; j < vectors; j++) sum[r][j] = vf_fma(ds, xs[j], sum[r][j]);
+            vf factor = vf_set1(scalars[r * row + k * step]);
+            UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = vf_fma(factor, xk[v], sum[r][v]);
         }
-    }
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int j = 0; j < vectors; j++)
-    {
-        float *wj = w + r * (long)stride + j * VW;
-        vf_store(wj, vf_fnma(eta, sum[r][j], vf_load(wj)));
     }
 }
 
-/* All rows by `vectors` vectors of columns from j on, whose part of X stays in the cache. */
-INLINE void update_panel(int vectors, const mlp_layer *layer, int j, const float *d, long d_stride,
-                         const float *x, int n, vf eta, int begin, int end)
+/* Runs CALL(rows) for all rows of [begin, end) in groups that keep the multipliers busy: fewer
+ * than four rows have too few sums to. */
+#define FOR_SUM_ROWS(begin, end, CALL)                    \
+    do {                                                  \
+        int i = (begin);                                  \
+        while (i + SUM_ROWS <= (end) && i + 8 != (end)) { \
+            CALL(SUM_ROWS);                               \
+            i += SUM_ROWS;                                \
+        }                                                 \
+        for (; i + 4 <= (end); i += 4) CALL(4);           \
+        for (; i < (end); i++) CALL(1);                   \
+    } while (0)
+
+/* `rows` rows of W by `vectors` vectors of columns, at w. */
+INLINE void update_tile(int rows, int vectors, float *w, long stride, const float *d,
+                        const float *x, int n, vf eta)
 {
-    const int stride = layer->stride;
-    int i = begin;
-    for (; i + UPDATE_ROWS <= end; i += UPDATE_ROWS)
-        update_tile(UPDATE_ROWS, vectors, ROW(i) + j, stride, d + i, d_stride, x + j, n, eta);
-    for (; i + 4 <= end; i += 4)
-        update_tile(4, vectors, ROW(i) + j, stride, d + i, d_stride, x + j, n, eta);
-    for (; i < end; i++)
-        update_tile(1, vectors, ROW(i) + j, stride, d + i, d_stride, x + j, n, eta);
+    vf sum[SUM_ROWS][SUM_VECTORS];
+    /* The next rows: further apart than the CPU's own prefetchers look. */
+    UNROLL for (int r = 0; r < rows; r++) for (int j = 0; j < vectors * VW; j += LINE)
+        __builtin_prefetch(w + (rows + r) * stride + j, 1);
+    outer_products(rows, vectors, d, 1, CHUNK_ROWS, x, SUM_VECTORS * VW, n, sum);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
+    {
+        float *wv = w + r * stride + v * VW;
+        vf_store(wv, vf_fnma(eta, sum[r][v], vf_load(wv)));
+    }
+}
+
+/* The rows by `vectors` vectors of columns from j on; X's part is copied to one place, because
+ * its rows lie on as many pages. */
+INLINE void update_panel(int vectors, const mlp_layer *layer, int j, const float *d, const float *x,
+                         int n, vf eta, int begin, int end)
+{
+    const long stride = layer->stride;
+    float panel[CHUNK_SAMPLES * SUM_VECTORS * VW];
+    for (int s = 0; s < n; s++)
+        UNROLL for (int v = 0; v < vectors; v++)
+            vf_store(panel + (s * SUM_VECTORS + v) * VW, vf_load(x + s * stride + j + v * VW));
+#define CALL(rows) update_tile(rows, vectors, ROW(i) + j, stride, d + i - begin, panel, n, eta)
+    FOR_SUM_ROWS(begin, end, CALL);
+#undef CALL
+}
+
+/* At most CHUNK_ROWS rows and CHUNK_SAMPLES samples. */
+INLINE void update_chunk(const mlp_layer *layer, const float *d, long d_stride, const float *x,
+                         int n, vf eta, int begin, int end)
+{
+    float deltas[CHUNK_SAMPLES * CHUNK_ROWS];
+    for (int s = 0; s < n; s++)
+        memcpy(deltas + s * CHUNK_ROWS, d + s * d_stride + begin,
+               sizeof(float) * (size_t)(end - begin));
+    int j = 0;
+    for (; j + SUM_VECTORS * VW <= layer->stride; j += SUM_VECTORS * VW)
+        update_panel(SUM_VECTORS, layer, j, deltas, x, n, eta, begin, end);
+    for (; j < layer->stride; j += VW) update_panel(1, layer, j, deltas, x, n, eta, begin, end);
 }
 
 static void KERNEL(update_block)(const mlp_layer *layer, const float *d, long d_stride,
                                  const float *x, int n, float eta, int begin, int end)
 {
-    int j = 0;
-    vf etas = vf_set1(eta);
-    for (; j + UPDATE_VECTORS * VW <= layer->stride; j += UPDATE_VECTORS * VW)
-        update_panel(UPDATE_VECTORS, layer, j, d, d_stride, x, n, etas, begin, end);
-    for (; j < layer->stride; j += VW)
-        update_panel(1, layer, j, d, d_stride, x, n, etas, begin, end);
-}
-
-/* a[s][r] for `rows` rows of W at w and `samples` rows of X at x. */
-INLINE void product_tile(int rows, int samples, const float *w, int stride, const float *x,
-                         float *a, long a_stride)
-{
-    vf sum[PRODUCT_ROWS][PRODUCT_SAMPLES];
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int s = 0; s < samples; s++) sum[r][s] =
-        vf_set1(0.0f);
-    for (int j = 0; j < stride; j += VW) {
-        vf xs[PRODUCT_SAMPLES];
-        UNROLL for (int s = 0; s < samples; s++) xs[s] = vf_load(x + s * (long)stride + j);
-        UNROLL for (int r = 0; r < rows; r++)
-        {
-            vf wr = vf_load(w + r * (long)stride + j);
-            UNROLL for (int s = 0; s < samples; s++) sum[r][s] = vf_fma(wr, xs[s], sum[r][s]);
+    for (int i = begin; i < end; i += CHUNK_ROWS) {
+        int rest = end - i, rows = rest < CHUNK_ROWS ? rest : CHUNK_ROWS;
+        for (int s = 0; s < n; s += CHUNK_SAMPLES) {
+            int samples = n - s < CHUNK_SAMPLES ? n - s : CHUNK_SAMPLES;
+            update_chunk(layer, d + s * d_stride, d_stride, x + s * (long)layer->stride, samples,
+                         vf_set1(eta), i, i + rows);
         }
     }
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int s = 0; s < samples; s++)
-        a[s * a_stride + r] = vf_sum(sum[r][s]);
 }
 
-INLINE void product_rows_by_block(int rows, const float *w, int stride, const float *x, int n,
-                                  float *a, long a_stride)
+/* Adds the part of `n` columns to `rows` rows of the products with `vectors` vectors of samples,
+ * or puts it there when it is the first. */
+INLINE void product_tile(int rows, int vectors, const float *w, long stride, const float *x,
+                         long width, int n, int first, float *a)
 {
-    int s = 0;
-    for (; s + PRODUCT_SAMPLES <= n; s += PRODUCT_SAMPLES)
-        product_tile(rows, PRODUCT_SAMPLES, w, stride, x + s * (long)stride, a + s * a_stride,
-                     a_stride);
-    for (; s < n; s++)
-        product_tile(rows, 1, w, stride, x + s * (long)stride, a + s * a_stride, a_stride);
+    vf sum[SUM_ROWS][SUM_VECTORS];
+    outer_products(rows, vectors, w, stride, 1, x, width, n, sum);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
+    {
+        float *av = a + r * width + v * VW;
+        vf_store(av, first ? sum[r][v] : vf_add(sum[r][v], vf_load(av)));
+    }
 }
 
-static void KERNEL(product_block)(const mlp_layer *layer, const float *x, int n, int begin, int end,
-                                  float *a, long a_stride)
+/* All rows by `columns` columns from j on, with `vectors` vectors of samples from x on. */
+INLINE void product_panel(int vectors, const mlp_layer *layer, int j, int columns, const float *x,
+                          long width, int begin, int end, float *a)
 {
-    int i = begin;
-    for (; i + PRODUCT_ROWS <= end; i += PRODUCT_ROWS)
-        product_rows_by_block(PRODUCT_ROWS, ROW(i), layer->stride, x, n, a + i, a_stride);
-    for (; i < end; i++) product_rows_by_block(1, ROW(i), layer->stride, x, n, a + i, a_stride);
+#define CALL(rows)                                                                                \
+    product_tile(rows, vectors, ROW(i) + j, layer->stride, x + j * width, width, columns, j == 0, \
+                 a + (i - begin) * width)
+    FOR_SUM_ROWS(begin, end, CALL);
+#undef CALL
+}
+
+static void KERNEL(product_block)(const mlp_layer *layer, const float *x, long width, int n,
+                                  int begin, int end, float *a)
+{
+    for (int i = begin; i < end; i += CHUNK_ROWS) {
+        int last = end - i < CHUNK_ROWS ? end : i + CHUNK_ROWS;
+        float *rows = a + (i - begin) * width;
+        for (int j = 0; j < layer->stride; j += CHUNK_COLUMNS) {
+            int rest = layer->stride - j, columns = rest < CHUNK_COLUMNS ? rest : CHUNK_COLUMNS;
+            int s = 0;
+            for (; s + SUM_VECTORS * VW <= mlp_padded(n); s += SUM_VECTORS * VW)
+                product_panel(SUM_VECTORS, layer, j, columns, x + s, width, i, last, rows + s);
+            for (; s < n; s += VW)
+                product_panel(1, layer, j, columns, x + s, width, i, last, rows + s);
+        }
+    }
 }

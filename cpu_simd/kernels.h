@@ -67,9 +67,10 @@ typedef struct {
     void (*update_block)(const mlp_layer *layer, const float *d, long d_stride, const float *x,
                          int n, float eta, int begin, int end);
 
-    /* A[s][i] = (W X[s])[i], s < n. */
-    void (*product_block)(const mlp_layer *layer, const float *x, int n, int begin, int end,
-                          float *a, long a_stride);
+    /* A[i - begin][s] = sum over j < stride of W[i][j] X[j][s], s < n: here samples are columns,
+     * of matrices `width` wide, at least n rounded up to MLP_ALIGN. */
+    void (*product_block)(const mlp_layer *layer, const float *x, long width, int n, int begin,
+                          int end, float *a);
 
     /* ---- deformation ---- */
 

@@ -36,7 +36,7 @@ static inline vf vf_from_vi(vi a) { return (float)(int32_t)a; }
 static inline vi vi_from_vf(vf a) { return (uint32_t)(int32_t)a; }
 static inline vf vf_gather(const float *p, vi index) { return p[index]; }
 
-enum { UPDATE_ROWS = 4, UPDATE_VECTORS = 2, PRODUCT_ROWS = 2, PRODUCT_SAMPLES = 4 };
+enum { SUM_ROWS = 4, SUM_VECTORS = 2 };
 
 #include "layer_kernels.h"
 

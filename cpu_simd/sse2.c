@@ -49,7 +49,7 @@ static inline vf vf_gather(const float *p, vi index)
     return _mm_setr_ps(p[i[0]], p[i[1]], p[i[2]], p[i[3]]);
 }
 
-enum { UPDATE_ROWS = 4, UPDATE_VECTORS = 2, PRODUCT_ROWS = 3, PRODUCT_SAMPLES = 3 };
+enum { SUM_ROWS = 4, SUM_VECTORS = 2 };
 
 #include "layer_kernels.h"
 

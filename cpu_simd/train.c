@@ -65,9 +65,13 @@ static int allocate(mlp_schedule *schedule, int n_threads)
     schedule->inputs = mlp_floats(images * stride);
     schedule->input_dots = mlp_floats(block * block);
     schedule->products = mlp_floats(block * (size_t)mlp_padded(network->layers[0].n_out + 1));
+    size_t width = (size_t)mlp_padded(schedule->block);
+    schedule->columns = mlp_floats(stride * width);
+    schedule->product_rows =
+        mlp_floats((size_t)n_threads * (size_t)mlp_tile_rows(&network->layers[0]) * width);
     schedule->coefficients = mlp_floats(block * (size_t)n_threads);
-    if (!schedule->buffers || !schedule->inputs || !schedule->input_dots || !schedule->products ||
-        !schedule->coefficients)
+    if (!schedule->buffers || !schedule->inputs || !schedule->columns || !schedule->input_dots ||
+        !schedule->products || !schedule->product_rows || !schedule->coefficients)
         return -1;
     for (int l = 0; l < network->n_layers; l++)
         if (allocate_layer(&schedule->buffers[l], &network->layers[l], schedule->block)) return -1;
@@ -83,6 +87,8 @@ static void release(mlp_schedule *schedule)
     }
     free(schedule->buffers);
     free(schedule->inputs);
+    free(schedule->columns);
+    free(schedule->product_rows);
     free(schedule->input_dots);
     free(schedule->products);
     free(schedule->coefficients);

@@ -133,8 +133,18 @@ static void come_down(const mlp_worker *self, int t, int label, int done)
     if (top == 0) mlp_observe(schedule, y, label, done); /* alone: see mlp_train */
 }
 
-/* The images of the steps begin ... begin + n - 1 as rows of x, and their dot products times
- * eta, shared out over the threads. */
+/* out[j][i] = in[i][j], a cache line of each at a time. */
+static void transpose(const float *in, long in_stride, int rows, int begin, int end, float *out,
+                      long out_stride)
+{
+    for (int i = 0; i < rows; i += MLP_ALIGN)
+        for (int j = begin; j < end; j++)
+            for (int k = i; k < rows && k < i + MLP_ALIGN; k++)
+                out[j * out_stride + k] = in[k * in_stride + j];
+}
+
+/* The images of the steps begin ... begin + n - 1 as rows of x and as columns of `columns`, and
+ * their dot products times eta, shared out over the threads. */
 static void load_block(const mlp_worker *self, int begin, int n, float *x)
 {
     mlp_schedule *schedule = self->schedule;
@@ -151,6 +161,11 @@ static void load_block(const mlp_worker *self, int begin, int n, float *x)
                                 dots);
         for (int s = 0; s < t; s++) dots[s] *= training->learning_rate;
     }
+    int first, last;
+    mlp_share(layer->stride / MLP_ALIGN, self->thread, self->n_threads, &first, &last);
+    transpose(x, layer->stride, n, first * MLP_ALIGN, last * MLP_ALIGN, schedule->columns,
+              mlp_padded(schedule->block));
+    mlp_barrier(self->team);
 }
 
 /* The block's update of the layers above the first. */
@@ -167,14 +182,15 @@ static void update_upper(const mlp_worker *self, int n)
     }
 }
 
-/* The first layer's update by a block of n samples x, and its products with the next block,
- * tile by tile; either may be empty. */
-static void update_first(const mlp_worker *self, const float *x, int n, const float *x_next,
-                         int n_next)
+/* The first layer's update by a block of n samples x, and its products with the next block, which
+ * load_block has loaded, tile by tile; either may be empty. */
+static void update_first(const mlp_worker *self, const float *x, int n, int n_next)
 {
     mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[0];
     const mlp_layer_buffers *b = &schedule->buffers[0];
+    long width = mlp_padded(schedule->block);
+    float *rows = schedule->product_rows + self->thread * mlp_tile_rows(layer) * width;
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++) {
@@ -182,9 +198,11 @@ static void update_first(const mlp_worker *self, const float *x, int n, const fl
         if (n)
             schedule->kernels->update_block(layer, b->deltas, b->width, x, n,
                                             schedule->training->learning_rate, begin, end);
-        if (n_next)
-            schedule->kernels->product_block(layer, x_next, n_next, begin, end, schedule->products,
-                                             b->width);
+        if (n_next) {
+            schedule->kernels->product_block(layer, schedule->columns, width, n_next, begin, end,
+                                             rows);
+            transpose(rows, width, end - begin, 0, n_next, schedule->products + begin, b->width);
+        }
     }
 }
 
@@ -199,7 +217,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
     int n = total < block ? total : block;
 
     load_block(&self, 0, n, x);
-    update_first(&self, NULL, 0, x, n);
+    update_first(&self, NULL, 0, n);
     for (int begin = 0; n;) {
         for (int t = 0; t < n; t++) {
             go_up(&self, t);
@@ -210,7 +228,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
         begin += n;
         int rest = schedule->stop ? 0 : total - begin, n_next = rest < block ? rest : block;
         if (n_next) load_block(&self, begin, n_next, x_next);
-        update_first(&self, x, n, x_next, n_next);
+        update_first(&self, x, n, n_next);
         float *swap = x;
         x = x_next;
         x_next = swap;
