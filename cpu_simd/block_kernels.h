@@ -63,16 +63,17 @@ static void KERNEL(correct)(const float *h, long stride, int n, const float *coe
  * a partial update: what is used again meanwhile stays in the nearest cache. */
 enum { CHUNK_ROWS = 64, CHUNK_COLUMNS = 128, CHUNK_SAMPLES = 64 };
 
-/* sum[r][v] = sum over k < n of scalars[r * row + k * step] vectors[k * width + v], in order:
- * the outer products of columns of `rows` numbers with rows of `vectors` vectors. */
+/* sum[r][v] = sum over k < n of scalars[r * row + k * step] times row k of x, in order: the outer
+ * products of columns of `rows` numbers with rows of `vectors` vectors, which are `apart`. */
 INLINE void outer_products(int rows, int vectors, const float *scalars, long row, long step,
-                           const float *x, long width, int n, vf sum[SUM_ROWS][SUM_VECTORS])
+                           const float *x, long x_step, long apart, int n,
+                           vf sum[SUM_ROWS][SUM_VECTORS])
 {
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
         vf_set1(0.0f);
     for (int k = 0; k < n; k++) {
         vf xk[SUM_VECTORS];
-        UNROLL for (int v = 0; v < vectors; v++) xk[v] = vf_load(x + k * width + v * VW);
+        UNROLL for (int v = 0; v < vectors; v++) xk[v] = vf_load(x + k * x_step + v * apart);
         UNROLL for (int r = 0; r < rows; r++)
         {
             vf factor = vf_set1(scalars[r * row + k * step]);
@@ -102,7 +103,7 @@ INLINE void update_tile(int rows, int vectors, float *w, long stride, const floa
     /* The next rows: further apart than the CPU's own prefetchers look. */
     UNROLL for (int r = 0; r < rows; r++) for (int j = 0; j < vectors * VW; j += LINE)
         __builtin_prefetch(w + (rows + r) * stride + j, 1);
-    outer_products(rows, vectors, d, 1, CHUNK_ROWS, x, SUM_VECTORS * VW, n, sum);
+    outer_products(rows, vectors, d, 1, CHUNK_ROWS, x, SUM_VECTORS * VW, VW, n, sum);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
     {
         float *wv = w + r * stride + v * VW;
@@ -152,44 +153,49 @@ static void KERNEL(update_block)(const mlp_layer *layer, const float *d, long d_
     }
 }
 
+/* Between two vectors of samples whose panels are `panel` floats apart. */
+INLINE long vectors_apart(long panel) { return VW < MLP_PANEL ? VW : panel; }
+
 /* Adds the part of `n` columns to `rows` rows of the products with `vectors` vectors of samples,
  * or puts it there when it is the first. */
-INLINE void product_tile(int rows, int vectors, const float *w, long stride, const float *x,
-                         long width, int n, int first, float *a)
+INLINE void product_tile(int rows, int vectors, const float *w, long stride, const float *x, int n,
+                         int first, float *a, long a_panel)
 {
     vf sum[SUM_ROWS][SUM_VECTORS];
-    outer_products(rows, vectors, w, stride, 1, x, width, n, sum);
+    outer_products(rows, vectors, w, stride, 1, x, MLP_PANEL, vectors_apart(stride * MLP_PANEL), n,
+                   sum);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
     {
-        float *av = a + r * width + v * VW;
+        float *av = a + r * MLP_PANEL + v * vectors_apart(a_panel);
         vf_store(av, first ? sum[r][v] : vf_add(sum[r][v], vf_load(av)));
     }
 }
 
-/* All rows by `columns` columns from j on, with `vectors` vectors of samples from x on. */
+/* The rows by `columns` columns from j on, with `vectors` vectors of samples from s on. */
 INLINE void product_panel(int vectors, const mlp_layer *layer, int j, int columns, const float *x,
-                          long width, int begin, int end, float *a)
+                          int s, int begin, int end, float *a, long a_panel)
 {
-#define CALL(rows)                                                                                \
-    product_tile(rows, vectors, ROW(i) + j, layer->stride, x + j * width, width, columns, j == 0, \
-                 a + (i - begin) * width)
+    const float *xs = x + ((long)(s / MLP_PANEL) * layer->stride + j) * MLP_PANEL + s % MLP_PANEL;
+    float *as = a + s / MLP_PANEL * a_panel + s % MLP_PANEL;
+#define CALL(rows)                                                              \
+    product_tile(rows, vectors, ROW(i) + j, layer->stride, xs, columns, j == 0, \
+                 as + (i - begin) * MLP_PANEL, a_panel)
     FOR_SUM_ROWS(begin, end, CALL);
 #undef CALL
 }
 
-static void KERNEL(product_block)(const mlp_layer *layer, const float *x, long width, int n,
-                                  int begin, int end, float *a)
+static void KERNEL(product_block)(const mlp_layer *layer, const float *x, int n, int begin, int end,
+                                  float *a, long a_panel)
 {
     for (int i = begin; i < end; i += CHUNK_ROWS) {
         int last = end - i < CHUNK_ROWS ? end : i + CHUNK_ROWS;
-        float *rows = a + (i - begin) * width;
+        float *ai = a + (long)(i - begin) * MLP_PANEL;
         for (int j = 0; j < layer->stride; j += CHUNK_COLUMNS) {
             int rest = layer->stride - j, columns = rest < CHUNK_COLUMNS ? rest : CHUNK_COLUMNS;
             int s = 0;
             for (; s + SUM_VECTORS * VW <= mlp_padded(n); s += SUM_VECTORS * VW)
-                product_panel(SUM_VECTORS, layer, j, columns, x + s, width, i, last, rows + s);
-            for (; s < n; s += VW)
-                product_panel(1, layer, j, columns, x + s, width, i, last, rows + s);
+                product_panel(SUM_VECTORS, layer, j, columns, x, s, i, last, ai, a_panel);
+            for (; s < n; s += VW) product_panel(1, layer, j, columns, x, s, i, last, ai, a_panel);
         }
     }
 }

@@ -1,9 +1,11 @@
-/* Zeroed float buffers on cache-line boundaries. */
+/* Zeroed float buffers on cache-line boundaries, and how they are filled. */
 #ifndef MLPCORE_BUFFERS_H
 #define MLPCORE_BUFFERS_H
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "kernels.h"
 
 /* n floats, or NULL; to be freed with free(). */
 static inline float *mlp_floats(size_t n)
@@ -12,6 +14,27 @@ static inline float *mlp_floats(size_t n)
     float *buffer = aligned_alloc(64, bytes ? bytes : 64);
     if (buffer) memset(buffer, 0, bytes);
     return buffer;
+}
+
+/* n rows of samples, `stride` floats each, as columns in panels `panel` floats apart (kernels.h):
+ * of each its floats begin <= j < end. */
+static inline void mlp_to_panels(const float *samples, long stride, int n, int begin, int end,
+                                 float *panels, long panel)
+{
+    for (int first = 0; first < n; first += MLP_PANEL, panels += panel)
+        for (int j = begin; j < end; j++)
+            for (int s = first; s < n && s < first + MLP_PANEL; s++)
+                panels[j * MLP_PANEL + s - first] = samples[s * stride + j];
+}
+
+/* The inverse, of the first `rows` rows of the panels. */
+static inline void mlp_from_panels(const float *panels, long panel, int rows, int n, float *samples,
+                                   long stride)
+{
+    for (int s = 0; s < n; s++) {
+        const float *column = panels + s / MLP_PANEL * panel + s % MLP_PANEL;
+        for (int j = 0; j < rows; j++) samples[s * stride + j] = column[j * MLP_PANEL];
+    }
 }
 
 /* A layer's input from `values`: the bias input 1 follows, the padding stays zero. */

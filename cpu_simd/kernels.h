@@ -13,6 +13,9 @@
 
 #include "network.h"
 
+/* Samples whose numbers lie side by side in matrices with samples as columns. */
+#define MLP_PANEL MLP_ALIGN
+
 /* Cells that the Gaussian kernel spans (paper, Appendix). */
 #define MLP_TAPS 21
 
@@ -67,10 +70,11 @@ typedef struct {
     void (*update_block)(const mlp_layer *layer, const float *d, long d_stride, const float *x,
                          int n, float eta, int begin, int end);
 
-    /* A[i - begin][s] = sum over j < stride of W[i][j] X[j][s], s < n: here samples are columns,
-     * of matrices `width` wide, at least n rounded up to MLP_ALIGN. */
-    void (*product_block)(const mlp_layer *layer, const float *x, long width, int n, int begin,
-                          int end, float *a);
+    /* A[i - begin][s] = sum over j < stride of W[i][j] X[j][s], s < n. Here samples are columns,
+     * in panels of MLP_PANEL: X[j][s] is x[(s / MLP_PANEL * stride + j) * MLP_PANEL +
+     * s % MLP_PANEL], and A's panels likewise are a_panel floats apart. */
+    void (*product_block)(const mlp_layer *layer, const float *x, int n, int begin, int end,
+                          float *a, long a_panel);
 
     /* ---- deformation ---- */
 

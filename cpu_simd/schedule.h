@@ -22,10 +22,10 @@ typedef struct {
     int block;                  /* samples whose states are kept */
     mlp_layer_buffers *buffers; /* per layer */
     float *inputs;              /* two blocks of padded images */
-    float *columns;             /* deferred: the later of them, its images as columns */
+    float *panels;              /* deferred: the later of them, its images as columns */
     float *input_dots;          /* deferred: eta x_s . x_t, a row of `block` floats per t */
     float *products;            /* deferred: W x_t of the first layer, a row per t */
-    float *product_rows;        /* deferred: a tile of them per thread, t as columns */
+    float *product_panels;      /* deferred: a tile of them per thread, t as columns */
     float *coefficients;        /* deferred: `block` floats per thread */
     double next_poll;           /* in seconds on the clock */
     int stop;                   /* written by thread 0, read by all behind a barrier */

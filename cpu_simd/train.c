@@ -66,12 +66,12 @@ static int allocate(mlp_schedule *schedule, int n_threads)
     schedule->input_dots = mlp_floats(block * block);
     schedule->products = mlp_floats(block * (size_t)mlp_padded(network->layers[0].n_out + 1));
     size_t width = (size_t)mlp_padded(schedule->block);
-    schedule->columns = mlp_floats(stride * width);
-    schedule->product_rows =
+    schedule->panels = mlp_floats(stride * width);
+    schedule->product_panels =
         mlp_floats((size_t)n_threads * (size_t)mlp_tile_rows(&network->layers[0]) * width);
     schedule->coefficients = mlp_floats(block * (size_t)n_threads);
-    if (!schedule->buffers || !schedule->inputs || !schedule->columns || !schedule->input_dots ||
-        !schedule->products || !schedule->product_rows || !schedule->coefficients)
+    if (!schedule->buffers || !schedule->inputs || !schedule->panels || !schedule->input_dots ||
+        !schedule->products || !schedule->product_panels || !schedule->coefficients)
         return -1;
     for (int l = 0; l < network->n_layers; l++)
         if (allocate_layer(&schedule->buffers[l], &network->layers[l], schedule->block)) return -1;
@@ -87,8 +87,8 @@ static void release(mlp_schedule *schedule)
     }
     free(schedule->buffers);
     free(schedule->inputs);
-    free(schedule->columns);
-    free(schedule->product_rows);
+    free(schedule->panels);
+    free(schedule->product_panels);
     free(schedule->input_dots);
     free(schedule->products);
     free(schedule->coefficients);

@@ -133,18 +133,8 @@ static void come_down(const mlp_worker *self, int t, int label, int done)
     if (top == 0) mlp_observe(schedule, y, label, done); /* alone: see mlp_train */
 }
 
-/* out[j][i] = in[i][j], a cache line of each at a time. */
-static void transpose(const float *in, long in_stride, int rows, int begin, int end, float *out,
-                      long out_stride)
-{
-    for (int i = 0; i < rows; i += MLP_ALIGN)
-        for (int j = begin; j < end; j++)
-            for (int k = i; k < rows && k < i + MLP_ALIGN; k++)
-                out[j * out_stride + k] = in[k * in_stride + j];
-}
-
-/* The images of the steps begin ... begin + n - 1 as rows of x and as columns of `columns`, and
- * their dot products times eta, shared out over the threads. */
+/* The images of the steps begin ... begin + n - 1 as rows of x and as columns of panels, and their
+ * dot products times eta, shared out over the threads. */
 static void load_block(const mlp_worker *self, int begin, int n, float *x)
 {
     mlp_schedule *schedule = self->schedule;
@@ -163,8 +153,8 @@ static void load_block(const mlp_worker *self, int begin, int n, float *x)
     }
     int first, last;
     mlp_share(layer->stride / MLP_ALIGN, self->thread, self->n_threads, &first, &last);
-    transpose(x, layer->stride, n, first * MLP_ALIGN, last * MLP_ALIGN, schedule->columns,
-              mlp_padded(schedule->block));
+    mlp_to_panels(x, layer->stride, n, first * MLP_ALIGN, last * MLP_ALIGN, schedule->panels,
+                  (long)layer->stride * MLP_PANEL);
     mlp_barrier(self->team);
 }
 
@@ -189,8 +179,9 @@ static void update_first(const mlp_worker *self, const float *x, int n, int n_ne
     mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[0];
     const mlp_layer_buffers *b = &schedule->buffers[0];
-    long width = mlp_padded(schedule->block);
-    float *rows = schedule->product_rows + self->thread * mlp_tile_rows(layer) * width;
+    long panel = mlp_tile_rows(layer) * MLP_PANEL;
+    float *products = schedule->product_panels +
+                      self->thread * mlp_tile_rows(layer) * mlp_padded(schedule->block);
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++) {
@@ -199,9 +190,10 @@ static void update_first(const mlp_worker *self, const float *x, int n, int n_ne
             schedule->kernels->update_block(layer, b->deltas, b->width, x, n,
                                             schedule->training->learning_rate, begin, end);
         if (n_next) {
-            schedule->kernels->product_block(layer, schedule->columns, width, n_next, begin, end,
-                                             rows);
-            transpose(rows, width, end - begin, 0, n_next, schedule->products + begin, b->width);
+            schedule->kernels->product_block(layer, schedule->panels, n_next, begin, end, products,
+                                             panel);
+            mlp_from_panels(products, panel, end - begin, n_next, schedule->products + begin,
+                            b->width);
         }
     }
 }

@@ -1,7 +1,4 @@
-"""Every threaded kernel once, for ThreadSanitizer: `make sanitize` runs this, pytest does not.
-
-BLAS stays out of it: its threads are not instrumented, and their barriers are not seen.
-"""
+"""Every threaded kernel once, for ThreadSanitizer: `make sanitize` runs this, pytest does not."""
 
 import numpy as np
 
@@ -22,17 +19,18 @@ def train(backend, rng):
 
 
 def operate(backend, rng):
-    """Layers one by one, deformation, and batches through the matrix unit."""
+    """Layers one by one, deformation, and batches, through the matrix unit too."""
     network = Network((300, 700, 10), seed=1)
     inputs = rng.uniform(-1, 1, (40, 300)).astype(np.float32)
     outputs = backend.forward(network, 0, inputs)
     backend.backward(network, 0, outputs, inputs)
     backend.update(network, 0, inputs, outputs, 1e-3)
+    backend.predict(network, np.tile(inputs, (10, 1)))
     images = rng.uniform(-1, 1, (230, 29, 29)).astype(np.float32)
     parameters = deformation.DeformationParameters()
     deformation.deform(images, np.zeros(230, np.uint8), parameters, 1, 1, backend)
     if backend.name == "avx512" and has_amx():
-        backend.predict_by_amx(Network((300, 700, 10), seed=1), np.tile(inputs, (10, 1)))
+        backend.predict_by_amx(network, np.tile(inputs, (10, 1)))
 
 
 def main():

@@ -12,7 +12,7 @@ from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from oracle import check_training, training_problems
+from oracle import SEEDS, check_training, random_network, training_problems, uniform
 
 
 def problem(sizes, n, seed=0):
@@ -54,6 +54,34 @@ def test_bits_do_not_depend_on_the_number_of_threads(simd_name, schedule, sizes,
         result = backend.train(network, images, labels, order, 0.01)
         results.append((bits(network), result))
     assert results[0] == results[1]
+
+
+@given(
+    sizes=st.lists(st.sampled_from([1, 15, 16, 47, 130, 300]), min_size=2, max_size=4),
+    n=st.sampled_from([1, 2, 15, 16, 17, 63, 64, 65, 130, 200]),
+    threads=st.sampled_from([2, 3, 16]),
+    seed=SEEDS,
+)
+@settings(max_examples=25)
+def test_predict_around_panels_and_batches(simd_name, reference, sizes, n, threads, seed):
+    """Near the oracle, and the same bits in another batch and by other threads."""
+    network, images = random_network(sizes, seed % 2**32), uniform(seed, n, sizes[0])
+    outputs = SimdBackend(simd_name, 1).predict(network, images)
+    # A sum's rounding, carried through at most two more layers of slope A B about 1.15.
+    np.testing.assert_allclose(outputs, reference.predict(network, images), rtol=0, atol=2e-5)
+    assert np.array_equal(SimdBackend(simd_name, threads).predict(network, images), outputs)
+    assert np.array_equal(
+        SimdBackend(simd_name, 1).predict(network, images[n // 2 :]), outputs[n // 2 :]
+    )
+
+
+def test_predict_keeps_what_is_not_finite(simd_name):
+    """A network that has diverged says so in every output, and only for its own samples."""
+    network, images = random_network((20, 17, 5), 1), uniform(2, 3, 20)
+    images[1, 4] = np.nan
+    outputs = SimdBackend(simd_name, 1).predict(network, images)
+    assert np.isfinite(outputs).all(axis=1).tolist() == [True, False, True]
+    assert np.isnan(outputs[1]).all()
 
 
 def test_layer_operations_do_not_depend_on_the_number_of_threads(simd_name):

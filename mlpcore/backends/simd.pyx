@@ -55,6 +55,10 @@ cdef extern from "train.h" nogil:
     int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
                    const float *deltas, float learning_rate, int n, int n_threads)
 
+cdef extern from "predict.h" nogil:
+    int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const float *images,
+                    int n, float *outputs, int n_threads)
+
 cdef extern from "amx.h" nogil:
     const int MLP_AMX_INPUTS
     int mlp_has_amx()
@@ -298,8 +302,18 @@ class SimdBackend(Backend):
         return TrainingResult(training.done, training.errors, training.loss)
 
     def predict(self, network, images):
+        cdef Network net = network
         images = check_array("images", images, (None, network.layer_sizes[0]))
-        return inference.predict(network, images, self.threads)
+        outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
+        cdef const float[:, ::1] x = images
+        cdef float[:, ::1] y = outputs
+        cdef int n = len(images), threads = self.threads, status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        if n:
+            with nogil:
+                status = mlp_predict(kernels, &net.c, &x[0, 0], n, &y[0, 0], threads)
+            _check(status)
+        return outputs
 
     def count_errors(self, network, images, labels):
         images = check_array("images", images, (None, network.layer_sizes[0]))
@@ -308,9 +322,7 @@ class SimdBackend(Backend):
             return inference.count_errors(self.predict(network, images), labels)
         outputs = self.predict_by_amx(network, images)
         close = inference.close_calls(outputs, AMX_MARGIN)
-        # After a product the threads of BLAS spin for longer than a few images take one thread.
-        threads = 1 if 10 * len(close) < len(images) else self.threads
-        outputs[close] = inference.predict(network, images[close], threads)
+        outputs[close] = self.predict(network, images[close])
         return inference.count_errors(outputs, labels)
 
     def predict_by_amx(self, network, images):

@@ -167,9 +167,8 @@ EXPLANATION = (
     "as many threads; Reached: floor over time.",
     "Error: greatest difference from the float64 oracle, relative to the result, or to what "
     "training has changed.",
-    "A displacement field is the work of one thread. Batched validation is the BLAS of NumPy, "
-    "the same for all instruction sets, but for avx512 on a CPU with AMX: there it may be faster "
-    "than the floor, which counts multiply-adds in float32.",
+    "A displacement field is the work of one thread. Validation by avx512 may be faster than the "
+    "floor, which counts multiply-adds in float32, on a CPU with AMX.",
 )
 
 

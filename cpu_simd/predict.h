@@ -1,0 +1,12 @@
+/* The forward pass of many samples. */
+#ifndef MLPCORE_PREDICT_H
+#define MLPCORE_PREDICT_H
+
+#include "kernels.h"
+
+/* Outputs (n, n_classes) of the network for images (n, n_in). A sample's outputs depend neither
+ * on the others nor on the number of threads. Returns -1 when memory ran out. */
+int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const float *images, int n,
+                float *outputs, int n_threads);
+
+#endif
