@@ -43,6 +43,9 @@ def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
     return learning_rate * 10 ** (-PAPER_DECADES * part)
 
 
+PAPER_LEARNING_RATE_END = default_learning_rate_end(PAPER_LEARNING_RATE, PAPER_EPOCHS)
+
+
 @dataclass(frozen=True)
 class TrainingConfig:
     """The settings of a run; with the same data they give the same weights, bit for bit.
@@ -137,7 +140,8 @@ class DataSummary:
     """Which data a run was trained on.
 
     `sha256` is that of the four arrays, after their conversion to what is trained on;
-    `pixel_shape` that of the images before it, None where it was not recorded.
+    `pixel_shape` that of the images before it, None where it was not recorded. `held_out` of the
+    training images take the place of the test images (`Dataset.hold_out`).
     """
 
     name: str
@@ -148,6 +152,7 @@ class DataSummary:
     n_test: int
     sha256: str
     pixel_shape: tuple[int, int] | None = None
+    held_out: int = 0
 
     @classmethod
     def of(cls, dataset: Dataset) -> DataSummary:
@@ -170,6 +175,7 @@ class DataSummary:
             n_test=len(dataset.test_labels),
             sha256=digest.hexdigest(),
             pixel_shape=dataset.pixel_shape,
+            held_out=dataset.held_out,
         )
 
     def layer_sizes(self, hidden_layers: tuple[int, ...]) -> tuple[int, ...]:
@@ -186,17 +192,23 @@ class DataSummary:
             As `dataset.load`. Whether the data are the same is for the caller to check.
         """
         if self.name == "scikit-learn digits":
-            return dataset.load(folder, name="digits")
-        if self.name == "MNIST":
+            data = dataset.load(folder, name="digits")
+        elif self.name == "MNIST":
             there = self.source if os.path.isdir(self.source) else None
-            return dataset.load(folder or there, name="mnist")
-        return dataset.load(folder or self.source)
+            data = dataset.load(folder or there, name="mnist")
+        else:
+            data = dataset.load(folder or self.source)
+        return self.part_of(data)
+
+    def part_of(self, data: Dataset) -> Dataset:
+        """Data with as many training images held out."""
+        return data.hold_out(self.held_out) if self.held_out else data
 
     @classmethod
     def from_json(cls, values: object) -> DataSummary:
         """Of values from a file that may be damaged; an InputError if they are."""
         if isinstance(values, dict):
-            values = {"pixel_shape": None} | values
+            values = {"pixel_shape": None, "held_out": 0} | values
         values = dict(check_fields("data", values, cls))
         for name in ("name", "source", "sha256"):
             if not isinstance(values[name], str):
@@ -204,6 +216,7 @@ class DataSummary:
         for name in ("n_classes", "n_train"):
             check_whole(name, values[name], 1, MAX_SAMPLES)
         check_whole("n_test", values["n_test"], 0, MAX_SAMPLES)
+        check_whole("held_out", values["held_out"], 0, values["n_test"])
         values["image_shape"] = _check_sides("image_shape", values["image_shape"])
         if values["pixel_shape"] is not None:
             values["pixel_shape"] = _check_sides("pixel_shape", values["pixel_shape"])

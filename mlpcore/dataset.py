@@ -8,6 +8,7 @@ digits become 29x29 "to get a proper center").
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class Dataset:
         One line that the user should see, such as why this is not MNIST; mostly empty.
     pixel_shape : tuple of int, optional
         Height and width of the images as they came, before their sides became odd.
+    held_out : int
+        How many test images are from the end of the training set (`hold_out`), all or none.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Dataset:
     similar_labels: tuple[int, ...] = ()
     notice: str = ""
     pixel_shape: tuple[int, int] | None = None
+    held_out: int = 0
 
     @property
     def image_shape(self) -> tuple[int, int]:
@@ -86,6 +90,43 @@ class Dataset:
         """Pixels of an image, which is the size of a network's input layer."""
         height, width = self.image_shape
         return height * width
+
+    def hold_out(self, n: int) -> Dataset:
+        """The same with the last n training images in place of the test images.
+
+        Settings can be compared on these without a look at the test images.
+
+        Raises
+        ------
+        InputError
+            When n is not a number of training images that leaves two classes to train on and
+            every class that is held out, or when some are held out already.
+        """
+        rest = len(self.train_labels) - n
+        if self.held_out or n < 1 or rest < 1:
+            most = len(self.train_labels) - 1
+            expected = "none, as some are already" if self.held_out else f"1 to {most:,}"
+            raise InputError(f"{n:,} training images to hold out: expected {expected}")
+        trained = np.unique(self.train_labels[:rest])
+        unknown = np.setdiff1d(self.train_labels[rest:], trained)
+        if len(trained) < 2 or len(unknown):
+            lost = f"the label {unknown[0]}" if len(unknown) else "a second class"
+            raise InputError(
+                f"{n:,} training images to hold out leave none with {lost}: expected fewer"
+            )
+        return dataclasses.replace(
+            self,
+            train_images=self.train_images[:rest],
+            train_labels=self.train_labels[:rest],
+            test_images=self.train_images[rest:],
+            test_labels=self.train_labels[rest:],
+            held_out=n,
+        )
+
+
+def test_images_text(n_test: int, held_out: int) -> str:
+    """How many images of which kind take the part of test images."""
+    return f"{n_test:,} {'held-out training' if held_out else 'test'} images"
 
 
 def load(path: StrPath | None = None, *, name: str | None = None, download: bool = True) -> Dataset:

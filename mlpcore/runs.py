@@ -105,7 +105,7 @@ def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None
     height, width = data.image_shape
     console.print(
         f"data: {data.name} ({data.source}): {len(data.train_labels):,} training and "
-        f"{len(data.test_labels):,} test images of {height} x {width}"
+        f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
     )
     console.print(f"backend: {backend.description}")
 

@@ -1,5 +1,6 @@
 """Data sets: the IDX format, pixel values and sizes, the search for MNIST, bad input."""
 
+import dataclasses
 import gzip
 import hashlib
 import io
@@ -631,6 +632,41 @@ def test_embedded_digits():
     assert np.all((shares > 0.23) & (shares < 0.26))
     np.testing.assert_array_equal(first.train_images, second.train_images)
     np.testing.assert_array_equal(first.test_labels, second.test_labels)
+
+
+# Held-out images
+
+
+def test_hold_out():
+    whole = load(name="digits")
+    part = whole.hold_out(400)
+    assert (len(part.train_images), len(part.test_images), part.held_out) == (1042, 400, 400)
+    assert (part.name, part.similar_labels) == (whole.name, whole.similar_labels)
+    for name in ("images", "labels"):
+        both = [getattr(part, f"{kind}_{name}") for kind in ("train", "test")]
+        np.testing.assert_array_equal(np.concatenate(both), getattr(whole, f"train_{name}"))
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        (0, "expected 1 to 1,441"),
+        (-1, "expected 1 to 1,441"),
+        (1442, "expected 1 to 1,441"),
+        (1441, "with the label 1: expected fewer"),
+    ],
+)
+def test_hold_out_too_many(n, expected):
+    found = message(load(name="digits").hold_out, n)
+    assert found.startswith(f"{n:,} training images to hold out") and expected in found
+
+
+def test_hold_out_twice_or_a_class():
+    whole = load(name="digits")
+    assert "none, as some are already" in message(whole.hold_out(10).hold_out, 10)
+    labels = np.zeros_like(whole.train_labels)
+    one_class = dataclasses.replace(whole, train_labels=labels)
+    assert "leave none with a second class" in message(one_class.hold_out, 10)
 
 
 @pytest.mark.skipif(not REAL_MNIST, reason="MLPCORE_DATA is not set")

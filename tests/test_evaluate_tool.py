@@ -298,9 +298,10 @@ def test_weights_that_are_not_finite(capsys):
 
 
 def test_outputs_that_are_not_finite(capsys):
-    network = Network((35, 2, 3), 0)
-    network.weights[0][...] = 3e38  # finite, but infinite sums of both signs meet
-    network.weights[0][:, 1::2] = -3e38
+    network = Network((35, 256, 3), 0)
+    network.biases[0][...] = 1e3  # all states are 1.7159
+    network.weights[1][:, :128] = 3e38  # finite, but infinite sums of both signs meet
+    network.weights[1][:, 128:] = -3e38
     write_network(Path("n.safetensors"), network, {})
     with np.errstate(all="ignore"):
         text = refusal(capsys, "n.safetensors", "--data", DATA)

@@ -232,9 +232,9 @@ def test_a_signal_stops_and_the_printed_command_goes_on(data, capsys, monkeypatc
 
 
 def test_a_run_started_by_hand_is_adopted(data, monkeypatch, whole):
-    """As `tools/train.py` starts it, whether it has finished or not."""
+    """As `tools/train.py` starts it with the paper's rates, whether it has finished or not."""
     tool = load_tool("train")
-    common = ["--epochs", "3", "--seed", "0", "--data", data]
+    common = ["--epochs", "3", "--lr-end", "1e-6", "--seed", "0", "--data", data]
     for net in "12":
         out = f"runs/table1/net{net}-seed0"
         with monkeypatch.context() as patch:
@@ -538,6 +538,29 @@ def test_a_row_is_computed_again_to_the_bit(kept, capsys, data, threads):
     again = run_state("runs/rerun/net1-seed0")
     assert weights_sha256(again.best) == expected.best.sha256
     assert weights_sha256(again.network) == expected.last.sha256
+
+
+def test_held_out_images_are_evidence_too(data, capsys):
+    """Also of settings that are not the paper's, and computed again to the bit."""
+    train = load_tool("train")
+    argv = ["--data", data, "--hold-out", "40", "--arch", "8", "--epochs", "2", "--sigma", "5"]
+    assert train.main([*argv, "--threads", "1", "--out", "runs/own/held-out"]) == 0
+    assert main(["--evidence", "own", "--out", "runs/own"]) == 0
+    text = Path("own", "README.md").read_text()
+    rates = "learning rate 0.001 to 0.00099655 in 2 epochs"
+    assert f"Settings of held-out: {rates}, sigma 5, alpha 36, beta 15, gamma 15, " in text
+    assert "40 training images held out and tested on." in text
+    capsys.readouterr()
+    assert main(["--rerun", "own/held-out", "--data", data]) == 0
+    assert "the same as own/held-out, to the bit" in capsys.readouterr().out
+
+
+def test_evidence_of_another_run_is_not_overwritten(kept, data, capsys):
+    assert main(["--nets", "1", "--epochs", "2", "--data", data, "--out", "shorter"]) == 0
+    before = contents(kept)
+    text = refusal(capsys, "--evidence", str(kept), "--out", "shorter")
+    assert "net1-seed0 has other settings or data than the run net1-seed0" in text
+    assert contents(kept) == before
 
 
 def test_a_rerun_may_be_interrupted(kept, capsys, data, monkeypatch):

@@ -473,7 +473,37 @@ def test_the_papers_row_stands_beside_ours(net, row):
     assert len({len(line) for line in report.markdown_table(rows).splitlines()}) == 1
 
 
+def test_held_out_images_take_the_place_of_the_test_images(data, capsys):
+    """In what is said, in what is counted, when the run goes on, and when it is evaluated."""
+    argv = ["--data", data, "--hold-out", "40", *QUICK, "--out", "r"]
+    assert tool.main(argv) == 0
+    out = capsys.readouterr().out
+    assert "190 training and 40 held-out training images of 7 x 5" in out
+    assert "held-out error for best validation" in out
+    assert [m.n_test for m in run_state("r").history] == [40, 40]
+    text = Path("r", "report.md").read_text()
+    assert "Of the 40 held-out training images, the network" in text
+    assert "190 training and 40 held-out training images" in text
+    assert tool.main(["--resume", "r"]) == 0
+    assert "190 training and 40 held-out" in capsys.readouterr().out
+    evaluate = load_tool("evaluate")
+    assert evaluate.main(["r"]) == 0
+    assert ": 40 held-out training images of 7 x 5" in capsys.readouterr().out
+    assert evaluate.main(["r", "--data", data]) == 0
+    out = capsys.readouterr().out
+    assert ": 60 test images of 7 x 5" in out and "a part held out" in out
+
+
+def test_too_many_held_out_images_are_refused(data, capsys):
+    argv = ["--data", data, *QUICK, "--out", "r", "--hold-out"]
+    assert "230 training images to hold out: expected 1 to 229" in refusal(capsys, *argv, "230")
+    assert "--hold-out together with --resume" in refusal(capsys, "--resume", "r", *argv[-1:], "5")
+    assert not Path("r").exists()
+
+
 def test_no_row_of_the_paper_for_other_data():
     summary = DataSummary("digits", "here", (29, 29), 10, 60_000, 10_000, "")
     state = TrainingState(None, None, [metrics(1, 9, 9)])
     assert len(report.result_table(TrainingConfig(), summary, state)) == 2
+    held_out = DataSummary("MNIST", "here", (29, 29), 10, 50_000, 10_000, "", held_out=10_000)
+    assert len(report.result_table(TrainingConfig(), held_out, state)) == 2

@@ -100,13 +100,14 @@ def describe(candidates: Sequence[Candidate], data: Dataset, backend: Backend) -
     sha256 = DataSummary.of(data).sha256
     for each in candidates:
         if each.data and each.data.sha256 != sha256:
+            part = ", a part held out" if each.data.held_out else ""
             print(
                 f"note: {shown(each.path)} was trained on other data than these: "
-                f"{shown(each.data.name)} as in {shown(each.data.source)}"
+                f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
             )
     print(
-        f"data: {data.name} ({data.source}): {len(data.test_labels):,} test images "
-        f"of {height} x {width}"
+        f"data: {data.name} ({data.source}): "
+        f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
     )
     print(f"backend: {backend.description}\n")
 

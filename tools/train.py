@@ -52,6 +52,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add("--schedule", help="deferred or immediate; with CUDA resident or streaming (the first)")
     add_seed_option(parser)
     add_data_options(parser)
+    add(
+        "--hold-out",
+        type=whole_number,
+        metavar="N",
+        help="the last N training images take the place of the test images",
+    )
     add("--out", help="folder of the run (runs/ARCH-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with the run in this folder")
     return parser.parse_args(argv)
@@ -99,6 +105,8 @@ def start(options: Options, console: Console) -> int:
     folder = Path(options["out"]) if options.get("out") else default_folder(config)
     check_output(folder)
     data = dataset.load(options.get("data"), name=options.get("dataset"))
+    if "hold_out" in options:
+        data = data.hold_out(options["hold_out"])
     epochs = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
     config = make_config(options, backend, data.similar_labels, epochs)
     command = command_text(__file__, "--resume", str(folder))

@@ -15,7 +15,7 @@ import numpy as np
 
 import mlpcore
 from mlpcore import provenance
-from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, history_lines
+from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, history_lines, read_settings
 from mlpcore.errors import InputError
 from mlpcore.evaluation import Evaluation
 from mlpcore.files import atomic_write, make_folder
@@ -65,11 +65,14 @@ def write_evidence(
     Raises
     ------
     InputError
-        When there is no such run, or a file cannot be written.
+        When there is no such run, the evidence of one of the same name is of other settings or
+        data, or a file cannot be written.
     """
     if not any(record.history and (record.finished or unfinished) for record in measured.records):
         kind = "run of at least one epoch" if unfinished else "finished run"
         raise InputError(f"{shown(out)} holds no {kind}: expected one to keep evidence of")
+    for record in measured.records:
+        _refuse_another(folder / record.name, record)
     written, left_out, missing = [], [], [f"{name} (damaged)" for name in problems]
     for record in measured.records:
         if not record.history or not (record.finished or unfinished):
@@ -96,6 +99,18 @@ def write_evidence(
     ]
     atomic_write(folder / README, ("\n\n".join(text) + "\n").encode())
     return written, left_out
+
+
+def _refuse_another(folder: Path, record: Record) -> None:
+    """Raises InputError when a folder of evidence is that of another run."""
+    if not os.path.lexists(folder / CONFIG):
+        return
+    config, data = read_settings(folder)
+    if (config, data.sha256) != (record.config, record.data.sha256):
+        raise InputError(
+            f"{shown(folder)} has other settings or data than the run {record.name}: expected "
+            "those of the same run, or another name of the run's folder"
+        )
 
 
 def _collect(folder: Path, record: Record) -> Evidence:

@@ -8,7 +8,12 @@ from pathlib import Path
 
 from mlpcore.architecture import PRESETS
 from mlpcore.checkpoint import holds_run
-from mlpcore.config import DataSummary, TrainingConfig
+from mlpcore.config import (
+    PAPER_LEARNING_RATE,
+    PAPER_LEARNING_RATE_END,
+    DataSummary,
+    TrainingConfig,
+)
 from mlpcore.deformation import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.idx import shown
@@ -39,6 +44,8 @@ class Experiment:
 
     Parameters
     ----------
+    epochs
+        In which the learning rate goes all its way, however few they are.
     backend
         The name of the one asked for; None leaves each run with its own.
     """
@@ -65,6 +72,8 @@ class Experiment:
         return TrainingConfig(
             hidden_layers=PRESETS[run.net],
             epochs=self.epochs,
+            learning_rate=PAPER_LEARNING_RATE,
+            learning_rate_end=PAPER_LEARNING_RATE_END,
             deformation=DeformationParameters(similar_labels=similar_labels),
             seed=run.seed,
             backend=backend,

@@ -89,7 +89,7 @@ def find_data(summary: DataSummary, folder: str | None) -> dataset.Dataset:
     Nothing is downloaded.
     """
     if summary.name == "MNIST" and not folder and not Path(summary.source).is_dir():
-        data = dataset.load(name="mnist", download=False)
+        data = summary.part_of(dataset.load(name="mnist", download=False))
     else:
         data = summary.load(folder)
     if DataSummary.of(data).sha256 != summary.sha256:

@@ -50,7 +50,7 @@ def rerun(
     exists = holds_run(folder)
     if exists and read_settings(folder)[0] != config:
         raise InputError(f"{shown(folder)} has other settings than {shown(source)}")
-    data = load(data_folder)
+    data = evidence.record.data.part_of(load(data_folder))
     if DataSummary.of(data).sha256 != evidence.record.data.sha256:
         raise InputError(
             f"the data from {data.source} are not those of {shown(source)}: "

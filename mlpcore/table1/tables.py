@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
 
 from scipy.special import stdtrit
 
+from mlpcore.config import PAPER_EPOCHS, PAPER_LEARNING_RATE, PAPER_LEARNING_RATE_END
+from mlpcore.deformation import DeformationParameters
 from mlpcore.evaluation import CONFIDENCE, wilson_interval
-from mlpcore.report import TABLE_1, Rows, duration, weights_text
+from mlpcore.report import TABLE_1, Rows, duration, is_the_papers, weights_text
 from mlpcore.state import EpochMetrics
 from mlpcore.table1.measure import Committee
 from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds, same_but_seed
@@ -32,6 +35,9 @@ HEADER = (
 #: What is not known, or makes no sense.
 NONE = "-"
 
+#: The paper's deformation, for labels that are not known.
+STANDARD = DeformationParameters(similar_labels=())
+
 
 def notes(records: Sequence[Record]) -> list[str]:
     """What has to be said about the table, a paragraph each."""
@@ -45,12 +51,32 @@ def notes(records: Sequence[Record]) -> list[str]:
     ]
     if not all(record.finished for record in records):
         said.append("Of an unfinished run the row shows what it has reached so far.")
+    others: dict[str, list[str]] = {}
+    for record in records:
+        others.setdefault(other_settings(record), []).append(record.name)
+    for settings, names in others.items():
+        if settings:
+            said.append(f"Settings of {', '.join(names)}: {settings}.")
     if any(_paper(record, 0) != NONE for record in records):
         said.append(
             "The paper does not give its number of epochs. The second guess of its net4 is right "
             "for 30 of 35 errors, and it trains with up to 5 G weight updates/s."
         )
     return said
+
+
+def other_settings(record: Record) -> str:
+    """What of a run is not as the paper has it, or as 2,000 epochs of it would be."""
+    config, said = record.config, []
+    rates = config.learning_rate, config.learning_rate_end
+    if (config.epochs, *rates) != (PAPER_EPOCHS, PAPER_LEARNING_RATE, PAPER_LEARNING_RATE_END):
+        said.append("learning rate {:g} to {:g} in {:,} epochs".format(*rates, config.epochs))
+    if dataclasses.replace(config.deformation, similar_labels=()) != STANDARD:
+        values = dataclasses.asdict(config.deformation)
+        said += [f"{name} {values[name]:g}" for name in ("sigma", "alpha", "beta", "gamma")]
+    if record.data.held_out:
+        said.append(f"{record.data.held_out:,} training images held out and tested on")
+    return ", ".join(said)
 
 
 def table(records: Sequence[Record], committees: Sequence[Committee] = ()) -> Rows:
@@ -152,7 +178,7 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple
 
 def _paper(record: Record, column: int) -> str:
     """The paper's figure: test error for best validation, best test error, or hours."""
-    if record.data.name != "MNIST" or record.network not in TABLE_1:
+    if not is_the_papers(record.data) or record.network not in TABLE_1:
         return NONE
     value = TABLE_1[record.network][column]
     return f"{value:.1f} h" if column == 2 else f"{value:.2f} %"
