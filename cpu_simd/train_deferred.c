@@ -181,7 +181,7 @@ static void update_first(const mlp_worker *self, const float *x, int n, int n_ne
     const mlp_layer_buffers *b = &schedule->buffers[0];
     long panel = mlp_tile_rows(layer) * MLP_PANEL;
     float *products = schedule->product_panels +
-                      self->thread * mlp_tile_rows(layer) * mlp_padded(schedule->block);
+                      (long)self->thread * mlp_tile_rows(layer) * mlp_padded(schedule->block);
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++) {
