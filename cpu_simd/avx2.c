@@ -42,7 +42,21 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 }
 static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline vi vi_from_vf(vf a) { return _mm256_cvttps_epi32(a); }
-static inline vf vf_gather(const float *p, vi index) { return _mm256_i32gather_ps(p, index, 4); }
+/* AMD's gather instructions take three cycles and more a number, plain loads half of one. */
+static inline __m128 two_pairs(const float *p, uint32_t i, uint32_t k)
+{
+    return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(p + i)),
+                        (const __m64 *)(p + k));
+}
+static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *second)
+{
+    uint32_t i[8];
+    _mm256_storeu_si256((__m256i *)i, index);
+    vf a = _mm256_set_m128(two_pairs(p, i[4], i[5]), two_pairs(p, i[0], i[1]));
+    vf b = _mm256_set_m128(two_pairs(p, i[6], i[7]), two_pairs(p, i[2], i[3]));
+    *first = _mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0));
+    *second = _mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1));
+}
 
 enum { SUM_ROWS = 6, SUM_VECTORS = 2 };
 

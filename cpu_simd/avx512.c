@@ -37,7 +37,11 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 }
 static inline vf vf_from_vi(vi a) { return _mm512_cvtepi32_ps(a); }
 static inline vi vi_from_vf(vf a) { return _mm512_cvttps_epi32(a); }
-static inline vf vf_gather(const float *p, vi index) { return _mm512_i32gather_ps(index, p, 4); }
+static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *second)
+{
+    *first = _mm512_i32gather_ps(index, p, 4);
+    *second = _mm512_i32gather_ps(index, p + 1, 4);
+}
 
 enum { SUM_ROWS = 12, SUM_VECTORS = 2 };
 

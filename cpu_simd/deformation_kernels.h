@@ -1,10 +1,10 @@
 /* The deformation kernels, written once over the vector operations of an instruction set.
  *
  * Included after layer_kernels.h; needs besides
- *   vi             vector of 32-bit integers, as many as floats in vf
- *   vi_*           load, set1, add, xor, mulhilo (32 x 32 -> high and low words)
- *   vf_from_vi     signed integer to float;  vi_from_vf: truncation
- *   vf_gather      p[index] for each lane
+ *   vi               vector of 32-bit integers, as many as floats in vf
+ *   vi_*             load, set1, add, xor, mulhilo (32 x 32 -> high and low words)
+ *   vf_from_vi       signed integer to float;  vi_from_vf: truncation
+ *   vf_gather_pairs  p[index] and p[index + 1] for each lane
  */
 #include "deformation.h"
 
@@ -93,8 +93,9 @@ static void KERNEL(lookup_row)(const float *padded, int height, int width, const
         vi ix = vi_from_vf(sx), iy = vi_from_vf(sy);
         vf fx = vf_sub(sx, vf_from_vi(ix)), fy = vf_sub(sy, vf_from_vi(iy));
         vi at = vi_from_vf(vf_fma(vf_from_vi(iy), vf_set1((float)pitch), vf_from_vi(ix)));
-        vf p00 = vf_gather(padded, at), p01 = vf_gather(padded + 1, at);
-        vf p10 = vf_gather(padded + pitch, at), p11 = vf_gather(padded + pitch + 1, at);
+        vf p00, p01, p10, p11;
+        vf_gather_pairs(padded, at, &p00, &p01);
+        vf_gather_pairs(padded + pitch, at, &p10, &p11);
         vf top = vf_fma(fx, vf_sub(p01, p00), p00), bottom = vf_fma(fx, vf_sub(p11, p10), p10);
         vf_store(out + x, vf_fma(fy, vf_sub(bottom, top), top));
     }

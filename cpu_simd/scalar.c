@@ -34,7 +34,11 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 }
 static inline vf vf_from_vi(vi a) { return (float)(int32_t)a; }
 static inline vi vi_from_vf(vf a) { return (uint32_t)(int32_t)a; }
-static inline vf vf_gather(const float *p, vi index) { return p[index]; }
+static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *second)
+{
+    *first = p[index];
+    *second = p[index + 1];
+}
 
 enum { SUM_ROWS = 4, SUM_VECTORS = 2 };
 

@@ -42,11 +42,18 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 }
 static inline vf vf_from_vi(vi a) { return _mm_cvtepi32_ps(a); }
 static inline vi vi_from_vf(vf a) { return _mm_cvttps_epi32(a); }
-static inline vf vf_gather(const float *p, vi index)
+static inline vf two_pairs(const float *p, uint32_t i, uint32_t k)
+{
+    return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(p + i)),
+                        (const __m64 *)(p + k));
+}
+static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *second)
 {
     uint32_t i[4];
     _mm_storeu_si128((__m128i *)i, index);
-    return _mm_setr_ps(p[i[0]], p[i[1]], p[i[2]], p[i[3]]);
+    vf a = two_pairs(p, i[0], i[1]), b = two_pairs(p, i[2], i[3]);
+    *first = _mm_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0));
+    *second = _mm_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1));
 }
 
 enum { SUM_ROWS = 4, SUM_VECTORS = 2 };
