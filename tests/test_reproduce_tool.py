@@ -547,6 +547,7 @@ def test_held_out_images_are_evidence_too(data, capsys):
     assert train.main([*argv, "--threads", "1", "--out", "runs/own/held-out"]) == 0
     assert main(["--evidence", "own", "--out", "runs/own"]) == 0
     text = Path("own", "README.md").read_text()
+    assert text.startswith("# Runs tested on held-out images")
     rates = "learning rate 0.001 to 0.00099655 in 2 epochs"
     assert f"Settings of held-out: {rates}, sigma 5, alpha 36, beta 15, gamma 15, " in text
     assert "40 training images held out and tested on." in text

@@ -91,8 +91,9 @@ def write_evidence(
     committees = [dataclasses.asdict(committee) for committee in measured.committees]
     make_folder(folder)
     _write_json(folder / SUMMARY, {"committees": committees, "missing": missing})
+    held_out = all(record.data.held_out for record in measured.records)
     text = [
-        "# Table 1, by this library",
+        f"# {'Runs tested on held-out images' if held_out else 'Table 1'}, by this library",
         readme_table(folder),
         "Written by `tools/reproduce.py --evidence`. The weights are not here, but their SHA-256 "
         "is; `tools/reproduce.py --rerun FOLDER` computes a run again and compares.",
