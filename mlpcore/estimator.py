@@ -303,12 +303,20 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         backend = self._get_backend(self.network_)
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = evaluation.outputs(self.network_, X, backend).astype(np.float32)
-        if not np.isfinite(outputs).all():
+        if self._overflows(X) or not np.isfinite(outputs).all():
             raise InputError(
                 f"X holds {X.flat[np.abs(X).argmax()]:.4g}, with which sums overflow float32: "
                 "expected about -1 to 1"
             )
         return outputs
+
+    def _overflows(self, X: Float32Array) -> bool:
+        """Whether sums of inputs may exceed float32: the outputs are finite then, but wrong."""
+        greatest = float(np.abs(X).max(initial=0.0))
+        if greatest < 1e9:  # no need to look at the weights, which training keeps far below 1e20
+            return False
+        sums = np.abs(self.network_.weights[0]).sum(axis=1, dtype=np.float64)
+        return greatest * float(sums.max()) > float(np.finfo(np.float32).max)
 
     # ---- the network -------------------------------------------------------------------
 
