@@ -302,18 +302,7 @@ class SimdBackend(Backend):
         return TrainingResult(training.done, training.errors, training.loss)
 
     def predict(self, network, images):
-        cdef Network net = network
-        images = check_array("images", images, (None, network.layer_sizes[0]))
-        outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
-        cdef const float[:, ::1] x = images
-        cdef float[:, ::1] y = outputs
-        cdef int n = len(images), threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
-        if n:
-            with nogil:
-                status = mlp_predict(kernels, &net.c, &x[0, 0], n, &y[0, 0], threads)
-            _check(status)
-        return outputs
+        return self._predict(network, images, False)
 
     def count_errors(self, network, images, labels):
         images = check_array("images", images, (None, network.layer_sizes[0]))
@@ -327,7 +316,11 @@ class SimdBackend(Backend):
 
     def predict_by_amx(self, network, images):
         """Nearly `predict`, by the matrix unit: outputs are off by 1e-4 or so (see amx.c)."""
+        return self._predict(network, images, True)
+
+    def _predict(self, network, images, bint amx):
         cdef Network net = network
+        images = check_array("images", images, (None, network.layer_sizes[0]))
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
         cdef const float[:, ::1] x = images
         cdef float[:, ::1] y = outputs
@@ -335,7 +328,10 @@ class SimdBackend(Backend):
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_predict_amx(kernels, &net.c, &x[0, 0], n, &y[0, 0], threads)
+                if amx:
+                    status = mlp_predict_amx(kernels, &net.c, &x[0, 0], n, &y[0, 0], threads)
+                else:
+                    status = mlp_predict(kernels, &net.c, &x[0, 0], n, &y[0, 0], threads)
             _check(status)
         return outputs
 
