@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
-import tempfile
 import threading
 from collections.abc import Collection
 from pathlib import Path
 
+import platformdirs
+
 from mlpcore import idx
 from mlpcore.errors import InputError
+from mlpcore.files import atomic_write
 
 # MD5 of the uncompressed files: the gzip wrappers differ between mirrors. Smallest first:
 # a mirror out of reach is then noticed soon.
@@ -34,9 +34,7 @@ FIRST_FILE_LIMIT, FILE_LIMIT = 7, 300
 
 def cache_folder() -> Path:
     """Return the folder of downloaded files in the user's cache."""
-    import pooch
-
-    return Path(pooch.os_cache("mlpcore")) / "mnist"
+    return platformdirs.user_cache_path("mlpcore") / "mnist"
 
 
 def download(folder: Path, files: Collection[str]) -> str:
@@ -63,13 +61,16 @@ def download(folder: Path, files: Collection[str]) -> str:
             while missing:
                 content = fetch(f"{mirror}{missing[0]}.gz", limit)
                 _verify(content, missing[0])
-                _store(content, folder / f"{missing[0]}.gz")
+                try:
+                    atomic_write(folder / f"{missing[0]}.gz", content)
+                except InputError as error:  # no other mirror helps when the disk is the trouble
+                    return str(error)
                 del missing[0]
                 limit = FILE_LIMIT
             return ""
         except InputError as error:
             reasons.append(f"{mirror.split('/')[2]}: {error}")
-        except OSError as error:  # no other mirror helps when the disk is the trouble
+        except OSError as error:
             return f"cannot write to {idx.shown(folder)}: {error.strerror or error}"
     return "; ".join(reasons)
 
@@ -107,16 +108,3 @@ def _verify(content: bytes, file: str) -> None:
     found = idx.md5(idx.decode(io.BytesIO(content), file))
     if found != MD5[file]:
         raise InputError(f"{file} has MD5 {found}, expected {MD5[file]}")
-
-
-def _store(content: bytes, path: Path) -> None:
-    """Write a file so that it appears under its name only when complete."""
-    handle, part = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with open(handle, "wb") as file:
-            file.write(content)
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(part)
-        raise

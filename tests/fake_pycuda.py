@@ -74,6 +74,7 @@ class _Device:
         self.free, self.capability = free, capability
         self.emulated = EmulatedDriver(memory=free)
         self.stack, self.streams, self.launched = [], {}, 0
+        self.allocated = []
 
     def name(self):
         return "Fake GPU"
@@ -84,6 +85,21 @@ class _Device:
     def retain_primary_context(self):
         stack = self.stack
         return types.SimpleNamespace(push=lambda: stack.append(1), detach=lambda: None)
+
+
+class _Allocation:
+    """PyCUDA's, as it is in a thread that has not made the context."""
+
+    def __init__(self, device, n_bytes):
+        self.device, self.memory = device, device.emulated.allocate(n_bytes)
+        device.allocated.append(self.memory)
+
+    def __int__(self):
+        return int(self.memory)
+
+    def free(self):
+        assert self.device.stack, "the context is not current"
+        self.device.allocated.remove(self.memory)
 
 
 def make(count=1, error=None, free=1 << 33, no_code=False):
@@ -113,7 +129,7 @@ def make(count=1, error=None, free=1 << 33, no_code=False):
     driver.function_attribute = types.SimpleNamespace(NUM_REGS=4)
     driver.module_from_buffer = module_from_buffer
     driver.mem_get_info = lambda: (device.emulated.free_memory(), free)
-    driver.mem_alloc = device.emulated.allocate
+    driver.mem_alloc = lambda n_bytes: _Allocation(device, n_bytes)
     driver.memcpy_htod = device.emulated.upload
     driver.memcpy_dtoh = device.emulated.download
     driver.memcpy_dtod_async = lambda target, source, n_bytes, stream: device.emulated.copy(

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import types
 from pathlib import Path
 
@@ -267,6 +268,17 @@ def test_without_a_compiler_networks_stream(install, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "/nowhere")
     _, description = train_a_little(backends.get("cuda"))
     assert "streaming schedule: its kernel is not built, and nvcc is not on PATH" in description
+
+
+@needs_emulation
+def test_memory_is_freed_in_whatever_thread(install):
+    device = install(*fake_pycuda.make())
+    arrays = [backends.get("cuda").put(np.zeros(1000, np.float32))]
+    before = len(device.allocated)
+    thread = threading.Thread(target=arrays.clear)
+    thread.start()
+    thread.join()
+    assert len(device.allocated) == before - 1
 
 
 # ---- nvcc ----------------------------------------------------------------------------------

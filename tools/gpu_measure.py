@@ -233,8 +233,9 @@ def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
     wrong = []
     for preset in PRESETS:
         digests = set()
+        start = Network(_sizes(preset), seed=1)
         for _ in range(times):
-            network = Network(_sizes(preset), seed=1)
+            network = start.copy()
             loaded = backend.load(network)
             backend.train(loaded, images, labels, order, 1e-3)
             backend.store(loaded, network)

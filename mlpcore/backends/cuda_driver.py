@@ -12,7 +12,7 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -172,9 +172,9 @@ class CudaDriver:
     def free_memory(self) -> int:
         return self._cuda.mem_get_info()[0]
 
-    def allocate(self, n_bytes: int) -> Any:
+    def allocate(self, n_bytes: int) -> _Memory:
         try:
-            return self._cuda.mem_alloc(n_bytes)
+            return _Memory(self, self._cuda.mem_alloc(n_bytes))
         except self._cuda.MemoryError as error:
             raise InputError(
                 f"{n_bytes / 2**20:,.1f} MiB of device memory needed, "
@@ -288,6 +288,24 @@ class CudaDriver:
         stop.record(self._stream)
         stop.synchronize()
         return 1e-3 * stop.time_since(start) / repetitions
+
+
+class _Memory:
+    """Device memory, freed with the object, in whatever thread that is.
+
+    PyCUDA alone frees it only where its context is current, or was made.
+    """
+
+    def __init__(self, driver: CudaDriver, allocation: Any):
+        self._driver, self._allocation = driver, allocation
+
+    def __int__(self) -> int:
+        return int(self._allocation)
+
+    def __del__(self) -> None:
+        if not self._driver.closed:
+            with suppress(InputError), self._driver.active():
+                self._allocation.free()
 
 
 class _Graph:

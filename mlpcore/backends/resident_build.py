@@ -8,6 +8,8 @@ import shutil
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
+import platformdirs
+
 from mlpcore.backends.resident_plan import DoesNotFit, Plan
 
 #: The compiler's side, and the kernel's source: in a checkout of mlpcore only.
@@ -19,9 +21,7 @@ BUILT = Path(__file__).parent
 
 def cache_folder() -> Path:
     """The folder of compiled kernels in the user's cache."""
-    import pooch  # as late as the download of data does
-
-    return Path(pooch.os_cache("mlpcore")) / "kernels"
+    return platformdirs.user_cache_path("mlpcore") / "kernels"
 
 
 def find(plan: Plan, version: str, capability: int) -> tuple[bytes, str | None]:

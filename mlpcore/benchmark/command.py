@@ -15,7 +15,7 @@ from mlpcore import backends
 from mlpcore.architecture import PRESETS, parse_hidden_layers
 from mlpcore.benchmark import output
 from mlpcore.benchmark.machine import available_memory
-from mlpcore.benchmark.peers import PEERS
+from mlpcore.benchmark.peers import PEERS, Peer
 from mlpcore.benchmark.plot import check_plot, draw
 from mlpcore.benchmark.problem import check_memory
 from mlpcore.benchmark.routines import ROUTINES
@@ -24,6 +24,7 @@ from mlpcore.benchmark.timing import QUICK, Settings
 from mlpcore.command_line import Parser, run_tool, whole_number
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
+from mlpcore.files import check_replaceable
 
 DESCRIPTION = """\
 Times the paper's routines on every backend, beside the machine's limits, the paper's figures
@@ -56,7 +57,14 @@ def parser() -> Parser:
         help=f"{', '.join(ROUTINES)}; several with commas (all)",
     )
     add("--threads", metavar="N", help="beside one thread; several with commas (all cores)")
-    add("--peers", action="store_true", help="other libraries too, as far as they are installed")
+    add(
+        "--peers",
+        nargs="?",
+        const="",
+        metavar="P",
+        help="other libraries too, as far as they are installed: all, "
+        "or those with such a part in their names; several with commas",
+    )
     add("--quick", action="store_true", help="shorter and fewer repeats")
     add("--markdown", action="store_true", help="tables as Markdown")
     add("--json", type=Path, metavar="FILE", help="all figures, for programs")
@@ -71,6 +79,18 @@ def _choices(values: list[str] | None, what: str, known: Collection[str]) -> lis
         if name not in known:
             raise InputError(f"{what} {name!r}: expected {', '.join(known)}")
     return names
+
+
+def _peers(text: str | None) -> tuple[Peer, ...]:
+    """Those that `--peers` asks for."""
+    if text is None:
+        return ()
+    parts = [part.strip().lower() for part in text.split(",")]
+    for part in parts:
+        if not any(part in peer.name.lower() for peer in PEERS):
+            names = ", ".join(peer.name for peer in PEERS)
+            raise InputError(f"peers {part!r}: expected a part of {names}")
+    return tuple(p for p in PEERS if any(part in p.name.lower() for part in parts))
 
 
 def _architectures(values: list[str] | None) -> tuple[tuple[int, ...], ...]:
@@ -93,18 +113,6 @@ def _thread_counts(text: str | None) -> tuple[int, ...]:
     return tuple(sorted(counts))
 
 
-def check_writable(path: Path, what: str) -> None:
-    """Raises an InputError when the file cannot be written; leaves none behind."""
-    existed = path.exists()
-    try:
-        with path.open("ab"):
-            pass
-        if not existed:
-            path.unlink()
-    except OSError as error:
-        raise InputError(f"{what} {path}: cannot be written: {error.strerror}") from None
-
-
 def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> Plan:
     """What to measure.
 
@@ -120,19 +128,20 @@ def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> 
     threads = _thread_counts(options.threads)
     routines = _choices(options.routine, "routine", ROUTINES)
     architectures = _architectures(options.arch)
-    check_memory(architectures, available_memory(), options.peers)
+    peers = _peers(options.peers)
+    check_memory(architectures, available_memory(), bool(peers))
     if options.plot:
         check_plot(options.plot)
-        check_writable(options.plot, "plot")
+        check_replaceable(options.plot)
     if options.json:
-        check_writable(options.json, "json")
+        check_replaceable(options.json)
     return Plan(
         architectures=architectures,
         routines=tuple(r for key, r in ROUTINES.items() if not routines or key in routines),
         backends=tuple(wanted) or COLUMNS,
         threads=threads,
         settings=settings or (QUICK if options.quick else Settings()),
-        peers=PEERS if options.peers else (),
+        peers=peers,
     )
 
 
@@ -168,14 +177,16 @@ def main(argv: list[str] | None = None, settings: Settings | None = None) -> int
         plan = make_plan(options, settings)
         with show_progress() as progress:
             report = measure_plan(plan, progress)
-        if options.markdown:
-            print(output.markdown(report))
-        else:
-            output.show(report, output.console())
-        if options.json:
-            output.write_json(report, options.json)
-        if options.plot:
-            draw(report, options.plot)
+        try:  # first, for whatever may close or refuse the output
+            if options.json:
+                output.write_json(report, options.json)
+            if options.plot:
+                draw(report, options.plot)
+        finally:
+            if options.markdown:
+                print(output.markdown(report))
+            else:
+                output.show(report, output.console())
         return 1 if report.failed else 0
 
     return run_tool(command, smaller="a smaller --arch")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 from mlpcore.benchmark.run import ArchitectureResults, Report
 from mlpcore.benchmark.tables import seconds
 from mlpcore.errors import InputError
+from mlpcore.files import atomic_write
 
 
 def check_plot(path: Path) -> None:
@@ -73,4 +75,6 @@ def draw(report: Report, path: Path) -> None:
         _step_bars(axes[0], results)
         _gain_bars(axes[1], results)
     figure.suptitle(f"{report.machine.cpu}; device: {report.machine.device}", fontsize=9)
-    figure.savefig(path, dpi=150)
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:].lower(), dpi=150)
+    atomic_write(path, content.getvalue())

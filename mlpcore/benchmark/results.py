@@ -122,6 +122,7 @@ def derive_all(
     base = base_seconds(lines)
     results = []
     for line in lines:
-        place = "cuda" if line.name == "cuda" or "GPU" in line.name else "cpu"
+        on_device = line.name == "cuda" or "GPU" in line.name or "CUDA" in line.name
+        place = "cuda" if on_device else "cpu"
         results.append(derive(line, work, limits.get((place, line.threads)), base))
     return tuple(results)
