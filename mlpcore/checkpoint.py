@@ -38,17 +38,14 @@ from pathlib import Path
 import mlpcore
 from mlpcore import provenance
 from mlpcore.architecture import format_hidden_layers
+from mlpcore.checks import check_fields, check_rate, check_real, check_whole
 from mlpcore.config import (
     MAX_SAMPLES,
     DataSummary,
     TrainingConfig,
-    check_fields,
-    check_rate,
-    check_real,
-    check_whole,
 )
 from mlpcore.dataset import Dataset
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.files import (
     atomic_write,
     check_writable,
@@ -57,7 +54,6 @@ from mlpcore.files import (
     read_bounded,
     remove_folders,
 )
-from mlpcore.idx import shown
 from mlpcore.network import Network
 from mlpcore.network_input import NetworkInput
 from mlpcore.state import EpochMetrics, EpochProgress, TrainingState
@@ -72,6 +68,10 @@ MAX_METRICS_BYTES = 2**30
 
 #: What reading values from a file that is not ours can raise.
 _MALFORMED = (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError)
+
+
+class AlreadyThere(InputError):
+    """A folder for a new run holds one."""
 
 
 def check_output(folder: Path) -> None:
@@ -93,7 +93,7 @@ def holds_run(folder: Path) -> bool:
 
 def _check_new(folder: Path) -> None:
     if holds_run(folder):
-        raise InputError(f"{shown(folder)} already holds a run: expected a new folder")
+        raise AlreadyThere(f"{shown(folder)} already holds a run: expected a new folder")
 
 
 def read_settings(folder: Path) -> tuple[TrainingConfig, DataSummary]:
@@ -240,9 +240,9 @@ class Run(Observer):
         """Raises InputError when these are not the data that the run began with."""
         if DataSummary.of(dataset).sha256 != self.data.sha256:
             raise InputError(
-                f"the data from {dataset.source} are not those that the run in "
+                f"the data from {shown(dataset.source)} are not those that the run in "
                 f"{shown(self.folder)} began with: expected {self.data.name} "
-                f"as it was in {self.data.source}"
+                f"as it was in {shown(self.data.source)}"
             )
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:

@@ -31,6 +31,13 @@ def whole_number(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number") from None
 
 
+def folder_name(text: str) -> str:
+    """A folder's name, which is not empty, as that of an unset variable of a shell is."""
+    if not text:
+        raise argparse.ArgumentTypeError("'', expected a folder")
+    return text
+
+
 def number(text: str) -> float:
     """The type of an option."""
     try:
@@ -52,7 +59,11 @@ def add_network_argument(parser: argparse.ArgumentParser) -> None:
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """--data and --dataset, for `dataset.load(data, name=dataset)`."""
     add = parser.add_argument
-    add("--data", help="folder with the four files of MNIST, or of data in the same format")
+    add(
+        "--data",
+        type=folder_name,
+        help="folder with the four files of MNIST, or of data in the same format",
+    )
     add("--dataset", choices=("mnist", "digits"), help="accept nothing else")
 
 

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import numbers
 import os
 import reprlib
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from mlpcore import dataset
 from mlpcore.architecture import MAX_WIDTH, PRESETS
+from mlpcore.checks import check_fields, check_rate, check_whole
 from mlpcore.dataset import Dataset
 from mlpcore.deformation import MAX_SIDE, DeformationParameters
 from mlpcore.errors import InputError
@@ -84,20 +82,36 @@ class TrainingConfig:
     schedule: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "hidden_layers", tuple(self.hidden_layers))
-        for width in self.hidden_layers:
+        try:
+            widths = tuple(self.hidden_layers)
+        except TypeError:
+            shown = reprlib.repr(self.hidden_layers)
+            raise InputError(f"hidden layers {shown}: expected a list of widths") from None
+        for width in widths:
             check_whole("hidden layer", width, 1, MAX_WIDTH)
         check_whole("epochs", self.epochs, 1, MAX_EPOCHS)
         check_whole("seed", self.seed, 0, 2**64 - 1)
         check_rate("learning rate", self.learning_rate)
-        if self.learning_rate_end is None:
+        end = self.learning_rate_end
+        if end is None:
             end = default_learning_rate_end(self.learning_rate, self.epochs)
-            object.__setattr__(self, "learning_rate_end", end)
-        check_rate("final learning rate", self.learning_rate_end)
+        check_rate("final learning rate", end)
+        if not isinstance(self.deformation, DeformationParameters):
+            shown = reprlib.repr(self.deformation)
+            raise InputError(f"deformation {shown}: expected DeformationParameters")
         if not isinstance(self.backend, str):
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
         if not (self.schedule is None or isinstance(self.schedule, str)):
             raise InputError(f"schedule {reprlib.repr(self.schedule)}: expected a name or none")
+        plain = {  # numbers of NumPy's, too, which JSON does not know
+            "hidden_layers": tuple(map(int, widths)),
+            "epochs": int(self.epochs),
+            "seed": int(self.seed),
+            "learning_rate": float(self.learning_rate),
+            "learning_rate_end": float(end),
+        }
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
 
     def learning_rate_at(self, epoch: int) -> float:
         """eta of an epoch, counted from 0: eta_0 (eta_end / eta_0)^(epoch / (epochs - 1))."""
@@ -124,12 +138,9 @@ class TrainingConfig:
         deformation = dict(
             check_fields("deformation", values["deformation"], DeformationParameters)
         )
-        for name in ("sigma", "alpha", "beta", "gamma"):
-            check_real(name, deformation[name])
-        labels = _check_list("similar_labels", deformation["similar_labels"])
-        for label in labels:
-            check_whole("similar label", label, 0, 255)
-        deformation["similar_labels"] = tuple(labels)
+        deformation["similar_labels"] = tuple(
+            _check_list("similar_labels", deformation["similar_labels"])
+        )
         values["deformation"] = DeformationParameters(**deformation)
         values["hidden_layers"] = tuple(_check_list("hidden_layers", values["hidden_layers"]))
         return cls(**values)
@@ -193,7 +204,7 @@ class DataSummary:
         """
         if self.name == "scikit-learn digits":
             data = dataset.load(folder, name="digits")
-        elif self.name == "MNIST":
+        elif self.name == dataset.MNIST:
             there = self.source if os.path.isdir(self.source) else None
             data = dataset.load(folder or there, name="mnist")
         else:
@@ -223,21 +234,6 @@ class DataSummary:
         return cls(**values)
 
 
-def check_fields(name: str, values: object, kind: type) -> dict[str, Any]:
-    """The values, if they are a dictionary with exactly the fields of a dataclass."""
-    expected = [each.name for each in dataclasses.fields(kind)]
-    if not isinstance(values, dict) or set(values) != set(expected):
-        found = list(values) if isinstance(values, dict) else values
-        raise InputError(f"{name}: {reprlib.repr(found)}, expected {', '.join(expected)}")
-    return values
-
-
-def check_real(name: str, value: object) -> None:
-    """Raises InputError unless the value is a real number."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
-
-
 def _check_sides(name: str, value: object) -> tuple[int, int]:
     sides = _check_list(name, value)
     if len(sides) != 2:
@@ -245,24 +241,6 @@ def _check_sides(name: str, value: object) -> tuple[int, int]:
     for side in sides:
         check_whole("side", side, 1, MAX_SIDE)
     return sides[0], sides[1]
-
-
-def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """Raises InputError unless the value is a whole number from `low` to `high`."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not whole or not low <= value <= high:
-        raise InputError(
-            f"{name} {reprlib.repr(value)}: expected a whole number from {low} to {high:,}"
-        )
-
-
-def check_rate(name: str, value: Any) -> None:
-    """Raises InputError unless the value is a learning rate."""
-    check_real(name, value)
-    # The backends compute with float32, in which 1e-50 is 0.
-    limits = np.finfo(np.float32)
-    if not float(limits.smallest_subnormal) <= value <= float(limits.max):
-        raise InputError(f"{name} {value}: expected a positive and finite number")
 
 
 def _check_list(name: str, value: object) -> list[Any]:

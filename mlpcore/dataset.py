@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from mlpcore import mnist
-from mlpcore.errors import InputError
-from mlpcore.idx import md5, read_idx, shown
+from mlpcore.errors import InputError, shown
+from mlpcore.idx import md5, read_idx
 from mlpcore.images import batches, normalise, resize
 from mlpcore.typing import Float32Array, StrPath, UInt8Array
 
@@ -36,7 +36,7 @@ DIGITS: dict[str, Any] = {"n_classes": 10, "similar_labels": (1, 7)}
 
 # scikit-learn's digits: sides, greatest value of a pixel, and the rows and columns of 29 x 29
 # pixels that they fill.
-EMBEDDED = "scikit-learn digits"
+MNIST, EMBEDDED = "MNIST", "scikit-learn digits"
 EMBEDDED_PIXELS, EMBEDDED_WHITE, EMBEDDED_BOX = (8, 8), 16, slice(4, 25)
 
 
@@ -55,7 +55,7 @@ class Dataset:
     n_classes : int
         The largest label plus one, so 2 to 256. Labels in between may be unused.
     source : str
-        Where the data came from, on one line.
+        Where the data came from: the folder's path, or some words.
     similar_labels : tuple of int
         Labels whose images are rotated and sheared half as much: 1 and 7 for digits
         (the paper's "Deforming images"), none for data sets not known to be digits.
@@ -228,13 +228,15 @@ def _from_folder(path: StrPath, name: str | None, advice: str = "") -> Dataset:
         )
     n_classes = _check_arrays(arrays, [shown(path) for path in paths])
     if not differ:
-        return _dataset("MNIST", arrays, source=shown(folder), **DIGITS)
+        return _dataset(MNIST, arrays, source=os.fspath(folder), **DIGITS)
     notice = ""
     if len(differ) < len(FILES) or folder.name.lower() == "mnist":
         files = ", ".join(paths[i].name for i in differ)
         notice = f"{shown(folder)} is not the published MNIST: {files} differ from it"
-    folder_name = shown(folder.name or folder)
-    return _dataset(folder_name, arrays, n_classes, source=shown(folder), notice=notice)
+    own = shown(folder.name or folder)
+    if own in (MNIST, EMBEDDED):  # which other data must not pass for
+        own = f"{own}, another than the published"
+    return _dataset(own, arrays, n_classes, source=os.fspath(folder), notice=notice)
 
 
 def _folder(path: StrPath) -> Path:

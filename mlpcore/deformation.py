@@ -9,6 +9,7 @@ import numpy as np
 
 from mlpcore import affine
 from mlpcore.backends.base import GRID, IMAGES_PER_GRID, TAPS, Backend
+from mlpcore.checks import check_real, check_whole
 from mlpcore.errors import InputError
 from mlpcore.typing import (
     AnyArray,
@@ -48,7 +49,8 @@ class DeformationParameters:
     Raises
     ------
     InputError
-        When a value is not finite, negative, or beyond what can be inverted.
+        When a value is not a finite number, negative, or beyond what can be inverted or, as
+        alpha of a million pixels, computed; or a label is not from 0 to 255.
     """
 
     sigma: float = 6.0
@@ -58,12 +60,17 @@ class DeformationParameters:
     similar_labels: tuple[int, ...] = (1, 7)
 
     def __post_init__(self) -> None:
-        limits = {"sigma": math.inf, "alpha": math.inf, "beta": 90.0, "gamma": 100.0}
+        limits = {"sigma": math.inf, "alpha": 1e6, "beta": 90.0, "gamma": 100.0}
         for name, limit in limits.items():
             value = getattr(self, name)
+            check_real(name, value)
             if not (math.isfinite(value) and 0 <= value < limit):
                 below = f" and less than {limit:g}" if math.isfinite(limit) else ""
                 raise InputError(f"{name} {value}: expected a finite number, 0 or more{below}")
+            object.__setattr__(self, name, float(value))
+        for label in self.similar_labels:
+            check_whole("similar label", label, 0, affine.N_LABELS - 1)
+        object.__setattr__(self, "similar_labels", tuple(map(int, self.similar_labels)))
 
     def greatest_angles(self) -> Float64Array:
         """(256,) float64: the greatest angle in radians for each label."""

@@ -20,8 +20,7 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
-from mlpcore.errors import InputError
-from mlpcore.idx import shown
+from mlpcore.errors import InputError, shown
 from mlpcore.image_files import read_grey
 from mlpcore.typing import AnyArray, Float64Array, UInt8Array
 

@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from mlpcore import backends
-from mlpcore.backends.base import IMAGES_PER_GRID
-from mlpcore.config import check_real, check_whole
+from mlpcore.backends.base import IMAGES_PER_GRID, MAX_EPOCH, MAX_IMAGES
+from mlpcore.checks import check_real, check_whole
 from mlpcore.dataset import BACKGROUND
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.errors import InputError
@@ -24,8 +24,8 @@ from mlpcore.typing import AnyArray, Float32Array, Float64Array
 #: The greatest distance of a pixel's value from the background's, as the backends take them.
 GREATEST_SPAN = 2.0
 
-#: Indices are a signed and epochs an unsigned word of the kernels.
-MAX_INDEX, MAX_EPOCH = 2**31 - 1, 2**32 - 1
+#: Of an image in its training set.
+MAX_INDEX = MAX_IMAGES - 1
 
 
 class ElasticDeformer(

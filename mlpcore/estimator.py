@@ -21,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlpcore import backends, deformation, evaluation, probabilities
 from mlpcore.architecture import MAX_WIDTH, parse_hidden_layers
-from mlpcore.config import MAX_EPOCHS, check_rate, check_whole
+from mlpcore.checks import check_rate, check_whole
+from mlpcore.config import MAX_EPOCHS
 from mlpcore.console import Console
 from mlpcore.dataset import Dataset
 from mlpcore.deformation import IDENTITY, DeformationParameters

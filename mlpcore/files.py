@@ -7,10 +7,13 @@ import fcntl
 import os
 import stat
 import tempfile
+import time
 from pathlib import Path
 
-from mlpcore.errors import InputError
-from mlpcore.idx import shown
+from mlpcore.errors import InputError, shown
+
+#: Whoever asks whether a folder is locked keeps others from it for an instant.
+LOCK_TRIES, LOCK_SECONDS = 5, 0.01
 
 
 class InUse(InputError):
@@ -184,11 +187,16 @@ def _lock(folder: Path, kind: int) -> int:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:
         raise InputError(f"cannot read {shown(folder)}: {error.strerror or error}") from None
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise InUse(f"{shown(folder)} is in use by another process") from None
-    except OSError:
-        pass  # a file system without locks
-    return descriptor
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if kind == fcntl.LOCK_SH:
+                break
+            time.sleep(LOCK_SECONDS)
+        except OSError:
+            return descriptor  # a file system without locks
+        else:
+            return descriptor
+    os.close(descriptor)
+    raise InUse(f"{shown(folder)} is in use by another process")

@@ -20,7 +20,7 @@ from typing import IO
 
 import numpy as np
 
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath, UInt8Array
 
 MAGIC_LABELS = 0x00000801  # one dimension
@@ -34,12 +34,6 @@ MAX_BYTES = 2**30
 
 _DEFLATE_MAX_RATIO = 1032  # bytes out per byte in (zlib's technical notes)
 _CHUNK = 2**20
-
-
-def shown(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
-    """Return a path as text that is safe in a one-line message."""
-    text = os.fsdecode(path)
-    return text if text.isprintable() and text else repr(text)
 
 
 def read_idx(path: StrPath) -> UInt8Array:

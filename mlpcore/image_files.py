@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.files import read_start
-from mlpcore.idx import shown
 from mlpcore.typing import Float32Array
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")

@@ -10,7 +10,7 @@ from pathlib import Path
 import platformdirs
 
 from mlpcore import idx
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
 
 # MD5 of the uncompressed files: the gzip wrappers differ between mirrors. Smallest first:
@@ -71,7 +71,7 @@ def download(folder: Path, files: Collection[str]) -> str:
         except InputError as error:
             reasons.append(f"{mirror.split('/')[2]}: {error}")
         except OSError as error:
-            return f"cannot write to {idx.shown(folder)}: {error.strerror or error}"
+            return f"cannot write to {shown(folder)}: {error.strerror or error}"
     return "; ".join(reasons)
 
 

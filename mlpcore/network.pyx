@@ -8,6 +8,7 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.architecture import count_parameters
+from mlpcore.checks import check_whole
 from mlpcore.cpu import total_memory
 from mlpcore.errors import InputError
 
@@ -22,12 +23,14 @@ ALIGNMENT = 64
 
 def _check_layer_sizes(layer_sizes):
     """The sizes as a tuple of ints, or an InputError that names the wrong one."""
-    sizes = tuple(layer_sizes)
+    try:
+        sizes = tuple(layer_sizes)
+    except TypeError:
+        sizes = (layer_sizes,)
     if len(sizes) < 2:
         raise InputError(f"layer sizes {sizes}: expected inputs, any hidden layers, and outputs")
     for size in sizes:
-        if isinstance(size, bool) or int(size) != size or not 1 <= size <= 1_000_000:
-            raise InputError(f"layer sizes {sizes}: {size!r} is not from 1 to 1,000,000")
+        check_whole(f"layer sizes {sizes}: size", size, 1, 1_000_000)
     sizes = tuple(int(size) for size in sizes)
     needed, memory = 4 * count_parameters(sizes), total_memory()
     if needed > memory:
@@ -113,7 +116,8 @@ cdef class Network:
             layer.weights = <float *><uintptr_t>rows.ctypes.data
 
     def initialise(self, seed):
-        """Draws all weights and biases anew, uniform in [-0.05, 0.05]."""
+        """Draws all weights and biases anew, uniform in [-0.05, 0.05]; seed 0 to 2**64 - 1."""
+        check_whole("seed", seed, 0, 2**64 - 1)
         for i, (weights, biases) in enumerate(zip(self.weights, self.biases)):
             drawn = philox.initial_values(weights.size + biases.size, seed, i)
             drawn *= np.float32(INITIAL_RANGE)

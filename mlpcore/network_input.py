@@ -12,7 +12,6 @@ from mlpcore.errors import InputError
 from mlpcore.idx import MAX_SIDE
 from mlpcore.typing import Float32Array
 
-MNIST = "MNIST"
 MNIST_PIXELS = (28, 28)
 MNIST_IMAGE = (29, 29)
 
@@ -43,7 +42,7 @@ class NetworkInput:
         """For the data of a run; those of early ones do not say how large their images were."""
         if data.pixel_shape is not None:
             return cls(data.name, data.image_shape, data.pixel_shape)
-        known = {MNIST: MNIST_PIXELS, dataset.EMBEDDED: dataset.EMBEDDED_PIXELS}
+        known = {dataset.MNIST: MNIST_PIXELS, dataset.EMBEDDED: dataset.EMBEDDED_PIXELS}
         if data.image_shape == MNIST_IMAGE and data.name in known:
             return cls(data.name, data.image_shape, known[data.name])
         return cls(data.name, data.image_shape, data.image_shape, assumed=True)

@@ -9,7 +9,8 @@ from typing import Protocol, TypeAlias
 
 from mlpcore.architecture import count_parameters, format_hidden_layers
 from mlpcore.config import DataSummary, TrainingConfig
-from mlpcore.dataset import test_images_text
+from mlpcore.dataset import MNIST, test_images_text
+from mlpcore.errors import shown
 from mlpcore.evaluation import Evaluation
 from mlpcore.state import EpochMetrics
 
@@ -27,7 +28,7 @@ Rows: TypeAlias = list[tuple[str, ...]]
 
 def is_the_papers(data: DataSummary) -> bool:
     """Whether figures on these data can stand beside the paper's."""
-    return data.name == "MNIST" and not data.held_out
+    return data.name == MNIST and not data.held_out
 
 
 class Outcome(Protocol):
@@ -199,7 +200,7 @@ The best validation error, that of the whole undeformed training set, is
 
 ## Data
 
-- {data.name} ({data.source})
+- {data.name} ({shown(data.source)})
 - {data.n_train:,} training and {images} of {height} x {width} pixels
 - {data.n_classes} classes
 - SHA-256 of the arrays: {data.sha256}

@@ -14,10 +14,10 @@ from mlpcore.backends import Backend
 from mlpcore.checkpoint import LAST, Run
 from mlpcore.config import TrainingConfig
 from mlpcore.console import Console
+from mlpcore.errors import shown
 from mlpcore.evaluation import Evaluation, evaluate
 from mlpcore.figures import evaluation_figures, network_figures, write_figures
 from mlpcore.files import atomic_write
-from mlpcore.idx import shown
 from mlpcore.network import Network
 from mlpcore.report import report, result_table
 from mlpcore.state import EpochMetrics
@@ -104,7 +104,7 @@ def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None
         console.print(f"note: {data.notice}")
     height, width = data.image_shape
     console.print(
-        f"data: {data.name} ({data.source}): {len(data.train_labels):,} training and "
+        f"data: {data.name} ({shown(data.source)}): {len(data.train_labels):,} training and "
         f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
     )
     console.print(f"backend: {backend.description}")

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from mlpcore.affine import N_LABELS
 from mlpcore.backends.simd import MAX_THREADS
-from mlpcore.config import check_whole
+from mlpcore.checks import check_whole
 from mlpcore.cpu import cores_beside_others
 from mlpcore.deformation import MAX_SIDE
 from mlpcore.errors import InputError

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlpcore.checkpoint import read_settings, weights_file
-from mlpcore.errors import InputError
-from mlpcore.idx import shown
+from mlpcore.errors import InputError, shown
 from mlpcore.network import Network
 from mlpcore.network_input import NetworkInput
 from mlpcore.weights import read_network

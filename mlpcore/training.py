@@ -12,12 +12,18 @@ import functools
 import math
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
 from mlpcore import deformation
-from mlpcore.backends.base import IMAGES_PER_GRID, Backend
+from mlpcore.backends.base import (
+    IMAGES_PER_GRID,
+    Backend,
+    TrainingResult,
+    check_range,
+    kept_results,
+)
 from mlpcore.config import TrainingConfig
 from mlpcore.dataset import Dataset
 from mlpcore.errors import InputError
@@ -131,6 +137,8 @@ class Trainer:
                 f"a network of {self.state.network.layer_sizes}, expected {sizes} "
                 "for these settings and data"
             )
+        for name, labels in (("train", dataset.train_labels), ("test", dataset.test_labels)):
+            check_range(f"{name} labels", labels, dataset.n_classes)
         self._stop = False
         self._part = IMAGES_PER_GRID
         self._network = backend.load(self.state.network)
@@ -166,6 +174,9 @@ class Trainer:
         ------
         Diverged
             When weights or loss are not finite. `state.network` is then of no use.
+
+        Whatever else is raised, by an observer or on Ctrl-C, `state` is as at a stop, and
+        another call goes on.
         """
         try:
             while self.state.epoch < self.config.epochs:
@@ -176,6 +187,10 @@ class Trainer:
             self._collect()
             self._tell("on_stop")
             return False
+        except BaseException:
+            with suppress(InputError):  # of a device that has failed
+                self.backend.store(self._network, self.state.network)
+            raise
         return True
 
     def _run_epoch(self) -> None:
@@ -253,19 +268,29 @@ class Trainer:
             begin = progress.samples
             self._report("training", begin, self.n_samples)
             end = min((begin // SEGMENT + 1) * SEGMENT, self.n_samples)
-            result = self.backend.train(
-                self._network,
-                images,
-                self._train_labels,
-                order[begin:end],
-                learning_rate,
-                functools.partial(self._on_samples, begin),
-            )
-            progress.samples += result.samples
-            progress.errors += result.errors
-            progress.loss += result.loss
+            try:
+                result = self.backend.train(
+                    self._network,
+                    images,
+                    self._train_labels,
+                    order[begin:end],
+                    learning_rate,
+                    functools.partial(self._on_samples, begin),
+                )
+            except BaseException as error:
+                for result in kept_results(error):
+                    self._count(result)
+                raise
+            self._count(result)
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
+
+    def _count(self, result: TrainingResult) -> None:
+        """Adds samples that were trained to the epoch's."""
+        progress = self.state.progress
+        progress.samples += result.samples
+        progress.errors += result.errors
+        progress.loss += result.loss
 
     def _evaluate(self) -> list[int]:
         """Validation and test errors."""

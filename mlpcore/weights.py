@@ -51,9 +51,8 @@ from safetensors.numpy import save
 
 import mlpcore
 from mlpcore.architecture import count_parameters, format_layer_sizes
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, read_start
-from mlpcore.idx import shown
 from mlpcore.network import Network
 from mlpcore.typing import Float32Array
 

@@ -30,6 +30,12 @@ from oracle import (
     uniform,
 )
 
+CPU_BACKENDS = [
+    name
+    for name, reason in backends.available().items()
+    if reason is None and not name.startswith("cuda")
+]
+
 
 def test_signatures_are_those_of_the_contract(backend):
     for name, member in inspect.getmembers(Backend, inspect.isfunction):
@@ -231,6 +237,8 @@ def test_bad_arrays_are_refused_before_anything_runs(backend):
         (images, labels, order + 1),
         (images, labels, order - 1),
     ]
+    if backend.name != "cuda":  # where labels are not looked at again
+        bad.append((images, labels + np.uint8(2), order))
     for x, t, o in bad:
         with pytest.raises(InputError, match=r"images|labels|order"):
             backend.train(loaded, backend.put(x), backend.put(t), o, 0.1)
@@ -240,6 +248,43 @@ def test_bad_arrays_are_refused_before_anything_runs(backend):
         backend.forward(loaded, 1, images)
     backend.store(loaded, network)
     assert all(np.array_equal(a, b) for a, b in zip(network.weights, before.weights))
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+def test_labels_to_count_errors_by(name):
+    backend, network = backends.get(name), random_network((4, 3), 1)
+    images, labels = uniform(6, 4, 5), np.zeros(6, np.uint8)
+    bad = [labels[:, None], labels[:5], labels[0], labels.astype(np.int32)]
+    for each in bad:
+        with pytest.raises(InputError, match=r"labels: u?int.*expected uint8 of shape \(6\)"):
+            backend.count_errors(network, images, each)
+
+
+@pytest.mark.parametrize("name", [name for name in CPU_BACKENDS if name != "reference"])
+def test_no_network(name):
+    backend, images = backends.get(name), uniform(2, 4, 5)
+    labels, order = np.zeros(2, np.uint8), np.arange(2, dtype=np.int32)
+    calls = [
+        lambda: backend.train(None, images, labels, order, 0.1),
+        lambda: backend.forward(None, 0, images),
+        lambda: backend.backward(None, 0, images, images),
+        lambda: backend.update(None, 0, images, images, 0.1),
+        lambda: backend.predict(None, images),
+    ]
+    for call in calls:
+        with pytest.raises((TypeError, AttributeError)):
+            call()
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+def test_images_that_cannot_be_drawn(name):
+    """A word of 32 bits would begin anew."""
+    backend, images = backends.get(name), np.full((2, 5, 5), -1, np.float32)
+    maps, taps = np.tile(np.eye(2, dtype=np.float32), (2, 1, 1)), np.full(21, 1 / 21, np.float32)
+    for epoch, first in [(0, 2**31 - 1), (0, -1), (2**32, 0), (-1, 0), (0, 1.0)]:
+        with pytest.raises(InputError, match=r"^(first|epoch) .*: expected a whole number"):
+            backend.deform(images, maps, taps, 1.0, 0, epoch, first)
+    assert backend.deform(images, maps, taps, 1.0, 0, 2**32 - 1, 2**31 - 2).shape == images.shape
 
 
 def test_gradient_is_the_slope_of_the_error(reference):
@@ -285,8 +330,13 @@ def test_the_cpu_is_never_a_device(monkeypatch):
 def test_unknown_backends_are_refused():
     with pytest.raises(InputError, match="'sse9': expected auto, cpu, reference, scalar"):
         backends.get("sse9")
-    with pytest.raises(InputError, match="threads 0: expected 1 to 1,024"):
+    with pytest.raises(InputError, match="threads 0: expected a whole number from 1 to 1,024"):
         backends.get("scalar", threads=0)
+    with pytest.raises(InputError, match="threads -5: expected a whole number"):
+        backends.get("reference", threads=-5)
+    for threads in (1.5, True, "2"):
+        with pytest.raises(InputError, match=r"threads .*: expected a whole number"):
+            backends.get("scalar", threads=threads)
     with pytest.raises(InputError, match="'later': expected deferred or immediate"):
         backends.get("scalar", schedule="later")
     with pytest.raises(InputError, match="'deferred': the reference backend has no schedules"):

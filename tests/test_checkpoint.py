@@ -2,6 +2,7 @@
 
 import dataclasses
 import errno
+import fcntl
 import json
 import math
 import os
@@ -9,6 +10,7 @@ import pickle
 import resource
 import stat
 import struct
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -364,6 +366,16 @@ def test_one_process_at_a_time(tmp_path):
     assert "in use" in message(Run.open, tmp_path / "run")
     run.close()
     Run.open(tmp_path / "run").close()
+
+
+def test_a_look_at_a_lock_does_not_take_it(tmp_path):
+    """Nor for the moment that it lasts."""
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    timer = threading.Timer(2 * files.LOCK_SECONDS, os.close, [descriptor])
+    timer.start()
+    os.close(files.lock(tmp_path))
+    timer.join()
 
 
 # Runs

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlpcore import dataset, idx, mnist
+from mlpcore.config import DataSummary
 from mlpcore.dataset import FILES, load, normalise, read_idx, resize
 from mlpcore.errors import InputError
 
@@ -462,6 +463,22 @@ def test_mnist_changed(tmp_path, published):
     assert (loaded.name, loaded.similar_labels) == ("a", ())
     assert f"not the published MNIST: {TEST_IMAGES} differ" in loaded.notice
     assert f"{folder / TEST_IMAGES} is not MNIST's" in message(load, folder, name="mnist")
+
+
+@pytest.mark.parametrize("name", ["MNIST", "scikit-learn digits"])
+def test_other_data_do_not_pass_for_known_data(tmp_path, name):
+    """Even by the name of their folder; the run's own settings find them again."""
+    loaded = load(write_set(tmp_path / name, small_set()))
+    assert loaded.name == f"{name}, another than the published"
+    again = DataSummary.of(loaded).load()
+    np.testing.assert_array_equal(again.train_images, loaded.train_images)
+
+
+def test_a_path_that_cannot_be_printed(tmp_path):
+    loaded = load(write_set(tmp_path / "a\xa0b", small_set()))
+    assert loaded.name == r"'a\xa0b'"
+    again = DataSummary.of(loaded).load()
+    np.testing.assert_array_equal(again.train_images, loaded.train_images)
 
 
 def test_folder_called_mnist_that_is_not(tmp_path):

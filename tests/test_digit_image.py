@@ -18,6 +18,7 @@ from PIL import Image
 import pictures
 from mlpcore import InputError, backends, dataset, idx, image_files, images
 from mlpcore.digit_image import normalise_digit, read_digit
+from mlpcore.errors import shown
 from mlpcore.image_files import MAX_FILE_BYTES, MAX_PIXELS, read_grey
 from mlpcore.network import Network
 
@@ -324,7 +325,7 @@ def refusal(path):
         read_digit(path)
     message = str(caught.value)
     assert "\n" not in message
-    assert idx.shown(path) in message
+    assert shown(path) in message
     assert "expected" in message
     return message
 

@@ -209,6 +209,11 @@ def test_many_classes_are_no_table(capsys):
 def test_other_data_than_those_of_the_run_are_noted(capsys):
     assert "note" not in call(capsys, RUN)
     write_idx(Path("new"), n_test=61)
+    write_network(
+        Path("n.safetensors"), read_network(Path(RUN, BEST))[0], {"dataset": "digits of ours"}
+    )
+    out = call(capsys, "n.safetensors", "--data", "new")
+    assert "note: n.safetensors was trained on other data than these: digits of ours\n" in out
     out = call(capsys, RUN, "--data", "new")
     assert f"note: {RUN} was trained on other data than these: letters as in" in out
     assert "61 test images" in out

@@ -340,6 +340,23 @@ def test_another_process_may_be_faster(data, capsys, monkeypatch, whole):
     assert_finished("out", whole)
 
 
+def test_another_process_may_have_begun(data, capsys, monkeypatch, whole):
+    """After the look at its folder, and it is killed as soon as the run is there."""
+    create, begun = Run.create, []
+
+    def late(folder, *rest):
+        if not begun:
+            begun.append(create(folder, *rest))
+            begun[0].close()
+        return create(folder, *rest)
+
+    monkeypatch.setattr(Run, "create", late)
+    assert main(arguments(data, "--out", "out")) == 0
+    assert len(begun) == 1
+    assert capsys.readouterr().err == ""
+    assert_finished("out", whole)
+
+
 def test_a_run_that_diverges_is_one_line_and_the_others_go_on(data, capsys, monkeypatch):
     begin = runs.start
 
@@ -369,9 +386,9 @@ def test_a_run_whose_backend_is_missing_here(data, capsys, monkeypatch):
     monkeypatch.setattr(backends, "get", lacking)
     capsys.readouterr()
     assert main(arguments(data, "--out", "out")) == 2
-    assert capsys.readouterr().err == (
-        "error: net1-seed0 cannot go on: backend 'scalar' cannot run: no such luck\n"
-    )
+    out, err = capsys.readouterr()
+    assert err == "error: net1-seed0 cannot go on: backend 'scalar' cannot run: no such luck\n"
+    assert re.search(r"^net1-seed0 +failed +0/3", out, re.MULTILINE)
     assert run_state("out/net2-seed0").epoch == 3
 
 
@@ -488,6 +505,12 @@ def test_evidence_of_unfinished_runs_only_on_demand(kept, half_done, capsys, mon
     text = (kept / "net2-seed0" / "report.md").read_text()
     assert text.startswith("**Not finished: 2 of 3 epochs.**")
     assert json.loads((kept / "net2-seed0" / "result.json").read_text())["last"] is None
+    data = half_done[half_done.index("--data") + 1]
+    capsys.readouterr()
+    assert main(["--rerun", "kept/net2-seed0", "--data", data, "--threads", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "the same errors as kept/net2-seed0 in its 2 epochs; it has no weights" in out
+    assert "to the bit" not in out
 
 
 @pytest.mark.parametrize(
@@ -624,7 +647,11 @@ def test_a_rerun_of_other_data_or_settings_is_refused(kept, capsys, data, tmp_pa
         ("--speed 9", "--speed"),
         ("more", "more"),
         ("--unfinished", "--unfinished alone"),
+        ("--report --unfinished", "--unfinished together with --report"),
         ("--report --nets 1", "--nets together with"),
+        ("--readme file --out here", "--out together with --readme"),
+        ("--data=", "'', expected a folder"),
+        ("--out=", "'', expected a folder"),
         ("--evidence kept --epochs 0", "--epochs together with"),
         ("--rerun kept --seeds 0", "--seeds together with --rerun"),
         ("--rerun kept --report", "--report together with --rerun"),

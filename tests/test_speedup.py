@@ -294,6 +294,7 @@ def test_a_backend_with_a_wrong_result_is_not_timed(problem):
         (["--threads", "0"], "threads 0"),
         (["--threads", "two"], "expected whole numbers"),
         (["--threads", "1,,2"], "expected whole numbers"),
+        (["--peers", "JAX,fast"], "peers 'fast': expected a part of JAX scan, PyTorch by hand"),
         (["--json", "/nowhere/at/all.json"], "cannot write /nowhere/at/all.json: No such file"),
         (["--json", "."], "cannot write .: expected a file or a new name"),
         (["--plot", "chart.xyz"], "expected a name that ends in"),

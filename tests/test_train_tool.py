@@ -357,6 +357,8 @@ def test_bad_input_in_a_process_of_its_own():
         ("more", "more"),
         ("--lr", "expected one argument"),
         ("--out /proc/run", "/proc/run"),
+        ("--out=", "'', expected a folder"),
+        ("--data=", "'', expected a folder"),
         ("--out file", "file"),
         ("--out file/run", "file/run"),
         ("--resume none", "none/config.json"),

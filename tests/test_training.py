@@ -1,5 +1,6 @@
 """The training loop: what an epoch computes, the schedule, stop and resume, divergence."""
 
+import copy
 import dataclasses
 import json
 import math
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlpcore import backends, deformation, philox, training
+from mlpcore.backends.base import keep_results, kept_results
 from mlpcore.config import TrainingConfig, default_learning_rate_end
 from mlpcore.deformation import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
@@ -153,7 +155,7 @@ class Scripted:
     def __init__(self, validation, test):
         self.counts = iter([count for pair in zip(validation, test) for count in pair])
         self.value = 0.0
-        self.inner = backends.get()
+        self.inner = backends.get("cpu")
 
     def __getattr__(self, name):
         return getattr(self.inner, name)
@@ -195,9 +197,92 @@ def test_resume_equals_uninterrupted(c_backend, epoch, samples):
     assert_same_result(train(config, c_backend), resumed)
 
 
+@pytest.mark.parametrize("phase", ["training", "deforming", "evaluating", "epoch_start"])
+def test_what_an_observer_raises_loses_nothing(c_backend, phase, monkeypatch):
+    """Ctrl-C in a notebook, for example: another call goes on."""
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    config, backend = make_config(), c_backend
+
+    def interrupt(trainer, event, done=1, *rest):
+        if raised == [] and trainer.state.epoch == 1 and event == phase and done:
+            raised.append(done)
+            raise KeyboardInterrupt
+
+    raised = []
+    if phase in ("deforming", "evaluating"):
+        monkeypatch.setattr(training, "PART_SECONDS", 0)
+        monkeypatch.setattr(training, "PART_PRODUCTS", 1)
+    trainer = Trainer(config, DATA, backend, observers=[Hook(interrupt)])
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
+    rest = Trainer(config, DATA, backend, state=copy.deepcopy(trainer.state))
+    assert trainer.run() and rest.run()
+    whole = train(config, backend)
+    assert_same_result(whole, trainer.state)
+    assert_same_result(whole, rest.state)
+
+
+def test_an_exception_amid_samples_loses_none(c_backend, monkeypatch):
+    train_whole, calls = c_backend.train, []
+
+    def fail_once(network, images, labels, order, *rest):
+        calls.append(len(order))
+        if len(calls) != 2:
+            return train_whole(network, images, labels, order, *rest)
+        error = KeyboardInterrupt()
+        keep_results(error, [train_whole(network, images, labels, order[:96], *rest)])
+        raise error
+
+    whole = train(make_config(), c_backend)
+    monkeypatch.setattr(c_backend, "train", fail_once)
+    trainer = Trainer(make_config(), DATA, c_backend)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
+    assert (trainer.state.epoch, trainer.state.progress.samples) == (1, 96)
+    assert trainer.run()
+    assert calls[2] == calls[1] - 96
+    assert_same_result(whole, trainer.state)
+
+
+@pytest.mark.parametrize("name", [*C_BACKENDS, "reference", "cuda-emulated"])
+def test_what_progress_raises_has_what_was_trained(name):
+    if backends.available()[name] is not None:
+        pytest.skip(backends.available()[name])
+    backend, order = backends.get(name), np.arange(160, dtype=np.int32)
+    images = backend.put(DATA.train_images.reshape(len(DATA.train_images), -1))
+    labels = backend.put(DATA.train_labels)
+    called, network = [], Network((DATA.n_inputs, 9, DATA.n_classes), seed=1)
+    loaded = backend.load(network)
+
+    def fail(done):
+        called.append(done)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        backend.train(loaded, images, labels, order, 0.01, fail)
+    (first,) = kept_results(caught.value)
+    second = backend.train(loaded, images, labels, order[first.samples :], 0.01)
+    backend.store(loaded, network)
+    other = Network((DATA.n_inputs, 9, DATA.n_classes), seed=1)
+    whole_loaded = backend.load(other)
+    whole = backend.train(whole_loaded, images, labels, order, 0.01)
+    backend.store(whole_loaded, other)
+    assert len(called) == 1 and first.samples + second.samples == whole.samples
+    assert first.errors + second.errors == whole.errors
+    assert first.loss + second.loss == pytest.approx(whole.loss, rel=1e-5)  # float32 sums
+    if name != "reference":  # whose float64 weights are rounded at every stop
+        assert same_weights(network, other)
+
+
+def test_labels_beyond_the_classes():
+    data = dataclasses.replace(DATA, n_classes=DATA.n_classes - 1)
+    with pytest.raises(InputError, match="train labels: from 0 to 2, expected 0 to 1"):
+        Trainer(make_config(), data, backends.get())
+
+
 @pytest.mark.parametrize(("epoch", "samples"), [(0, 1), (0, 229), (1, 17)])
 def test_the_immediate_schedule_resumes_at_any_sample(epoch, samples):
-    config, backend = make_config(), backends.get(schedule="immediate")
+    config, backend = make_config(), backends.get("cpu", schedule="immediate")
     stopped = run_with_stop(config, DATA, backend, epoch, samples)
     assert_same_result(train(config, backend), train(config, backend, state=stopped.state))
 
@@ -433,3 +518,58 @@ def test_json_with_another_value_is_refused_or_read(data):
 def test_json_that_is_no_settings(values):
     with pytest.raises(InputError, match="expected hidden_layers, epochs"):
         TrainingConfig.from_json(values)
+
+
+def test_settings_of_numpy_types_survive_json():
+    config = TrainingConfig(
+        hidden_layers=np.array([7, 5]),
+        epochs=np.int64(3),
+        learning_rate=np.float32(0.5),
+        seed=np.uint64(2**64 - 1),
+        deformation=DeformationParameters(sigma=np.float32(5), similar_labels=np.array([4])),
+    )
+    assert TrainingConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"deformation": None}, "deformation None: expected DeformationParameters"),
+        ({"hidden_layers": 100}, "hidden layers 100: expected a list of widths"),
+        ({"hidden_layers": "100"}, "hidden layer '1': expected a whole number"),
+        ({"epochs": 2.0}, "epochs 2.0: expected a whole number"),
+        ({"learning_rate": "1e-3"}, "learning rate '1e-3': expected a number"),
+    ],
+)
+def test_settings_of_another_type(settings, message):
+    with pytest.raises(InputError) as caught:
+        TrainingConfig(**settings)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"sigma": "6"}, "sigma '6': expected a number"),
+        ({"beta": None}, "beta None: expected a number"),
+        ({"alpha": 1e39}, "alpha 1e+39: expected a finite number, 0 or more and less than 1e+06"),
+        ({"similar_labels": ("1",)}, "similar label '1': expected a whole number from 0 to 255"),
+        ({"similar_labels": (300,)}, "similar label 300: expected a whole number from 0 to 255"),
+    ],
+)
+def test_deformations_of_another_type(parameters, message):
+    with pytest.raises(InputError) as caught:
+        DeformationParameters(**parameters)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("sizes", [5, (None, 3), ("a", 3), (4, 0), (4, 2.5), (4,)])
+def test_layer_sizes_that_make_no_network(sizes):
+    with pytest.raises(InputError, match=r"^layer sizes .*: (size|expected)"):
+        Network(sizes)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.5])
+def test_seeds_of_another_network(seed):
+    with pytest.raises(InputError, match=r"^seed .*: expected a whole number from 0 to"):
+        Network((4, 3), seed=seed)

@@ -17,9 +17,9 @@ from mlpcore.command_line import Parser, add_backend_options, add_data_options, 
 from mlpcore.committee import mean_outputs
 from mlpcore.config import DataSummary
 from mlpcore.dataset import Dataset
+from mlpcore.errors import shown
 from mlpcore.figures import evaluation_figures, network_figures, write_figures
 from mlpcore.files import atomic_write, check_replaceable, check_writable
-from mlpcore.idx import shown
 from mlpcore.report import confusion_table, evaluation_table, misclassified_table, text_table
 from mlpcore.state import EpochMetrics
 from mlpcore.weights import read_network
@@ -37,6 +37,7 @@ class Candidate:
 
     path: Path
     network: Network
+    data_name: str = ""  #: as a file of weights says it
     data: DataSummary | None = None
     history: Sequence[EpochMetrics] = ()
 
@@ -45,10 +46,12 @@ class Candidate:
         """Reads a run's folder, in which a training may go on, or a file of weights."""
         file = weights_file(path)
         if file == path:
-            return cls(path, read_network(path)[0])
+            network, metadata = read_network(path)
+            return cls(path, network, metadata.get("dataset", ""))
         config, data = read_settings(path)
         network, _ = read_network(file, data.layer_sizes(config.hidden_layers))
-        return cls(path, network, data, read_history(path) if with_history else ())
+        history = read_history(path) if with_history else ()
+        return cls(path, network, data.name, data, history)
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -99,6 +102,11 @@ def describe(candidates: Sequence[Candidate], data: Dataset, backend: Backend) -
         print(f"note: {data.notice}")
     sha256 = DataSummary.of(data).sha256
     for each in candidates:
+        if not each.data and each.data_name not in ("", data.name):
+            print(
+                f"note: {shown(each.path)} was trained on other data than these: "
+                f"{shown(each.data_name)}"
+            )
         if each.data and each.data.sha256 != sha256:
             part = ", a part held out" if each.data.held_out else ""
             print(
@@ -106,7 +114,7 @@ def describe(candidates: Sequence[Candidate], data: Dataset, backend: Backend) -
                 f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
             )
     print(
-        f"data: {data.name} ({data.source}): "
+        f"data: {data.name} ({shown(data.source)}): "
         f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
     )
     print(f"backend: {backend.description}\n")

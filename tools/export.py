@@ -14,8 +14,8 @@ from mlpcore import InputError, export
 from mlpcore.architecture import format_layer_sizes
 from mlpcore.checkpoint import BEST, CONFIG, LAST
 from mlpcore.command_line import Parser, add_network_argument, run_tool
+from mlpcore.errors import shown
 from mlpcore.files import check_replaceable
-from mlpcore.idx import shown
 from mlpcore.trained import TrainedNetwork
 
 

@@ -22,8 +22,8 @@ from mlpcore import InputError, images
 from mlpcore.backends import inference
 from mlpcore.command_line import Parser, add_network_argument, run_tool
 from mlpcore.digit_image import read_digit
+from mlpcore.errors import shown
 from mlpcore.files import atomic_write, check_writable, make_folder
-from mlpcore.idx import shown
 from mlpcore.trained import TrainedNetwork
 from mlpcore.typing import Float32Array, UInt8Array
 

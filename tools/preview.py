@@ -18,8 +18,8 @@ from mlpcore.command_line import (
     whole_number,
 )
 from mlpcore.deformation import DeformationParameters
+from mlpcore.errors import shown
 from mlpcore.files import atomic_write, check_replaceable
-from mlpcore.idx import shown
 from mlpcore.preview import draw, make_preview
 
 

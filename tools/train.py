@@ -21,6 +21,7 @@ from mlpcore.command_line import (
     add_deformation_options,
     add_seed_option,
     command_text,
+    folder_name,
     given_deformation,
     number,
     run_tool,
@@ -58,7 +59,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         metavar="N",
         help="the last N training images take the place of the test images",
     )
-    add("--out", help="folder of the run (runs/ARCH-DATE-TIME)")
+    add("--out", type=folder_name, help="folder of the run (runs/ARCH-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with the run in this folder")
     return parser.parse_args(argv)
 

@@ -10,10 +10,12 @@ from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.reference import ReferenceBackend
 from mlpcore.backends.simd import (
     INSTRUCTION_SETS,
+    MAX_THREADS,
     SCHEDULES,
     SimdBackend,
     unavailable_reason,
 )
+from mlpcore.checks import check_whole
 from mlpcore.errors import InputError
 
 __all__ = [
@@ -74,7 +76,7 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
         runs here. ``"cpu"`` is that instruction set even where there is a device.
         ``"cuda-emulated"`` is for tests and is never chosen by itself.
     threads
-        For the C backends; by default the cores available to this process.
+        1 to 1,024, by default the cores available to this process; CUDA has no use for them.
     schedule
         For the C backends: ``"deferred"``, the default, or ``"immediate"``. For CUDA:
         ``"resident"``, the default on a device, or ``"streaming"``.
@@ -103,6 +105,8 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     reason = _reason(name)
     if reason is not None:
         raise InputError(f"backend {name!r} cannot run: {reason}")
+    if threads is not None:
+        check_whole("threads", threads, 1, MAX_THREADS)
     if schedule is not None and name == "reference":
         raise InputError(f"schedule {schedule!r}: the {name} backend has no schedules")
     if name == "reference":

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from mlpcore import affine, philox
+from mlpcore.checks import check_whole
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import (
@@ -42,6 +43,12 @@ TAPS = 21
 """Cells that the Gaussian kernel spans (paper, Appendix)."""
 
 MARGIN = TAPS - 1
+
+MAX_EPOCH = 2**32 - 1
+"""Random numbers are drawn for epochs of 32 bits."""
+
+MAX_IMAGES = 2**31
+"""Of a training set."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,28 @@ def check_array(
             f"expected {np.dtype(dtype)} of shape ({expected})"
         )
     return np.ascontiguousarray(array)
+
+
+def check_range(name: str, values: AnyArray, end: int) -> None:
+    """Raises InputError unless all whole numbers are from 0 to below `end`."""
+    if len(values) and not 0 <= values.min() <= values.max() < end:
+        raise InputError(f"{name}: from {values.min()} to {values.max()}, expected 0 to {end - 1}")
+
+
+def check_place(epoch: int, first: int, n: int) -> None:
+    """Raises InputError unless `n` images from number `first` on can be drawn for an epoch."""
+    check_whole("epoch", epoch, 0, MAX_EPOCH)
+    check_whole("first", first, 0, MAX_IMAGES - n)
+
+
+def keep_results(error: BaseException, results: list[TrainingResult]) -> None:
+    """Keeps with an exception how far each network has been trained, as `training_results`."""
+    error.training_results = results  # type: ignore[attr-defined]
+
+
+def kept_results(error: BaseException) -> list[TrainingResult]:
+    """What `keep_results` has kept, else nothing."""
+    return getattr(error, "training_results", [])
 
 
 def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
@@ -195,7 +224,7 @@ class Backend(ABC):
             Called about twenty times a second. Training stops when it returns true, or when
             it or a signal handler raises: at the end of a sample, or of a block of samples
             where a backend works by blocks. Training the rest of the order in another call
-            then gives the same bits. Blocks divide 8,192 samples.
+            then gives the same bits; how far it came, `kept_results` has of the exception.
         """
 
     @abstractmethod

@@ -20,6 +20,9 @@ from mlpcore.backends.base import (
     Progress,
     TrainingResult,
     check_array,
+    check_place,
+    keep_results,
+    kept_results,
     layer_shape,
 )
 from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork, Driver
@@ -274,7 +277,11 @@ class CudaBackend(Backend):
                 return cuda_training.train(networks, stepper, n_steps, learning_rate, progress)
             for one in zip(networks, images, labels, orders):
                 arguments = self._stepper(*one), n_steps, learning_rate, progress
-                results += cuda_training.train([one[0]], *arguments)
+                try:
+                    results += cuda_training.train([one[0]], *arguments)
+                except BaseException as error:
+                    keep_results(error, results + kept_results(error))
+                    raise
         return results
 
     def _keep_order(self, network: DeviceNetwork, order: DeviceArray) -> DeviceArray:
@@ -475,6 +482,7 @@ class CudaBackend(Backend):
     ) -> DeviceArray:
         images = self._resident("images", images, (None, None, None))
         n, height, width = images.shape
+        check_place(epoch, first, n)
         affine = self._resident("affine", affine, (n, 2, 2))
         taps = self._resident("taps", taps, (TAPS,))
         out = self._target(out, images.shape)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
 from mlpcore.backends import cuda_launch
-from mlpcore.backends.base import Progress, TrainingResult
+from mlpcore.backends.base import Progress, TrainingResult, keep_results
 from mlpcore.backends.cuda_launch import Launch
 from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork
 from mlpcore.backends.cuda_resident import ResidentStepper
+from mlpcore.errors import InputError
 
 #: Seconds between calls of the caller's progress function.
 INTERVAL = 0.05
@@ -125,6 +128,20 @@ def train(
     """
     for network in networks:
         network.set_state(learning_rate)
+    try:
+        finite = _train_chunks(stepper, n_steps, progress)
+    except BaseException as error:
+        with suppress(InputError):  # of a device that has failed
+            keep_results(error, _results(networks))
+        raise
+    results = _results(networks)
+    return results if finite else [replace(result, loss=math.nan) for result in results]
+
+
+def _train_chunks(
+    stepper: Stepper | ResidentStepper, n_steps: int, progress: Progress | None
+) -> bool:
+    """The steps, as many at a time as take `INTERVAL`; whether the weights stay finite."""
     done, finite = 0, True
     while done < n_steps and finite:
         chunk = min(stepper.chunk, n_steps - done)
@@ -140,10 +157,13 @@ def train(
         elapsed = time.perf_counter() - start
         wanted = int(chunk * INTERVAL / max(elapsed, 1e-6))
         stepper.chunk = max(1, min(wanted, 8 * chunk))
+    return finite
+
+
+def _results(networks: list[DeviceNetwork]) -> list[TrainingResult]:
+    """Of what has been launched, when it is done."""
     states = [network.get_state() for network in networks]
     return [
-        TrainingResult(
-            int(state["step"]), int(state["errors"]), float(state["loss"]) if finite else math.nan
-        )
+        TrainingResult(int(state["step"]), int(state["errors"]), float(state["loss"]))
         for state in states
     ]

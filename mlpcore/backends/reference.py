@@ -15,6 +15,9 @@ from mlpcore.backends.base import (
     Progress,
     TrainingResult,
     check_array,
+    check_place,
+    check_range,
+    keep_results,
     layer_shape,
 )
 from mlpcore.backends.inference import A, B
@@ -103,6 +106,10 @@ class ReferenceBackend(Backend):
     ) -> TrainingResult:
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = check_array("images", images, (None, n_in))
+        labels = check_array("labels", labels, (len(images),), np.uint8)
+        order = check_array("order", order, (None,), np.int32)
+        check_range("labels", labels, n_classes)
+        check_range("order", order, len(images))
         weights = [w.astype(np.float64) for w in network.weights]
         biases = [b.astype(np.float64) for b in network.biases]
         done, errors, loss = 0, 0, 0.0
@@ -124,6 +131,9 @@ class ReferenceBackend(Backend):
                     biases[layer] -= learning_rate * delta
                     delta = below
                 done += 1
+        except BaseException as error:
+            keep_results(error, [TrainingResult(done, errors, float(loss))])
+            raise
         finally:
             for layer in range(network.n_layers):
                 network.weights[layer][...] = weights[layer]
@@ -136,7 +146,9 @@ class ReferenceBackend(Backend):
         return outputs.astype(np.float32)
 
     def count_errors(self, network: Network, images: Float32Array, labels: UInt8Array) -> int:
-        return inference.count_errors(self.predict(network, images), labels)
+        outputs = self.predict(network, images)
+        labels = check_array("labels", labels, (len(images),), np.uint8)
+        return inference.count_errors(outputs, labels)
 
     def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
         shape = GRID * height + MARGIN, GRID * width + MARGIN
@@ -189,6 +201,7 @@ class ReferenceBackend(Backend):
     ) -> Float32Array:
         images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
+        check_place(epoch, first, n)
         out = np.empty_like(images) if out is None else out
         for grid in range(first // IMAGES_PER_GRID, (first + n - 1) // IMAGES_PER_GRID + 1):
             noise = self.noise(seed, epoch, grid, height, width)

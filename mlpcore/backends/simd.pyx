@@ -19,8 +19,12 @@ from mlpcore.backends.base import (
     Backend,
     TrainingResult,
     check_array,
+    check_place,
+    check_range,
+    keep_results,
     layer_shape,
 )
+from mlpcore.checks import check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 
@@ -187,12 +191,10 @@ class SimdBackend(Backend):
         if reason is not None:
             raise InputError(f"backend {name!r} cannot run: {reason}")
         threads = available_cores() if threads is None else threads
-        if not 1 <= threads <= MAX_THREADS:
-            raise InputError(f"threads {threads}: expected 1 to {MAX_THREADS:,}")
+        check_whole("threads", threads, 1, MAX_THREADS)
         if schedule not in SCHEDULES:
             raise InputError(f"schedule {schedule!r}: expected {' or '.join(SCHEDULES)}")
-        if not 1 <= block <= MAX_BLOCK:
-            raise InputError(f"block {block}: expected 1 to {MAX_BLOCK:,} samples")
+        check_whole("block", block, 1, MAX_BLOCK)
         self.name = name
         self.threads = threads
         self.schedule = schedule
@@ -220,8 +222,7 @@ class SimdBackend(Backend):
         if loaded is not network:
             network.assign(loaded)
 
-    def forward(self, network, layer, inputs):
-        cdef Network net = network
+    def forward(self, Network network not None, layer, inputs):
         n_in, n_out = layer_shape(network, layer)
         inputs = check_array("inputs", inputs, (None, n_in))
         outputs = np.empty((len(inputs), n_out), np.float32)
@@ -231,12 +232,12 @@ class SimdBackend(Backend):
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_forward(kernels, &net.c.layers[index], &x[0, 0], n, &y[0, 0], threads)
+                status = mlp_forward(kernels, &network.c.layers[index], &x[0, 0], n, &y[0, 0],
+                                     threads)
             _check(status)
         return outputs
 
-    def backward(self, network, layer, deltas, states):
-        cdef Network net = network
+    def backward(self, Network network not None, layer, deltas, states):
         n_in, n_out = layer_shape(network, layer)
         deltas = check_array("deltas", deltas, (None, n_out))
         states = check_array("states", states, (len(deltas), n_in))
@@ -247,13 +248,12 @@ class SimdBackend(Backend):
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_backward(kernels, &net.c.layers[index], &d[0, 0], &y[0, 0], n,
+                status = mlp_backward(kernels, &network.c.layers[index], &d[0, 0], &y[0, 0], n,
                                       &b[0, 0], threads)
             _check(status)
         return below
 
-    def update(self, network, layer, inputs, deltas, learning_rate):
-        cdef Network net = network
+    def update(self, Network network not None, layer, inputs, deltas, learning_rate):
         n_in, n_out = layer_shape(network, layer)
         inputs = check_array("inputs", inputs, (None, n_in))
         deltas = check_array("deltas", deltas, (len(inputs), n_out))
@@ -263,27 +263,24 @@ class SimdBackend(Backend):
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_update(kernels, &net.c.layers[index], &x[0, 0], &d[0, 0], eta, n,
+                status = mlp_update(kernels, &network.c.layers[index], &x[0, 0], &d[0, 0], eta, n,
                                     threads)
             _check(status)
 
-    def train(self, network, images, labels, order, learning_rate, progress=None):
-        cdef Network net = network
-        images = check_array("images", images, (None, net.layer_sizes[0]))
+    def train(self, Network network not None, images, labels, order, learning_rate, progress=None):
+        images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         order = check_array("order", order, (None,), np.int32)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
-        if order.min() < 0 or order.max() >= len(images):
-            raise InputError(
-                f"order: from {order.min()} to {order.max()}, expected 0 to {len(images) - 1}"
-            )
+        check_range("labels", labels, network.layer_sizes[network.n_layers])
+        check_range("order", order, len(images))
         cdef const float[:, ::1] x = images
         cdef const uint8_t[::1] t = labels
         cdef const int32_t[::1] o = order
         state = _PollState(progress)
         cdef mlp_training training
-        training.network = &net.c
+        training.network = &network.c
         training.images = &x[0, 0]
         training.labels = &t[0]
         training.order = &o[0]
@@ -297,15 +294,18 @@ class SimdBackend(Backend):
         with nogil:
             status = mlp_train(kernels, &training, threads)
         _check(status)
+        result = TrainingResult(training.done, training.errors, training.loss)
         if state.exception is not None:
+            keep_results(state.exception, [result])
             raise state.exception
-        return TrainingResult(training.done, training.errors, training.loss)
+        return result
 
     def predict(self, network, images):
         return self._predict(network, images, False)
 
     def count_errors(self, network, images, labels):
         images = check_array("images", images, (None, network.layer_sizes[0]))
+        labels = check_array("labels", labels, (len(images),), np.uint8)
         *n_inputs, _ = network.layer_sizes
         if not self.amx or min(n_inputs) < MLP_AMX_INPUTS:
             return inference.count_errors(self.predict(network, images), labels)
@@ -318,8 +318,7 @@ class SimdBackend(Backend):
         """Nearly `predict`, by the matrix unit: outputs are off by 1e-4 or so (see amx.c)."""
         return self._predict(network, images, True)
 
-    def _predict(self, network, images, bint amx):
-        cdef Network net = network
+    def _predict(self, Network network not None, images, bint amx):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
         cdef const float[:, ::1] x = images
@@ -329,9 +328,9 @@ class SimdBackend(Backend):
         if n:
             with nogil:
                 if amx:
-                    status = mlp_predict_amx(kernels, &net.c, &x[0, 0], n, &y[0, 0], threads)
+                    status = mlp_predict_amx(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads)
                 else:
-                    status = mlp_predict(kernels, &net.c, &x[0, 0], n, &y[0, 0], threads)
+                    status = mlp_predict(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads)
             _check(status)
         return outputs
 
@@ -384,6 +383,7 @@ class SimdBackend(Backend):
     def deform(self, images, affine, taps, alpha, seed, epoch, first=0, out=None):
         images = check_array("images", images, (None, None, None))
         cdef int n = images.shape[0]
+        check_place(epoch, first, n)
         affine = check_array("affine", affine, (n, 2, 2))
         taps = check_array("taps", taps, (TAPS,))
         out = np.empty_like(images) if out is None else out

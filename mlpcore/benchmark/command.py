@@ -15,7 +15,8 @@ from mlpcore import backends
 from mlpcore.architecture import PRESETS, parse_hidden_layers
 from mlpcore.benchmark import output
 from mlpcore.benchmark.machine import available_memory
-from mlpcore.benchmark.peers import PEERS, Peer
+from mlpcore.benchmark.peers import PEERS
+from mlpcore.benchmark.peers.base import Peer
 from mlpcore.benchmark.plot import check_plot, draw
 from mlpcore.benchmark.problem import check_memory
 from mlpcore.benchmark.routines import ROUTINES

@@ -16,10 +16,10 @@ import numpy as np
 import mlpcore
 from mlpcore import provenance
 from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, history_lines, read_settings
-from mlpcore.errors import InputError
+from mlpcore.dataset import EMBEDDED, MNIST
+from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import Evaluation
 from mlpcore.files import atomic_write, make_folder
-from mlpcore.idx import shown
 from mlpcore.report import report
 from mlpcore.table1.evidence import (
     RESULT,
@@ -117,7 +117,10 @@ def _refuse_another(folder: Path, record: Record) -> None:
 def _collect(folder: Path, record: Record) -> Evidence:
     best = _read_weights(folder / BEST, record)
     if record.best_metrics is None or best.epoch != record.best_metrics.epoch:
-        raise InputError(f"{shown(folder)} was saved meanwhile: expected another try")
+        raise InputError(
+            f"{shown(folder)} is of another epoch than the metrics: expected "
+            "another try when it has been saved, or the run resumed after a kill"
+        )
     last = _read_weights(folder / LAST, record) if record.finished else None
     modified = os.stat(folder / METRICS).st_mtime
     record = dataclasses.replace(
@@ -129,7 +132,7 @@ def _collect(folder: Path, record: Record) -> Evidence:
 
 def _source(name: str) -> str:
     """Where data come from, instead of a path, which is of no use on another machine."""
-    known = {"MNIST": "the published files", "scikit-learn digits": "embedded in scikit-learn"}
+    known = {MNIST: "the published files", EMBEDDED: "embedded in scikit-learn"}
     return known.get(name, "a folder of IDX files")
 
 

@@ -9,12 +9,18 @@ from pathlib import Path
 
 from mlpcore import backends
 from mlpcore.architecture import PRESETS
-from mlpcore.command_line import Parser, add_backend_options, command_text, run_tool, whole_number
+from mlpcore.command_line import (
+    Parser,
+    add_backend_options,
+    command_text,
+    folder_name,
+    run_tool,
+    whole_number,
+)
 from mlpcore.config import PAPER_EPOCHS
 from mlpcore.console import Console
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_writable, read_bounded
-from mlpcore.idx import shown
 from mlpcore.report import text_table
 from mlpcore.table1 import evidence
 from mlpcore.table1.collect import write_evidence
@@ -44,8 +50,12 @@ def parser() -> Parser:
     add("--seeds", type=_seeds, metavar="N,...", help="a run of each network with each (0)")
     add("--epochs", type=whole_number, help=f"passes over the training set ({PAPER_EPOCHS:,})")
     add_backend_options(result)
-    add("--data", help="folder with the four files of MNIST, or of data in the same format")
-    add("--out", type=Path, help=f"folder of the runs ({OUT})")
+    add(
+        "--data",
+        type=folder_name,
+        help="folder with the four files of MNIST, or of data in the same format",
+    )
+    add("--out", type=lambda text: Path(folder_name(text)), help=f"folder of the runs ({OUT})")
     add("--report", action="store_true", help="only write table and figures of what there is")
     add(
         "--evidence",
@@ -104,6 +114,10 @@ def main(argv: Sequence[str] | None = None, script: str = "tools/reproduce.py") 
         if options.report or options.evidence or options.readme:
             mode = next(name for name in ("report", "evidence", "readme") if getattr(options, name))
             _refuse(options, f"--{mode}", "nets", "seeds", "epochs", "backend")
+            if options.unfinished and not options.evidence:
+                raise InputError(f"--unfinished together with --{mode}: expected --evidence")
+            if mode == "readme":
+                _refuse(options, "--readme alone", "out", "threads", "data")
             return _present(options)
         if options.unfinished:
             raise InputError("--unfinished alone: expected it with --evidence")

@@ -30,10 +30,9 @@ from mlpcore.checkpoint import (
     read_history,
     read_settings,
 )
-from mlpcore.config import check_fields
-from mlpcore.errors import InputError
+from mlpcore.checks import check_fields
+from mlpcore.errors import InputError, shown
 from mlpcore.files import read_bounded
-from mlpcore.idx import shown
 from mlpcore.table1.measure import Committee
 from mlpcore.table1.records import ErrorCounts, Record, in_order
 from mlpcore.table1.report import table_text

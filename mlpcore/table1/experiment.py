@@ -15,8 +15,7 @@ from mlpcore.config import (
     TrainingConfig,
 )
 from mlpcore.deformation import DeformationParameters
-from mlpcore.errors import InputError
-from mlpcore.idx import shown
+from mlpcore.errors import InputError, shown
 from mlpcore.table1.records import Record, read_record
 
 
@@ -105,8 +104,9 @@ def check_data(run: Planned, record: Record, data: DataSummary) -> None:
     """Raises InputError when a run was started with other data."""
     if record.data.sha256 != data.sha256:
         raise InputError(
-            f"{shown(run.folder)} was started with other data than those in {data.source}: "
-            f"expected {record.data.name} as it was in {record.data.source}, or another --out"
+            f"{shown(run.folder)} was started with other data than those in "
+            f"{shown(data.source)}: expected {record.data.name} as it was in "
+            f"{shown(record.data.source)}, or another --out"
         )
 
 

@@ -14,9 +14,8 @@ from mlpcore.backends import Backend
 from mlpcore.checkpoint import BEST
 from mlpcore.committee import mean_outputs
 from mlpcore.config import DataSummary
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import Evaluation
-from mlpcore.idx import shown
 from mlpcore.network import Network
 from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds
 from mlpcore.weights import read_network
@@ -88,12 +87,12 @@ def find_data(summary: DataSummary, folder: str | None) -> dataset.Dataset:
 
     Nothing is downloaded.
     """
-    if summary.name == "MNIST" and not folder and not Path(summary.source).is_dir():
+    if summary.name == dataset.MNIST and not folder and not Path(summary.source).is_dir():
         data = summary.part_of(dataset.load(name="mnist", download=False))
     else:
         data = summary.load(folder)
     if DataSummary.of(data).sha256 != summary.sha256:
-        raise InputError(f"the data in {data.source} are not the run's {summary.name}")
+        raise InputError(f"the data in {shown(data.source)} are not the run's {summary.name}")
     return data
 
 
@@ -131,7 +130,10 @@ def _best_network(path: Path, record: Record) -> Network:
     """Of the epoch that the record says, and not of a later one."""
     network, metadata = read_network(path, record.layer_sizes)
     if record.best_metrics and metadata.get("epoch") != str(record.best_metrics.epoch):
-        raise InputError(f"{shown(path)} was saved meanwhile: expected another try")
+        raise InputError(
+            f"{shown(path)} is of another epoch than the metrics: expected "
+            "another try when it has been saved, or the run resumed after a kill"
+        )
     return network
 
 

@@ -77,7 +77,7 @@ def status(
         left = time_left(run, experiment.epochs, record, list(records.values()))
         state = record.state if record else "not started"
         if run.name in problems:
-            state, left = "damaged", Left(0.0)
+            state, left = "failed" if record else "damaged", Left(0.0)
         elif not (record and (record.finished or record.running)):
             unknown += left.seconds is None
             own += left.seconds or 0.0

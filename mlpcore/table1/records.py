@@ -13,9 +13,8 @@ from pathlib import Path
 from mlpcore.architecture import PRESETS, count_parameters, format_hidden_layers
 from mlpcore.checkpoint import Run, holds_run
 from mlpcore.config import DataSummary, TrainingConfig
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.files import is_locked
-from mlpcore.idx import shown
 from mlpcore.state import EpochMetrics
 
 #: A run in progress is read anew, after a pause, when another process saved meanwhile.

@@ -9,8 +9,7 @@ from mlpcore import backends, dataset, runs
 from mlpcore.checkpoint import BEST, LAST, holds_run, read_history, read_settings
 from mlpcore.config import DataSummary
 from mlpcore.console import Console
-from mlpcore.errors import InputError
-from mlpcore.idx import shown
+from mlpcore.errors import InputError, shown
 from mlpcore.state import EpochMetrics
 from mlpcore.table1.evidence import Evidence, read_run_evidence
 from mlpcore.weights import read_network, weights_sha256
@@ -53,7 +52,7 @@ def rerun(
     data = evidence.record.data.part_of(load(data_folder))
     if DataSummary.of(data).sha256 != evidence.record.data.sha256:
         raise InputError(
-            f"the data from {data.source} are not those of {shown(source)}: "
+            f"the data from {shown(data.source)} are not those of {shown(source)}: "
             f"expected {evidence.record.data.name}"
         )
     if exists:
@@ -62,8 +61,11 @@ def rerun(
         status = runs.start(folder, config, data, backend, console, command)
     if status:
         return status
-    differences = compare(folder, evidence)
-    for line in differences or [f"the same as {shown(source)}, to the bit"]:
+    differences, done = compare(folder, evidence), evidence.record.epoch
+    same = f"the same as {shown(source)}, to the bit"
+    if not evidence.record.finished:
+        same = f"the same errors as {shown(source)} in its {done:,} epochs; it has no weights"
+    for line in differences or [same]:
         console.print(line)
     return 1 if differences else 0
 

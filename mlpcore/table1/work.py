@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from mlpcore import backends, runs
+from mlpcore.checkpoint import AlreadyThere
 from mlpcore.config import DataSummary
 from mlpcore.console import Console
 from mlpcore.dataset import Dataset
@@ -50,9 +51,11 @@ class Work:
             When a run has other settings than those asked for.
         """
         first = None
-        self.records.clear()
+        before, self.records = self.records, {}
         for run in self.experiment.runs:
             if run.name in self.problems:
+                if run.name in before:
+                    self.records[run.name] = before[run.name]
                 continue
             try:
                 record = run.read()
@@ -109,7 +112,7 @@ class Work:
             stopped = 0
             try:
                 stopped = self._train(run, data, command)
-            except InUse:  # another process was faster, and its files are there in a moment
+            except (InUse, AlreadyThere):  # another process was faster; its files will be there
                 time.sleep(PAUSE_SECONDS)
             except Diverged as error:
                 self._fail(run, error)
