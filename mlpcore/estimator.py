@@ -83,7 +83,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         number of threads.
     warm_start : bool, default=False
         Whether another call of `fit` goes on, with the same seed and the next epochs' random
-        numbers, as if `max_iter` epochs more had been asked for at first.
+        numbers, as if `max_iter` epochs more had been asked for at first. With a
+        `learning_rate_end` the rate rises again at the seam: the earlier epochs went all the way.
     verbose : bool, default=False
         Whether `fit` prints a line for each epoch. Its validation error is that of all of X,
         undeformed, after the epoch.
@@ -235,6 +236,11 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         The estimator itself.
+
+        Raises
+        ------
+        Diverged
+            When weights or loss are no longer finite; the estimator is then not fitted.
         """
         first = not hasattr(self, "network_")
         self._check_parameters()

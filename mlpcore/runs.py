@@ -40,7 +40,7 @@ def start(
     Parameters
     ----------
     folder
-        Of the run, new or empty.
+        Of the run, new or without a run in it.
     command
         What to type to go on, said when the run is stopped.
 

@@ -18,7 +18,7 @@ from mlpcore import backends, mnist, runs
 from mlpcore.architecture import PRESETS
 from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.files import lock
-from mlpcore.table1 import evidence, report, work
+from mlpcore.table1 import collect, evidence, report, work
 from mlpcore.table1.command import main
 from mlpcore.table1.rerun import first_difference
 from mlpcore.training import Diverged, Trainer
@@ -49,6 +49,7 @@ def no_figures(request, monkeypatch):
     if not request.node.get_closest_marker("figures"):
         monkeypatch.setattr(report, "draw", lambda *args: [])
         monkeypatch.setattr(runs, "draw", lambda *args: [])
+        monkeypatch.setattr(collect, "draw", lambda *args: [])
 
 
 @pytest.fixture
@@ -175,7 +176,7 @@ def start(*argv):
 import os, sys
 from mlpcore.architecture import PRESETS
 from mlpcore import runs
-from mlpcore.table1 import report
+from mlpcore.table1 import collect, report
 from mlpcore.table1.command import main
 PRESETS.update({SMALL})
 os.fsync = report.draw = runs.draw = lambda *args: []
@@ -477,6 +478,25 @@ def test_evidence_has_the_rows_of_the_report(kept):
     table = evidence.readme_table(kept)
     assert table in Path("out/report.md").read_text()
     assert table in (kept / "README.md").read_text()
+
+
+@pytest.mark.figures
+def test_evidence_shows_what_is_misclassified(kept, half_done, capsys, monkeypatch):
+    folder = kept / "net1-seed0"
+    assert (folder / "misclassified.png").read_bytes().startswith(b"\x89PNG")
+    assert "![misclassified](misclassified.png)" in (folder / "report.md").read_text()
+    shutil.rmtree(folder)
+
+    def fail(*args):
+        raise RuntimeError("no font\nat all")
+
+    monkeypatch.setattr("mlpcore.figures.misclassified", fail)
+    capsys.readouterr()
+    assert main(["--evidence", "kept", "--out", "out"]) == 0
+    note = "note: net1-seed0 has no figure: RuntimeError: no font at all\n"
+    assert note in capsys.readouterr().out
+    assert "misclassified.png" not in (folder / "report.md").read_text()
+    assert evidence.read_run_evidence(folder).record.finished
 
 
 def test_evidence_of_unfinished_runs_only_on_demand(kept, half_done, capsys, monkeypatch):

@@ -203,13 +203,13 @@ class SimdBackend(Backend):
     @property
     def description(self):
         plural = "" if self.threads == 1 else "s"
-        amx = ", validation by AMX" if self.amx else ""
+        amx = ", validation of wide layers by AMX" if self.amx else ""
         return (f"{self.name}: C, float32, {self.threads} thread{plural}, "
                 f"{self.schedule} updates{amx}")
 
     @property
     def amx(self):
-        """Whether errors are counted by the matrix unit, where layers have 256 inputs or more."""
+        """Whether the matrix unit counts errors of networks whose every layer has 256 inputs."""
         return self.name == "avx512" and has_amx()
 
     def put(self, array):

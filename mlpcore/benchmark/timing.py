@@ -60,9 +60,8 @@ class Case:
     most
         n at most; a multiple of `step`.
     length
-        Least duration of a timing, as a multiple of the settings'. A part of an epoch needs
-        more: after a matrix product the threads of a BLAS go on spinning for some 30 ms, which
-        is nothing beside a whole epoch's training.
+        Least duration of a timing, as a multiple of the settings': a part of an epoch needs
+        more, for all that it consists of.
     clock
         Seconds that a call takes: by the host's clock, or by a device's events.
     """

@@ -8,13 +8,13 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 import mlpcore
-from mlpcore import provenance
+from mlpcore import figures, provenance
 from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, history_lines, read_settings
 from mlpcore.dataset import EMBEDDED, MNIST
 from mlpcore.errors import InputError, shown
@@ -33,7 +33,7 @@ from mlpcore.table1.measure import Measured
 from mlpcore.table1.records import Record
 from mlpcore.weights import read_network, weights_sha256
 
-README = "README.md"
+README, MISCLASSIFIED = "README.md", "misclassified"
 
 
 def write_evidence(
@@ -86,7 +86,13 @@ def write_evidence(
             missing.append(f"{record.name} (not readable)")
             left_out.append(str(error))
             continue
-        _write_run(folder / record.name, evidence, measured.evaluations.get(record.name))
+        try:
+            drawn = draw(folder / record.name, record, measured)
+        except Exception as error:  # whatever it is, there is the rest
+            drawn, reason = [], " ".join(str(error).split())
+            left_out.append(f"{record.name} has no figure: {type(error).__name__}: {reason}")
+        evaluation = measured.evaluations.get(record.name)
+        _write_run(folder / record.name, evidence, evaluation, drawn)
         written.append(record.name)
     committees = [dataclasses.asdict(committee) for committee in measured.committees]
     make_folder(folder)
@@ -146,7 +152,18 @@ def _read_weights(path: Path, record: Record) -> Weights:
     return Weights(epoch, weights_sha256(network), **named)
 
 
-def _write_run(folder: Path, evidence: Evidence, evaluation: Evaluation | None) -> None:
+def draw(folder: Path, record: Record, measured: Measured) -> list[str]:
+    """The misclassified images of a finished run; the names of the files."""
+    if not record.finished or record.name not in measured.evaluations:
+        return []
+    images, evaluation = measured.images[record.name], measured.evaluations[record.name]
+    figure = figures.misclassified(images, evaluation)
+    return [path.name for path in figures.write_figures(folder, {MISCLASSIFIED: figure})]
+
+
+def _write_run(
+    folder: Path, evidence: Evidence, evaluation: Evaluation | None, drawn: Sequence[str]
+) -> None:
     record = evidence.record
     make_folder(folder)
     settings = {
@@ -158,7 +175,7 @@ def _write_run(folder: Path, evidence: Evidence, evaluation: Evaluation | None) 
         "data": dataclasses.asdict(record.data),
     }
     metrics = b"".join(history_lines(record.history))
-    text = report(record.config, record.data, record, evidence.backend, evaluation)
+    text = report(record.config, record.data, record, evidence.backend, evaluation, drawn)
     if not record.finished:
         text = f"**Not finished: {record.epoch:,} of {record.config.epochs:,} epochs.**\n\n{text}"
     result = {

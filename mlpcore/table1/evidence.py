@@ -2,12 +2,13 @@
 
 A folder for each run, and in it:
 
-=================  ======================================================================
-``config.json``    the settings, from which the run can be computed again
-``metrics.jsonl``  a line per epoch
-``result.json``    SHA-256 of the weights, second guesses, what computed them and when
-``report.md``      the run's report
-=================  ======================================================================
+=====================  ==================================================================
+``config.json``        the settings, from which the run can be computed again
+``metrics.jsonl``      a line per epoch
+``result.json``        SHA-256 of the weights, second guesses, what computed them and when
+``report.md``          the run's report
+``misclassified.png``  of a finished run: the paper's Figure 1
+=====================  ==================================================================
 
 ``summary.json`` beside them has the committees, and the runs that were started but are left
 out. Nothing in any of these files is a path.
