@@ -99,6 +99,7 @@ class TrainingConfig:
         if not isinstance(self.deformation, DeformationParameters):
             shown = reprlib.repr(self.deformation)
             raise InputError(f"deformation {shown}: expected DeformationParameters")
+        labels = self.deformation.label_bytes()
         if not isinstance(self.backend, str):
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
         if not (self.schedule is None or isinstance(self.schedule, str)):
@@ -109,6 +110,7 @@ class TrainingConfig:
             "seed": int(self.seed),
             "learning_rate": float(self.learning_rate),
             "learning_rate_end": float(end),
+            "deformation": dataclasses.replace(self.deformation, similar_labels=labels),
         }
         for name, value in plain.items():
             object.__setattr__(self, name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ class DeformationParameters:
     ------
     InputError
         When a value is not a finite number, negative, or beyond what can be inverted or, as
-        alpha of a million pixels, computed; or a label is not from 0 to 255.
+        alpha of a million pixels, computed. Labels are looked at where they are used.
     """
 
     sigma: float = 6.0
@@ -68,14 +69,19 @@ class DeformationParameters:
                 below = f" and less than {limit:g}" if math.isfinite(limit) else ""
                 raise InputError(f"{name} {value}: expected a finite number, 0 or more{below}")
             object.__setattr__(self, name, float(value))
-        for label in self.similar_labels:
-            check_whole("similar label", label, 0, affine.N_LABELS - 1)
-        object.__setattr__(self, "similar_labels", tuple(map(int, self.similar_labels)))
 
     def greatest_angles(self) -> Float64Array:
         """(256,) float64: the greatest angle in radians for each label."""
-        similar = np.isin(np.arange(affine.N_LABELS), self.similar_labels)
+        similar = np.isin(np.arange(affine.N_LABELS), list(self.label_bytes()))
         return np.radians(np.where(similar, 0.5, 1.0) * self.beta)
+
+    def label_bytes(self) -> tuple[int, ...]:
+        """The similar labels, as bytes of a data set; an InputError unless they are."""
+        if isinstance(self.similar_labels, str) or not isinstance(self.similar_labels, Iterable):
+            raise InputError(f"similar labels {self.similar_labels!r}: expected a list of labels")
+        for label in self.similar_labels:
+            check_whole("similar label", label, 0, affine.N_LABELS - 1)
+        return tuple(map(int, self.similar_labels))
 
     @property
     def is_identity(self) -> bool:

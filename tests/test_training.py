@@ -553,14 +553,29 @@ def test_settings_of_another_type(settings, message):
         ({"sigma": "6"}, "sigma '6': expected a number"),
         ({"beta": None}, "beta None: expected a number"),
         ({"alpha": 1e39}, "alpha 1e+39: expected a finite number, 0 or more and less than 1e+06"),
-        ({"similar_labels": ("1",)}, "similar label '1': expected a whole number from 0 to 255"),
-        ({"similar_labels": (300,)}, "similar label 300: expected a whole number from 0 to 255"),
     ],
 )
 def test_deformations_of_another_type(parameters, message):
     with pytest.raises(InputError) as caught:
         DeformationParameters(**parameters)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (("1",), "similar label '1': expected a whole number from 0 to 255"),
+        ((300,), "similar label 300: expected a whole number from 0 to 255"),
+        (7, "similar labels 7: expected a list of labels"),
+    ],
+)
+def test_similar_labels_that_no_data_set_has(labels, message):
+    """The estimator's are those of its y, which may be any."""
+    parameters = DeformationParameters(similar_labels=labels)
+    for use in (parameters.greatest_angles, lambda: TrainingConfig(deformation=parameters)):
+        with pytest.raises(InputError) as caught:
+            use()
+        assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("sizes", [5, (None, 3), ("a", 3), (4, 0), (4, 2.5), (4,)])
