@@ -1,5 +1,6 @@
 """The benchmark tool: its arithmetic, its checks, its input. No test looks at a duration."""
 
+import contextlib
 import json
 import math
 from dataclasses import replace
@@ -369,6 +370,38 @@ def test_a_chart(tmp_path, monkeypatch, capsys):
     assert main([*arguments, "--plot", str(path)], TINY) == 0
     assert "<svg" in path.read_text()
     assert "Weight update, per sample" in capsys.readouterr().out
+
+
+def test_results_outlast_an_output_that_closes(monkeypatch, tmp_path):
+    def closed(*arguments):
+        raise BrokenPipeError
+
+    monkeypatch.setattr("mlpcore.benchmark.output.markdown", closed)
+    monkeypatch.setattr(limits, "MOST", 1 << 22)
+    path = tmp_path / "speed.json"
+    arguments = ["--arch", "8", "--backend", "scalar", "--routine", "forward", "--threads", "1"]
+    with contextlib.suppress(BrokenPipeError):
+        main([*arguments, "--markdown", "--json", str(path)], TINY)
+    assert json.loads(path.read_text())["architectures"]
+
+
+def test_a_link_is_no_place_for_results(capsys, tmp_path):
+    link, target = tmp_path / "link.json", tmp_path / "target.json"
+    link.symlink_to(target)
+    assert main(["--json", str(link)]) == 2
+    assert "expected a file or a new name" in capsys.readouterr().err
+    assert not target.exists()
+    target.write_text("other results")
+    assert main(["--json", str(link)]) == 2
+    assert "a link: expected a file or a new name" in capsys.readouterr().err
+    assert link.is_symlink() and target.read_text() == "other results"
+
+
+def test_peers_by_a_part_of_their_names():
+    options = parser().parse_args(["--arch", "8", "--peers", "numpy, scipy"])
+    assert [peer.name for peer in make_plan(options).peers] == ["NumPy", "SciPy"]
+    options = parser().parse_args(["--arch", "8", "--peers"])
+    assert make_plan(options).peers == PEERS
 
 
 def test_numbers_that_json_lacks_become_null():
