@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,11 +76,14 @@ class DeformationParameters:
 
     def label_bytes(self) -> tuple[int, ...]:
         """The similar labels, as bytes of a data set; an InputError unless they are."""
-        if isinstance(self.similar_labels, str) or not isinstance(self.similar_labels, Iterable):
-            raise InputError(f"similar labels {self.similar_labels!r}: expected a list of labels")
-        for label in self.similar_labels:
+        try:
+            labels = tuple(self.similar_labels)
+        except TypeError:
+            shown = repr(self.similar_labels)
+            raise InputError(f"similar labels {shown}: expected a list of labels") from None
+        for label in labels:
             check_whole("similar label", label, 0, affine.N_LABELS - 1)
-        return tuple(map(int, self.similar_labels))
+        return tuple(map(int, labels))
 
     @property
     def is_identity(self) -> bool:

@@ -10,7 +10,6 @@ import pickle
 import resource
 import stat
 import struct
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -368,14 +367,13 @@ def test_one_process_at_a_time(tmp_path):
     Run.open(tmp_path / "run").close()
 
 
-def test_a_look_at_a_lock_does_not_take_it(tmp_path):
+def test_a_look_at_a_lock_does_not_take_it(tmp_path, monkeypatch):
     """Nor for the moment that it lasts."""
-    descriptor = os.open(tmp_path, os.O_RDONLY)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
-    timer = threading.Timer(2 * files.LOCK_SECONDS, os.close, [descriptor])
-    timer.start()
+    looking = [os.open(tmp_path, os.O_RDONLY)]
+    fcntl.flock(looking[0], fcntl.LOCK_SH)
+    monkeypatch.setattr(files.time, "sleep", lambda seconds: os.close(looking.pop()))
     os.close(files.lock(tmp_path))
-    timer.join()
+    assert looking == []
 
 
 # Runs

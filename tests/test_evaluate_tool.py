@@ -213,7 +213,7 @@ def test_other_data_than_those_of_the_run_are_noted(capsys):
         Path("n.safetensors"), read_network(Path(RUN, BEST))[0], {"dataset": "digits of ours"}
     )
     out = call(capsys, "n.safetensors", "--data", "new")
-    assert "note: n.safetensors was trained on other data than these: digits of ours\n" in out
+    assert "note: n.safetensors was trained on data called digits of ours\n" in out
     out = call(capsys, RUN, "--data", "new")
     assert f"note: {RUN} was trained on other data than these: letters as in" in out
     assert "61 test images" in out

@@ -361,14 +361,20 @@ def test_another_process_may_have_begun(data, capsys, monkeypatch, whole):
 def test_a_run_that_diverges_is_one_line_and_the_others_go_on(data, capsys, monkeypatch):
     begin = runs.start
 
+    def fail(trainer):
+        raise Diverged("training diverged")
+
     def diverge(folder, *args):
-        if folder.name == "net1-seed0":
-            raise Diverged("training diverged")
-        return begin(folder, *args)
+        with monkeypatch.context() as patch:
+            if folder.name == "net1-seed0":
+                patch.setattr(Trainer, "_train", fail)
+            return begin(folder, *args)
 
     monkeypatch.setattr(runs, "start", diverge)
     assert main(arguments(data)) == 2
-    assert capsys.readouterr().err == "error: training diverged\n"
+    out, err = capsys.readouterr()
+    assert re.fullmatch(r"error: training diverged; .* holds the weights before that\n", err)
+    assert re.search(r"^net1-seed0 +failed +0/3", out, re.MULTILINE)
     assert run_state("runs/table1/net2-seed0").epoch == 3
 
 

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 import math
+import signal
 
 import numpy as np
 import pytest
@@ -242,6 +243,33 @@ def test_an_exception_amid_samples_loses_none(c_backend, monkeypatch):
     assert trainer.run()
     assert calls[2] == calls[1] - 96
     assert_same_result(whole, trainer.state)
+
+
+def test_a_signal_between_two_polls_loses_no_sample(c_backend):
+    """Also one after the last poll: these samples take less time than lies between two."""
+    images = DATA.train_images.reshape(len(DATA.train_images), -1)
+    order = np.resize(np.arange(len(images), dtype=np.int32), 5000)
+    network = Network((DATA.n_inputs, 300, DATA.n_classes), seed=1)
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    def start(done):
+        if not started:
+            started.append(signal.setitimer(signal.ITIMER_REAL, 1e-3))
+
+    started, before = [], signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            c_backend.train(network, images, DATA.train_labels, order, 0.01, start)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    (result,) = kept_results(caught.value)
+    again = Network((DATA.n_inputs, 300, DATA.n_classes), seed=1)
+    c_backend.train(again, images, DATA.train_labels, order[: result.samples], 0.01)
+    assert result.samples > 0
+    assert same_weights(network, again)
 
 
 @pytest.mark.parametrize("name", [*C_BACKENDS, "reference", "cuda-emulated"])
@@ -567,6 +595,8 @@ def test_deformations_of_another_type(parameters, message):
         (("1",), "similar label '1': expected a whole number from 0 to 255"),
         ((300,), "similar label 300: expected a whole number from 0 to 255"),
         (7, "similar labels 7: expected a list of labels"),
+        ("17", "similar label '1': expected a whole number"),
+        (np.array(3), "similar labels array(3): expected a list of labels"),
     ],
 )
 def test_similar_labels_that_no_data_set_has(labels, message):

@@ -103,10 +103,7 @@ def describe(candidates: Sequence[Candidate], data: Dataset, backend: Backend) -
     sha256 = DataSummary.of(data).sha256
     for each in candidates:
         if not each.data and each.data_name not in ("", data.name):
-            print(
-                f"note: {shown(each.path)} was trained on other data than these: "
-                f"{shown(each.data_name)}"
-            )
+            print(f"note: {shown(each.path)} was trained on data called {shown(each.data_name)}")
         if each.data and each.data.sha256 != sha256:
             part = ", a part held out" if each.data.held_out else ""
             print(

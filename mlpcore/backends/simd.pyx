@@ -203,13 +203,13 @@ class SimdBackend(Backend):
     @property
     def description(self):
         plural = "" if self.threads == 1 else "s"
-        amx = ", validation of wide layers by AMX" if self.amx else ""
+        amx = ", validation of wide networks by AMX" if self.amx else ""
         return (f"{self.name}: C, float32, {self.threads} thread{plural}, "
                 f"{self.schedule} updates{amx}")
 
     @property
     def amx(self):
-        """Whether the matrix unit counts errors of networks whose every layer has 256 inputs."""
+        """Whether the matrix unit counts errors of networks of 256 or more inputs a layer."""
         return self.name == "avx512" and has_amx()
 
     def put(self, array):
@@ -295,9 +295,13 @@ class SimdBackend(Backend):
             status = mlp_train(kernels, &training, threads)
         _check(status)
         result = TrainingResult(training.done, training.errors, training.loss)
-        if state.exception is not None:
-            keep_results(state.exception, [result])
-            raise state.exception
+        try:
+            if state.exception is not None:
+                raise state.exception
+            PyErr_CheckSignals()  # of a signal since the last poll
+        except BaseException as error:
+            keep_results(error, [result])
+            raise
         return result
 
     def predict(self, network, images):

@@ -61,7 +61,7 @@ def parser() -> Parser:
     add(
         "--peers",
         nargs="?",
-        const="",
+        const=True,
         metavar="P",
         help="other libraries too, as far as they are installed: all, "
         "or those with such a part in their names; several with commas",
@@ -82,13 +82,15 @@ def _choices(values: list[str] | None, what: str, known: Collection[str]) -> lis
     return names
 
 
-def _peers(text: str | None) -> tuple[Peer, ...]:
-    """Those that `--peers` asks for."""
+def _peers(text: str | bool | None) -> tuple[Peer, ...]:
+    """Those that `--peers` asks for: all when it stands alone."""
     if text is None:
         return ()
-    parts = [part.strip().lower() for part in text.split(",")]
+    if text is True:
+        return PEERS
+    parts = [part.strip().lower() for part in str(text).split(",")]
     for part in parts:
-        if not any(part in peer.name.lower() for peer in PEERS):
+        if not part or not any(part in peer.name.lower() for peer in PEERS):
             names = ", ".join(peer.name for peer in PEERS)
             raise InputError(f"peers {part!r}: expected a part of {names}")
     return tuple(p for p in PEERS if any(part in p.name.lower() for part in parts))

@@ -51,21 +51,19 @@ class Work:
             When a run has other settings than those asked for.
         """
         first = None
-        before, self.records = self.records, {}
+        self.records.clear()
         for run in self.experiment.runs:
-            if run.name in self.problems:
-                if run.name in before:
-                    self.records[run.name] = before[run.name]
-                continue
+            failed = run.name in self.problems
             try:
                 record = run.read()
             except InputError as error:
-                self._fail(run, error)
+                if not failed:
+                    self._fail(run, error)
                 continue
             if record:
                 self.records[run.name] = record
                 self.experiment.check(run, record)
-            if first is None and self._can_train(run, record):
+            if first is None and not failed and self._can_train(run, record):
                 first = run
         return first
 
