@@ -294,14 +294,14 @@ class SimdBackend(Backend):
         with nogil:
             status = mlp_train(kernels, &training, threads)
         _check(status)
-        result = TrainingResult(training.done, training.errors, training.loss)
         try:
-            if state.exception is not None:
-                raise state.exception
-            PyErr_CheckSignals()  # of a signal since the last poll
+            PyErr_CheckSignals()  # of a signal since the last poll, before any Python code meets it
         except BaseException as error:
-            keep_results(error, [result])
-            raise
+            state.exception = state.exception or error
+        result = TrainingResult(training.done, training.errors, training.loss)
+        if state.exception is not None:
+            keep_results(state.exception, [result])
+            raise state.exception
         return result
 
     def predict(self, network, images):
