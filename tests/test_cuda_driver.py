@@ -13,7 +13,13 @@ import pytest
 
 import fake_pycuda
 from mlpcore import backends
-from mlpcore.backends import cuda_driver, cuda_emulated, resident_build, resident_plan
+from mlpcore.backends import (
+    cuda_driver,
+    cuda_emulated,
+    cuda_training,
+    resident_build,
+    resident_plan,
+)
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.deformation import DeformationParameters, deform
 from mlpcore.errors import InputError
@@ -141,7 +147,9 @@ def test_no_visible_device_is_one_line():
 
 
 @needs_emulation
-def test_training_and_deformation_through_the_driver(install):
+def test_training_and_deformation_through_the_driver(install, monkeypatch):
+    # However slow the first step is, as many as are allowed follow it at once.
+    monkeypatch.setattr(cuda_training, "INTERVAL", 1e6)
     device = install(*fake_pycuda.make())
     backend, emulated = backends.get("auto"), backends.get("cuda-emulated")
     assert backend.name == "cuda"
