@@ -20,7 +20,7 @@ FATBIN = Path("mlpcore/backends/kernels.fatbin")
 
 #: Built for the plainest CPU of its kind.
 BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
-BASELINE += ["layer_operations", "predict", "deformation"]
+BASELINE += ["foreground", "layer_operations", "predict", "deformation"]
 
 #: One file per instruction set, and one for the matrix unit. A file whose flags the compiler
 #: lacks is compiled without them, defines an empty table, and is reported as missing when it is

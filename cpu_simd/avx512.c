@@ -22,6 +22,10 @@ static inline vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 static inline vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 static inline float vf_sum(vf a) { return _mm512_reduce_add_ps(a); }
+static inline int vf_any(vf a)
+{
+    return _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_NEQ_UQ) != 0;
+}
 
 static inline vi vi_load(const uint32_t *p) { return _mm512_loadu_si512(p); }
 static inline vi vi_set1(uint32_t a) { return _mm512_set1_epi32((int)a); }

@@ -59,96 +59,163 @@ static void KERNEL(correct)(const float *h, long stride, int n, const float *coe
 
 /* ---- matrix products ---- */
 
-/* The rows of W that are worked on together, the columns of a partial product, and the samples of
- * a partial update: what is used again meanwhile stays in the nearest cache. */
-enum { CHUNK_ROWS = 64, CHUNK_COLUMNS = 128, CHUNK_SAMPLES = 64 };
+/* The rows of W that are worked on together. */
+enum { CHUNK_ROWS = 64 };
 
-/* sum[r][v] = sum over k < n of scalars[r * row + k * step] times row k of x, in order: the outer
- * products of columns of `rows` numbers with rows of `vectors` vectors, which are `apart`. */
+/* sum[r][v] += sum over k < n of scalars[r * row + index[k] * step] times row k of x, in order: the
+ * outer products of columns of `rows` numbers with rows of `vectors` vectors, which are `apart`.
+ * Without an index it is k. */
 INLINE void outer_products(int rows, int vectors, const float *scalars, long row, long step,
-                           const float *x, long x_step, long apart, int n,
-                           vf sum[SUM_ROWS][SUM_VECTORS])
+                           const int *index, const float *x, long x_step, long apart, int n,
+                           vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS])
 {
-    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
-        vf_set1(0.0f);
     for (int k = 0; k < n; k++) {
+        const float *column = scalars + (index ? index[k] : k) * step;
+        if (index) __asm__("" : "+r"(column)); /* one address for all rows: GCC would make many */
         vf xk[SUM_VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) xk[v] = vf_load(x + k * x_step + v * apart);
         UNROLL for (int r = 0; r < rows; r++)
         {
-            vf factor = vf_set1(scalars[r * row + k * step]);
+            vf factor = vf_set1(column[r * row]);
             UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = vf_fma(factor, xk[v], sum[r][v]);
         }
     }
 }
 
-/* Runs CALL(rows) for all rows of [begin, end) in groups that keep the multipliers busy: fewer
- * than four rows have too few sums to. */
-#define FOR_SUM_ROWS(begin, end, CALL)                    \
-    do {                                                  \
-        int i = (begin);                                  \
-        while (i + SUM_ROWS <= (end) && i + 8 != (end)) { \
-            CALL(SUM_ROWS);                               \
-            i += SUM_ROWS;                                \
-        }                                                 \
-        for (; i + 4 <= (end); i += 4) CALL(4);           \
-        for (; i < (end); i++) CALL(1);                   \
+/* Runs CALL(rows) for all rows of [begin, end), `most` or fewer together: such numbers as keep the
+ * multipliers busy, for which fewer than four rows have too few sums. */
+#define FOR_SUM_ROWS(most, begin, end, CALL)            \
+    do {                                                \
+        int i = (begin);                                \
+        while (i + (most) <= (end) && i + 8 != (end)) { \
+            CALL(most);                                 \
+            i += (most);                                \
+        }                                               \
+        for (; i + 4 <= (end); i += 4) CALL(4);         \
+        for (; i < (end); i++) CALL(1);                 \
     } while (0)
 
-/* `rows` rows of W by `vectors` vectors of columns, at w. */
-INLINE void update_tile(int rows, int vectors, float *w, long stride, const float *d,
-                        const float *x, int n, vf eta)
+/* -eta times the deltas of some samples, CHUNK_ROWS apart, for some rows. */
+typedef float step_chunk[MLP_CHUNK_SAMPLES * CHUNK_ROWS];
+
+INLINE void set_steps(const float *d, long d_stride, int n, float eta, int begin, int end,
+                      step_chunk steps)
 {
-    vf sum[SUM_ROWS][SUM_VECTORS];
-    /* The next rows: further apart than the CPU's own prefetchers look. */
-    UNROLL for (int r = 0; r < rows; r++) for (int j = 0; j < vectors * VW; j += LINE)
-        __builtin_prefetch(w + (rows + r) * stride + j, 1);
-    outer_products(rows, vectors, d, 1, CHUNK_ROWS, x, SUM_VECTORS * VW, VW, n, sum);
+    for (int s = 0; s < n; s++)
+        for (int r = 0; r < end - begin; r += VW)
+            vf_store(steps + s * CHUNK_ROWS + r,
+                     vf_mul(vf_set1(-eta), vf_load(d + s * d_stride + begin + r)));
+}
+
+/* `rows` rows of W by `vectors` vectors of columns, at w: adds the sums of steps[index[k]] x[k],
+ * and to each row its `base` when there is one. */
+INLINE void update_tile(int rows, int vectors, float *w, long stride, const float *steps,
+                        const int *index, const float *x, int n, const float *base)
+{
+    vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS];
+    /* The next columns: of more rows than the CPU's own prefetchers follow. */
+    UNROLL for (int r = 0; r < rows; r++) __builtin_prefetch(w + r * stride + LINE, 1);
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+        vf_set1(base ? base[r] : 0.0f);
+    outer_products(rows, vectors, steps, 1, CHUNK_ROWS, index, x, vectors * VW, VW, n, sum);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
     {
         float *wv = w + r * stride + v * VW;
-        vf_store(wv, vf_fnma(eta, sum[r][v], vf_load(wv)));
+        vf_store(wv, vf_add(vf_load(wv), sum[r][v]));
     }
 }
 
 /* The rows by `vectors` vectors of columns from j on; X's part is copied to one place, because
  * its rows lie on as many pages. */
-INLINE void update_panel(int vectors, const mlp_layer *layer, int j, const float *d, const float *x,
-                         int n, vf eta, int begin, int end)
+INLINE void update_panel(int vectors, const mlp_layer *layer, int j, const float *steps,
+                         const float *x, int n, int begin, int end)
 {
     const long stride = layer->stride;
-    float panel[CHUNK_SAMPLES * SUM_VECTORS * VW];
+    float panel[MLP_CHUNK_SAMPLES * SUM_VECTORS * VW];
     for (int s = 0; s < n; s++)
         UNROLL for (int v = 0; v < vectors; v++)
-            vf_store(panel + (s * SUM_VECTORS + v) * VW, vf_load(x + s * stride + j + v * VW));
-#define CALL(rows) update_tile(rows, vectors, ROW(i) + j, stride, d + i - begin, panel, n, eta)
-    FOR_SUM_ROWS(begin, end, CALL);
+            vf_store(panel + (s * vectors + v) * VW, vf_load(x + s * stride + j + v * VW));
+#define CALL(rows) \
+    update_tile(rows, vectors, ROW(i) + j, stride, steps + i - begin, NULL, panel, n, NULL)
+    FOR_SUM_ROWS(SUM_ROWS, begin, end, CALL);
 #undef CALL
-}
-
-/* At most CHUNK_ROWS rows and CHUNK_SAMPLES samples. */
-INLINE void update_chunk(const mlp_layer *layer, const float *d, long d_stride, const float *x,
-                         int n, vf eta, int begin, int end)
-{
-    float deltas[CHUNK_SAMPLES * CHUNK_ROWS];
-    for (int s = 0; s < n; s++)
-        memcpy(deltas + s * CHUNK_ROWS, d + s * d_stride + begin,
-               sizeof(float) * (size_t)(end - begin));
-    int j = 0;
-    for (; j + SUM_VECTORS * VW <= layer->stride; j += SUM_VECTORS * VW)
-        update_panel(SUM_VECTORS, layer, j, deltas, x, n, eta, begin, end);
-    for (; j < layer->stride; j += VW) update_panel(1, layer, j, deltas, x, n, eta, begin, end);
 }
 
 static void KERNEL(update_block)(const mlp_layer *layer, const float *d, long d_stride,
                                  const float *x, int n, float eta, int begin, int end)
 {
+    const long stride = layer->stride;
+    step_chunk steps;
     for (int i = begin; i < end; i += CHUNK_ROWS) {
-        int rest = end - i, rows = rest < CHUNK_ROWS ? rest : CHUNK_ROWS;
-        for (int s = 0; s < n; s += CHUNK_SAMPLES) {
-            int samples = n - s < CHUNK_SAMPLES ? n - s : CHUNK_SAMPLES;
-            update_chunk(layer, d + s * d_stride, d_stride, x + s * (long)layer->stride, samples,
-                         vf_set1(eta), i, i + rows);
+        const int last = end - i < CHUNK_ROWS ? end : i + CHUNK_ROWS;
+        for (int s = 0; s < n; s += MLP_CHUNK_SAMPLES) {
+            const int samples = n - s < MLP_CHUNK_SAMPLES ? n - s : MLP_CHUNK_SAMPLES;
+            const float *xs = x + s * stride;
+            set_steps(d + s * d_stride, d_stride, samples, eta, i, last, steps);
+            int j = 0;
+            for (; j + SUM_VECTORS * VW <= stride; j += SUM_VECTORS * VW)
+                update_panel(SUM_VECTORS, layer, j, steps, xs, samples, i, last);
+            for (; j < stride; j += VW) update_panel(1, layer, j, steps, xs, samples, i, last);
+        }
+    }
+}
+
+/* Whether a group has a background: the last, with the bias and the padding, has not. */
+INLINE int has_background(const mlp_layer *layer, int group)
+{
+    return (group + 1) * VW <= layer->n_in;
+}
+
+static void KERNEL(pack_groups)(const mlp_layer *layer, const float *x, int n, int first, int last,
+                                mlp_groups *groups)
+{
+    for (int g = first; g < last; g++) {
+        const int with_background = has_background(layer, g);
+        const float *background = groups->background, *columns = x + g * VW;
+        float *values = groups->values + (long)g * groups->room * VW;
+        int *samples = groups->samples + (long)g * groups->room;
+        int k = 0;
+        for (int s = 0; s < n; s++, columns += layer->stride) {
+            vf z = vf_load(columns);
+            if (with_background) z = vf_sub(z, vf_set1(background[s]));
+            vf_store(values + k * VW, z);
+            samples[k] = s;
+            k += !with_background || vf_any(z);
+        }
+        groups->counts[g] = k;
+    }
+}
+
+/* The rows by the columns of a group, a vector. */
+INLINE void update_group(const mlp_layer *layer, int group, const float *steps, const int *samples,
+                         const float *z, int n, const float *base, int begin, int end)
+{
+#define CALL(rows)                                                                             \
+    update_tile(rows, 1, ROW(i) + group * VW, layer->stride, steps + i - begin, samples, z, n, \
+                base ? base + i - begin : NULL)
+    FOR_SUM_ROWS(SUM_ROWS * SUM_VECTORS, begin, end, CALL);
+#undef CALL
+}
+
+static void KERNEL(update_foreground)(const mlp_layer *layer, const float *d, long d_stride, int n,
+                                      const mlp_groups *x, float eta, int begin, int end)
+{
+    const long stride = layer->stride;
+    step_chunk steps;
+    float base[CHUNK_ROWS];
+    for (int i = begin; i < end; i += CHUNK_ROWS) {
+        const int last = end - i < CHUNK_ROWS ? end : i + CHUNK_ROWS;
+        set_steps(d, d_stride, n, eta, i, last, steps);
+        for (int r = 0; r < last - i; r += VW) {
+            vf sum = vf_set1(0.0f);
+            for (int s = 0; s < n; s++)
+                sum = vf_fma(vf_set1(x->background[s]), vf_load(steps + s * CHUNK_ROWS + r), sum);
+            vf_store(base + r, sum);
+        }
+        for (int g = 0; g < stride / VW; g++) {
+            const long room = (long)g * x->room;
+            update_group(layer, g, steps, x->samples + room, x->values + room * VW, x->counts[g],
+                         has_background(layer, g) ? base : NULL, i, last);
         }
     }
 }
@@ -156,46 +223,69 @@ static void KERNEL(update_block)(const mlp_layer *layer, const float *d, long d_
 /* Between two vectors of samples whose panels are `panel` floats apart. */
 INLINE long vectors_apart(long panel) { return VW < MLP_PANEL ? VW : panel; }
 
-/* Adds the part of `n` columns to `rows` rows of the products with `vectors` vectors of samples,
- * or puts it there when it is the first. */
-INLINE void product_tile(int rows, int vectors, const float *w, long stride, const float *x, int n,
-                         int first, float *a, long a_panel)
+/* Adds the part of `n` rows of x, columns columns[k] of W, to `rows` rows of the products with
+ * `vectors` vectors of samples; the first part puts it there, with the background's. */
+INLINE void product_tile(int rows, int vectors, const float *w, long stride, const int *columns,
+                         const float *x, int n, int first, const float *row_sums,
+                         const float *background, float *a, long a_panel)
 {
-    vf sum[SUM_ROWS][SUM_VECTORS];
-    outer_products(rows, vectors, w, stride, 1, x, MLP_PANEL, vectors_apart(stride * MLP_PANEL), n,
-                   sum);
+    vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS];
+    UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+        vf_set1(0.0f);
+    outer_products(rows, vectors, w, stride, 1, columns, x, MLP_PANEL,
+                   vectors_apart(stride * MLP_PANEL), n, sum);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
     {
         float *av = a + r * MLP_PANEL + v * vectors_apart(a_panel);
-        vf_store(av, first ? sum[r][v] : vf_add(sum[r][v], vf_load(av)));
+        if (!first)
+            sum[r][v] = vf_add(sum[r][v], vf_load(av));
+        else if (row_sums)
+            sum[r][v] = vf_fma(vf_set1(row_sums[r]), vf_load(background + v * VW), sum[r][v]);
+        vf_store(av, sum[r][v]);
     }
 }
 
-/* The rows by `columns` columns from j on, with `vectors` vectors of samples from s on. */
-INLINE void product_panel(int vectors, const mlp_layer *layer, int j, int columns, const float *x,
-                          int s, int begin, int end, float *a, long a_panel)
+/* The rows by the columns of a chunk, from column j on, with `vectors` vectors of samples from s
+ * on. */
+INLINE void product_panel(int vectors, const mlp_layer *layer, int j, const mlp_panels *x, int s,
+                          int begin, int end, float *a, long a_panel)
 {
-    const float *xs = x + ((long)(s / MLP_PANEL) * layer->stride + j) * MLP_PANEL + s % MLP_PANEL;
+    const long stride = layer->stride;
+    const float *xs = x->values + (s / MLP_PANEL * stride + j) * MLP_PANEL + s % MLP_PANEL;
     float *as = a + s / MLP_PANEL * a_panel + s % MLP_PANEL;
-#define CALL(rows)                                                              \
-    product_tile(rows, vectors, ROW(i) + j, layer->stride, xs, columns, j == 0, \
-                 as + (i - begin) * MLP_PANEL, a_panel)
-    FOR_SUM_ROWS(begin, end, CALL);
+    if (x->columns) {
+        const long list = s / x->together;
+        const int *columns = x->columns + list * stride + j;
+        const int n = x->counts[list * mlp_n_chunks(layer->stride) + j / MLP_CHUNK_COLUMNS];
+#define CALL(rows)                                                                       \
+    product_tile(rows, vectors, ROW(i), stride, columns, xs, n, j == 0, x->row_sums + i, \
+                 x->background + s, as + (i - begin) * MLP_PANEL, a_panel)
+        FOR_SUM_ROWS(SUM_ROWS, begin, end, CALL);
 #undef CALL
+    } else {
+        const int rest = layer->stride - j, n = rest < MLP_CHUNK_COLUMNS ? rest : MLP_CHUNK_COLUMNS;
+#define CALL(rows)                                                                   \
+    product_tile(rows, vectors, ROW(i) + j, stride, NULL, xs, n, j == 0, NULL, NULL, \
+                 as + (i - begin) * MLP_PANEL, a_panel)
+        FOR_SUM_ROWS(SUM_ROWS, begin, end, CALL);
+#undef CALL
+    }
 }
 
-static void KERNEL(product_block)(const mlp_layer *layer, const float *x, int n, int begin, int end,
-                                  float *a, long a_panel)
+static void KERNEL(product_block)(const mlp_layer *layer, const mlp_panels *x, int n, int begin,
+                                  int end, float *a, long a_panel)
 {
     for (int i = begin; i < end; i += CHUNK_ROWS) {
-        int last = end - i < CHUNK_ROWS ? end : i + CHUNK_ROWS;
+        const int last = end - i < CHUNK_ROWS ? end : i + CHUNK_ROWS;
         float *ai = a + (long)(i - begin) * MLP_PANEL;
-        for (int j = 0; j < layer->stride; j += CHUNK_COLUMNS) {
-            int rest = layer->stride - j, columns = rest < CHUNK_COLUMNS ? rest : CHUNK_COLUMNS;
+        for (int j = 0; j < layer->stride; j += MLP_CHUNK_COLUMNS) {
             int s = 0;
             for (; s + SUM_VECTORS * VW <= mlp_padded(n); s += SUM_VECTORS * VW)
-                product_panel(SUM_VECTORS, layer, j, columns, x, s, i, last, ai, a_panel);
-            for (; s < n; s += VW) product_panel(1, layer, j, columns, x, s, i, last, ai, a_panel);
+                product_panel(SUM_VECTORS, layer, j, x, s, i, last, ai, a_panel);
+            for (; s < n; s += VW) product_panel(1, layer, j, x, s, i, last, ai, a_panel);
         }
     }
 }
+
+/* Samples that a product's registers hold, in whole panels. */
+enum { TOGETHER = SUM_VECTORS * VW > MLP_PANEL ? SUM_VECTORS * VW : MLP_PANEL };

@@ -16,18 +16,8 @@ static inline float *mlp_floats(size_t n)
     return buffer;
 }
 
-/* n rows of samples, `stride` floats each, as columns in panels `panel` floats apart (kernels.h):
- * of each its floats begin <= j < end. */
-static inline void mlp_to_panels(const float *samples, long stride, int n, int begin, int end,
-                                 float *panels, long panel)
-{
-    for (int first = 0; first < n; first += MLP_PANEL, panels += panel)
-        for (int j = begin; j < end; j++)
-            for (int s = first; s < n && s < first + MLP_PANEL; s++)
-                panels[j * MLP_PANEL + s - first] = samples[s * stride + j];
-}
-
-/* The inverse, of the first `rows` rows of the panels. */
+/* The samples of `panels` (foreground.h), `panel` floats apart, as n rows, `stride` floats apart:
+ * of each its first `rows` numbers. */
 static inline void mlp_from_panels(const float *panels, long panel, int rows, int n, float *samples,
                                    long stride)
 {

@@ -16,7 +16,11 @@
         ENTRY(dots),                     \
         ENTRY(correct),                  \
         ENTRY(update_block),             \
+        ENTRY(update_foreground),        \
+        ENTRY(pack_groups),              \
         ENTRY(product_block),            \
+        .together = TOGETHER,            \
+        .group_columns = VW,             \
         ENTRY(noise),                    \
         ENTRY(convolve_columns),         \
         ENTRY(convolve_row),             \

@@ -11,10 +11,8 @@
 
 #include <stdint.h>
 
+#include "foreground.h"
 #include "network.h"
-
-/* Samples whose numbers lie side by side in matrices with samples as columns. */
-#define MLP_PANEL MLP_ALIGN
 
 /* Cells that the Gaussian kernel spans (paper, Appendix). */
 #define MLP_TAPS 21
@@ -70,11 +68,22 @@ typedef struct {
     void (*update_block)(const mlp_layer *layer, const float *d, long d_stride, const float *x,
                          int n, float eta, int begin, int end);
 
-    /* A[i - begin][s] = sum over j < stride of W[i][j] X[j][s], s < n. Here samples are columns,
-     * in panels of MLP_PANEL: X[j][s] is x[(s / MLP_PANEL * stride + j) * MLP_PANEL +
-     * s % MLP_PANEL], and A's panels likewise are a_panel floats apart. */
-    void (*product_block)(const mlp_layer *layer, const float *x, int n, int begin, int end,
+    /* The same for the first layer, whose n inputs are packed in `x`. */
+    void (*update_foreground)(const mlp_layer *layer, const float *d, long d_stride, int n,
+                              const mlp_groups *x, float eta, int begin, int end);
+
+    /* Packs n samples X: the groups first <= g < last, of as many columns as a vector has floats.
+     */
+    void (*pack_groups)(const mlp_layer *layer, const float *x, int n, int first, int last,
+                        mlp_groups *groups);
+
+    /* A[i - begin][s] = W[i] X[s], s < n. In X and A samples are columns, in panels: A[i][s] is
+     * a[s / MLP_PANEL * a_panel + i * MLP_PANEL + s % MLP_PANEL]. */
+    void (*product_block)(const mlp_layer *layer, const mlp_panels *x, int n, int begin, int end,
                           float *a, long a_panel);
+
+    int together;      /* samples of a product's registers, in whole panels */
+    int group_columns; /* columns of a group */
 
     /* ---- deformation ---- */
 

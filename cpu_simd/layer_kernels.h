@@ -3,7 +3,7 @@
  * Included by scalar.c, sse2.c, avx2.c and avx512.c, which define first
  *   KERNEL(name)   the name with the instruction set's suffix
  *   VW, vf         floats per vector, and the vector type
- *   vf_*           load, store, set1, add, sub, mul, div, min, max, fma, fnma, sum
+ *   vf_*           load, store, set1, add, sub, mul, div, min, max, fma, fnma, sum, any
  *
  * Rows are taken in blocks of 8, 4, 2 and 1, so that a vector of x or of the partial sums is
  * read once for several rows. Each row's dot product runs over the columns in the same
@@ -17,7 +17,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define LINE MLP_ALIGN /* floats per cache line */
-#define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL _Pragma("GCC unroll 32")
 
 /* y = A tanh(B a). tanh z = z P(z^2) / Q(z^2) on [-9, 9], a minimax fit of the relative
  * error (2e-8; 4e-7 after rounding); beyond 9 tanh is 1 in single precision. */

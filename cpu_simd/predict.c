@@ -17,10 +17,18 @@ typedef struct {
     const float *images;
     float *outputs;
     int n;
+    float *row_sums;  /* of the first layer's weights */
     size_t room;      /* floats for the inputs of any layer */
-    float *inputs;    /* two such per thread */
     atomic_int begun; /* batches: who is free takes the next */
+    atomic_int failed;
 } prediction;
+
+/* What a thread works with. */
+typedef struct {
+    mlp_panels images;
+    float background[SAMPLES];
+    float *inputs, *sums; /* of a layer above the first */
+} workspace;
 
 /* Below a layer's inputs, a row each, the rows that its bias and its padding are for. */
 static void set_bias(float *x, const mlp_layer *layer, int n_panels)
@@ -33,39 +41,82 @@ static void set_bias(float *x, const mlp_layer *layer, int n_panels)
     }
 }
 
-static void predict_batch(const prediction *p, int begin, int n, float *x, float *y)
+static void pack_images(const mlp_layer *layer, const float *images, int n, workspace *work)
+{
+    for (int s = 0; s < n; s++)
+        work->background[s] = mlp_background(images + (long)s * layer->n_in, layer->n_in);
+    for (int part = 0; part < mlp_n_chunks(layer->stride); part++)
+        mlp_pack_panels(&work->images, layer, images, layer->n_in, n, part);
+}
+
+static void predict_batch(const prediction *p, int begin, int n, workspace *work)
 {
     const mlp_network *network = p->network;
+    const int n_panels = (n + MLP_PANEL - 1) / MLP_PANEL;
     const mlp_layer *layer = network->layers;
-    const int n_in = layer->n_in, n_panels = (n + MLP_PANEL - 1) / MLP_PANEL;
-    long panel = (long)layer->stride * MLP_PANEL;
-    mlp_to_panels(p->images + (long)begin * n_in, n_in, n, 0, n_in, x, panel);
+    mlp_panels inputs = work->images;
+    long panel = 0;
+    pack_images(layer, p->images + (long)begin * layer->n_in, n, work);
     for (int l = 0; l < network->n_layers; l++) {
         layer = &network->layers[l];
-        const int last = l + 1 == network->n_layers;
-        panel = (long)(last ? layer->n_out : layer[1].stride) * MLP_PANEL;
-        set_bias(x, layer, n_panels);
-        p->kernels->product_block(layer, x, n, 0, layer->n_out, y, panel);
+        panel = (long)(l + 1 == network->n_layers ? layer->n_out : layer[1].stride) * MLP_PANEL;
+        if (l > 0) {
+            set_bias(work->inputs, layer, n_panels);
+            inputs = (mlp_panels){.values = work->inputs};
+        }
+        p->kernels->product_block(layer, &inputs, n, 0, layer->n_out, work->sums, panel);
         for (int i = 0; i < n_panels; i++)
-            p->kernels->activate(y + i * panel, 0, layer->n_out * MLP_PANEL, y + i * panel);
-        float *swap = x;
-        x = y;
-        y = swap;
+            p->kernels->activate(work->sums + i * panel, 0, layer->n_out * MLP_PANEL,
+                                 work->sums + i * panel);
+        float *swap = work->inputs;
+        work->inputs = work->sums;
+        work->sums = swap;
     }
     const int n_out = layer->n_out;
-    mlp_from_panels(x, panel, n_out, n, p->outputs + (long)begin * n_out, n_out);
+    mlp_from_panels(work->inputs, panel, n_out, n, p->outputs + (long)begin * n_out, n_out);
+}
+
+static int allocate(workspace *work, const prediction *p)
+{
+    work->inputs = mlp_floats(p->room);
+    work->sums = mlp_floats(p->room);
+    work->images.background = work->background;
+    work->images.row_sums = p->row_sums;
+    if (!work->inputs || !work->sums) return -1;
+    return mlp_allocate_panels(&work->images, p->network->layers, SAMPLES, p->kernels->together);
 }
 
 static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 {
-    (void)team, (void)n_threads;
+    (void)team, (void)thread, (void)n_threads;
     prediction *p = argument;
-    float *x = p->inputs + 2 * (size_t)thread * p->room;
-    const int n_batches = (p->n + SAMPLES - 1) / SAMPLES;
-    for (int batch; (batch = atomic_fetch_add(&p->begun, 1)) < n_batches;) {
-        const int begin = batch * SAMPLES, left = p->n - begin;
-        predict_batch(p, begin, left < SAMPLES ? left : SAMPLES, x, x + p->room);
+    workspace work = {.inputs = NULL};
+    if (allocate(&work, p)) {
+        p->failed = 1;
+    } else {
+        const int n_batches = (p->n + SAMPLES - 1) / SAMPLES;
+        for (int batch; (batch = atomic_fetch_add(&p->begun, 1)) < n_batches;) {
+            const int begin = batch * SAMPLES, left = p->n - begin;
+            predict_batch(p, begin, left < SAMPLES ? left : SAMPLES, &work);
+        }
     }
+    mlp_free_panels(&work.images);
+    free(work.inputs);
+    free(work.sums);
+}
+
+/* The sums of the first layer's rows, for the background; -1 when there is no room. */
+static int sum_rows(prediction *p)
+{
+    const mlp_layer *layer = p->network->layers;
+    float *ones = mlp_floats((size_t)layer->stride);
+    p->row_sums = mlp_floats((size_t)mlp_padded(layer->n_out));
+    if (ones && p->row_sums) {
+        mlp_set_ones(ones, layer);
+        p->kernels->product(layer, ones, 0, layer->n_out, p->row_sums);
+    }
+    free(ones);
+    return ones && p->row_sums ? 0 : -1;
 }
 
 int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const float *images, int n,
@@ -79,8 +130,8 @@ int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const fl
         size_t longest = (size_t)(layer->stride > layer->n_out ? layer->stride : layer->n_out);
         if (longest * SAMPLES > p.room) p.room = longest * SAMPLES;
     }
-    p.inputs = mlp_floats(2 * (size_t)n_threads * p.room);
-    int status = p.inputs && mlp_run_team(n_threads, predict, &p) ? 0 : -1;
-    free(p.inputs);
-    return status;
+    int failed = sum_rows(&p);
+    if (!failed) failed = mlp_run_team(n_threads, predict, &p) == 0 || p.failed;
+    free(p.row_sums);
+    return failed ? -1 : 0;
 }

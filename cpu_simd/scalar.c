@@ -21,6 +21,7 @@ static inline vf vf_max(vf a, vf b) { return a > b ? a : b; }
 static inline vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
 static inline vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 static inline float vf_sum(vf a) { return a; }
+static inline int vf_any(vf a) { return a != 0.0f; }
 
 static inline vi vi_load(const uint32_t *p) { return *p; }
 static inline vi vi_set1(uint32_t a) { return a; }

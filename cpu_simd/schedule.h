@@ -16,13 +16,23 @@ typedef struct {
     int width;         /* n_out and the bias, padded */
 } mlp_layer_buffers;
 
+/* The inputs of a block's samples. */
+typedef struct {
+    int n;              /* samples */
+    float *rows;        /* padded images */
+    float *background;  /* of each */
+    mlp_groups *groups; /* the images for the update, MLP_CHUNK_SAMPLES each */
+} mlp_block;
+
 typedef struct {
     const mlp_kernels *kernels;
     mlp_training *training;
     int block;                  /* samples whose states are kept */
     mlp_layer_buffers *buffers; /* per layer */
-    float *inputs;              /* two blocks of padded images */
-    float *panels;              /* deferred: the later of them, its images as columns */
+    float *inputs;              /* immediate: two padded images for each thread */
+    mlp_block blocks[2];        /* deferred: the current and the next */
+    mlp_panels panels;          /* deferred: the later of them for its product */
+    float *ones, *row_sums;     /* deferred: sums of the first layer's rows are W ones */
     float *input_dots;          /* deferred: eta x_s . x_t, a row of `block` floats per t */
     float *products;            /* deferred: W x_t of the first layer, a row per t */
     float *product_panels;      /* deferred: a tile of them per thread, t as columns */

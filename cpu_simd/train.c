@@ -55,24 +55,64 @@ static int allocate_layer(mlp_layer_buffers *b, const mlp_layer *layer, int bloc
     return 0;
 }
 
+static int allocate_block(mlp_block *b, const mlp_layer *layer, int block)
+{
+    const int n_groups = (block + MLP_CHUNK_SAMPLES - 1) / MLP_CHUNK_SAMPLES;
+    b->rows = mlp_floats((size_t)block * (size_t)layer->stride);
+    b->background = mlp_floats((size_t)mlp_padded(block));
+    b->groups = calloc((size_t)n_groups, sizeof *b->groups);
+    if (!b->rows || !b->background || !b->groups) return -1;
+    for (int i = 0; i < n_groups; i++) {
+        const int first = i * MLP_CHUNK_SAMPLES, rest = block - first;
+        if (mlp_allocate_groups(&b->groups[i], layer,
+                                rest < MLP_CHUNK_SAMPLES ? rest : MLP_CHUNK_SAMPLES))
+            return -1;
+        b->groups[i].background = b->background + first;
+    }
+    return 0;
+}
+
+static void release_block(mlp_block *b, int block)
+{
+    for (int i = 0; b->groups && i * MLP_CHUNK_SAMPLES < block; i++) mlp_free_groups(&b->groups[i]);
+    free(b->groups);
+    free(b->background);
+    free(b->rows);
+}
+
+/* What only the deferred schedule needs. */
+static int allocate_deferred(mlp_schedule *schedule, int n_threads)
+{
+    const mlp_layer *first = &schedule->training->network->layers[0];
+    const size_t block = (size_t)schedule->block, width = (size_t)mlp_padded(schedule->block);
+    schedule->input_dots = mlp_floats(block * block);
+    schedule->products = mlp_floats(block * (size_t)mlp_padded(first->n_out + 1));
+    schedule->product_panels = mlp_floats((size_t)n_threads * (size_t)mlp_tile_rows(first) * width);
+    schedule->coefficients = mlp_floats(block * (size_t)n_threads);
+    schedule->ones = mlp_floats((size_t)first->stride);
+    schedule->row_sums = mlp_floats((size_t)mlp_padded(first->n_out));
+    if (!schedule->input_dots || !schedule->products || !schedule->product_panels ||
+        !schedule->coefficients || !schedule->ones || !schedule->row_sums)
+        return -1;
+    mlp_set_ones(schedule->ones, first);
+    schedule->panels.row_sums = schedule->row_sums;
+    for (int i = 0; i < 2; i++)
+        if (allocate_block(&schedule->blocks[i], first, schedule->block)) return -1;
+    return mlp_allocate_panels(&schedule->panels, first, schedule->block,
+                               schedule->kernels->together);
+}
+
 static int allocate(mlp_schedule *schedule, int n_threads)
 {
     const mlp_network *network = schedule->training->network;
-    size_t block = (size_t)schedule->block, stride = (size_t)network->layers[0].stride;
-    /* The immediate schedule keeps two images for each thread, the deferred one two blocks. */
-    size_t images = schedule->training->block ? 2 * block : 2 * (size_t)n_threads;
     schedule->buffers = calloc((size_t)network->n_layers, sizeof *schedule->buffers);
-    schedule->inputs = mlp_floats(images * stride);
-    schedule->input_dots = mlp_floats(block * block);
-    schedule->products = mlp_floats(block * (size_t)mlp_padded(network->layers[0].n_out + 1));
-    size_t width = (size_t)mlp_padded(schedule->block);
-    schedule->panels = mlp_floats(stride * width);
-    schedule->product_panels =
-        mlp_floats((size_t)n_threads * (size_t)mlp_tile_rows(&network->layers[0]) * width);
-    schedule->coefficients = mlp_floats(block * (size_t)n_threads);
-    if (!schedule->buffers || !schedule->inputs || !schedule->panels || !schedule->input_dots ||
-        !schedule->products || !schedule->product_panels || !schedule->coefficients)
-        return -1;
+    if (!schedule->buffers) return -1;
+    if (schedule->training->block) {
+        if (allocate_deferred(schedule, n_threads)) return -1;
+    } else {
+        schedule->inputs = mlp_floats(2 * (size_t)n_threads * (size_t)network->layers[0].stride);
+        if (!schedule->inputs) return -1;
+    }
     for (int l = 0; l < network->n_layers; l++)
         if (allocate_layer(&schedule->buffers[l], &network->layers[l], schedule->block)) return -1;
     return 0;
@@ -87,7 +127,10 @@ static void release(mlp_schedule *schedule)
     }
     free(schedule->buffers);
     free(schedule->inputs);
-    free(schedule->panels);
+    for (int i = 0; i < 2; i++) release_block(&schedule->blocks[i], schedule->block);
+    mlp_free_panels(&schedule->panels);
+    free(schedule->ones);
+    free(schedule->row_sums);
     free(schedule->product_panels);
     free(schedule->input_dots);
     free(schedule->products);

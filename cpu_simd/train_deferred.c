@@ -133,28 +133,52 @@ static void come_down(const mlp_worker *self, int t, int label, int done)
     if (top == 0) mlp_observe(schedule, y, label, done); /* alone: see mlp_train */
 }
 
-/* The images of the steps begin ... begin + n - 1 as rows of x and as columns of panels, and their
- * dot products times eta, shared out over the threads. */
-static void load_block(const mlp_worker *self, int begin, int n, float *x)
+/* The samples of the block's i-th groups. */
+static int group_samples(const mlp_block *b, int i)
+{
+    const int rest = b->n - i * MLP_CHUNK_SAMPLES;
+    return rest < MLP_CHUNK_SAMPLES ? rest : MLP_CHUNK_SAMPLES;
+}
+
+/* The images of the block as the product and the update want them. */
+static void pack_block(const mlp_worker *self, mlp_block *b)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[0];
+    for (int part = self->thread; part < mlp_n_chunks(layer->stride); part += self->n_threads)
+        mlp_pack_panels(&schedule->panels, layer, b->rows, layer->stride, b->n, part);
+    int first, last;
+    mlp_share(layer->stride / schedule->kernels->group_columns, self->thread, self->n_threads,
+              &first, &last);
+    for (int i = 0; i * MLP_CHUNK_SAMPLES < b->n; i++)
+        schedule->kernels->pack_groups(layer, b->rows + (long)i * MLP_CHUNK_SAMPLES * layer->stride,
+                                       group_samples(b, i), first, last, &b->groups[i]);
+}
+
+/* The images of the steps begin ... begin + n - 1, and their dot products times eta, shared out
+ * over the threads. */
+static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
 {
     mlp_schedule *schedule = self->schedule;
     const mlp_training *training = schedule->training;
     const mlp_layer *layer = &training->network->layers[0];
-    for (int s = self->thread; s < n; s += self->n_threads)
-        mlp_set_input(x + (long)s * layer->stride,
-                      training->images + (long)training->order[begin + s] * layer->n_in,
-                      layer->n_in);
+    const long stride = layer->stride;
+    for (int s = self->thread; s < n; s += self->n_threads) {
+        const float *image = training->images + (long)training->order[begin + s] * layer->n_in;
+        mlp_set_input(b->rows + s * stride, image, layer->n_in);
+        b->background[s] = mlp_background(image, layer->n_in);
+    }
+    if (self->thread == 0) {
+        b->n = n;
+        schedule->panels.background = b->background;
+    }
     mlp_barrier(self->team);
     for (int t = self->thread; t < n; t += self->n_threads) {
         float *dots = schedule->input_dots + (long)t * schedule->block;
-        schedule->kernels->dots(x, layer->stride, t, x + (long)t * layer->stride, 0, layer->stride,
-                                dots);
+        schedule->kernels->dots(b->rows, stride, t, b->rows + t * stride, 0, layer->stride, dots);
         for (int s = 0; s < t; s++) dots[s] *= training->learning_rate;
     }
-    int first, last;
-    mlp_share(layer->stride / MLP_ALIGN, self->thread, self->n_threads, &first, &last);
-    mlp_to_panels(x, layer->stride, n, first * MLP_ALIGN, last * MLP_ALIGN, schedule->panels,
-                  (long)layer->stride * MLP_PANEL);
+    pack_block(self, b);
     mlp_barrier(self->team);
 }
 
@@ -172,11 +196,12 @@ static void update_upper(const mlp_worker *self, int n)
     }
 }
 
-/* The first layer's update by a block of n samples x, and its products with the next block, which
- * load_block has loaded, tile by tile; either may be empty. */
-static void update_first(const mlp_worker *self, const float *x, int n, int n_next)
+/* The first layer's update by a block of samples, and its products with the n_next samples of the
+ * next, which load_block has loaded, tile by tile; either may be empty. */
+static void update_first(const mlp_worker *self, const mlp_block *block, int n_next)
 {
     mlp_schedule *schedule = self->schedule;
+    const mlp_kernels *kernels = schedule->kernels;
     const mlp_layer *layer = &schedule->training->network->layers[0];
     const mlp_layer_buffers *b = &schedule->buffers[0];
     long panel = mlp_tile_rows(layer) * MLP_PANEL;
@@ -186,12 +211,13 @@ static void update_first(const mlp_worker *self, const float *x, int n, int n_ne
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++) {
         int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
-        if (n)
-            schedule->kernels->update_block(layer, b->deltas, b->width, x, n,
-                                            schedule->training->learning_rate, begin, end);
+        for (int i = 0; i * MLP_CHUNK_SAMPLES < block->n; i++)
+            kernels->update_foreground(layer, b->deltas + (long)i * MLP_CHUNK_SAMPLES * b->width,
+                                       b->width, group_samples(block, i), &block->groups[i],
+                                       schedule->training->learning_rate, begin, end);
         if (n_next) {
-            schedule->kernels->product_block(layer, schedule->panels, n_next, begin, end, products,
-                                             panel);
+            kernels->product(layer, schedule->ones, begin, end, schedule->row_sums);
+            kernels->product_block(layer, &schedule->panels, n_next, begin, end, products, panel);
             mlp_from_panels(products, panel, end - begin, n_next, schedule->products + begin,
                             b->width);
         }
@@ -204,12 +230,11 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
     const mlp_training *training = schedule->training;
     const mlp_worker self = {schedule, team, thread, n_threads};
     const int total = training->n_samples, block = schedule->block;
-    float *x = schedule->inputs;
-    float *x_next = x + (long)block * training->network->layers[0].stride;
+    mlp_block *now = &schedule->blocks[0], *next = &schedule->blocks[1];
     int n = total < block ? total : block;
 
-    load_block(&self, 0, n, x);
-    update_first(&self, NULL, 0, n);
+    load_block(&self, 0, n, now);
+    update_first(&self, next, n); /* which is empty yet */
     for (int begin = 0; n;) {
         for (int t = 0; t < n; t++) {
             go_up(&self, t);
@@ -219,11 +244,11 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
         mlp_barrier(team); /* nobody needs the block's states any more, or misses `stop` */
         begin += n;
         int rest = schedule->stop ? 0 : total - begin, n_next = rest < block ? rest : block;
-        if (n_next) load_block(&self, begin, n_next, x_next);
-        update_first(&self, x, n, n_next);
-        float *swap = x;
-        x = x_next;
-        x_next = swap;
+        if (n_next) load_block(&self, begin, n_next, next);
+        update_first(&self, now, n_next);
+        mlp_block *swap = now;
+        now = next;
+        next = swap;
         n = n_next;
     }
 }

@@ -1,5 +1,7 @@
 """What the equivalence tests share: inputs, tolerances, and the comparison of a training."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -30,6 +32,23 @@ def uniform(seed, *shape):
     return np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
 
 
+def on_ground(images, ground, seed):
+    """Each image cut down to a stretch of its inputs, with `ground` (n,) around it, as digits are.
+
+    One in eight stays as it is, and one in eight keeps nothing but ground.
+    """
+    rng = np.random.default_rng(seed)
+    images = images.copy()
+    n, n_in = images.shape
+    for image, value, kind in zip(images, np.broadcast_to(ground, n), rng.integers(0, 8, n)):
+        begin, end = sorted(rng.integers(0, n_in + 1, 2))
+        if kind == 0:
+            continue
+        image[:begin] = value
+        image[end if kind > 1 else 0 :] = value
+    return images
+
+
 def unaligned(array):
     """A copy that starts 4 bytes past a cache line."""
     raw = np.empty(array.size * 4 + 128, np.uint8)
@@ -49,24 +68,37 @@ def random_network(sizes, seed, scale=1.0):
     return network
 
 
+class Problem(NamedTuple):
+    """Layer sizes, images, seed, learning rate, and the images' ground if they have one."""
+
+    sizes: tuple[int, ...]
+    n: int
+    seed: int
+    rate: float
+    ground: float | None = None
+
+
 @st.composite
 def training_problems(draw, samples=12):
-    """Layer sizes, samples, seed and a learning rate.
+    """Any networks, on images with and without a ground.
 
     A step changes a neuron's sum by about eta |x|^2 of its error: with eta up to 1 / width
     that is stable, so rounding errors do not grow and cannot hide a wrong result.
     """
     sizes = tuple(draw(st.lists(WIDTHS, min_size=2, max_size=5)))
     rate = draw(st.sampled_from([0.01, 0.1, 0.5])) / (max(sizes) + 1)
-    return sizes, draw(st.integers(1, samples)), draw(SEEDS), rate
+    ground = draw(st.sampled_from([None, -1.0, 0.0, 0.3]))
+    return Problem(sizes, draw(st.integers(1, samples)), draw(SEEDS), rate, ground)
 
 
 def check_training(backend, reference, problem):
     """Weights, loss and counts after a training are the oracle's."""
-    sizes, n, seed, rate = problem
+    sizes, n, seed, rate, ground = problem
     network = random_network(sizes, seed % 2**32)
     expected = network.copy()
     images = uniform(seed, n, sizes[0])
+    if ground is not None:
+        images = on_ground(images, ground, seed)
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, min(sizes[-1], 256), n).astype(np.uint8)
     order = rng.integers(0, n, 2 * n).astype(np.int32)

@@ -22,6 +22,7 @@ from oracle import (
     SEEDS,
     TANH_ERROR,
     WIDTHS,
+    Problem,
     check_training,
     random_network,
     sum_tolerance,
@@ -92,8 +93,9 @@ def test_update(backend, reference, n_in, n_out, n, seed, rate):
 
 
 @given(problem=training_problems())
-@example(problem=((1, 1), 3, 0, 0.1))
-@example(problem=((841, 500, 300, 200, 10), 8, 1, 1e-3))
+@example(problem=Problem((1, 1), 3, 0, 0.1))
+@example(problem=Problem((841, 500, 300, 200, 10), 8, 1, 1e-3))
+@example(problem=Problem((841, 500, 300, 200, 10), 8, 1, 1e-3, ground=-1.0))
 @settings(max_examples=40)
 def test_train(backend, reference, problem):
     check_training(backend, reference, problem)

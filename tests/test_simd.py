@@ -5,14 +5,23 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from oracle import SEEDS, check_training, random_network, training_problems, uniform
+from oracle import (
+    EPSILON,
+    SEEDS,
+    Problem,
+    check_training,
+    on_ground,
+    random_network,
+    training_problems,
+    uniform,
+)
 
 
 def problem(sizes, n, seed=0):
@@ -27,6 +36,7 @@ def bits(network):
 
 
 @given(problem=training_problems(samples=40), block=st.integers(1, 50))
+@example(problem=Problem((130, 33, 5), 100, 3, 1e-3, ground=-1.0), block=150)
 @settings(max_examples=20)
 def test_any_block_size_equals_the_oracle(simd_name, reference, problem, block):
     """With whole blocks, with a rest, and with a block that is longer than the training."""
@@ -37,6 +47,29 @@ def test_any_block_size_equals_the_oracle(simd_name, reference, problem, block):
 @settings(max_examples=20)
 def test_the_immediate_schedule_equals_the_oracle(simd_name, reference, problem):
     check_training(backends.get(simd_name, 2, "immediate"), reference, problem)
+
+
+#: Inputs around the vectors, the padding and the chunks that a background is left out by.
+INPUTS = st.sampled_from([1, 7, 8, 9, 15, 16, 17, 127, 128, 129, 143, 144, 256, 257, 841])
+
+
+@given(n_in=INPUTS, n_out=st.sampled_from([1, 15, 48, 130]), block=st.integers(1, 140), seed=SEEDS)
+@settings(max_examples=25)
+def test_training_on_images_with_a_ground(simd_name, reference, n_in, n_out, block, seed):
+    """Every image on a ground of its own, which the first layer leaves out: never a difference."""
+    network, n = random_network((n_in, n_out), seed % 2**32), 70
+    images = on_ground(uniform(seed, n, n_in), uniform(seed + 1, n), seed)
+    labels = np.random.default_rng(seed).integers(0, n_out, n).astype(np.uint8)
+    order = np.random.default_rng(seed).permutation(n).astype(np.int32)
+    rate, expected, alone = 0.3 / (n_in + 1), network.copy(), network.copy()
+    backend = SimdBackend(simd_name, 2, "deferred", block)
+    backend.train(network, images, labels, order, rate)
+    reference.train(expected, images, labels, order, rate)
+    # As in check_training: 70 steps of a few roundings each.
+    for got, oracle in zip(network.weights + network.biases, expected.weights + expected.biases):
+        np.testing.assert_allclose(got, oracle, rtol=0, atol=32 * EPSILON)
+    SimdBackend(simd_name, 1, "deferred", block).train(alone, images, labels, order, rate)
+    assert bits(alone) == bits(network)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -75,10 +108,34 @@ def test_predict_around_panels_and_batches(simd_name, reference, sizes, n, threa
     )
 
 
-def test_predict_keeps_what_is_not_finite(simd_name):
+@given(n_in=INPUTS, n=st.sampled_from([1, 16, 17, 33, 64, 100]), seed=SEEDS)
+@settings(max_examples=25)
+def test_predict_images_with_a_ground(simd_name, reference, n_in, n, seed):
+    """Near the oracle, and the same bits alone, where more of the ground is left out."""
+    network = random_network((n_in, 100, 10), seed % 2**32)
+    images = on_ground(uniform(seed, n, n_in), uniform(seed + 1, n), seed)
+    backend = SimdBackend(simd_name, 2)
+    outputs = backend.predict(network, images)
+    np.testing.assert_allclose(outputs, reference.predict(network, images), rtol=0, atol=2e-5)
+    for i in range(0, n, 7):
+        assert np.array_equal(backend.predict(network, images[i : i + 1])[0], outputs[i])
+
+
+def test_a_rare_value_is_no_ground(simd_name, reference):
+    """It would drown the rest: 1,000 plus 0.001 times a weight, of which 1,000 is taken away."""
+    network, images = random_network((40, 10), 1), uniform(2, 4, 40) * 1e-3
+    images[:, 0], network.weights[0][:, 0] = 1000.0, 0.0
+    expected = reference.predict(network, images)
+    outputs = SimdBackend(simd_name, 1).predict(network, images)
+    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("value, count", [(np.nan, 1), (np.nan, 12), (np.inf, 12)])
+def test_predict_keeps_what_is_not_finite(simd_name, value, count):
     """A network that has diverged says so in every output, and only for its own samples."""
     network, images = random_network((20, 17, 5), 1), uniform(2, 3, 20)
-    images[1, 4] = np.nan
+    images[:, :12] = -1.0  # a ground, which is left out
+    images[1, 12 - count : 12] = value  # at last in all of it: infinities of both signs are NaN
     outputs = SimdBackend(simd_name, 1).predict(network, images)
     assert np.isfinite(outputs).all(axis=1).tolist() == [True, False, True]
     assert np.isnan(outputs[1]).all()
@@ -116,6 +173,7 @@ def test_padding_stays_zero(simd_name, schedule):
     """The buffers of network.h: whatever is behind the bias of a row takes no part."""
     sizes = (5, 6, 7)
     images, labels, order = problem(sizes, 20)
+    images[:10, :2] = 0.3  # a ground
     network = Network(sizes, seed=3)
     backends.get(simd_name, 1, schedule).train(network, images, labels, order, 0.1)
     for n_in, weights in zip(sizes, network.weights):

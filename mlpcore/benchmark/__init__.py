@@ -2,7 +2,7 @@
 
 `tools/speedup.py` is the command line. The parts:
 
-problem     random data of an architecture, and what the oracle makes of it
+problem     images and a network of an architecture, and what the oracle makes of them
 routines    what is timed, and checked before, on a backend
 peers       the same work by other libraries
 checks      that a result is the oracle's, before it is timed

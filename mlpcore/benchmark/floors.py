@@ -9,6 +9,9 @@ because a perfect program does both at once. Weights are where they fit: as much
 the L1 caches costs nothing, the next part comes at the bandwidth of the L2 caches, then L3,
 then DRAM. That is the best any order of access reaches, so no program beats it.
 
+The images' ground is left out of the first layer's multiply-adds: its products are those of one
+number with the sums of the weights.
+
 What is not counted can only raise the cost: states and deltas, the activation, barriers,
 random numbers, the gathers of an interpolation.
 """
@@ -112,7 +115,7 @@ def update(layer_sizes: Sequence[int]) -> Work:
     return Work(traffic, sum(counts), sum(counts))
 
 
-def step(layer_sizes: Sequence[int], immediate: bool = False) -> Work:
+def step(layer_sizes: Sequence[int], immediate: bool = False, foreground: float = 1.0) -> Work:
     """An on-line step: forward, backward, update.
 
     However updates are put off, the layers above the first are read on the way up, and again
@@ -121,13 +124,17 @@ def step(layer_sizes: Sequence[int], immediate: bool = False) -> Work:
     counted. An update after every sample has to write each weight once for each sample, and
     to read it then, the first layer's for the next sample's forward pass as well; the other
     layers are read once more, on the way up.
+
+    Only the share `foreground` of the inputs differs from the ground, which an update after every
+    sample cannot leave out.
     """
     counts = parameters(layer_sizes)
     total, upper = sum(counts), sum(counts[1:])
+    first = (1.0 if immediate else foreground) * counts[0]
     traffic: tuple[Traffic, ...] = (Traffic(8 * upper, 4 * upper),)
     if immediate:
         traffic = (Traffic(4 * upper, 4 * total), Traffic(8 * total, 4 * total, "copy"))
-    return Work(traffic, 2 * total + upper, total)
+    return Work(traffic, 2 * first + 3 * upper, total)
 
 
 def displacement_field(height: int, width: int) -> Work:
@@ -142,6 +149,7 @@ def deformation(height: int, width: int) -> Work:
     return displacement_field(height, width) + Work(multiply_adds=7 * height * width)
 
 
-def validation(layer_sizes: Sequence[int]) -> Work:
-    """Products of whole batches: their multiply-adds alone."""
-    return Work(multiply_adds=sum(parameters(layer_sizes)))
+def validation(layer_sizes: Sequence[int], foreground: float = 1.0) -> Work:
+    """Products of whole batches: their multiply-adds alone, of the share that is no ground."""
+    first, *upper = parameters(layer_sizes)
+    return Work(multiply_adds=foreground * first + sum(upper))

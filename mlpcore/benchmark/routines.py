@@ -165,15 +165,15 @@ def prepare_epoch(problem: Problem, backend: Backend) -> Case:
 
 
 def _step_work(problem: Problem) -> Work:
-    return floors.step(problem.layer_sizes)
+    return floors.step(problem.layer_sizes, foreground=problem.foreground)
+
+
+def _validation_work(problem: Problem) -> Work:
+    return floors.validation(problem.layer_sizes, problem.foreground)
 
 
 def _epoch_work(problem: Problem) -> Work:
-    return (
-        floors.deformation(SIDE, SIDE)
-        + floors.step(problem.layer_sizes)
-        + floors.validation(problem.layer_sizes)
-    )
+    return floors.deformation(SIDE, SIDE) + _step_work(problem) + _validation_work(problem)
 
 
 ROUTINES = {
@@ -193,7 +193,7 @@ ROUTINES = {
         Routine("deformation", "Whole deformation", "image", prepare_deformation,
                 checks.deformation, lambda p: floors.deformation(SIDE, SIDE)),
         Routine("validation", "Batched validation", "image", prepare_validation,
-                checks.validation, lambda p: floors.validation(p.layer_sizes)),
+                checks.validation, _validation_work),
         Routine("epoch", f"Epoch of {EPOCH:,} images", "epoch", prepare_epoch, checks.epoch,
                 _epoch_work, per=EPOCH),
     )

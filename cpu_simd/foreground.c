@@ -1,0 +1,90 @@
+/* Finding the foreground, and packing it for products. */
+#include "foreground.h"
+
+#include "buffers.h"
+
+float mlp_background(const float *x, int n_in)
+{
+    int count = 0;
+    for (int j = 0; j < n_in; j++) count += x[j] == x[0];
+    return 4 * (long)count >= n_in ? x[0] : 0.0f;
+}
+
+int mlp_allocate_panels(mlp_panels *panels, const mlp_layer *layer, int n, int together)
+{
+    const size_t stride = (size_t)layer->stride;
+    const size_t lists = (size_t)(n + together - 1) / (size_t)together;
+    panels->together = together;
+    panels->values = mlp_floats(stride * (size_t)mlp_padded(n));
+    panels->columns = calloc(lists * stride, sizeof *panels->columns);
+    panels->counts = calloc(lists * (size_t)mlp_n_chunks(layer->stride), sizeof *panels->counts);
+    return panels->values && panels->columns && panels->counts ? 0 : -1;
+}
+
+int mlp_allocate_groups(mlp_groups *groups, const mlp_layer *layer, int n)
+{
+    const size_t stride = (size_t)layer->stride, room = (size_t)n;
+    groups->room = n;
+    groups->values = mlp_floats(stride * room);
+    groups->samples = calloc(stride * room, sizeof *groups->samples);
+    groups->counts = calloc(stride, sizeof *groups->counts);
+    return groups->values && groups->samples && groups->counts ? 0 : -1;
+}
+
+void mlp_free_panels(mlp_panels *panels)
+{
+    free(panels->values);
+    free(panels->columns);
+    free(panels->counts);
+}
+
+void mlp_free_groups(mlp_groups *groups)
+{
+    free(groups->values);
+    free(groups->samples);
+    free(groups->counts);
+}
+
+/* The columns begin <= j < end with foreground in any of n samples: their number. */
+static int list_columns(const float *x, long row, int n, const float *background, int begin,
+                        int end, int *columns)
+{
+    int foreground[MLP_CHUNK_COLUMNS] = {0};
+    for (int s = 0; s < n; s++)
+        for (int j = begin; j < end; j++) foreground[j - begin] |= x[s * row + j] != background[s];
+    int k = 0;
+    for (int j = begin; j < end; j++) {
+        columns[k] = j;
+        k += foreground[j - begin];
+    }
+    return k;
+}
+
+void mlp_pack_panels(const mlp_panels *panels, const mlp_layer *layer, const float *x, long row,
+                     int n, int part)
+{
+    const int begin = part * MLP_CHUNK_COLUMNS, bias = layer->n_in;
+    const int end = begin + MLP_CHUNK_COLUMNS < bias ? begin + MLP_CHUNK_COLUMNS : bias;
+    const int with_bias = begin <= bias && bias < begin + MLP_CHUNK_COLUMNS;
+    for (int first = 0, list = 0; first < n; first += panels->together, list++) {
+        const int rest = n - first, here = rest < panels->together ? rest : panels->together;
+        const float *xs = x + first * row, *background = panels->background + first;
+        int *columns = panels->columns + (long)list * layer->stride + begin;
+        const int count = list_columns(xs, row, here, background, begin, end, columns);
+        for (int s = 0; s < here; s++) {
+            float *z = panels->values +
+                       ((long)((first + s) / MLP_PANEL) * layer->stride + begin) * MLP_PANEL +
+                       s % MLP_PANEL;
+            for (int k = 0; k < count; k++)
+                z[k * MLP_PANEL] = xs[s * row + columns[k]] - background[s];
+            if (with_bias) z[count * MLP_PANEL] = 1.0f;
+        }
+        if (with_bias) columns[count] = bias;
+        panels->counts[list * mlp_n_chunks(layer->stride) + part] = count + with_bias;
+    }
+}
+
+void mlp_set_ones(float *x, const mlp_layer *layer)
+{
+    for (int j = 0; j < layer->stride; j++) x[j] = j < layer->n_in ? 1.0f : 0.0f;
+}
