@@ -82,17 +82,18 @@ INLINE void outer_products(int rows, int vectors, const float *scalars, long row
     }
 }
 
-/* Runs CALL(rows) for all rows of [begin, end), `most` or fewer together: such numbers as keep the
- * multipliers busy, for which fewer than four rows have too few sums. */
-#define FOR_SUM_ROWS(most, begin, end, CALL)            \
-    do {                                                \
-        int i = (begin);                                \
-        while (i + (most) <= (end) && i + 8 != (end)) { \
-            CALL(most);                                 \
-            i += (most);                                \
-        }                                               \
-        for (; i + 4 <= (end); i += 4) CALL(4);         \
-        for (; i < (end); i++) CALL(1);                 \
+/* Runs CALL(rows) for all rows of [begin, end), `most` together, then `some`, then four: with fewer
+ * there are too few sums to keep the multipliers busy. */
+#define FOR_SUM_ROWS(most, some, begin, end, CALL)           \
+    do {                                                     \
+        int i = (begin);                                     \
+        while (i + (most) <= (end) && i + 8 != (end)) {      \
+            CALL(most);                                      \
+            i += (most);                                     \
+        }                                                    \
+        for (; i + (some) <= (end); i += (some)) CALL(some); \
+        for (; i + 4 <= (end); i += 4) CALL(4);              \
+        for (; i < (end); i++) CALL(1);                      \
     } while (0)
 
 /* -eta times the deltas of some samples, CHUNK_ROWS apart, for some rows. */
@@ -114,7 +115,9 @@ INLINE void update_tile(int rows, int vectors, float *w, long stride, const floa
 {
     vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS];
     /* The next columns: of more rows than the CPU's own prefetchers follow. */
-    UNROLL for (int r = 0; r < rows; r++) __builtin_prefetch(w + r * stride + LINE, 1);
+    const int width = vectors * VW, next = width < LINE ? LINE : width;
+    UNROLL for (int r = 0; r < rows; r++) for (int j = 0; j < width; j += LINE)
+        __builtin_prefetch(w + r * stride + next + j, 1);
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
         vf_set1(base ? base[r] : 0.0f);
     outer_products(rows, vectors, steps, 1, CHUNK_ROWS, index, x, vectors * VW, VW, n, sum);
@@ -137,7 +140,7 @@ INLINE void update_panel(int vectors, const mlp_layer *layer, int j, const float
             vf_store(panel + (s * vectors + v) * VW, vf_load(x + s * stride + j + v * VW));
 #define CALL(rows) \
     update_tile(rows, vectors, ROW(i) + j, stride, steps + i - begin, NULL, panel, n, NULL)
-    FOR_SUM_ROWS(SUM_ROWS, begin, end, CALL);
+    FOR_SUM_ROWS(SUM_ROWS, 4, begin, end, CALL);
 #undef CALL
 }
 
@@ -160,7 +163,7 @@ static void KERNEL(update_block)(const mlp_layer *layer, const float *d, long d_
     }
 }
 
-/* Whether a group has a background: the last, with the bias and the padding, has not. */
+/* Whether a group has a background: those with the bias or the padding have not. */
 INLINE int has_background(const mlp_layer *layer, int group)
 {
     return (group + 1) * VW <= layer->n_in;
@@ -180,7 +183,7 @@ static void KERNEL(pack_groups)(const mlp_layer *layer, const float *x, int n, i
             if (with_background) z = vf_sub(z, vf_set1(background[s]));
             vf_store(values + k * VW, z);
             samples[k] = s;
-            k += !with_background || vf_any(z);
+            k += vf_any(z);
         }
         groups->counts[g] = k;
     }
@@ -193,7 +196,7 @@ INLINE void update_group(const mlp_layer *layer, int group, const float *steps, 
 #define CALL(rows)                                                                             \
     update_tile(rows, 1, ROW(i) + group * VW, layer->stride, steps + i - begin, samples, z, n, \
                 base ? base + i - begin : NULL)
-    FOR_SUM_ROWS(SUM_ROWS * SUM_VECTORS, begin, end, CALL);
+    FOR_SUM_ROWS(SUM_ROWS * SUM_VECTORS, 8, begin, end, CALL);
 #undef CALL
 }
 
@@ -213,8 +216,8 @@ static void KERNEL(update_foreground)(const mlp_layer *layer, const float *d, lo
             vf_store(base + r, sum);
         }
         for (int g = 0; g < stride / VW; g++) {
-            const long room = (long)g * x->room;
-            update_group(layer, g, steps, x->samples + room, x->values + room * VW, x->counts[g],
+            const long first = (long)g * x->room;
+            update_group(layer, g, steps, x->samples + first, x->values + first * VW, x->counts[g],
                          has_background(layer, g) ? base : NULL, i, last);
         }
     }
@@ -260,14 +263,14 @@ INLINE void product_panel(int vectors, const mlp_layer *layer, int j, const mlp_
 #define CALL(rows)                                                                       \
     product_tile(rows, vectors, ROW(i), stride, columns, xs, n, j == 0, x->row_sums + i, \
                  x->background + s, as + (i - begin) * MLP_PANEL, a_panel)
-        FOR_SUM_ROWS(SUM_ROWS, begin, end, CALL);
+        FOR_SUM_ROWS(SUM_ROWS, 4, begin, end, CALL);
 #undef CALL
     } else {
         const int rest = layer->stride - j, n = rest < MLP_CHUNK_COLUMNS ? rest : MLP_CHUNK_COLUMNS;
 #define CALL(rows)                                                                   \
     product_tile(rows, vectors, ROW(i) + j, stride, NULL, xs, n, j == 0, NULL, NULL, \
                  as + (i - begin) * MLP_PANEL, a_panel)
-        FOR_SUM_ROWS(SUM_ROWS, begin, end, CALL);
+        FOR_SUM_ROWS(SUM_ROWS, 4, begin, end, CALL);
 #undef CALL
     }
 }

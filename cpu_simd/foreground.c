@@ -1,13 +1,15 @@
 /* Finding the foreground, and packing it for products. */
 #include "foreground.h"
 
+#include <math.h>
+
 #include "buffers.h"
 
 float mlp_background(const float *x, int n_in)
 {
     int count = 0;
     for (int j = 0; j < n_in; j++) count += x[j] == x[0];
-    return 4 * (long)count >= n_in ? x[0] : 0.0f;
+    return isfinite(x[0]) && 4 * (long)count >= n_in ? x[0] : 0.0f;
 }
 
 int mlp_allocate_panels(mlp_panels *panels, const mlp_layer *layer, int n, int together)
@@ -21,13 +23,13 @@ int mlp_allocate_panels(mlp_panels *panels, const mlp_layer *layer, int n, int t
     return panels->values && panels->columns && panels->counts ? 0 : -1;
 }
 
-int mlp_allocate_groups(mlp_groups *groups, const mlp_layer *layer, int n)
+int mlp_allocate_groups(mlp_groups *groups, const mlp_layer *layer, int n, int columns)
 {
-    const size_t stride = (size_t)layer->stride, room = (size_t)n;
+    const size_t room = (size_t)n, n_groups = (size_t)(layer->stride / columns);
     groups->room = n;
-    groups->values = mlp_floats(stride * room);
-    groups->samples = calloc(stride * room, sizeof *groups->samples);
-    groups->counts = calloc(stride, sizeof *groups->counts);
+    groups->values = mlp_floats((size_t)layer->stride * room);
+    groups->samples = calloc(n_groups * room, sizeof *groups->samples);
+    groups->counts = calloc(n_groups, sizeof *groups->counts);
     return groups->values && groups->samples && groups->counts ? 0 : -1;
 }
 

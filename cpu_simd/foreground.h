@@ -10,7 +10,7 @@
  * and neither needs the zeros. They are left out where all that is worked on together has them: a
  * pixel that is background in all samples of a product's registers, a sample that is background
  * in all columns of an update's. What is left out would have added zero, so a sample's results
- * have the same bits in any company, as long as the weights are finite.
+ * have the same bits in any company, as long as weights and deltas are finite.
  */
 #ifndef MLPCORE_FOREGROUND_H
 #define MLPCORE_FOREGROUND_H
@@ -57,10 +57,10 @@ static inline int mlp_n_chunks(int stride)
  * value, else 0. To take off a rare value would cost precision for nothing. */
 float mlp_background(const float *x, int n_in);
 
-/* Room for n samples, lists shared by `together`; -1 when there is none. What is const is not
- * theirs: whoever allocates sets it, and frees it. */
+/* Room for n samples, lists shared by `together`, groups of `columns`; -1 when there is none. The
+ * const pointers are set and freed by the caller. */
 int mlp_allocate_panels(mlp_panels *panels, const mlp_layer *layer, int n, int together);
-int mlp_allocate_groups(mlp_groups *groups, const mlp_layer *layer, int n);
+int mlp_allocate_groups(mlp_groups *groups, const mlp_layer *layer, int n, int columns);
 void mlp_free_panels(mlp_panels *panels);
 void mlp_free_groups(mlp_groups *groups);
 

@@ -55,7 +55,7 @@ static int allocate_layer(mlp_layer_buffers *b, const mlp_layer *layer, int bloc
     return 0;
 }
 
-static int allocate_block(mlp_block *b, const mlp_layer *layer, int block)
+static int allocate_block(mlp_block *b, const mlp_layer *layer, int block, int columns)
 {
     const int n_groups = (block + MLP_CHUNK_SAMPLES - 1) / MLP_CHUNK_SAMPLES;
     b->rows = mlp_floats((size_t)block * (size_t)layer->stride);
@@ -65,7 +65,7 @@ static int allocate_block(mlp_block *b, const mlp_layer *layer, int block)
     for (int i = 0; i < n_groups; i++) {
         const int first = i * MLP_CHUNK_SAMPLES, rest = block - first;
         if (mlp_allocate_groups(&b->groups[i], layer,
-                                rest < MLP_CHUNK_SAMPLES ? rest : MLP_CHUNK_SAMPLES))
+                                rest < MLP_CHUNK_SAMPLES ? rest : MLP_CHUNK_SAMPLES, columns))
             return -1;
         b->groups[i].background = b->background + first;
     }
@@ -97,7 +97,9 @@ static int allocate_deferred(mlp_schedule *schedule, int n_threads)
     mlp_set_ones(schedule->ones, first);
     schedule->panels.row_sums = schedule->row_sums;
     for (int i = 0; i < 2; i++)
-        if (allocate_block(&schedule->blocks[i], first, schedule->block)) return -1;
+        if (allocate_block(&schedule->blocks[i], first, schedule->block,
+                           schedule->kernels->group_columns))
+            return -1;
     return mlp_allocate_panels(&schedule->panels, first, schedule->block,
                                schedule->kernels->together);
 }

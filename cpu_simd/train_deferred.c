@@ -133,7 +133,7 @@ static void come_down(const mlp_worker *self, int t, int label, int done)
     if (top == 0) mlp_observe(schedule, y, label, done); /* alone: see mlp_train */
 }
 
-/* The samples of the block's i-th groups. */
+/* How many samples groups[i] of a block holds. */
 static int group_samples(const mlp_block *b, int i)
 {
     const int rest = b->n - i * MLP_CHUNK_SAMPLES;

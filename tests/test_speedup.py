@@ -50,11 +50,11 @@ def line(name, seconds, threads=1, **more):
 
 
 def test_images_are_strokes_on_ground(problem):
-    """As much of them as of MNIST's digits, so that the ground saves as much work as there."""
+    """Nearly as much of them as of MNIST's deformed digits: the ground saves no more than there."""
     assert problem.images.shape == (200, 29, 29) and problem.images.dtype == np.float32
     assert problem.images.min() == -1 and problem.images.max() == 1
     assert 0.28 < problem.foreground < 0.34
-    assert np.count_nonzero(problem.images[:, 0, 0] != -1) <= 10
+    assert np.all(problem.images[:, 0, 0] == -1)
     assert len(np.unique(problem.images, axis=0)) == 200
 
 
@@ -106,7 +106,9 @@ def test_the_work_of_a_step():
     assert immediate.moved == 4 * UPPER + 8 * (FIRST + UPPER)
     ground = floors.step(SIZES, foreground=0.25)
     assert ground.multiply_adds == pytest.approx(FIRST / 2 + 3 * UPPER)
-    assert floors.step(SIZES, True, 0.25) == immediate
+    ground = floors.step(SIZES, True, 0.25)
+    assert ground.moved == immediate.moved
+    assert ground.multiply_adds == pytest.approx(FIRST * 1.25 + 3 * UPPER)
     assert floors.validation(SIZES, 0.25).multiply_adds == pytest.approx(FIRST / 4 + UPPER)
     assert floors.backward(SIZES).multiply_adds == UPPER
     assert floors.update(SIZES).moved == 8 * (FIRST + UPPER)

@@ -125,16 +125,16 @@ def step(layer_sizes: Sequence[int], immediate: bool = False, foreground: float 
     to read it then, the first layer's for the next sample's forward pass as well; the other
     layers are read once more, on the way up.
 
-    Only the share `foreground` of the inputs differs from the ground, which an update after every
-    sample cannot leave out.
+    Only the share `foreground` of the inputs differs from the ground; an update after every sample
+    has to change the weights of the others as well.
     """
     counts = parameters(layer_sizes)
     total, upper = sum(counts), sum(counts[1:])
-    first = (1.0 if immediate else foreground) * counts[0]
+    first = (foreground + (1.0 if immediate else foreground)) * counts[0]
     traffic: tuple[Traffic, ...] = (Traffic(8 * upper, 4 * upper),)
     if immediate:
         traffic = (Traffic(4 * upper, 4 * total), Traffic(8 * total, 4 * total, "copy"))
-    return Work(traffic, 2 * first + 3 * upper, total)
+    return Work(traffic, first + 3 * upper, total)
 
 
 def displacement_field(height: int, width: int) -> Work:
