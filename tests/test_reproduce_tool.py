@@ -589,6 +589,20 @@ def test_a_row_is_computed_again_to_the_bit(kept, capsys, data, threads):
     assert weights_sha256(again.network) == expected.last.sha256
 
 
+@pytest.mark.parametrize("ours, noted", [("a" * 40, True), ("b" * 40, False), ("", False)])
+def test_a_row_of_another_revision(kept, capsys, data, monkeypatch, ours, noted):
+    """Its bits cannot be promised, which is said before they are computed."""
+    path = kept / "net1-seed0" / "result.json"
+    result = json.loads(path.read_text())
+    for weights in (result["best"], result["last"]):
+        weights["revision"] = "b" * 40
+    path.write_text(json.dumps(result))
+    monkeypatch.setattr("mlpcore.provenance.revision", lambda: ours)
+    assert main(["--rerun", "kept/net1-seed0", "--data", data, "--threads", "1"]) == 0
+    note = f"note: computed by revision {'b' * 40}, this is {ours}: the bits differ if"
+    assert (note in capsys.readouterr().out.replace("\n", " ")) == noted
+
+
 def test_held_out_images_are_evidence_too(data, capsys):
     """Also of settings that are not the paper's, and computed again to the bit."""
     train = load_tool("train")

@@ -102,7 +102,8 @@ def write_evidence(
         f"# {'Runs tested on held-out images' if held_out else 'Table 1'}, by this library",
         readme_table(folder),
         "Written by `tools/reproduce.py --evidence`. The weights are not here, but their SHA-256 "
-        "is; `tools/reproduce.py --rerun FOLDER` computes a run again and compares.",
+        "is; `tools/reproduce.py --rerun FOLDER` computes a run again and compares: to the bit "
+        "with the revision that its `result.json` names, on the same instruction set.",
     ]
     atomic_write(folder / README, ("\n\n".join(text) + "\n").encode())
     return written, left_out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlpcore import backends, dataset, runs
+from mlpcore import backends, dataset, provenance, runs
 from mlpcore.checkpoint import BEST, LAST, holds_run, read_history, read_settings
 from mlpcore.config import DataSummary
 from mlpcore.console import Console
@@ -55,6 +55,8 @@ def rerun(
             f"the data from {shown(data.source)} are not those of {shown(source)}: "
             f"expected {evidence.record.data.name}"
         )
+    for line in other_revisions(evidence):
+        console.print(line)
     if exists:
         status = runs.resume(folder, console, command, threads, data=data)
     else:
@@ -73,6 +75,17 @@ def rerun(
 def load(folder: str | None) -> dataset.Dataset:
     """MNIST, or whatever data are in a folder that is named."""
     return dataset.load(folder, name=None if folder else "mnist")
+
+
+def other_revisions(evidence: Evidence) -> list[str]:
+    """Why the bits may differ, said before hours are spent; nothing where that is not known."""
+    ours, theirs = provenance.revision(), (evidence.last or evidence.best).revision
+    if not ours or not theirs or ours == theirs:
+        return []
+    return [
+        f"note: computed by revision {theirs}, this is {ours}: "
+        "the bits differ if a kernel has changed since"
+    ]
 
 
 def compare(folder: Path, evidence: Evidence) -> list[str]:
