@@ -72,8 +72,7 @@ typedef struct {
     void (*update_foreground)(const mlp_layer *layer, const float *d, long d_stride, int n,
                               const mlp_groups *x, float eta, int begin, int end);
 
-    /* Packs n samples X: the groups first <= g < last, of as many columns as a vector has floats.
-     */
+    /* Packs the groups first <= g < last of n samples X. */
     void (*pack_groups)(const mlp_layer *layer, const float *x, int n, int first, int last,
                         mlp_groups *groups);
 
@@ -83,7 +82,7 @@ typedef struct {
                           float *a, long a_panel);
 
     int together;      /* samples of a product's registers, in whole panels */
-    int group_columns; /* columns of a group */
+    int group_columns; /* columns of a group: the floats of a vector */
 
     /* ---- deformation ---- */
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from mlpcore.architecture import count_parameters, format_hidden_layers
 from mlpcore.backends.inference import A, B
+from mlpcore.dataset import BACKGROUND
 from mlpcore.deformation import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -136,7 +137,7 @@ def draw_strokes(rng: np.random.Generator, n: int) -> Float32Array:
         along = ((y - y0) * dy + (x - x0) * dx) / np.maximum(dy * dy + dx * dx, 1e-6)
         along = np.clip(along, 0, 1)
         np.minimum(distance, np.hypot(y - y0 - along * dy, x - x0 - along * dx), out=distance)
-    return np.clip(1 + 2 * (HALF_WIDTH - 1 - distance), -1, 1)
+    return np.clip(1 + 2 * (HALF_WIDTH - 1 - distance), BACKGROUND, 1)
 
 
 class Problem:
@@ -176,7 +177,7 @@ class Problem:
     @cached_property
     def foreground(self) -> float:
         """The share of the inputs that are not ground."""
-        return float(np.mean(self.images != self.images.min()))
+        return float(np.mean(self.images != BACKGROUND))
 
     @cached_property
     def trainee(self) -> Network:

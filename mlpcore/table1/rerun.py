@@ -55,8 +55,9 @@ def rerun(
             f"the data from {shown(data.source)} are not those of {shown(source)}: "
             f"expected {evidence.record.data.name}"
         )
-    for line in other_revisions(evidence):
-        console.print(line)
+    note = other_revision(evidence)
+    if note:
+        console.print(note)
     if exists:
         status = runs.resume(folder, console, command, threads, data=data)
     else:
@@ -77,15 +78,15 @@ def load(folder: str | None) -> dataset.Dataset:
     return dataset.load(folder, name=None if folder else "mnist")
 
 
-def other_revisions(evidence: Evidence) -> list[str]:
-    """Why the bits may differ, said before hours are spent; nothing where that is not known."""
+def other_revision(evidence: Evidence) -> str:
+    """Why the bits may differ, said before hours are spent; "" where that is not known."""
     ours, theirs = provenance.revision(), (evidence.last or evidence.best).revision
     if not ours or not theirs or ours == theirs:
-        return []
-    return [
+        return ""
+    return (
         f"note: computed by revision {theirs}, this is {ours}: "
         "the bits differ if a kernel has changed since"
-    ]
+    )
 
 
 def compare(folder: Path, evidence: Evidence) -> list[str]:
