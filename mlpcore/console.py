@@ -32,9 +32,10 @@ def epoch_line(metrics: EpochMetrics, epochs: int, samples_per_second: float) ->
     return _line(cells, epochs)
 
 
-def header_line(epochs: int) -> str:
-    """What the columns of `epoch_line` are."""
-    return _line(COLUMNS, epochs)
+def header_line(epochs: int, held_out: int = 0) -> str:
+    """What the columns of `epoch_line` are; `held_out` as of the `Dataset`."""
+    names = ("held-out" if held_out and name == "test" else name for name in COLUMNS)
+    return _line(names, epochs)
 
 
 def _line(cells: Iterable[str], epochs: int) -> str:
@@ -85,7 +86,7 @@ class Console(Observer):
         """Prints the header before the first line."""
         self._phase = None
         if not self._speed:
-            self.print(header_line(trainer.config.epochs))
+            self.print(header_line(trainer.config.epochs, trainer.dataset.held_out))
 
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
         """Measures the speed and updates the live display now and then."""

@@ -614,6 +614,9 @@ def test_held_out_images_are_evidence_too(data, capsys):
     rates = "learning rate 0.001 to 0.00099655 in 2 epochs"
     assert f"Settings of held-out: {rates}, sigma 5, alpha 36, beta 15, gamma 15, " in text
     assert "40 training images held out and tested on." in text
+    header = [cell.strip() for cell in text.splitlines()[2].split("|")]
+    assert header[5:7] == ["held-out error at best validation", "best held-out error"]
+    assert "selected by the held-out images" in text and "test images" not in text
     capsys.readouterr()
     assert main(["--rerun", "own/held-out", "--data", data]) == 0
     assert "the same as own/held-out, to the bit" in capsys.readouterr().out

@@ -68,8 +68,11 @@ def test_the_papers_columns(net):
     error, best, hours, _ = TABLE_1[net]
     cells = tables.table([record(net)])[1]
     assert (cells[5], cells[7], cells[10]) == (f"{error} %", f"{best:.2f} %", f"{hours} h")
-    other = tables.table([record(net, data=LETTERS)])[1]
+    other = tables.table([record(net), record(net, data=LETTERS)])[2]
     assert (other[5], other[7], other[10]) == ("-", "-", "-")
+    alone = tables.table([record(net, data=LETTERS)])
+    assert "paper" not in alone[0] and [len(cells) for cells in alone] == [9, 9]
+    assert alone[1] == tuple(cell for i, cell in enumerate(other) if i not in (5, 7, 10))
 
 
 def test_every_run_has_its_row_with_its_state():

@@ -482,6 +482,7 @@ def test_held_out_images_take_the_place_of_the_test_images(data, capsys):
     out = capsys.readouterr().out
     assert "190 training and 40 held-out training images of 7 x 5" in out
     assert "held-out error for best validation" in out
+    assert "validation  held-out  samples/s" in out
     assert [m.n_test for m in run_state("r").history] == [40, 40]
     text = Path("r", "report.md").read_text()
     assert "Of the 40 held-out training images, the network" in text

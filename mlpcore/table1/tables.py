@@ -41,13 +41,14 @@ STANDARD = DeformationParameters(similar_labels=())
 
 def notes(records: Sequence[Record]) -> list[str]:
     """What has to be said about the table, a paragraph each."""
+    kind = _kind(records)
     said = [
         "No run is selected. What counts of a run is the network with the lowest validation "
-        "error, that on the undeformed training images. Only the best test error is selected by "
-        "the test images, and is therefore lower than other digits would have it.",
+        f"error, that on the undeformed training images. Only the best {kind} error is selected by "
+        f"the {kind} images, and is therefore lower than other digits would have it.",
         "In brackets: 95 % confidence intervals. That of one network is Wilson's for its number "
-        "of errors among the test images, that of a mean is Student's t over the seeds, for these "
-        "test images.",
+        f"of errors among the {kind} images, that of a mean is Student's t over the seeds, for "
+        f"these {kind} images.",
     ]
     if not all(record.finished for record in records):
         said.append("Of an unfinished run the row shows what it has reached so far.")
@@ -80,7 +81,10 @@ def other_settings(record: Record) -> str:
 
 
 def table(records: Sequence[Record], committees: Sequence[Committee] = ()) -> Rows:
-    """All runs, in the given order, each group of seeds followed by its mean."""
+    """All runs, in the given order, each group of seeds followed by its mean.
+
+    The paper's columns are left out where none of its networks, data and figures is there.
+    """
     rows: Rows = [HEADER]
     groups: dict[object, list[Record]] = {}
     for record in records:
@@ -91,7 +95,16 @@ def table(records: Sequence[Record], committees: Sequence[Committee] = ()) -> Ro
         if len(finished) > 1:
             rows.append(_mean_row(finished))
     rows += map(_committee_row, committees)
+    if all(_paper(record, 0) == NONE for record in records):
+        kept = [i for i, name in enumerate(HEADER) if name != "paper"]
+        rows = [tuple(row[i] for i in kept) for row in rows]
+    rows[0] = tuple(name.replace("test", _kind(records)) for name in rows[0])
     return rows
+
+
+def _kind(records: Sequence[Record]) -> str:
+    """The images that the errors are of, as soon as all are of the same."""
+    return "held-out" if records and all(record.data.held_out for record in records) else "test"
 
 
 def _row(record: Record) -> tuple[str, ...]:
