@@ -49,8 +49,8 @@ def line(name, seconds, threads=1, **more):
 # ---- images --------------------------------------------------------------------------------
 
 
-def test_images_are_strokes_on_ground(problem):
-    """Nearly as much of them as of MNIST's deformed digits: the ground saves no more than there."""
+def test_images_are_strokes_on_a_background(problem):
+    """Nearly as many pixels as in MNIST's deformed digits: the background saves no more time."""
     assert problem.images.shape == (200, 29, 29) and problem.images.dtype == np.float32
     assert problem.images.min() == -1 and problem.images.max() == 1
     assert 0.28 < problem.foreground < 0.34
@@ -104,11 +104,11 @@ def test_the_work_of_a_step():
     assert work.updates == FIRST + UPPER == 1_347_510
     immediate = floors.step(SIZES, immediate=True)
     assert immediate.moved == 4 * UPPER + 8 * (FIRST + UPPER)
-    ground = floors.step(SIZES, foreground=0.25)
-    assert ground.multiply_adds == pytest.approx(FIRST / 2 + 3 * UPPER)
-    ground = floors.step(SIZES, True, 0.25)
-    assert ground.moved == immediate.moved
-    assert ground.multiply_adds == pytest.approx(FIRST * 1.25 + 3 * UPPER)
+    sparse = floors.step(SIZES, foreground=0.25)
+    assert sparse.multiply_adds == pytest.approx(FIRST / 2 + 3 * UPPER)
+    sparse = floors.step(SIZES, True, 0.25)
+    assert sparse.moved == immediate.moved
+    assert sparse.multiply_adds == pytest.approx(FIRST * 1.25 + 3 * UPPER)
     assert floors.validation(SIZES, 0.25).multiply_adds == pytest.approx(FIRST / 4 + UPPER)
     assert floors.backward(SIZES).multiply_adds == UPPER
     assert floors.update(SIZES).moved == 8 * (FIRST + UPPER)

@@ -9,7 +9,7 @@ because a perfect program does both at once. Weights are where they fit: as much
 the L1 caches costs nothing, the next part comes at the bandwidth of the L2 caches, then L3,
 then DRAM. That is the best any order of access reaches, so no program beats it.
 
-The images' ground is left out of the first layer's multiply-adds: its products are those of one
+The images' background is left out of the first layer's multiply-adds: its products are those of one
 number with the sums of the weights.
 
 What is not counted can only raise the cost: states and deltas, the activation, barriers,
@@ -125,7 +125,7 @@ def step(layer_sizes: Sequence[int], immediate: bool = False, foreground: float 
     to read it then, the first layer's for the next sample's forward pass as well; the other
     layers are read once more, on the way up.
 
-    Only the share `foreground` of the inputs differs from the ground; an update after every sample
+    Only the share `foreground` of the inputs is not background; an update after every sample
     has to change the weights of the others as well.
     """
     counts = parameters(layer_sizes)
@@ -150,6 +150,6 @@ def deformation(height: int, width: int) -> Work:
 
 
 def validation(layer_sizes: Sequence[int], foreground: float = 1.0) -> Work:
-    """Products of whole batches: their multiply-adds alone, of the share that is no ground."""
+    """Products of whole batches: their multiply-adds alone, of the share that is not background."""
     first, *upper = parameters(layer_sizes)
     return Work(multiply_adds=foreground * first + sum(upper))

@@ -24,8 +24,8 @@ SIDE, CLASSES = 29, 10
 IMAGES = 10_000
 
 #: Drawn strokes: lines of this half width, in pixels, one after the other between points at least
-#: so far from the border. On average 0.31 of an image is not ground, as 0.30 of MNIST's deformed
-#: digits; where they are deformed, 0.37.
+#: so far from the border. On average 0.31 of an image is not background, as 0.30 of MNIST's
+#: deformed digits; where they are deformed, 0.37.
 HALF_WIDTH, LINES, BORDER = 2.5, 6, 2.5
 
 #: Samples of one call of a layer's routine: enough for the start of threads not to matter.
@@ -125,9 +125,9 @@ def train_oracle(
 
 
 def draw_strokes(rng: np.random.Generator, n: int) -> Float32Array:
-    """Images (n, 29, 29) of a pen's strokes, 1, with soft edges, on a ground of -1.
+    """Images (n, 29, 29) of a pen's strokes, 1, with soft edges, on a background of -1.
 
-    What a digit costs depends on how much of it is ground; this needs no data set.
+    What a digit costs depends on how much of it is background; this needs no data set.
     """
     points = rng.uniform(BORDER, SIDE - 1 - BORDER, (LINES + 1, n, 2)).astype(np.float32)
     y, x = np.mgrid[:SIDE, :SIDE].astype(np.float32)
@@ -176,7 +176,7 @@ class Problem:
 
     @cached_property
     def foreground(self) -> float:
-        """The share of the inputs that are not ground."""
+        """The share of the inputs that are not background."""
         return float(np.mean(self.images != BACKGROUND))
 
     @cached_property
