@@ -9,7 +9,7 @@ float mlp_background(const float *x, int n_in)
 {
     int count = 0;
     for (int j = 0; j < n_in; j++) count += x[j] == x[0];
-    return isfinite(x[0]) && 4 * (long)count >= n_in ? x[0] : 0.0f;
+    return isfinite(x[0]) && count > 1 && 4 * (long)count >= n_in ? x[0] : 0.0f;
 }
 
 int mlp_allocate_panels(mlp_panels *panels, const mlp_layer *layer, int n, int together)

@@ -54,7 +54,7 @@ static inline int mlp_n_chunks(int stride)
 }
 
 /* The background of a sample: its first input, when a quarter of its inputs or more have that
- * value, else 0. To take off a rare value would cost precision for nothing. */
+ * value, and more than one, else 0. To take off a rare value would cost precision for nothing. */
 float mlp_background(const float *x, int n_in);
 
 /* Room for n samples, lists shared by `together`, groups of `columns`; -1 when there is none. The
