@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlpcore.checks import check_whole
 from mlpcore.typing import (
     AnyArray,
     ArrayLike,
@@ -35,7 +36,9 @@ _HIGH = np.uint64(32)
 
 
 def split_seed(seed: int) -> tuple[int, int]:
-    """The two 32-bit key words of a 64-bit seed, low word first."""
+    """The two 32-bit key words of a seed, low word first; an InputError unless it has 64 bits."""
+    check_whole("seed", seed, 0, 2**64 - 1)
+    seed = int(seed)  # NumPy's integers would overflow
     return seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
 
 

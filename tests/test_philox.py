@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mlpcore import philox
+from mlpcore.errors import InputError
 
 #: Known answers of Random123 for philox4x32-10: counter, key, result.
 KNOWN_ANSWERS = [
@@ -30,6 +31,19 @@ def test_a_permutation_is_one_and_is_fresh_every_epoch():
     assert np.array_equal(np.sort(first), np.arange(1000))
     assert np.array_equal(first, again)
     assert np.count_nonzero(first == second) < 20  # 1 expected of two random orders
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint32, np.uint64])
+def test_numpys_integers_are_seeds(kind):
+    assert np.array_equal(
+        philox.philox4x32([1, 2, 3, 4], kind(5)), philox.philox4x32([1, 2, 3, 4], 5)
+    )
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.0])
+def test_other_seeds_are_refused(seed):
+    with pytest.raises(InputError, match=r"^seed .*: expected a whole number from 0 to"):
+        philox.permutation(5, seed, 0)
 
 
 def test_initial_values_are_uniform_and_do_not_depend_on_how_many_are_drawn():
