@@ -18,5 +18,5 @@ cdef class Network:
     cdef mlp_network c
     cdef object _buffer
     cdef readonly tuple layer_sizes
-    cdef readonly list weights
-    cdef readonly list biases
+    cdef readonly object weights
+    cdef readonly object biases

@@ -48,6 +48,13 @@ def _aligned_zeros(n):
     return raw[offset:offset + 4 * n].view(np.float32)
 
 
+class _Views(list):
+    """The layers' views of the network's buffer: what is assigned to one is written into it."""
+
+    def __setitem__(self, layer, values):
+        self[layer][...] = values
+
+
 cdef class Network:
     """Weights and biases of a multilayer perceptron, y(a) = 1.7159 tanh(0.6666 a).
 
@@ -62,7 +69,8 @@ cdef class Network:
     Attributes
     ----------
     weights : list of ndarray
-        Per layer (n_out, n_in) float32: a view, so writing to it changes the network.
+        Per layer (n_out, n_in) float32: a view, so writing to it changes the network, as
+        assigning to an item of the list does.
     biases : list of ndarray
         Per layer (n_out,) float32: a view.
 
@@ -102,7 +110,7 @@ cdef class Network:
         strides = [mlp_padded(n_in + 1) for n_in in self.layer_sizes[:-1]]
         ends = np.cumsum([n * s for n, s in zip(self.layer_sizes[1:], strides)])
         self._buffer = _aligned_zeros(int(ends[-1]))
-        self.weights, self.biases = [], []
+        self.weights, self.biases = _Views(), _Views()
         cdef mlp_layer *layer
         cdef int i
         for i, (n_in, n_out, stride) in enumerate(
@@ -117,7 +125,6 @@ cdef class Network:
 
     def initialise(self, seed):
         """Draws all weights and biases anew, uniform in [-0.05, 0.05]; seed 0 to 2**64 - 1."""
-        check_whole("seed", seed, 0, 2**64 - 1)
         for i, (weights, biases) in enumerate(zip(self.weights, self.biases)):
             drawn = philox.initial_values(weights.size + biases.size, seed, i)
             drawn *= np.float32(INITIAL_RANGE)

@@ -74,6 +74,16 @@ def test_weights_and_biases_are_views_of_aligned_rows():
     assert network.copy().weights[1][1, 32] == 7.0
 
 
+def test_what_is_assigned_to_a_view_is_written_into_it():
+    network, other = Network((5, 3, 2), seed=1), Network((5, 3, 2), seed=2)
+    network.weights[0] = other.weights[0]
+    network.biases[-1] -= 1
+    assert np.array_equal(network.copy().weights[0], other.weights[0])
+    assert np.array_equal(network.copy().biases[1], Network((5, 3, 2), seed=1).biases[1] - 1)
+    with pytest.raises(ValueError, match="broadcast"):
+        network.weights[0] = other.weights[1]
+
+
 def test_views_outlive_the_network():
     weights = Network((3, 4), seed=1).weights[0]
     assert np.array_equal(weights, Network((3, 4), seed=1).weights[0])
