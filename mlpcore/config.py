@@ -18,9 +18,10 @@ from typing import Any
 
 from mlpcore import dataset
 from mlpcore.architecture import MAX_WIDTH, PRESETS
+from mlpcore.backends.base import MAX_SIDE
 from mlpcore.checks import check_fields, check_rate, check_whole
 from mlpcore.dataset import Dataset
-from mlpcore.deformation import MAX_SIDE, DeformationParameters
+from mlpcore.deformation import DeformationParameters
 from mlpcore.errors import InputError
 
 PAPER_LEARNING_RATE = 1e-3

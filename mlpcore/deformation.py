@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlpcore import affine
-from mlpcore.backends.base import GRID, IMAGES_PER_GRID, TAPS, Backend
+from mlpcore.backends.base import GRID, IMAGES_PER_GRID, TAPS, Backend, check_sides
 from mlpcore.checks import check_real, check_whole
 from mlpcore.errors import InputError
 from mlpcore.typing import (
@@ -19,9 +19,6 @@ from mlpcore.typing import (
     Float64Array,
     UInt8Array,
 )
-
-MAX_SIDE = 2048
-"""The largest side of an image, in pixels, that the deformation accepts."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +162,7 @@ def deform(
     >>> np.array_equal(alone, shown[3:])
     True
     """
-    _check_sides(images)
+    check_sides(*images.shape[1:])
     maps = backend.affine_maps(
         labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch, first, maps
     )
@@ -199,7 +196,7 @@ def deform_selected(
     -------
     (n, h, w) float32.
     """
-    _check_sides(images)
+    check_sides(*images.shape[1:])
     maps = affine.affine_maps_of(
         indices, labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch
     )
@@ -256,9 +253,3 @@ def displacements(
             result[i] = field[:, top : top + height, left : left + width]
             result[i] += np.moveaxis(offset @ maps[i].T - offset, -1, 0)
     return result
-
-
-def _check_sides(images: BackendArray) -> None:
-    height, width = images.shape[1:]
-    if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
-        raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from mlpcore.affine import N_LABELS
+from mlpcore.backends.base import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
 from mlpcore.checks import check_whole
 from mlpcore.cpu import cores_beside_others
-from mlpcore.deformation import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, UInt8Array
 

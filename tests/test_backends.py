@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mlpcore import affine, backends, philox
-from mlpcore.backends.base import Backend
+from mlpcore.backends.base import MAX_SIDE, Backend, check_array
 from mlpcore.backends.inference import A, B
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -287,6 +287,55 @@ def test_images_that_cannot_be_drawn(name):
         with pytest.raises(InputError, match=r"^(first|epoch) .*: expected a whole number"):
             backend.deform(images, maps, taps, 1.0, 0, epoch, first)
     assert backend.deform(images, maps, taps, 1.0, 0, 2**32 - 1, 2**31 - 2).shape == images.shape
+
+
+@pytest.mark.parametrize("name", [name for name in CPU_BACKENDS if name != "reference"])
+def test_values_that_no_operation_can_use(name):
+    """Each is refused by name, before anything is changed."""
+    backend, network = backends.get(name), Network((4, 3, 2), seed=1)
+    before, images = network.copy(), uniform(1, 5, 4)
+    labels, order = np.zeros(5, np.uint8), np.arange(5, dtype=np.int32)
+    maps, taps = np.tile(np.eye(2, dtype=np.float32), (1, 1, 1)), np.full(21, 1 / 21, np.float32)
+    wide = np.zeros((1, 1, MAX_SIDE + 1), np.float32)
+    calls = {
+        "learning_rate nan": lambda: backend.train(network, images, labels, order, np.nan),
+        "learning_rate 0": lambda: backend.train(network, images, labels, order, 0),
+        "learning_rate 'a'": lambda: backend.train(network, images, labels, order, "a"),
+        "learning_rate inf": lambda: backend.update(network, 0, images, images[:, :3], np.inf),
+        "order": lambda: backend.train(network, images[:0], labels[:0], order, 0.1),
+        "layer 0.5": lambda: backend.forward(network, 0.5, images),
+        "epoch -1": lambda: backend.noise(0, -1, 0, 5, 5),
+        "grid -1": lambda: backend.noise(0, 0, -1, 5, 5),
+        "seed -1": lambda: backend.noise(-1, 0, 0, 5, 5),
+        "images of 1 x 2049": lambda: backend.noise(0, 0, 0, 1, 2049),
+        "images of 1 x 2049:": lambda: backend.deform(wide, maps, taps, 1.0, 0, 0),
+        "images of 1 x 2049: e": lambda: backend.deform_by(wide, maps, np.stack([wide, wide], 1)),
+    }
+    for value, call in calls.items():
+        with pytest.raises(InputError, match=f"^{value}"):
+            call()
+    assert all(np.array_equal(a, b) for a, b in zip(network.weights, before.weights))
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+def test_a_result_goes_into_any_array_that_can_be_written(name, tmp_path):
+    backend, images = backends.get(name), uniform(1, 2, 5, 5)
+    maps, taps = np.tile(np.eye(2, dtype=np.float32), (2, 1, 1)), np.full(21, 1 / 21, np.float32)
+    expected = backend.deform(images, maps, taps, 1.0, 0, 0)
+    out = np.memmap(tmp_path / "out", np.float32, "w+", shape=images.shape)
+    assert backend.deform(images, maps, taps, 1.0, 0, 0, out=out) is out
+    assert np.array_equal(out, expected)
+    fixed = np.zeros_like(images)
+    fixed.flags.writeable = False
+    for bad in (fixed, np.zeros((2, 5, 10), np.float32)[:, :, ::2]):
+        with pytest.raises(InputError, match=r"^out: expected a C-contiguous array"):
+            backend.deform(images, maps, taps, 1.0, 0, 0, out=bad)
+
+
+def test_an_array_too_long_for_the_kernels():
+    long = np.broadcast_to(np.float32(0), (2**31, 1))
+    with pytest.raises(InputError, match=r"^x: shape \(2147483648, 1\), expected at most"):
+        check_array("x", long, (None, 1))
 
 
 def test_gradient_is_the_slope_of_the_error(reference):

@@ -50,6 +50,12 @@ MAX_EPOCH = 2**32 - 1
 MAX_IMAGES = 2**31
 """Of a training set."""
 
+MAX_LENGTH = 2**31 - 2**10
+"""Of an array along an axis: kernels count, and round up, in 32 bits."""
+
+MAX_SIDE = 2048
+"""The largest side of an image, in pixels, that can be deformed: float32 tells them apart."""
+
 
 @dataclass(frozen=True)
 class TrainingResult:
@@ -60,7 +66,7 @@ class TrainingResult:
     samples
         How many were trained; fewer than asked for when progress said stop.
     errors
-        How many of them were misclassified.
+        How many of them were misclassified; of no meaning when the loss is not finite.
     loss
         The sum of 1/2 |y - t|^2 over them.
     """
@@ -78,7 +84,7 @@ def check_array(
     Raises
     ------
     InputError
-        When the shape or the type is another.
+        When the shape or the type is another, or a length is beyond `MAX_LENGTH`.
     """
     array = np.asarray(array)
     expected = ", ".join("any" if length is None else str(length) for length in shape)
@@ -90,19 +96,35 @@ def check_array(
             f"{name}: {array.dtype} of shape {array.shape}, "
             f"expected {np.dtype(dtype)} of shape ({expected})"
         )
+    if max(array.shape, default=0) > MAX_LENGTH:
+        raise InputError(f"{name}: shape {array.shape}, expected at most {MAX_LENGTH:,} each way")
     return np.ascontiguousarray(array)
+
+
+def check_out(out: AnyArray, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> None:
+    """Raises InputError unless a result of this shape and type can be written into an array."""
+    check_array("out", out, shape, dtype)
+    if not (isinstance(out, np.ndarray) and out.flags.c_contiguous and out.flags.writeable):
+        raise InputError("out: expected a C-contiguous array that can be written to")
 
 
 def check_range(name: str, values: AnyArray, end: int) -> None:
     """Raises InputError unless all whole numbers are from 0 to below `end`."""
     if len(values) and not 0 <= values.min() <= values.max() < end:
-        raise InputError(f"{name}: from {values.min()} to {values.max()}, expected 0 to {end - 1}")
+        expected = f"0 to {end - 1}" if end else "none"
+        raise InputError(f"{name}: from {values.min()} to {values.max()}, expected {expected}")
 
 
 def check_place(epoch: int, first: int, n: int) -> None:
     """Raises InputError unless `n` images from number `first` on can be drawn for an epoch."""
     check_whole("epoch", epoch, 0, MAX_EPOCH)
     check_whole("first", first, 0, MAX_IMAGES - n)
+
+
+def check_sides(height: int, width: int) -> None:
+    """Raises InputError unless images of this size can be deformed."""
+    if not (1 <= height <= MAX_SIDE and 1 <= width <= MAX_SIDE):
+        raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")
 
 
 def keep_results(error: BaseException, results: list[TrainingResult]) -> None:
@@ -123,8 +145,7 @@ def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
     InputError
         When there is no such layer.
     """
-    if not 0 <= layer < network.n_layers:
-        raise InputError(f"layer {layer}: expected 0 to {network.n_layers - 1}")
+    check_whole("layer", layer, 0, network.n_layers - 1)
     return network.layer_sizes[layer], network.layer_sizes[layer + 1]
 
 
@@ -273,8 +294,7 @@ class Backend(ABC):
         """What was drawn, where this backend computes."""
         if out is None:
             return self.put(drawn)
-        if check_array("out", out, drawn.shape, drawn.dtype) is not out:
-            raise InputError("out: expected a C-contiguous array")
+        check_out(out, drawn.shape, drawn.dtype)
         out[...] = drawn
         return out
 

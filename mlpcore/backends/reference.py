@@ -15,6 +15,7 @@ from mlpcore.backends.base import (
     Progress,
     TrainingResult,
     check_array,
+    check_out,
     check_place,
     check_range,
     keep_results,
@@ -203,6 +204,7 @@ class ReferenceBackend(Backend):
         n, height, width = images.shape
         check_place(epoch, first, n)
         out = np.empty_like(images) if out is None else out
+        check_out(out, images.shape)
         for grid in range(first // IMAGES_PER_GRID, (first + n - 1) // IMAGES_PER_GRID + 1):
             noise = self.noise(seed, epoch, grid, height, width)
             field = self.displacement_field(noise, taps, alpha)

@@ -14,17 +14,21 @@ from mlpcore import philox
 from mlpcore.backends import inference
 from mlpcore.backends.base import (
     GRID,
+    IMAGES_PER_GRID,
     MARGIN,
+    MAX_IMAGES,
     TAPS,
     Backend,
     TrainingResult,
     check_array,
+    check_out,
     check_place,
     check_range,
+    check_sides,
     keep_results,
     layer_shape,
 )
-from mlpcore.checks import check_whole
+from mlpcore.checks import check_rate, check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 
@@ -122,6 +126,8 @@ MAX_THREADS = 1024
 def unavailable_reason(name):
     """Why an instruction set cannot be used here, or None when it can."""
     cdef const char *reason = NULL
+    if not isinstance(name, str):
+        return f"expected {', '.join(INSTRUCTION_SETS)}"
     name_bytes = name.encode()
     if mlp_find_kernels(name_bytes, &reason) != NULL:
         return None
@@ -257,6 +263,7 @@ class SimdBackend(Backend):
         n_in, n_out = layer_shape(network, layer)
         inputs = check_array("inputs", inputs, (None, n_in))
         deltas = check_array("deltas", deltas, (len(inputs), n_out))
+        check_rate("learning_rate", learning_rate)
         cdef const float[:, ::1] x = inputs, d = deltas
         cdef float eta = learning_rate
         cdef int index = layer, n = len(inputs), threads = self.threads, status
@@ -271,6 +278,7 @@ class SimdBackend(Backend):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         order = check_array("order", order, (None,), np.int32)
+        check_rate("learning_rate", learning_rate)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
         check_range("labels", labels, network.layer_sizes[network.n_layers])
@@ -339,6 +347,9 @@ class SimdBackend(Backend):
         return outputs
 
     def noise(self, seed, epoch, grid, height, width):
+        check_place(epoch, 0, 0)
+        check_whole("grid", grid, 0, MAX_IMAGES // IMAGES_PER_GRID)
+        check_sides(height, width)
         rows, columns = GRID * height + MARGIN, GRID * width + MARGIN
         result = np.empty((2, rows, columns), np.float32)
         cdef float[:, :, ::1] out = result
@@ -369,8 +380,9 @@ class SimdBackend(Backend):
         cdef int n = images.shape[0], height = images.shape[1], width = images.shape[2]
         affine = check_array("affine", affine, (n, 2, 2))
         displacement = check_array("displacement", displacement, (n, 2, height, width))
+        check_sides(height, width)
         out = np.empty_like(images)
-        if out.size == 0:
+        if n == 0:
             return out
         cdef const float[:, :, ::1] source = images, matrices = affine
         cdef const float[:, :, :, ::1] field = displacement
@@ -387,13 +399,13 @@ class SimdBackend(Backend):
     def deform(self, images, affine, taps, alpha, seed, epoch, first=0, out=None):
         images = check_array("images", images, (None, None, None))
         cdef int n = images.shape[0]
+        check_sides(*images.shape[1:])
         check_place(epoch, first, n)
         affine = check_array("affine", affine, (n, 2, 2))
         taps = check_array("taps", taps, (TAPS,))
         out = np.empty_like(images) if out is None else out
-        if check_array("out", out, images.shape) is not out:
-            raise InputError("out: expected a C-contiguous array")
-        if out.size == 0:
+        check_out(out, images.shape)
+        if n == 0:
             return out
         cdef const float[:, :, ::1] source = images, matrices = affine
         cdef float[:, :, ::1] target = out
