@@ -15,13 +15,12 @@
 #include "amx.h"
 
 #if defined(__AMX_BF16__) && defined(__AVX512F__) && defined(__linux__)
-#include <cpuid.h>
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "buffers.h"
 #include "threads.h"
+
+const int mlp_amx_compiled = 1;
 
 enum {
     SIDE = 16,     /* samples or neurons of a tile */
@@ -50,19 +49,6 @@ static int depth(const mlp_layer *layer) { return (layer->n_in + 1 + DEPTH - 1) 
 
 /* Pairs of panels: two are multiplied at a time. */
 static int n_pairs(const mlp_layer *layer) { return (layer->n_out + 2 * SIDE - 1) / (2 * SIDE); }
-
-int mlp_has_amx(void)
-{
-    enum { TILE_DATA = 18, REQUEST_PERMISSION = 0x1023 };
-    const unsigned bf16 = 1u << 22, tile = 1u << 24, states = 3u << 17;
-    unsigned a, b, c, d, low, high;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & bf16) || !(d & tile)) return 0;
-    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    if ((low & states) != states) return 0;
-    /* Linux lends the tiles' 8 KiB of state to processes that ask for them. */
-    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-}
 
 static void configure_tiles(void)
 {
@@ -208,7 +194,7 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
         for (int panel = begin; panel < end; panel++)
             pack_panel(layer, panel, p->rows[thread], p->weights[l]);
     }
-    mlp_barrier(team);
+    mlp_barrier(team, thread);
     const int n_parts = (p->n + SAMPLES - 1) / SAMPLES;
     for (int part = thread; part < n_parts; part += n_threads) {
         const int begin = part * SAMPLES, left = p->n - begin;
@@ -277,7 +263,7 @@ int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network, cons
 
 #else
 
-int mlp_has_amx(void) { return 0; }
+const int mlp_amx_compiled = 0;
 
 int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network, const float *images,
                     int n, float *outputs, int n_threads)

@@ -4,7 +4,10 @@
 
 #include "kernels.h"
 
-/* Whether this build, CPU and operating system have it, and let this process use it. */
+/* Whether this build has it. */
+extern const int mlp_amx_compiled;
+
+/* Whether this build, CPU and operating system have it, and let this process use it: dispatch.c. */
 int mlp_has_amx(void);
 
 /* Layers of fewer inputs would be less exact than in float32: see amx.c. */

@@ -83,7 +83,8 @@ INLINE void outer_products(int rows, int vectors, const float *scalars, long row
 }
 
 /* Runs CALL(rows) for all rows of [begin, end), `most` together, then `some`, then four: with fewer
- * there are too few sums to keep the multipliers busy. */
+ * there are too few sums to keep the multipliers busy. Hence of the last eight rows four and four,
+ * where `most` is six. */
 #define FOR_SUM_ROWS(most, some, begin, end, CALL)           \
     do {                                                     \
         int i = (begin);                                     \

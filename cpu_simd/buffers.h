@@ -34,4 +34,13 @@ static inline void mlp_set_input(float *x, const float *values, int n)
     x[n] = 1.0f;
 }
 
+/* Makes the padding of a layer's rows zero again: deltas that are not finite, times 0, are NaN. */
+static inline void mlp_clear_padding(const mlp_layer *layer)
+{
+    const int used = layer->n_in + 1;
+    for (long i = 0; i < layer->n_out; i++)
+        memset(layer->weights + i * layer->stride + used, 0,
+               sizeof(float) * (size_t)(layer->stride - used));
+}
+
 #endif

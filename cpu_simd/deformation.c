@@ -136,6 +136,7 @@ int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int he
                               .height = height,
                               .width = width,
                               .out = out};
+    n_threads = mlp_at_most(n_threads, n);
     size_t stride = (size_t)mlp_padded(width);
     context.per_thread = (2 * (size_t)height + 1) * stride + padded_image_size(height, width);
     context.scratch = mlp_floats((size_t)n_threads * context.per_thread);
@@ -278,6 +279,8 @@ int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, c
                               .n = n,
                               .out = out,
                               .next_grid = first / MLP_PER_GRID};
+    const uint32_t last_grid = (first + (uint32_t)n - 1) / MLP_PER_GRID;
+    n_threads = mlp_at_most(n_threads, (int)(last_grid - first / MLP_PER_GRID + 1));
     scale_taps(deformation->taps, deformation->alpha, context.scaled_taps);
     workspace sizes;
     context.per_thread = make_workspace(&sizes, deformation, NULL);

@@ -19,7 +19,8 @@ typedef struct {
 static int run(operation *op, mlp_task task, int n_threads)
 {
     const mlp_layer *layer = op->layer;
-    int neurons = mlp_padded(layer->n_out + 1);
+    const int neurons = mlp_padded(layer->n_out + 1);
+    n_threads = mlp_at_most(n_threads, mlp_n_owners(layer));
     op->width = layer->stride > neurons ? layer->stride : neurons;
     op->scratch = mlp_floats(2 * (size_t)n_threads * (size_t)op->width);
     op->partials = mlp_floats((size_t)mlp_n_tiles(layer) * (size_t)layer->stride);
@@ -67,7 +68,7 @@ static void backward_task(void *argument, mlp_team *team, int thread, int n_thre
             op->kernels->backward(layer, op->deltas + s * layer->n_out, mlp_tile_begin(layer, tile),
                                   mlp_tile_begin(layer, tile + 1),
                                   op->partials + (long)tile * layer->stride);
-        mlp_barrier(team);
+        mlp_barrier(team, thread);
         if (begin < end) {
             mlp_set_input(states, op->states + s * layer->n_in, layer->n_in);
             op->kernels->sum_tiles(op->partials, mlp_n_tiles(layer), layer->stride, begin, end,
@@ -76,7 +77,7 @@ static void backward_task(void *argument, mlp_team *team, int thread, int n_thre
             memcpy(op->result + s * layer->n_in + begin, below + begin,
                    sizeof(float) * (size_t)(end - begin));
         }
-        mlp_barrier(team);
+        mlp_barrier(team, thread);
     }
 }
 
@@ -115,5 +116,7 @@ int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *
                     .deltas = deltas,
                     .learning_rate = learning_rate,
                     .n = n};
-    return run(&op, update_task, n_threads);
+    const int status = run(&op, update_task, n_threads);
+    mlp_clear_padding(layer);
+    return status;
 }

@@ -7,7 +7,7 @@
  * The bias is the weight of an input that is always 1, as in the paper's listings, so
  * every kernel is a plain matrix operation on vectors x of `stride` floats laid out as
  * x[0] ... x[n_in - 1] 1 0 ... 0. Rows start on 64-byte boundaries and the padding stays
- * zero, because its inputs are zero.
+ * zero, because its inputs are zero; after updates by infinite deltas it is cleared.
  */
 #ifndef MLPCORE_NETWORK_H
 #define MLPCORE_NETWORK_H

@@ -27,12 +27,18 @@ static inline int mlp_n_tiles(const mlp_layer *layer)
     return (layer->n_out + rows - 1) / rows;
 }
 
+/* Threads that own any of a layer, at most. */
+static inline int mlp_n_owners(const mlp_layer *layer)
+{
+    return (long)layer->n_out * layer->stride <= MLP_SERIAL_WEIGHTS ? 1 : mlp_n_tiles(layer);
+}
+
 /* The tiles [*begin, *end) of a layer that a thread owns. */
 static inline void mlp_own_tiles(const mlp_layer *layer, int thread, int n_threads, int *begin,
                                  int *end)
 {
     int n_tiles = mlp_n_tiles(layer);
-    if ((long)layer->n_out * layer->stride <= MLP_SERIAL_WEIGHTS) {
+    if (mlp_n_owners(layer) == 1) {
         *begin = 0;
         *end = thread == 0 ? n_tiles : 0;
     } else {

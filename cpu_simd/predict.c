@@ -16,7 +16,7 @@ typedef struct {
     const mlp_network *network;
     const float *images;
     float *outputs;
-    int n;
+    int n, n_batches;
     float *row_sums;  /* of the first layer's weights */
     size_t room;      /* floats for the inputs of any layer */
     atomic_int begun; /* batches: who is free takes the next */
@@ -94,8 +94,7 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     if (allocate(&work, p)) {
         p->failed = 1;
     } else {
-        const int n_batches = (p->n + SAMPLES - 1) / SAMPLES;
-        for (int batch; (batch = atomic_fetch_add(&p->begun, 1)) < n_batches;) {
+        for (int batch; (batch = atomic_fetch_add(&p->begun, 1)) < p->n_batches;) {
             const int begin = batch * SAMPLES, left = p->n - begin;
             predict_batch(p, begin, left < SAMPLES ? left : SAMPLES, &work);
         }
@@ -123,15 +122,20 @@ int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const fl
                 float *outputs, int n_threads)
 {
     if (n == 0) return 0;
-    prediction p = {
-        .kernels = kernels, .network = network, .images = images, .outputs = outputs, .n = n};
+    prediction p = {.kernels = kernels,
+                    .network = network,
+                    .images = images,
+                    .outputs = outputs,
+                    .n = n,
+                    .n_batches = (n - 1) / SAMPLES + 1};
     for (int l = 0; l < network->n_layers; l++) {
         const mlp_layer *layer = &network->layers[l];
         size_t longest = (size_t)(layer->stride > layer->n_out ? layer->stride : layer->n_out);
         if (longest * SAMPLES > p.room) p.room = longest * SAMPLES;
     }
     int failed = sum_rows(&p);
-    if (!failed) failed = mlp_run_team(n_threads, predict, &p) == 0 || p.failed;
+    if (!failed)
+        failed = mlp_run_team(mlp_at_most(n_threads, p.n_batches), predict, &p) == 0 || p.failed;
     free(p.row_sums);
     return failed ? -1 : 0;
 }

@@ -4,8 +4,9 @@
 
 #include "kernels.h"
 
-/* Outputs (n, n_classes) of the network for images (n, n_in). A sample's outputs depend neither
- * on the others nor on the number of threads. Returns -1 when memory ran out. */
+/* Outputs (n, n_classes) of the network for images (n, n_in). With finite weights a sample's
+ * outputs depend neither on the others nor on the number of threads. Returns -1 when memory ran
+ * out. */
 int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const float *images, int n,
                 float *outputs, int n_threads);
 

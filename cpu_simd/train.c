@@ -139,17 +139,31 @@ static void release(mlp_schedule *schedule)
     free(schedule->coefficients);
 }
 
+/* Those of n_threads that have anything to do in between barriers. */
+static int busy_threads(const mlp_network *network, int n_threads)
+{
+    int most = 1;
+    if (network->n_layers == 1) return 1; /* no barrier would part the samples */
+    for (int l = 0; l < network->n_layers; l++) {
+        const int owners = mlp_n_owners(&network->layers[l]);
+        if (owners > most) most = owners;
+    }
+    return mlp_at_most(n_threads, most);
+}
+
 int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
 {
     training->done = training->errors = 0;
     training->loss = 0.0;
     if (training->n_samples == 0) return 0;
-    if (training->network->n_layers == 1) n_threads = 1; /* no barrier would part the samples */
+    n_threads = busy_threads(training->network, n_threads);
     mlp_schedule schedule = {
         .kernels = kernels, .training = training, .block = training->block ? training->block : 1};
     mlp_task task = training->block ? mlp_train_deferred : mlp_train_immediate;
     int status = allocate(&schedule, n_threads);
     if (status == 0 && mlp_run_team(n_threads, task, &schedule) == 0) status = -1;
+    for (int l = 0; l < training->network->n_layers; l++)
+        mlp_clear_padding(&training->network->layers[l]);
     release(&schedule);
     return status;
 }

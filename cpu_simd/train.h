@@ -17,8 +17,8 @@ typedef struct {
                 * more; 0 for the immediate schedule */
 
     /* Called on the caller's thread about every twentieth of a second with the number of
-     * samples done; training ends after the current sample, or block of samples, when it
-     * returns non-zero. */
+     * samples done; when it returns non-zero, training ends after the current block of
+     * samples, or after the next sample without blocks. */
     int (*poll)(void *argument, int done);
     void *poll_argument;
 

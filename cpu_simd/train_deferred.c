@@ -77,7 +77,7 @@ static void go_up(const mlp_worker *self, int t)
         const mlp_layer_buffers *b = &schedule->buffers[l];
         int begin, end;
         mlp_worker_rows(self, l, &begin, &end);
-        mlp_barrier(self->team);
+        mlp_barrier(self->team, self->thread);
         schedule->kernels->product(layer, b[-1].states + (long)t * b[-1].width, begin, end,
                                    b->sums);
         finish_forward(self, l, t, b->sums,
@@ -126,7 +126,7 @@ static void come_down(const mlp_worker *self, int t, int label, int done)
     schedule->kernels->delta_output(y, label, begin, end, b->deltas + (long)t * b->width);
     for (int l = top; l >= 1; l--) {
         backward(self, l, t);
-        mlp_barrier(self->team);
+        mlp_barrier(self->team, self->thread);
         if (l == top && self->thread == 0) mlp_observe(schedule, y, label, done);
         finish_backward(self, l - 1, t);
     }
@@ -172,14 +172,14 @@ static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
         b->n = n;
         schedule->panels.background = b->background;
     }
-    mlp_barrier(self->team);
+    mlp_barrier(self->team, self->thread);
     for (int t = self->thread; t < n; t += self->n_threads) {
         float *dots = schedule->input_dots + (long)t * schedule->block;
         schedule->kernels->dots(b->rows, stride, t, b->rows + t * stride, 0, layer->stride, dots);
         for (int s = 0; s < t; s++) dots[s] *= training->learning_rate;
     }
     pack_block(self, b);
-    mlp_barrier(self->team);
+    mlp_barrier(self->team, self->thread);
 }
 
 /* The block's update of the layers above the first. */
@@ -241,7 +241,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
             come_down(&self, t, training->labels[training->order[begin + t]], begin + t + 1);
         }
         update_upper(&self, n);
-        mlp_barrier(team); /* nobody needs the block's states any more, or misses `stop` */
+        mlp_barrier(team, thread); /* nobody needs the block's states any more, or misses `stop` */
         begin += n;
         int rest = schedule->stop ? 0 : total - begin, n_next = rest < block ? rest : block;
         if (n_next) load_block(&self, begin, n_next, next);

@@ -21,7 +21,7 @@ static void go_up(const mlp_worker *self)
         const mlp_layer_buffers *b = &schedule->buffers[l];
         int begin, end;
         mlp_worker_rows(self, l, &begin, &end);
-        mlp_barrier(self->team);
+        mlp_barrier(self->team, self->thread);
         kernels->product(&network->layers[l], b[-1].states, begin, end, b->sums);
         kernels->activate(b->sums, begin, end, b->states);
     }
@@ -56,7 +56,7 @@ static void come_down(const mlp_worker *self, int label, int done)
         const mlp_layer *layer = &network->layers[l];
         b = &schedule->buffers[l];
         backward_update(self, l);
-        mlp_barrier(self->team);
+        mlp_barrier(self->team, self->thread);
         if (l == top && self->thread == 0) mlp_observe(schedule, b->states, label, done);
         mlp_worker_rows(self, l - 1, &begin, &end);
         kernels->sum_tiles(b->partials, mlp_n_tiles(layer), layer->stride, begin, end, b[-1].sums);

@@ -1,5 +1,6 @@
 """What is promised of the C backend alone: bits, threads, stopping, other CPUs."""
 
+import os
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mlpcore import backends
+from mlpcore.backends.base import kept_results
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -37,6 +39,7 @@ def bits(network):
 
 @given(problem=training_problems(samples=40), block=st.integers(1, 50))
 @example(problem=Problem((130, 33, 5), 100, 3, 1e-3, ground=-1.0), block=150)
+@example(problem=Problem((130, 300, 5), 40, 3, 1e-3, ground=-1.0), block=32)
 @settings(max_examples=20)
 def test_any_block_size_equals_the_oracle(simd_name, reference, problem, block):
     """With whole blocks, with a rest, and with a block that is longer than the training."""
@@ -79,6 +82,8 @@ def test_training_on_images_with_a_ground(simd_name, reference, n_in, n_out, blo
     sizes=st.lists(st.sampled_from([1, 7, 16, 33, 100, 257, 1000]), min_size=2, max_size=5),
     threads=st.sampled_from([2, 3, 16]),
 )
+@example(sizes=[100, 1000, 257], threads=16)
+@example(sizes=[257, 100, 1000], threads=3)
 @settings(max_examples=15)
 def test_bits_do_not_depend_on_the_number_of_threads(simd_name, schedule, sizes, threads):
     images, labels, order = problem((*sizes, 10), 40)
@@ -123,9 +128,10 @@ def test_predict_images_with_a_ground(simd_name, reference, n_in, n, seed):
         assert np.array_equal(backend.predict(network, images[i : i + 1])[0], outputs[i])
 
 
-def test_a_rare_value_is_no_ground(simd_name, reference):
+@pytest.mark.parametrize("n_in", [2, 3, 4, 5, 40])
+def test_a_rare_value_is_no_ground(simd_name, reference, n_in):
     """It would drown the rest: 1,000 plus 0.001 times a weight, from which 1,000 is taken away."""
-    network, images = random_network((40, 10), 1), uniform(2, 4, 40) * 1e-3
+    network, images = random_network((n_in, 10), 1), uniform(2, 4, n_in) * 1e-3
     images[:, 0], network.weights[0][:, 0] = 1000.0, 0.0
     expected = reference.predict(network, images)
     outputs = SimdBackend(simd_name, 1).predict(network, images)
@@ -162,9 +168,9 @@ def test_layer_operations_do_not_depend_on_the_number_of_threads(simd_name):
 @pytest.mark.parametrize("schedule, cuts", [("immediate", (1, 12)), ("deferred", (64, 96))])
 def test_a_call_may_be_cut(simd_name, schedule, cuts):
     """Training in pieces gives the bits of training at once: anywhere, or at a block's end."""
-    images, labels, order = problem((50, 40, 30, 10), 120)
+    images, labels, order = problem((50, 400, 30, 10), 120)
     backend = backends.get(simd_name, 2, schedule)
-    whole, pieces = (Network((50, 40, 30, 10), seed=2) for _ in range(2))
+    whole, pieces = (Network((50, 400, 30, 10), seed=2) for _ in range(2))
     backend.train(whole, images, labels, order, 0.01)
     for begin, end in zip((0, *cuts), (*cuts, 120)):
         backend.train(pieces, images, labels, order[begin:end], 0.01)
@@ -187,9 +193,26 @@ def test_padding_stays_zero(simd_name, schedule):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_progress_can_stop_training(simd_name, schedule):
-    images, labels, order = problem((20, 10, 10), 50)
-    network, expected = (Network((20, 10, 10), seed=4) for _ in range(2))
+def test_a_network_that_has_diverged_can_be_drawn_anew(simd_name, schedule):
+    """Nothing is left of it, not even in the padding of its rows: NaN times 0 is NaN."""
+    sizes = (20, 17, 10)
+    images, labels, order = problem(sizes, 40)
+    images[3] = np.nan
+    network, backend = Network(sizes, seed=1), backends.get(simd_name, 1, schedule)
+    backend.train(network, images, labels, order, 0.1)
+    backend.update(network, 0, images[:4], uniform(2, 4, 17), 0.1)
+    assert not network.is_finite()
+    network.initialise(1)
+    assert network.is_finite()
+    assert bits(network) == bits(Network(sizes, seed=1))
+    assert np.isfinite(backend.predict(network, uniform(3, 5, 20))).all()
+
+
+@pytest.mark.parametrize("sizes", [(20, 600, 10), (20, 10)])
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_progress_can_stop_training(simd_name, schedule, sizes):
+    images, labels, order = problem(sizes, 50)
+    network, expected = (Network(sizes, seed=4) for _ in range(2))
     backend = backends.get(simd_name, 2, schedule)
     result = backend.train(network, images, labels, order, 0.01, progress=lambda done: True)
     assert 1 <= result.samples < 50
@@ -202,13 +225,15 @@ def test_an_exception_in_progress_is_raised_after_a_whole_sample(simd_name, sche
     def fail(done):
         raise KeyboardInterrupt
 
-    images, labels, order = problem((20, 10, 10), 50)
-    network = Network((20, 10, 10), seed=4)
-    with pytest.raises(KeyboardInterrupt):
-        backends.get(simd_name, 2, schedule).train(
-            network, images, labels, order, 0.01, progress=fail
-        )
-    assert network.is_finite()
+    images, labels, order = problem((20, 600, 10), 50)
+    network, expected = (Network((20, 600, 10), seed=4) for _ in range(2))
+    backend = backends.get(simd_name, 2, schedule)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        backend.train(network, images, labels, order, 0.01, progress=fail)
+    (result,) = kept_results(caught.value)
+    assert 1 <= result.samples < 50
+    assert backend.train(expected, images, labels, order[: result.samples], 0.01) == result
+    assert bits(network) == bits(expected)
 
 
 def test_more_threads_than_cores_go_on(simd_name):
@@ -216,6 +241,77 @@ def test_more_threads_than_cores_go_on(simd_name):
     network = Network((100, 300, 10), seed=5)
     result = backends.get(simd_name, 64).train(network, images, labels, order, 0.01)
     assert result.samples == 20
+
+
+#: Of a script that reads and sets what the operating system says of its own process alone.
+NEEDS_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
+
+
+@NEEDS_LINUX
+@pytest.mark.parametrize("sizes, most", [((20, 10, 10), 1), ((20, 1000, 10), 16)])
+def test_no_thread_only_waits(sizes, most):
+    """A layer is cut into 16 tiles at most, and a small one is a single thread's."""
+    images, labels, order = problem(sizes, 50)
+    before, seen = len(os.listdir("/proc/self/task")), []
+
+    def count(done):
+        seen.append(len(os.listdir("/proc/self/task")) - before + 1)
+
+    SimdBackend("scalar", 64).train(Network(sizes, seed=1), images, labels, order, 0.1, count)
+    assert seen and set(seen) == {most}
+
+
+@NEEDS_LINUX
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_the_cpus_that_may_be_used_stay_the_same(cpus):
+    """Also beside other busy processes, when threads move away from each other."""
+    code = f"""
+import os, subprocess, sys, time
+import numpy as np
+from mlpcore import Network, backends
+cpus = set(sorted(os.sched_getaffinity(0))[:{cpus}])
+os.sched_setaffinity(0, cpus)
+images, labels = np.ones((64, 100), np.float32), np.zeros(64, np.uint8)
+order = np.zeros(640, np.int32)
+busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in cpus]
+try:
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        network = Network((100, 400, 10), seed=1)
+        backends.get("scalar", 2).train(network, images, labels, order, 1e-3)
+    assert os.sched_getaffinity(0) == cpus
+finally:
+    for process in busy:
+        process.kill()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@NEEDS_LINUX
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_without_memory_nothing_is_changed(schedule):
+    code = f"""
+import resource
+import numpy as np
+from mlpcore import Network, backends
+network, backend = Network((8, 200_000), seed=1), backends.get("scalar", 2, {schedule!r})
+before = network.copy()
+images, labels = np.ones((3, 8), np.float32), np.zeros(3, np.uint8)
+order = np.zeros(3, np.int32)
+with open("/proc/self/statm") as file:
+    pages = int(file.read().split()[0])
+limit, most = pages * resource.getpagesize() + 2**20, resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (limit, most[1]))
+try:
+    backend.train(network, images, labels, order, 0.1)
+except MemoryError as error:
+    assert "work buffers" in str(error)
+else:
+    raise SystemExit("trained")
+resource.setrlimit(resource.RLIMIT_AS, most)
+assert np.array_equal(network.weights[0], before.weights[0])
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_import_starts_nothing():
