@@ -25,10 +25,13 @@ enum { CROWDED = 30000, SLEEP = 200000 };
 /* Turns between two looks at the clock. */
 enum { TURNS = 64 };
 
-/* Of a thread; on a cache line of its own. */
+/* Where a thread was last seen; on a cache line of its own. */
 typedef struct {
-    _Alignas(64) atomic_int cpu; /* that it was last seen on */
+    _Alignas(64) atomic_int cpu;
 } place;
+
+/* Instead of a CPU: it has arrived and sleeps; it has been woken, and may still queue anywhere. */
+enum { ASLEEP = -2, WOKEN = -1 };
 
 struct mlp_team {
     int n_threads;
@@ -57,7 +60,8 @@ static void note_place(mlp_team *team, int thread)
         atomic_store_explicit(noted, cpu, memory_order_relaxed);
 }
 
-/* Leaves a core that another thread of the team is on, for one that none is on.
+/* Leaves a core that another thread of the team is on, or may be queueing for, and goes to one that
+ * none is on.
  *
  * Beside another busy process a kernel may put two threads of a team on one core, and leave them
  * there: as they take turns in sleeping, it sees a single busy thread. Every barrier then costs
@@ -73,7 +77,7 @@ static void leave_crowd(mlp_team *team, int thread)
     for (int i = 0; i < team->n_threads; i++) {
         if (i == thread) continue;
         const int cpu = atomic_load_explicit(&team->places[i].cpu, memory_order_relaxed);
-        crowded |= cpu == here;
+        crowded |= cpu == here || cpu == WOKEN;
         if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_CLR(cpu, &others);
     }
     if (!crowded || CPU_COUNT(&others) == 0) return;
@@ -113,13 +117,27 @@ static int spin_until_released(mlp_team *team, int thread, unsigned generation)
     return 0;
 }
 
-static void sleep_until_released(mlp_team *team, unsigned generation)
+static void sleep_until_released(mlp_team *team, int thread, unsigned generation)
 {
     pthread_mutex_lock(&team->mutex);
     atomic_fetch_add(&team->sleepers, 1);
+    if (atomic_load(&team->generation) == generation)
+        atomic_store_explicit(&team->places[thread].cpu, ASLEEP, memory_order_relaxed);
     while (atomic_load(&team->generation) == generation)
         pthread_cond_wait(&team->released, &team->mutex);
     atomic_fetch_sub(&team->sleepers, 1);
+    pthread_mutex_unlock(&team->mutex);
+    note_place(team, thread);
+}
+
+static void wake_sleepers(mlp_team *team)
+{
+    pthread_mutex_lock(&team->mutex);
+    for (int i = 0; i < team->n_threads; i++) {
+        int asleep = ASLEEP;
+        atomic_compare_exchange_strong(&team->places[i].cpu, &asleep, WOKEN);
+    }
+    pthread_cond_broadcast(&team->released);
     pthread_mutex_unlock(&team->mutex);
 }
 
@@ -133,14 +151,11 @@ void mlp_barrier(mlp_team *team, int thread)
         /* Sequentially consistent, as is `sleepers`: either the sleeper sees the new
          * generation before it sleeps, or it is seen here and woken. */
         atomic_store(&team->generation, generation + 1);
-        if (atomic_load(&team->sleepers)) {
-            pthread_mutex_lock(&team->mutex);
-            pthread_cond_broadcast(&team->released);
-            pthread_mutex_unlock(&team->mutex);
-        }
+        if (atomic_load(&team->sleepers)) wake_sleepers(team);
         return;
     }
-    if (!spin_until_released(team, thread, generation)) sleep_until_released(team, generation);
+    if (!spin_until_released(team, thread, generation))
+        sleep_until_released(team, thread, generation);
 }
 
 static void *run_member(void *argument)
@@ -169,7 +184,7 @@ int mlp_run_team(int n_threads, mlp_task task, void *context)
         free(team.places);
         return 0;
     }
-    for (int i = 0; i < n_threads; i++) atomic_init(&team.places[i].cpu, -1);
+    for (int i = 0; i < n_threads; i++) atomic_init(&team.places[i].cpu, WOKEN);
     pthread_mutex_init(&team.mutex, NULL);
     pthread_cond_init(&team.released, NULL);
     pthread_mutex_lock(&team.mutex);
