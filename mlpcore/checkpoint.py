@@ -8,9 +8,9 @@
 | ``last.safetensors`` | the network where training goes on, with its place in the epoch |
 
 Each file is replaced as a whole, in this order. So a run killed in between has files that are
-an epoch ahead of ``last.safetensors``, which decides: surplus lines are dropped, and the epoch
-that is trained again becomes the same one, to the bit. When a run is done, `tools/train.py`
-adds ``report.md``, which nothing reads.
+ahead of ``last.safetensors``, which decides: surplus lines are dropped, and an epoch that is
+trained again becomes the same one, to the bit. When a run is done, `tools/train.py` adds
+``report.md``, which nothing reads.
 
 ``config.json`` is an object of ``library``, ``version``, ``architecture`` and ``backend``, which
 are for whoever reads it, and of ``training`` and ``data``, which are the fields of
@@ -62,6 +62,7 @@ from mlpcore.weights import read_network, write_network
 
 CONFIG, METRICS = "config.json", "metrics.jsonl"
 BEST, LAST = "best.safetensors", "last.safetensors"
+RUN_FILES = (CONFIG, METRICS, BEST, LAST)
 
 MAX_CONFIG_BYTES = 2**24
 MAX_METRICS_BYTES = 2**30
@@ -88,7 +89,7 @@ def check_output(folder: Path) -> None:
 
 def holds_run(folder: Path) -> bool:
     """Whether there is any file of a run in a folder."""
-    return any(os.path.lexists(folder / name) for name in (CONFIG, METRICS, BEST, LAST))
+    return any(os.path.lexists(folder / name) for name in RUN_FILES)
 
 
 def _check_new(folder: Path) -> None:
@@ -156,6 +157,9 @@ class Run(Observer):
     def __init__(self, folder: Path, config: TrainingConfig, data: DataSummary):
         self.folder, self.config, self.data = folder, config, data
         self._lock: int | None = None
+        #: On disk: the epoch of the best network, and the number of epochs with metrics. A save
+        #: that fails leaves them behind the state, and the next one catches up.
+        self._best_epoch = self._epochs = 0
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
@@ -199,13 +203,13 @@ class Run(Observer):
             _check_new(folder)  # another process may have been faster
             undo.callback(run._discard)
             atomic_write(folder / CONFIG, json.dumps(content, indent=2).encode() + b"\n")
-            run.save_last(state)
+            run.save(state)
             undo.pop_all()
         return run
 
     def _discard(self) -> None:
         """Removes what `create` has written."""
-        for name in (CONFIG, LAST):
+        for name in RUN_FILES:
             (self.folder / name).unlink(missing_ok=True)
 
     @classmethod
@@ -251,10 +255,10 @@ class Run(Observer):
 
     def on_stop(self, trainer: Trainer) -> None:
         """Writes where to go on."""
-        self.save_last(trainer.state)
+        self.save(trainer.state)
 
     def save(self, state: TrainingState) -> None:
-        """Writes a state at an epoch's end.
+        """Writes a state: whatever of it is not on disk yet, and where training goes on.
 
         Raises
         ------
@@ -262,15 +266,18 @@ class Run(Observer):
             When a file cannot be written; all files are then still complete.
         """
         best = state.best_metrics
-        assert best is not None and state.best is not None
-        if best.epoch == state.epoch:
+        if best is not None and best.epoch != self._best_epoch:
+            assert state.best is not None
             metadata = self._metadata(best.epoch, best.learning_rate)
             metadata["metrics"] = _text(best)
             write_network(self.folder / BEST, state.best, metadata)
-        atomic_write(self.folder / METRICS, *history_lines(state.history))
-        self.save_last(state)
+            self._best_epoch = best.epoch
+        if state.epoch != self._epochs:
+            atomic_write(self.folder / METRICS, *history_lines(state.history))
+            self._epochs = state.epoch
+        self._save_last(state)
 
-    def save_last(self, state: TrainingState) -> None:
+    def _save_last(self, state: TrainingState) -> None:
         """Writes the network and where training goes on with it."""
         best = state.best_metrics
         learning_rate = self.config.learning_rate_at(min(state.epoch, self.config.epochs - 1))
@@ -293,7 +300,7 @@ class Run(Observer):
         } | NetworkInput.of(self.data).to_metadata()
 
     def load(self) -> TrainingState:
-        """The state that `save` or `save_last` wrote last.
+        """The state that `save` wrote last.
 
         Raises
         ------
@@ -322,10 +329,12 @@ class Run(Observer):
             raise InputError(f"{shown(last)} is damaged: its best epoch is {best_epoch}")
         if best:
             state.best = self._read_best(epoch, best)
+            self._best_epoch = best.epoch
+        self._epochs = epoch
         return state
 
     def _read_history(self, epoch: int, sha256: str) -> list[EpochMetrics]:
-        """The metrics of the epochs that are complete; the next `save` drops a surplus one."""
+        """The metrics of the epochs that are complete; the next `save` drops surplus ones."""
         path = self.folder / METRICS
         if epoch == 0:
             return []
@@ -337,11 +346,11 @@ class Run(Observer):
         return _parse_history(path, lines)
 
     def _read_best(self, epoch: int, best: EpochMetrics) -> Network:
-        """The best network, which may be that of the epoch to come: it will be there again."""
+        """The best network, which may be that of an epoch to come: it will be there again."""
         path = self.folder / BEST
         network, metadata = read_network(path, self.layer_sizes)
-        ahead = metadata.get("epoch") == str(epoch + 1)
-        if not ahead and metadata.get("metrics") != _text(best):
+        to_come = map(str, range(epoch + 1, self.config.epochs + 1))
+        if metadata.get("metrics") != _text(best) and metadata.get("epoch") not in to_come:
             raise InputError(
                 f"{shown(path)} does not fit {LAST} beside it: "
                 f"expected the network of epoch {best.epoch}"

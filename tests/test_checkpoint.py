@@ -502,6 +502,50 @@ def uninterrupted_improvements(state):
     return sum(e < min(errors[:i], default=999) for i, e in enumerate(errors))
 
 
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("interrupted_at", range(7))
+def test_a_save_that_is_interrupted_is_made_up_for(
+    tmp_path, monkeypatch, uninterrupted, interrupted_at, killed
+):
+    """By the same trainer's next one, which may be killed before any of its files."""
+    replace, saved = os.replace, []
+
+    def interrupted(source, target):
+        saved.append(target)
+        if len(saved) == interrupted_at + 1:
+            raise KeyboardInterrupt
+        if killed and len(saved) == interrupted_at + 4:
+            raise Killed
+        replace(source, target)
+
+    trainer, run = start(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            trainer.run()
+        try:
+            trainer.run()
+        except Killed:
+            assert killed
+    run.close()
+    if not killed:
+        assert_same_result(uninterrupted, trainer.state)
+    assert_same_result(uninterrupted, resume(tmp_path / "run"))
+    assert read_history(tmp_path / "run")[-1].epoch == 3
+
+
+def test_a_stop_saves_what_an_interrupted_save_did_not(tmp_path, monkeypatch):
+    trainer, run = start(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        message(trainer.run)
+    trainer.request_stop()
+    assert trainer.run() is False
+    assert read_history(run.folder) == trainer.state.history
+    assert same_weights(read_network(run.folder / BEST)[0], trainer.state.best)
+    run.close()
+
+
 def test_a_run_killed_before_its_first_network(tmp_path, uninterrupted):
     _, run = start(tmp_path / "run")
     run.close()
@@ -662,4 +706,3 @@ def test_best_and_last_may_differ(tmp_path):
     assert int(metadata["epoch"]) == state.best_metrics.epoch < 4
     assert same_weights(best, state.best)
     assert not same_weights(best, state.network)
-    assert without_times(state.history)
