@@ -53,6 +53,7 @@ from mlpcore.files import (
     make_folder,
     read_bounded,
     remove_folders,
+    remove_temporary,
 )
 from mlpcore.network import Network
 from mlpcore.network_input import NetworkInput
@@ -232,6 +233,7 @@ class Run(Observer):
         run = cls(folder, *read_settings(folder))
         if to_train:
             run._lock = lock(folder)
+            remove_temporary(folder, RUN_FILES)
         return run
 
     def close(self) -> None:

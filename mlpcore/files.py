@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import os
+import secrets
 import stat
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from mlpcore.errors import InputError, shown
@@ -23,6 +26,9 @@ class InUse(InputError):
 def atomic_write(path: Path, *parts: bytes) -> None:
     """Writes a file so that, whatever happens, it is either the old one or complete.
 
+    Of several processes that write it at once, the last has its way. One that is killed leaves a
+    temporary file: see `remove_temporary`.
+
     Raises
     ------
     InputError
@@ -33,7 +39,7 @@ def atomic_write(path: Path, *parts: bytes) -> None:
     temporary = _temporary(path)
     try:
         try:
-            with open(temporary, "wb") as file:
+            with open(temporary, "xb") as file:
                 for part in parts:
                     file.write(part)
                 file.flush()
@@ -62,10 +68,11 @@ def check_replaceable(path: Path) -> None:
     _check_regular(path)
     if os.path.islink(path):
         raise InputError(f"cannot write {shown(path)}, a link: expected a file or a new name")
+    temporary = _temporary(path)
     try:
-        with open(_temporary(path), "wb"):
+        with open(temporary, "xb"):
             pass
-        os.remove(_temporary(path))
+        os.remove(temporary)
     except OSError as error:
         raise InputError(f"cannot write {shown(path)}: {error.strerror or error}") from None
 
@@ -77,8 +84,20 @@ def _check_regular(path: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    """Where a file is written before it gets its name."""
-    return path.with_name(f".{path.name}.tmp")
+    """Where a file is written before it gets its name: another place for every writer."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+def remove_temporary(folder: Path, names: Iterable[str]) -> None:
+    """Removes what killed processes have left of files that only the caller writes now.
+
+    Nothing else does: of other files nobody can tell whether a living process, maybe on another
+    machine, is about to finish them.
+    """
+    for name in names:
+        for path in folder.glob(f".{glob.escape(name)}.*.tmp"):
+            with contextlib.suppress(OSError):
+                os.remove(path)
 
 
 def _sync_folder(folder: Path) -> None:

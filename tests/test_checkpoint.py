@@ -268,6 +268,28 @@ def test_checking_a_file_leaves_nothing(tmp_path):
     assert "No such file" in message(files.check_replaceable, tmp_path / "none" / "file")
 
 
+def test_several_may_write_a_file_at_once(tmp_path, monkeypatch):
+    """The second begins when all of the first is written but its name."""
+    path, fsync, contents = tmp_path / "file", os.fsync, []
+
+    def write_another(descriptor):
+        monkeypatch.setattr(os, "fsync", fsync)
+        files.check_replaceable(path)
+        files.atomic_write(path, b"second")
+        contents.append(path.read_bytes())
+
+    monkeypatch.setattr(os, "fsync", write_another)
+    files.atomic_write(path, b"first")
+    assert [*contents, path.read_bytes()] == [b"second", b"first"]
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_files_have_the_mode_of_any_other(tmp_path):
+    (tmp_path / "plain").touch()
+    files.atomic_write(tmp_path / "ours", b"x")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_full_disk_keeps_the_old_file(network_file, monkeypatch, call):
     before = network_file.read_bytes()
@@ -365,6 +387,19 @@ def test_one_process_at_a_time(tmp_path):
     assert "in use" in message(Run.open, tmp_path / "run")
     run.close()
     Run.open(tmp_path / "run").close()
+
+
+def test_only_who_has_a_run_removes_what_was_left_of_its_files(tmp_path):
+    _, run = start(tmp_path / "run")
+    left, other = (run.folder / f".{name}.0a1b2c3d.tmp" for name in (LAST, "picture.png"))
+    left.touch()
+    other.touch()
+    assert "in use" in message(Run.open, run.folder)
+    Run.open(run.folder, to_train=False)
+    assert left.exists()
+    run.close()
+    Run.open(run.folder).close()
+    assert not left.exists() and other.exists()
 
 
 def test_a_look_at_a_lock_does_not_take_it(tmp_path, monkeypatch):
