@@ -48,6 +48,7 @@ from mlpcore.dataset import Dataset
 from mlpcore.errors import InputError, shown
 from mlpcore.files import (
     atomic_write,
+    check_replaceable,
     check_writable,
     lock,
     make_folder,
@@ -91,6 +92,20 @@ def check_output(folder: Path) -> None:
 def holds_run(folder: Path) -> bool:
     """Whether there is any file of a run in a folder."""
     return any(os.path.lexists(folder / name) for name in RUN_FILES)
+
+
+def check_result_file(path: Path) -> None:
+    """Checks that a file that a user names for a result can be written and is none of a run's.
+
+    Raises
+    ------
+    InputError
+        As `check_replaceable`, and when it is one that its run cannot go on without.
+    """
+    check_replaceable(path)
+    # Some file systems do not tell a name in capital letters from another.
+    if path.name.lower() in RUN_FILES and holds_run(path.parent):
+        raise InputError(f"{shown(path)} belongs to a run: expected another file")
 
 
 def _check_new(folder: Path) -> None:

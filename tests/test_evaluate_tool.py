@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save
 
 from mlpcore import Committee, Network, backends, dataset, evaluate, mnist
-from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
+from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run
 from mlpcore.report import confusion_table, misclassified_table, text_table
 from mlpcore.training import Trainer
 from mlpcore.weights import read_network, write_network
@@ -253,6 +253,10 @@ def test_a_run_in_use_stays_as_it_is(capsys):
         ([RUN, "--epochs", "3"], "--epochs"),
         ([RUN, "--json", "none/x.json"], "cannot write none/x.json: No such file"),
         ([RUN, "--json", "pipe"], "cannot write pipe: expected a file or a new name"),
+        *(
+            ([RUN, "--json", RUN / name], f"../run/{name} belongs to a run: expected another")
+            for name in RUN_FILES
+        ),
         ([RUN, "--json", "."], "cannot write .: expected a file or a new name"),
         ([RUN, "--figures", "file"], "file"),
         ([RUN, "--figures", "/proc/figures"], "/proc/figures"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 
 from mlpcore import InputError, Network, backends, dataset, export
-from mlpcore.checkpoint import BEST, CONFIG, LAST, Run
+from mlpcore.checkpoint import BEST, CONFIG, LAST, RUN_FILES, Run
 from mlpcore.network_input import NetworkInput
 from mlpcore.trained import TrainedNetwork
 from mlpcore.training import Trainer
@@ -326,7 +326,10 @@ def test_the_tool_tells_what_it_assumes(capsys, weights):
         (["net.safetensors", "--safetensors", "hard-link"], "is the network itself"),
         (["net.safetensors", "--safetensors", "no/folder"], "cannot write no/folder"),
         (["net.safetensors", "--safetensors", "folder"], "expected a file or a new name"),
-        (["net.safetensors", "--safetensors", f"run/{LAST}"], "belongs to a run"),
+        *(
+            (["net.safetensors", "--safetensors", f"run/{name}"], "belongs to a run")
+            for name in (*RUN_FILES, CONFIG.upper())
+        ),
         (["none", "--safetensors", "a"], "cannot read none"),
         (["folder", "--safetensors", "a"], f"holds no {BEST}"),
         (["text", "--safetensors", "a"], "not a safetensors file"),

@@ -12,14 +12,14 @@ from pathlib import Path
 from mlpcore import Committee, Evaluation, InputError, Network, backends, dataset, evaluation
 from mlpcore.architecture import format_layer_sizes
 from mlpcore.backends import Backend
-from mlpcore.checkpoint import read_history, read_settings, weights_file
+from mlpcore.checkpoint import check_result_file, read_history, read_settings, weights_file
 from mlpcore.command_line import Parser, add_backend_options, add_data_options, run_tool
 from mlpcore.committee import mean_outputs
 from mlpcore.config import DataSummary
 from mlpcore.dataset import Dataset
 from mlpcore.errors import shown
 from mlpcore.figures import evaluation_figures, network_figures, write_figures
-from mlpcore.files import atomic_write, check_replaceable, check_writable
+from mlpcore.files import atomic_write, check_writable
 from mlpcore.report import confusion_table, evaluation_table, misclassified_table, text_table
 from mlpcore.state import EpochMetrics
 from mlpcore.weights import read_network
@@ -198,7 +198,7 @@ def main(argv: list[str] | None = None) -> int:
         options = parse(argv)
         backend = backends.get(options.backend or "auto", options.threads)
         if options.json:
-            check_replaceable(options.json)
+            check_result_file(options.json)
         if options.figures:
             check_writable(options.figures)
         candidates = [

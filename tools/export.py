@@ -12,10 +12,9 @@ from pathlib import Path
 
 from mlpcore import InputError, export
 from mlpcore.architecture import format_layer_sizes
-from mlpcore.checkpoint import BEST, CONFIG, LAST
+from mlpcore.checkpoint import check_result_file
 from mlpcore.command_line import Parser, add_network_argument, run_tool
 from mlpcore.errors import shown
-from mlpcore.files import check_replaceable
 from mlpcore.trained import TrainedNetwork
 
 
@@ -37,9 +36,7 @@ def check_options(options: argparse.Namespace) -> None:
     if options.onnx is not None:
         export.require_onnx()
     for path in targets:
-        check_replaceable(path)
-        if path.name in (BEST, LAST) and os.path.lexists(path.parent / CONFIG):
-            raise InputError(f"{shown(path)} belongs to a run: expected another file")
+        check_result_file(path)
         if _is_same(path, options.network):
             raise InputError(f"{shown(path)} is the network itself: expected another file")
     if len(targets) == 2 and os.path.realpath(targets[0]) == os.path.realpath(targets[1]):
