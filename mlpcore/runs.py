@@ -46,7 +46,8 @@ def start(
 
     Returns
     -------
-    The exit status: 0 when the run is finished, 128 + n when signal n stopped it.
+    The exit status: 0 when the run is finished, 128 + n when signal n came, be it too late to
+    stop anything but what was to follow.
 
     Raises
     ------
@@ -124,12 +125,13 @@ def _train(trainer: Trainer, run: Run, console: Console, command: str, signals: 
         raise Diverged(
             f"{error}; {shown(run.folder / LAST)} holds the weights before that"
         ) from None
-    if not finished:
-        console.print(f"stopped: {_place(trainer)}; saved. To go on:")
-        console.print(f"  {command}")
-        return 128 + signals[0]
-    _present(trainer, run, console)
-    return 0
+    if finished:
+        _present(trainer, run, console)
+    if not signals:
+        return 0
+    console.print(f"stopped: {_place(trainer)}; saved. To go on:")
+    console.print(f"  {command}")
+    return 128 + signals[0]
 
 
 def _present(trainer: Trainer, run: Run, console: Console) -> None:

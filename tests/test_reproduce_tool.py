@@ -232,6 +232,34 @@ def test_a_signal_stops_and_the_printed_command_goes_on(data, capsys, monkeypatc
     assert_finished("the runs", whole)
 
 
+@pytest.mark.parametrize("when", ["evaluation", "report"])
+def test_a_signal_too_late_to_stop_a_run_stops_before_the_next(data, capsys, monkeypatch, when):
+    evaluate, sent = Trainer._evaluate, []
+
+    def send():
+        if not sent:
+            sent.append(signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def late(self):
+        errors = evaluate(self)
+        if when == "evaluation" and self.state.epoch == 2:
+            send()
+        return errors
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_evaluate", late)
+        if when == "report":
+            patch.setattr(runs, "draw", lambda *args: send() or [])
+        argv = arguments(data, "--out", "out")
+        assert main(argv) == 128 + signal.SIGTERM
+    *_, stopped, command = capsys.readouterr().out.splitlines()
+    assert stopped == "stopped: 3 of 3 epochs done; saved. To go on:"
+    assert Path("out/net1-seed0", runs.REPORT).exists()
+    assert not Path("out/net2-seed0").exists()
+    assert main(shlex.split(command)[2:]) == 0
+
+
 def test_a_run_started_by_hand_is_adopted(data, monkeypatch, whole):
     """As `tools/train.py` starts it with the paper's rates, whether it has finished or not."""
     tool = load_tool("train")
