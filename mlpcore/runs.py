@@ -14,10 +14,10 @@ from mlpcore.backends import Backend
 from mlpcore.checkpoint import LAST, Run
 from mlpcore.config import TrainingConfig
 from mlpcore.console import Console
-from mlpcore.errors import shown
+from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import Evaluation, evaluate
 from mlpcore.figures import evaluation_figures, network_figures, write_figures
-from mlpcore.files import atomic_write
+from mlpcore.files import atomic_write, check_writable
 from mlpcore.network import Network
 from mlpcore.report import report, result_table
 from mlpcore.state import EpochMetrics
@@ -86,11 +86,14 @@ def resume(
     Raises
     ------
     InputError
-        When there is no run that can go on, or these are not its data, or training fails.
+        When there is no run that can go on, or these are not its data, or its folder cannot be
+        written though epochs are left, or training fails.
     """
     with contextlib.closing(Run.open(folder)) as run:
         backend = backends.get(run.config.backend, threads, run.config.schedule)
         state = run.load()
+        if state.epoch < run.config.epochs:
+            check_writable(folder)  # before an epoch is trained for nothing
         data = data or run.data.load(data_folder)
         run.check_data(data)
         trainer = Trainer(run.config, data, backend, state=state)
@@ -135,9 +138,11 @@ def _train(trainer: Trainer, run: Run, console: Console, command: str, signals: 
 
 
 def _present(trainer: Trainer, run: Run, console: Console) -> None:
-    """The result of a finished run, as a report with figures and as a table."""
+    """The result of a finished run, as a table and as a report with figures."""
     state, data = trainer.state, trainer.dataset
     assert state.best is not None
+    console.print()
+    console.print_table(result_table(run.config, run.data, state))
     test: Evaluation | None = None
     figures: list[Path] = []
     try:
@@ -148,9 +153,10 @@ def _present(trainer: Trainer, run: Run, console: Console) -> None:
         console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
     files = [path.relative_to(run.folder).as_posix() for path in figures]
     text = report(run.config, run.data, state, trainer.backend.description, test, files)
-    atomic_write(run.folder / REPORT, text.encode(errors="replace"))
-    console.print()
-    console.print_table(result_table(run.config, run.data, state))
+    try:
+        atomic_write(run.folder / REPORT, text.encode(errors="replace"))
+    except InputError as error:  # the result is there to read, and all else is saved
+        console.print(f"note: no report: {error}")
     by_chance = 100 * (1 - 1 / run.data.n_classes)
     best = state.best_metrics
     if best is not None and best.validation_error > 0.9 * by_chance:

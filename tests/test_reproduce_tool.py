@@ -260,6 +260,17 @@ def test_a_signal_too_late_to_stop_a_run_stops_before_the_next(data, capsys, mon
     assert main(shlex.split(command)[2:]) == 0
 
 
+def test_a_report_that_cannot_be_written_is_a_note_for_each_run(data, capsys, whole):
+    for net in SMALL:
+        Path(f"out/{net}-seed0", runs.REPORT, "in the way").mkdir(parents=True)
+    assert main(arguments(data, "--out", "out")) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    for net in SMALL:
+        assert f"note: no report: cannot write out/{net}-seed0/{runs.REPORT}: expected" in out
+        assert_same_result(run_state(f"out/{net}-seed0"), run_state(whole / f"{net}-seed0"))
+
+
 def test_a_run_started_by_hand_is_adopted(data, monkeypatch, whole):
     """As `tools/train.py` starts it with the paper's rates, whether it has finished or not."""
     tool = load_tool("train")

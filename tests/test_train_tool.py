@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import mlpcore
-from mlpcore import backends, console, mnist, report, runs
+from mlpcore import backends, console, files, mnist, report, runs
 from mlpcore.architecture import PRESETS
 from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.config import DataSummary, TrainingConfig
@@ -266,6 +266,38 @@ def test_a_finished_run_only_shows_its_result_again(data, capsys):
     assert tool.main(["--resume", "r"]) == 0
     assert Path("r", LAST).read_bytes() == weights
     assert capsys.readouterr().out.splitlines()[-1] == table
+
+
+def deny_new_files(patch):
+    """As in a folder that is only to be read; root, as whom tests may run, may write any."""
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    patch.setattr(files.tempfile, "mkdtemp", refuse)
+    patch.setattr(files, "open", lambda path, mode: open(path, mode) if mode == "rb" else refuse(),
+                  raising=False)  # fmt: skip
+
+
+def test_a_run_in_a_folder_that_cannot_be_written(data, capsys, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(patch, signal.SIGINT, epoch=1)
+        assert tool.main(["--data", data, *QUICK, "--out", "r"]) == 128 + signal.SIGINT
+    deny_new_files(monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "run", None)  # nothing is computed in vain
+        text = refusal(capsys, "--resume", "r")
+    assert text == "error: cannot write to r: Permission denied\n"
+
+
+def test_the_result_of_a_run_in_a_folder_that_cannot_be_written(data, capsys, monkeypatch):
+    assert tool.main(["--data", data, *QUICK, "--out", "r"]) == 0
+    table = capsys.readouterr().out.splitlines()[-1]
+    deny_new_files(monkeypatch)
+    assert tool.main(["--resume", "r"]) == 0
+    *_, shown, note = capsys.readouterr().out.splitlines()
+    assert shown == table
+    assert note == "note: no report: cannot write r/report.md: Permission denied"
 
 
 def test_resume_finds_the_data_again_or_is_told(data, capsys, tmp_path):

@@ -34,6 +34,8 @@ class Work:
         By the names of the runs, as `look` found them.
     problems
         A line for each run that cannot go on; the others do.
+    ended
+        The names of runs that have come to their end here, with a report if one could be written.
     """
 
     experiment: Experiment
@@ -41,6 +43,7 @@ class Work:
     threads: int | None = None
     records: dict[str, Record] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
 
     def look(self) -> Planned | None:
         """Reads what there is, and returns the first run that this process can train.
@@ -70,7 +73,9 @@ class Work:
     def _can_train(self, run: Planned, record: Record | None) -> bool:
         if record is None:
             return True
-        if record.running or (record.finished and (run.folder / runs.REPORT).exists()):
+        if record.running or run.name in self.ended:
+            return False
+        if record.finished and (run.folder / runs.REPORT).exists():
             return False
         try:
             backends.get(record.config.backend, self.threads, record.config.schedule)
@@ -110,6 +115,7 @@ class Work:
             stopped = 0
             try:
                 stopped = self._train(run, data, command)
+                self.ended.add(run.name)
             except (InUse, AlreadyThere):  # another process was faster; its files will be there
                 time.sleep(PAUSE_SECONDS)
             except Diverged as error:
