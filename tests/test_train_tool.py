@@ -245,13 +245,27 @@ def test_a_signal_stops_and_the_printed_command_resumes(data, capsys, monkeypatc
     assert stopped.startswith("stopped: 1 of 3 epochs done")
     _, script, *arguments = shlex.split(command)
     assert Path(script).resolve() == SCRIPT
-    assert arguments == ["--resume", "the run"]
+    assert arguments == ["--resume", "the run", "--threads", "1"]
     assert tool.main(arguments) == 0
     out = capsys.readouterr().out
     assert "resumed: 1 of 3 epochs done" in out
     assert out.splitlines()[-1].startswith("8, 3 epochs")
     if backend != "reference":  # of whose float64 a stop keeps float32
         assert_same_result(run_state("whole"), run_state("the run"))
+
+
+def test_the_printed_command_says_where_the_data_are_now(data, capsys, monkeypatch, tmp_path):
+    with monkeypatch.context() as patch:
+        stop_at(patch, signal.SIGINT, epoch=0)
+        assert tool.main(["--data", data, *QUICK, "--out", "r"]) == 128 + signal.SIGINT
+    os.rename(data, tmp_path / "moved letters")
+    with monkeypatch.context() as patch:
+        stop_at(patch, signal.SIGINT, epoch=1)
+        moved = os.path.relpath(tmp_path / "moved letters")
+        assert tool.main(["--resume", "r", "--data", moved]) == 128 + signal.SIGINT
+    _, _, *arguments = shlex.split(capsys.readouterr().out.splitlines()[-1])
+    assert arguments == ["--resume", "r", "--data", str(tmp_path / "moved letters")]
+    assert tool.main(arguments) == 0
 
 
 def test_the_handlers_are_put_back(data):
@@ -271,12 +285,13 @@ def test_a_finished_run_only_shows_its_result_again(data, capsys):
 def deny_new_files(patch):
     """As in a folder that is only to be read; root, as whom tests may run, may write any."""
 
-    def refuse(*args, **kwargs):
-        raise PermissionError(13, "Permission denied")
+    def refuse(path=None, mode="", **kwargs):
+        if mode != "rb":
+            raise PermissionError(13, "Permission denied")
+        return open(path, mode)
 
     patch.setattr(files.tempfile, "mkdtemp", refuse)
-    patch.setattr(files, "open", lambda path, mode: open(path, mode) if mode == "rb" else refuse(),
-                  raising=False)  # fmt: skip
+    patch.setattr(files, "open", refuse, raising=False)
 
 
 def test_a_run_in_a_folder_that_cannot_be_written(data, capsys, monkeypatch):

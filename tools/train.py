@@ -44,7 +44,12 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = Parser(description=__doc__, argument_default=argparse.SUPPRESS, allow_abbrev=False)
     add = parser.add_argument
     add("--arch", help="net1 ... net5, or widths such as 1000,500 (net1)")
-    add("--epochs", type=whole_number, help="passes over the training set (1.8 million samples)")
+    add(
+        "--epochs",
+        type=whole_number,
+        help=f"passes over the training set ({DEFAULT_SAMPLES / 1e6:g} million samples, "
+        f"but at most {MAX_DEFAULT_EPOCHS} passes)",
+    )
     add("--lr", type=number, help="learning rate of the first epoch (0.001)")
     add("--lr-end", type=number, help="of the last epoch (by the paper's schedule)")
     add_deformation_options(parser)
@@ -97,6 +102,16 @@ def default_folder(config: TrainingConfig) -> Path:
     return folder
 
 
+def resume_command(folder: Path, threads: int | None, data: str | None = None) -> str:
+    """What to type to go on; where the data are has to be said if not where the run began."""
+    arguments = ["--resume", str(folder)]
+    if threads is not None:
+        arguments += ["--threads", str(threads)]
+    if data is not None:
+        arguments += ["--data", os.path.abspath(os.path.expanduser(data))]
+    return command_text(__file__, *arguments)
+
+
 def start(options: Options, console: Console) -> int:
     """A new run."""
     backend = backends.get(
@@ -110,7 +125,7 @@ def start(options: Options, console: Console) -> int:
         data = data.hold_out(options["hold_out"])
     epochs = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
     config = make_config(options, backend, data.similar_labels, epochs)
-    command = command_text(__file__, "--resume", str(folder))
+    command = resume_command(folder, options.get("threads"))
     return runs.start(folder, config, data, backend, console, command)
 
 
@@ -121,8 +136,9 @@ def resume(options: Options, console: Console) -> int:
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} together with --resume: expected only --threads and --data")
     folder = Path(options["resume"])
-    command = command_text(__file__, "--resume", str(folder))
-    return runs.resume(folder, console, command, options.get("threads"), options.get("data"))
+    threads, data = options.get("threads"), options.get("data")
+    command = resume_command(folder, threads, data)
+    return runs.resume(folder, console, command, threads, data)
 
 
 def main(argv: list[str] | None = None) -> int:
