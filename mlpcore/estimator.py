@@ -212,6 +212,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with ExitStack() as stack:
             observers = [stack.enter_context(Console(sys.stdout))] if self.verbose else []
             Trainer(config, data, self._get_backend(network), observers, state).run()
+        history = state.history
         losses = [metrics.loss for metrics in history[-self.max_iter :]]
         self.network_, self.classes_, self._seed, self._history = network, classes, seed, history
         self.loss_curve_ = [*self.loss_curve_, *losses] if again else losses

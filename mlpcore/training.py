@@ -8,6 +8,7 @@ functions of the seed and the epoch alone: the state says how many samples are d
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import time
@@ -176,7 +177,10 @@ class Trainer:
             When weights or loss are not finite. `state.network` is then of no use.
 
         Whatever else is raised, by an observer or on Ctrl-C, `state` is as at a stop, and
-        another call goes on.
+        another call goes on. Python raises a KeyboardInterrupt between any two of its
+        instructions, though: one at the very moment at which samples or an epoch are counted, or
+        a second one while the first is dealt with, may leave them uncounted. A handler of the
+        signal that calls `request_stop` cannot.
         """
         try:
             while self.state.epoch < self.config.epochs:
@@ -194,9 +198,9 @@ class Trainer:
         return True
 
     def _run_epoch(self) -> None:
-        state, progress = self.state, self.state.progress
+        state = self.state
         self._tell("on_epoch_start")
-        if progress.samples < self.n_samples:
+        if state.progress.samples < self.n_samples:
             with self._timed("deformation_seconds"):
                 self._deform()
             with self._timed("training_seconds"):
@@ -204,6 +208,7 @@ class Trainer:
         self._collect()
         with self._timed("evaluation_seconds"):
             validation_errors, test_errors = self._evaluate()
+        progress = state.progress
         metrics = EpochMetrics(
             epoch=state.epoch + 1,
             learning_rate=self.config.learning_rate_at(state.epoch),
@@ -219,17 +224,13 @@ class Trainer:
             training_seconds=round(progress.training_seconds, 4),
             evaluation_seconds=round(progress.evaluation_seconds, 4),
         )
-        state.history.append(metrics)
-        state.progress = EpochProgress()
-        if state.best_metrics is metrics:
-            self._keep_best()
+        best, before = state.best, state.best_metrics
+        if before is None or validation_errors < before.validation_errors:
+            best = state.network.copy()
+        history, progress = [*state.history, metrics], EpochProgress()
+        # At once, and without a call, in which an interrupt would be noticed.
+        state.history, state.progress, state.best = history, progress, best
         self._tell("on_epoch_end", metrics)
-
-    def _keep_best(self) -> None:
-        if self.state.best is None:
-            self.state.best = self.state.network.copy()
-        else:
-            self.state.best.assign(self.state.network)
 
     def _deform(self) -> None:
         """Deforms the training set part by part, so that a stop need not wait for all of it."""
@@ -258,14 +259,15 @@ class Trainer:
                 self._part *= 2
 
     def _train(self) -> None:
-        state, progress = self.state, self.state.progress
+        state = self.state
         order = self.backend.permutation(
             self.n_samples, self.config.seed, state.epoch, out=self._order
         )
         learning_rate = self.config.learning_rate_at(state.epoch)
         images = self._flat(self._shown)
-        while progress.samples < self.n_samples:
-            begin = progress.samples
+        while state.progress.samples < self.n_samples:
+            before, result = state.progress, None
+            begin = before.samples
             self._report("training", begin, self.n_samples)
             end = min((begin // SEGMENT + 1) * SEGMENT, self.n_samples)
             try:
@@ -277,20 +279,22 @@ class Trainer:
                     learning_rate,
                     functools.partial(self._on_samples, begin),
                 )
+                self._count(before, result)
             except BaseException as error:
-                for result in kept_results(error):
-                    self._count(result)
+                for known in [result] if result else kept_results(error):
+                    self._count(before, known)
                 raise
-            self._count(result)
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
 
-    def _count(self, result: TrainingResult) -> None:
-        """Adds samples that were trained to the epoch's."""
-        progress = self.state.progress
-        progress.samples += result.samples
-        progress.errors += result.errors
-        progress.loss += result.loss
+    def _count(self, before: EpochProgress, result: TrainingResult) -> None:
+        """Adds samples that were trained to those before; once more is no harm."""
+        self.state.progress = dataclasses.replace(
+            before,
+            samples=before.samples + result.samples,
+            errors=before.errors + result.errors,
+            loss=before.loss + result.loss,
+        )
 
     def _evaluate(self) -> list[int]:
         """Validation and test errors."""

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import math
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -221,6 +222,42 @@ def test_what_an_observer_raises_loses_nothing(c_backend, phase, monkeypatch):
     whole = train(config, backend)
     assert_same_result(whole, trainer.state)
     assert_same_result(whole, rest.state)
+
+
+PARTS = ("_run_epoch", "_deform", "_train", "_count", "_collect", "_evaluate")
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_an_interrupt_before_any_line_loses_nothing(name):
+    """Once, in the second epoch; of what Python does within a line it does not tell."""
+    code = getattr(Trainer, name).__code__
+    lines = sorted({line for *_, line in code.co_lines() if line} - {code.co_firstlineno})
+    config, backend, interrupted = make_config(epochs=2), backends.get(threads=1), []
+    whole = train(config, backend)
+    for wanted in lines:
+        trainer = Trainer(config, DATA, backend)
+
+        def trace(frame, event, argument, wanted=wanted, trainer=trainer):
+            if frame.f_code is not code:
+                return None
+            if event == "line" and frame.f_lineno == wanted and trainer.state.epoch:
+                sys.settrace(None)
+                frame.f_trace = None
+                interrupted.append(wanted)
+                raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            trainer.run()
+        except KeyboardInterrupt:
+            sys.settrace(None)
+            trainer.run()
+        finally:
+            sys.settrace(before)
+        assert_same_result(whole, trainer.state)
+    assert interrupted
 
 
 def test_an_exception_amid_samples_loses_none(c_backend, monkeypatch):
