@@ -18,7 +18,13 @@ from mlpcore.dataset import BACKGROUND
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.errors import InputError
 from mlpcore.images import batches
-from mlpcore.sklearn_parameters import are_similar, image_shape_of, seed_of, threads_of
+from mlpcore.sklearn_parameters import (
+    are_similar,
+    features_kept,
+    image_shape_of,
+    seed_of,
+    threads_of,
+)
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: The greatest distance of a pixel's value from the background's, as the backends take them.
@@ -148,6 +154,10 @@ class ElasticDeformer(
         -------
         The transformer itself.
         """
+        with features_kept(self):
+            return self._fit(X)
+
+    def _fit(self, X: Any) -> ElasticDeformer:
         self._parameters()
         flat, shape = self._flat(X, reset=True)
         low, high = float(flat.min()), float(flat.max())

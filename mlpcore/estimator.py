@@ -32,6 +32,7 @@ from mlpcore.sklearn_parameters import (
     are_similar,
     check_classes,
     encode,
+    features_kept,
     image_shape_of,
     seed_of,
     threads_of,
@@ -186,6 +187,10 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         The estimator itself.
         """
+        with features_kept(self):
+            return self._fit(X, y)
+
+    def _fit(self, X: Any, y: Any) -> OnlineMLPClassifier:
         again = self.warm_start and hasattr(self, "network_")
         self._check_parameters()
         X, y = self._check_samples(X, y, reset=not again)
@@ -243,6 +248,10 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Diverged
             When weights or loss are no longer finite; the estimator is then not fitted.
         """
+        with features_kept(self):
+            return self._partial_fit(X, y, classes)
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any) -> OnlineMLPClassifier:
         first = not hasattr(self, "network_")
         self._check_parameters()
         classes = self._classes_for_partial_fit(classes, first)

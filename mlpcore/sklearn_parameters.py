@@ -1,10 +1,14 @@
-"""What parameters in scikit-learn's manner mean here: seeds, threads, image shapes, labels."""
+"""What parameters in scikit-learn's manner mean here: seeds, threads, image shapes, labels.
+
+And what a fit that is refused must leave as it was.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import reprlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +22,23 @@ from mlpcore.checks import check_whole
 from mlpcore.cpu import cores_beside_others
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, UInt8Array
+
+
+@contextlib.contextmanager
+def features_kept(estimator: object) -> Iterator[None]:
+    """Puts back what an estimator knows of its features if what is done within fails.
+
+    scikit-learn's `validate_data` sets it before anything else is checked.
+    """
+    names, values = ("n_features_in_", "feature_names_in_"), vars(estimator)
+    before = {name: values[name] for name in names if name in values}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            values.pop(name, None)
+        values.update(before)
+        raise
 
 
 def seed_of(random_state: Any) -> int:

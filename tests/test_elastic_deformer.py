@@ -289,6 +289,18 @@ def test_a_failed_fit_does_not_count():
         deformer.deform(np.zeros((3, 10)))
 
 
+def test_a_failed_fit_keeps_the_fit_before():
+    flat = IMAGES.reshape(len(IMAGES), -1)
+    deformer = make_deformer(image_shape=(15, 13)).fit(flat)
+    deformer.feature_names_in_ = names = np.array([f"pixel {i}" for i in range(195)])  # pandas'
+    with pytest.raises(InputError):
+        deformer.fit(flat[:, :10])
+    assert deformer.n_features_in_ == 195
+    assert deformer.feature_names_in_ is names
+    del deformer.feature_names_in_
+    assert deformer.deform(flat).shape == flat.shape
+
+
 def test_clones_and_pickles():
     deformer = make_deformer(random_state=None, image_shape=[15, 13]).fit(IMAGES)
     twin = pickle.loads(pickle.dumps(deformer))

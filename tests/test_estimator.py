@@ -531,8 +531,22 @@ def test_a_failed_fit_keeps_the_fit_before():
     for warm_start in (False, True):
         with np.errstate(all="ignore"), pytest.raises(Diverged, match="epoch"):
             mlp.set_params(warm_start=warm_start).fit(X, Y)
+    mlp.set_params(learning_rate_init=0.01, learning_rate_end=None, warm_start=False)
+    with pytest.raises(InputError, match="one class"):
+        mlp.fit(X[:, :4], np.zeros(len(X)))
     assert same_weights(mlp.network_, before)
     assert mlp.n_iter_ == 3
+    assert mlp.n_features_in_ == X.shape[1]
+    assert len(mlp.predict(X)) == len(X)
+
+
+def test_a_failed_first_fit_leaves_nothing():
+    mlp = make_mlp()
+    with pytest.raises(InputError, match="one class"):
+        mlp.fit(X, np.zeros(len(X)))
+    with pytest.raises(InputError, match="y holds 2"):
+        mlp.partial_fit(X, np.full(len(X), 2), classes=[0, 1])
+    assert not hasattr(mlp, "n_features_in_")
 
 
 def test_a_partial_fit_that_diverges_leaves_no_network():
