@@ -20,8 +20,8 @@ weights are as in `mlpcore.weights`; to its metadata both files add ``epoch`` (e
 ``seed``, ``learning_rate``, ``dataset``, ``image_shape`` and ``pixel_shape`` (what the network
 is given: `mlpcore.network_input`), and the ``revision`` of the source and the ``machine`` that
 computed them; the best network adds its line as ``metrics``, the last one ``progress``
-(`mlpcore.state.EpochProgress`), ``best_epoch``, ``training`` and ``metrics_sha256``, that of the
-lines so far.
+(`mlpcore.state.EpochProgress`), ``best_epoch``, ``training``, ``metrics_sha256``, that of the
+lines so far, and ``revisions`` (`mlpcore.provenance.Revisions`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import mlpcore
@@ -176,6 +176,9 @@ class Run(Observer):
         #: On disk: the epoch of the best network, and the number of epochs with metrics. A save
         #: that fails leaves them behind the state, and the next one catches up.
         self._best_epoch = self._epochs = 0
+        #: What computed the run before, up to which epoch and sample.
+        self._revisions: provenance.Revisions = ()
+        self._begun = 0, 0
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
@@ -303,8 +306,18 @@ class Run(Observer):
             "best_epoch": str(best.epoch if best else 0),
             "training": _text(self.config),
             "metrics_sha256": hashlib.sha256(b"".join(history_lines(state.history))).hexdigest(),
+            "revisions": json.dumps(self._computed_by(state)),
         }
         write_network(self.folder / LAST, state.network, metadata)
+
+    def _computed_by(self, state: TrainingState) -> provenance.Revisions:
+        """What computed a state: what did before, and this source, if it did anything."""
+        if (state.epoch, state.progress.samples) == self._begun:
+            return self._revisions
+        now = provenance.revision()
+        if self._revisions and self._revisions[-1][1] == now:
+            return self._revisions
+        return (*self._revisions, (self._begun[0] + 1, now))
 
     def _metadata(self, epoch: int, learning_rate: float) -> dict[str, str]:
         """What both files of weights say; `epoch`, the number done, counts the random numbers."""
@@ -333,6 +346,7 @@ class Run(Observer):
             progress = _read_progress(metadata["progress"], self.data.n_train)
             training = TrainingConfig.from_json(json.loads(metadata["training"]))
             metrics_sha256 = metadata["metrics_sha256"]
+            revisions = revisions_of(metadata)
             if not 0 <= epoch <= self.config.epochs:
                 raise ValueError
         except _MALFORMED:
@@ -347,7 +361,8 @@ class Run(Observer):
         if best:
             state.best = self._read_best(epoch, best)
             self._best_epoch = best.epoch
-        self._epochs = epoch
+        self._epochs, self._begun = epoch, (epoch, progress.samples)
+        self._revisions = revisions
         return state
 
     def _read_history(self, epoch: int, sha256: str) -> list[EpochMetrics]:
@@ -373,6 +388,16 @@ class Run(Observer):
                 f"expected the network of epoch {best.epoch}"
             )
         return network
+
+
+def revisions_of(metadata: Mapping[str, str]) -> provenance.Revisions:
+    """What computed a run, by the metadata of its last network; a ValueError if damaged.
+
+    Older files tell the last one alone.
+    """
+    if "revisions" not in metadata:
+        return ((1, metadata.get("revision", "")),)
+    return provenance.read_revisions(json.loads(metadata["revisions"]))
 
 
 def _text(values: TrainingConfig | EpochMetrics | EpochProgress) -> str:

@@ -6,11 +6,24 @@ import functools
 import os
 import subprocess
 from pathlib import Path
+from typing import TypeAlias
 
 from mlpcore.cpu import available_cores, cpu_model
 
 #: The repository, when the package is used from one.
 ROOT = Path(__file__).resolve().parents[1]
+
+Revisions: TypeAlias = tuple[tuple[int, str], ...]
+"""Those that computed a run, in order, each with the first epoch that it had a part in."""
+
+
+def read_revisions(values: object) -> Revisions:
+    """Revisions from JSON; a ValueError when they are none."""
+    pairs = values if isinstance(values, list) else [None]
+    for pair in pairs:
+        if not (isinstance(pair, list) and [type(each) for each in pair] == [int, str]):
+            raise ValueError
+    return tuple((epoch, revision) for epoch, revision in pairs)
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
-from mlpcore import backends, files, weights
+from mlpcore import backends, files, provenance, weights
 from mlpcore.checkpoint import (
     BEST,
     CONFIG,
@@ -581,6 +581,42 @@ def test_a_stop_saves_what_an_interrupted_save_did_not(tmp_path, monkeypatch):
     run.close()
 
 
+def test_every_revision_that_computed_a_run_is_named(tmp_path, monkeypatch):
+    _, run = start(tmp_path / "run", make_config(epochs=9))
+    run.close()
+    run_epoch = Trainer._run_epoch
+
+    def go_on(revision, epochs):
+        """What the last network names after so many epochs more."""
+        monkeypatch.setattr(provenance, "revision", lambda: revision)
+        run = Run.open(tmp_path / "run")
+        trainer = Trainer(run.config, DATA, backends.get(), [run], run.load())
+        until = trainer.state.epoch + epochs
+
+        def run_until(self):
+            run_epoch(self)
+            if self.state.epoch == until:
+                self.request_stop()
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "_run_epoch", run_until)
+            if not epochs:
+                trainer.request_stop()
+            trainer.run()
+        run.close()
+        return json.loads(read_network(run.folder / LAST)[1]["revisions"])
+
+    assert go_on("z", 0) == []
+    assert go_on("a", 2) == [[1, "a"]]
+    assert go_on("a", 1) == [[1, "a"]]
+    assert go_on("b", 0) == [[1, "a"]]
+    assert go_on("", 1) == [[1, "a"], [4, ""]]
+    network, metadata = read_network(tmp_path / "run" / LAST)
+    del metadata["revisions"]  # as an earlier version wrote it
+    write_network(tmp_path / "run" / LAST, network, metadata | {"revision": "c"})
+    assert go_on("d", 2) == [[1, "c"], [5, "d"]]
+
+
 def test_a_run_killed_before_its_first_network(tmp_path, uninterrupted):
     _, run = start(tmp_path / "run")
     run.close()
@@ -692,6 +728,9 @@ def test_other_data(stopped):
         {"progress": "{}"},
         {"training": "{}"},
         {"metrics_sha256": "0"},
+        {"revisions": "{}"},
+        {"revisions": "[[true, 1]]"},
+        {"revisions": "[[1]]"},
         {"progress": '{"samples": 231, "errors": 0, "loss": 0}'},
     ],
 )

@@ -20,7 +20,7 @@ from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.files import lock
 from mlpcore.table1 import collect, evidence, report, work
 from mlpcore.table1.command import main
-from mlpcore.table1.rerun import first_difference
+from mlpcore.table1.rerun import first_difference, other_revisions
 from mlpcore.training import Diverged, Trainer
 from mlpcore.weights import weights_sha256
 from small_runs import assert_same_result, isolate, load_tool, write_idx
@@ -584,6 +584,7 @@ def test_evidence_of_unfinished_runs_only_on_demand(kept, half_done, capsys, mon
         ("result.json", '"epochs": 3', '"epochs": 2', "does not fit metrics.jsonl beside it"),
         ("result.json", '"second_right": ', '"second_right": 9', "expected the result of a run"),
         ("result.json", '"sha256"', '"sha1"', "expected the result of a run"),
+        ("result.json", '"revisions": [', '"revisions": [1,', "expected the result of a run"),
         ("result.json", "{", "", "expected JSON"),
         ("metrics.jsonl", '"epoch": 3', '"epoch": 4', "expected metrics of epochs"),
         ("metrics.jsonl", '"n_test": 60', '"n_test": 61', "result.json does not fit"),
@@ -635,11 +636,43 @@ def test_a_row_of_another_revision(kept, capsys, data, monkeypatch, ours, noted)
     result = json.loads(path.read_text())
     for weights in (result["best"], result["last"]):
         weights["revision"] = "b" * 40
+    result["revisions"] = [[1, "b" * 40]]
     path.write_text(json.dumps(result))
     monkeypatch.setattr("mlpcore.provenance.revision", lambda: ours)
     assert main(["--rerun", "kept/net1-seed0", "--data", data, "--threads", "1"]) == 0
     note = f"note: computed by revision {'b' * 40}, this is {ours}: the bits differ if"
     assert (note in capsys.readouterr().out.replace("\n", " ")) == noted
+
+
+def test_a_row_of_several_revisions(data, capsys, monkeypatch):
+    """All are named, though both networks are of the last one."""
+    argv = ["--nets", "1", "--epochs", "4", "--threads", "1", "--data", data]
+    run_epoch = Trainer._run_epoch
+
+    def run_one(self):
+        run_epoch(self)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("mlpcore.provenance.revision", lambda: "a" * 40)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_run_epoch", run_one)
+        assert main(argv) == 128 + signal.SIGTERM
+    monkeypatch.setattr("mlpcore.provenance.revision", lambda: "c" * 40)
+    assert main(argv) == main(["--evidence", "kept"]) == 0
+    result = json.loads(Path("kept/net1-seed0/result.json").read_text())
+    assert result["best"]["revision"] == result["last"]["revision"] == "c" * 40
+    assert result["revisions"] == [[1, "a" * 40], [2, "c" * 40]]
+    capsys.readouterr()
+    assert main(["--rerun", "kept/net1-seed0", "--data", data]) == 0
+    note = f"note: computed by revision {'a' * 40}, then by {'c' * 40}, this is {'c' * 40}: the"
+    assert note in capsys.readouterr().out.replace("\n", " ")
+
+
+def test_the_committed_evidence_can_be_read():
+    results = Path(__file__).parents[1] / "benchmarks" / "results"
+    for folder in (results / "table1", results / "hold-out"):
+        for each in evidence.read_evidence(folder).runs:
+            other_revisions(each)
 
 
 def test_held_out_images_are_evidence_too(data, capsys):

@@ -15,11 +15,20 @@ import numpy as np
 
 import mlpcore
 from mlpcore import figures, provenance
-from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, history_lines, read_settings
+from mlpcore.checkpoint import (
+    BEST,
+    CONFIG,
+    LAST,
+    METRICS,
+    history_lines,
+    read_settings,
+    revisions_of,
+)
 from mlpcore.dataset import EMBEDDED, MNIST
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import Evaluation
 from mlpcore.files import atomic_write, make_folder
+from mlpcore.provenance import Revisions
 from mlpcore.report import report
 from mlpcore.table1.evidence import (
     RESULT,
@@ -122,19 +131,20 @@ def _refuse_another(folder: Path, record: Record) -> None:
 
 
 def _collect(folder: Path, record: Record) -> Evidence:
-    best = _read_weights(folder / BEST, record)
+    best, _ = _read_weights(folder / BEST, record)
     if record.best_metrics is None or best.epoch != record.best_metrics.epoch:
         raise InputError(
             f"{shown(folder)} is of another epoch than the metrics: expected "
             "another try when it has been saved, or the run resumed after a kill"
         )
-    last = _read_weights(folder / LAST, record) if record.finished else None
+    last, revisions = _read_weights(folder / LAST, record)
     modified = os.stat(folder / METRICS).st_mtime
     record = dataclasses.replace(
         record, data=dataclasses.replace(record.data, source=_source(record.data.name))
     )
     date = datetime.datetime.fromtimestamp(modified, datetime.timezone.utc).date().isoformat()
-    return Evidence(record, *read_origin(folder), date, best, last)
+    origin, finished = read_origin(folder), record.finished
+    return Evidence(record, *origin, date, best, last if finished else None, revisions)
 
 
 def _source(name: str) -> str:
@@ -143,14 +153,15 @@ def _source(name: str) -> str:
     return known.get(name, "a folder of IDX files")
 
 
-def _read_weights(path: Path, record: Record) -> Weights:
+def _read_weights(path: Path, record: Record) -> tuple[Weights, Revisions]:
+    """What there is to know of a network, and what computed the run up to it."""
     network, metadata = read_network(path, record.layer_sizes)
     try:
-        epoch = int(metadata["epoch"])
-    except (KeyError, ValueError):
+        epoch, revisions = int(metadata["epoch"]), revisions_of(metadata)
+    except (KeyError, ValueError, RecursionError):
         raise InputError(f"{shown(path)} is damaged: expected the place in a run") from None
     named = {name: metadata.get(name, "") for name in ("version", "revision", "machine")}
-    return Weights(epoch, weights_sha256(network), **named)
+    return Weights(epoch, weights_sha256(network), **named), revisions
 
 
 def draw(folder: Path, record: Record, measured: Measured) -> list[str]:
@@ -185,6 +196,7 @@ def _write_run(
         "metrics_sha256": hashlib.sha256(metrics).hexdigest(),
         "best": dataclasses.asdict(evidence.best),
         "last": dataclasses.asdict(evidence.last) if evidence.last else None,
+        "revisions": evidence.revisions,
         "test": dataclasses.asdict(record.counts) if record.counts else None,
         "collected": {
             "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),

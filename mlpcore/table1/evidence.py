@@ -34,6 +34,7 @@ from mlpcore.checkpoint import (
 from mlpcore.checks import check_fields
 from mlpcore.errors import InputError, shown
 from mlpcore.files import read_bounded
+from mlpcore.provenance import Revisions, read_revisions
 from mlpcore.table1.measure import Committee
 from mlpcore.table1.records import ErrorCounts, Record, in_order
 from mlpcore.table1.report import table_text
@@ -74,6 +75,8 @@ class Evidence:
         Of the last epoch.
     best, last
         Of the lowest validation error, and of the last epoch if the run is finished.
+    revisions
+        All that computed the run; none in older evidence, where `best` and `last` have theirs.
     """
 
     record: Record
@@ -82,6 +85,7 @@ class Evidence:
     date: str
     best: Weights
     last: Weights | None
+    revisions: Revisions = ()
 
 
 @dataclass(frozen=True)
@@ -141,6 +145,7 @@ def read_run_evidence(folder: Path) -> Evidence:
         test = _counts(result["test"]) if result["test"] else None
         best = _weights(result["best"])
         last = _weights(result["last"]) if result["last"] else None
+        revisions = read_revisions(result.get("revisions", []))
         date, epochs, metrics_sha256 = result["date"], result["epochs"], result["metrics_sha256"]
     except _MALFORMED:
         raise InputError(f"{shown(path)} is damaged: expected the result of a run") from None
@@ -150,7 +155,7 @@ def read_run_evidence(folder: Path) -> Evidence:
     record = Record(folder.name, config, data, tuple(history), counts=test)
     if record.best_metrics is None or record.best_metrics.epoch != best.epoch:
         raise InputError(f"{shown(path)} is damaged: its best epoch is {best.epoch}")
-    return Evidence(record, *origin, str(date), best, last)
+    return Evidence(record, *origin, str(date), best, last, revisions)
 
 
 def read_origin(folder: Path) -> tuple[str, str]:

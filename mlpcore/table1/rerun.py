@@ -55,7 +55,7 @@ def rerun(
             f"the data from {shown(data.source)} are not those of {shown(source)}: "
             f"expected {evidence.record.data.name}"
         )
-    note = other_revision(evidence)
+    note = other_revisions(evidence)
     if note:
         console.print(note)
     if exists:
@@ -78,14 +78,18 @@ def load(folder: str | None) -> dataset.Dataset:
     return dataset.load(folder, name=None if folder else "mnist")
 
 
-def other_revision(evidence: Evidence) -> str:
+def other_revisions(evidence: Evidence) -> str:
     """Why the bits may differ, said before hours are spent; "" where that is not known."""
-    ours, theirs = provenance.revision(), (evidence.last or evidence.best).revision
-    if not ours or not theirs or ours == theirs:
+    networks = [weights for weights in (evidence.best, evidence.last) if weights]
+    named = [revision for _, revision in evidence.revisions]
+    named += [weights.revision for weights in networks]
+    ours, theirs = provenance.revision(), [*dict.fromkeys(shown(each) for each in named if each)]
+    if len(theirs) < 2 and (not ours or theirs in ([], [ours])):
         return ""
+    this = f", this is {ours}" if ours else ""
     return (
-        f"note: computed by revision {theirs}, this is {ours}: "
-        "the bits differ if a kernel has changed since"
+        f"note: computed by revision {', then by '.join(theirs)}{this}: "
+        "the bits differ if a kernel has changed between them"
     )
 
 
