@@ -205,7 +205,7 @@ class DataSummary:
         InputError
             As `dataset.load`. Whether the data are the same is for the caller to check.
         """
-        if self.name == "scikit-learn digits":
+        if self.name == dataset.EMBEDDED:
             data = dataset.load(folder, name="digits")
         elif self.name == dataset.MNIST:
             there = self.source if os.path.isdir(self.source) else None

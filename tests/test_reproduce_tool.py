@@ -694,6 +694,19 @@ def test_held_out_images_are_evidence_too(data, capsys):
     assert "the same as own/held-out, to the bit" in capsys.readouterr().out
 
 
+def test_evidence_of_the_embedded_digits_needs_no_folder(capsys):
+    train = load_tool("train")
+    argv = ["--dataset", "digits", "--hold-out", "300", "--arch", "8", "--epochs", "1"]
+    assert train.main([*argv, "--threads", "1", "--out", "runs/own/digits"]) == 0
+    assert main(["--evidence", "own", "--out", "runs/own"]) == 0
+    capsys.readouterr()
+    assert main(["--rerun", "own/digits", "--threads", "1"]) == 0
+    assert "the same as own/digits, to the bit" in capsys.readouterr().out
+    assert "together with data set 'digits'" in refusal(
+        capsys, "--rerun", "own/digits", "--data", "own", "--out", "again"
+    )
+
+
 def test_evidence_of_another_run_is_not_overwritten(kept, data, capsys):
     assert main(["--nets", "1", "--epochs", "2", "--data", data, "--out", "shorter"]) == 0
     before = contents(kept)

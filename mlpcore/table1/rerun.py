@@ -49,11 +49,15 @@ def rerun(
     exists = holds_run(folder)
     if exists and read_settings(folder)[0] != config:
         raise InputError(f"{shown(folder)} has other settings than {shown(source)}")
-    data = evidence.record.data.part_of(load(data_folder))
-    if DataSummary.of(data).sha256 != evidence.record.data.sha256:
+    summary = evidence.record.data
+    if summary.name == dataset.EMBEDDED:
+        data = summary.load(data_folder)
+    else:
+        data = summary.part_of(load(data_folder))
+    if DataSummary.of(data).sha256 != summary.sha256:
         raise InputError(
             f"the data from {shown(data.source)} are not those of {shown(source)}: "
-            f"expected {evidence.record.data.name}"
+            f"expected {summary.name}"
         )
     note = other_revisions(evidence)
     if note:
