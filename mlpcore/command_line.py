@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import shlex
 import shutil
@@ -122,6 +123,9 @@ def run_tool(
     int
         The exit status: that of `command`, 2 for bad input, 128 + n for signal n.
     """
+    for stream in (sys.stdout, sys.stderr):  # what its encoding lacks is escaped, not an error
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = command()
         sys.stdout.flush()

@@ -68,6 +68,21 @@ def test_whoever_read_the_output_has_gone():
     assert (result.returncode, result.stderr) == (128 + signal.SIGPIPE, b"")
 
 
+def test_what_the_output_cannot_show_is_escaped():
+    """A path, for example, where a log is of ASCII."""
+    code = "from mlpcore.command_line import run_tool; import sys\n"
+    code += "sys.exit(run_tool(lambda: print('\\u00e9pigraphe \\udcff') or 0))"
+    root = str(Path(mlpcore.__file__).parents[1])
+    for encoding in ("ascii", "ascii:surrogateescape"):
+        result = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            env=os.environ | {"PYTHONPATH": root, "PYTHONIOENCODING": encoding},
+        )
+        assert (result.returncode, result.stderr) == (0, b"")
+        assert result.stdout.split() == [rb"\xe9pigraphe", rb"\udcff"]
+
+
 def test_the_options():
     parser = Parser()
     add_data_options(parser)
