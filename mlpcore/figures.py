@@ -141,16 +141,17 @@ def confusion(evaluation: Evaluation) -> Figure:
     return figure
 
 
-def learning_curves(history: Sequence[EpochMetrics]) -> Figure:
+def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0) -> Figure:
     """Errors and learning rate of every epoch, of which there is at least one.
 
     Training errors are those of the deformed images, validation errors those of the same images
-    undeformed: see `EpochMetrics`.
+    undeformed: see `EpochMetrics`. `held_out` is as of the `Dataset`.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     best = min(history, key=lambda m: m.validation_errors)
+    kind = "held-out" if held_out else "test"
     shown = list(history[:: math.ceil(len(history) / MAX_EPOCHS)])
     if shown[-1] is not history[-1]:
         shown.append(history[-1])
@@ -163,7 +164,7 @@ def learning_curves(history: Sequence[EpochMetrics]) -> Figure:
         ("validation", [m.validation_error for m in shown], BLUE, "-"),
     ]
     if best.n_test:
-        curves.append(("test", [m.test_error for m in shown], RED, "--"))
+        curves.append((kind, [m.test_error for m in shown], RED, "--"))
     # A few epochs are points; among many these would hide the lines. Zeros lie on the frame.
     style: dict[str, Any] = {
         "marker": "o" if len(shown) <= 30 else "",
@@ -193,7 +194,7 @@ def learning_curves(history: Sequence[EpochMetrics]) -> Figure:
     text = f"Lowest validation error (circle): {best.validation_error:.2f} % after epoch "
     text += f"{best.epoch} of {len(history)}"
     if best.n_test:
-        text += f"; test error {best.test_error:.2f} %"
+        text += f"; {kind} error {best.test_error:.2f} %"
     figure.text(MARGIN / WIDTH, 0.955, f"{text}.", size=9, va="center")
     upper.legend(
         ncols=3, fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0
@@ -210,10 +211,13 @@ def evaluation_figures(images: AnyArray, evaluation: Evaluation) -> dict[str, Fi
 
 
 def network_figures(
-    network: Network, image_shape: tuple[int, int], history: Sequence[EpochMetrics] = ()
+    network: Network,
+    image_shape: tuple[int, int],
+    history: Sequence[EpochMetrics] = (),
+    held_out: int = 0,
 ) -> dict[str, Figure]:
     """Those of a network and of its training, as far as that is known, by name."""
-    curves = {"learning-curves": learning_curves(history)} if history else {}
+    curves = {"learning-curves": learning_curves(history, held_out)} if history else {}
     return curves | {"first-layer": first_layer(network, image_shape)}
 
 

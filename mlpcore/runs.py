@@ -175,7 +175,7 @@ def draw(
 ) -> list[Path]:
     """The figures of a finished run; the files that they are in."""
     figures = evaluation_figures(data.test_images, test)
-    figures |= network_figures(network, data.image_shape, history)
+    figures |= network_figures(network, data.image_shape, history, data.held_out)
     return write_figures(folder, figures)
 
 

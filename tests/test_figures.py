@@ -215,6 +215,15 @@ def test_no_test_set_no_test_curve():
     assert not any("test" in text for text in assert_readable(figure))
 
 
+def test_held_out_images_are_called_so():
+    history = make_history([(9, 5, 3), (5, 4, 2)])
+    drawn = figures.network_figures(Network((35, 3), 0), (7, 5), history, held_out=60)
+    text = " ".join(assert_readable(drawn["learning-curves"]))
+    assert "held-out error" in text and "test" not in text
+    legend = drawn["learning-curves"].axes[0].get_legend_handles_labels()[1]
+    assert legend == ["training", "validation", "held-out"]
+
+
 def test_a_long_training_is_thinned_out():
     history = make_history([(60_000 // e + 9, 60_000 // e, 9) for e in range(1, 9002)], rate=1e30)
     figure = figures.learning_curves(history)

@@ -12,7 +12,7 @@ from mlpcore.deformation import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.report import TABLE_1
 from mlpcore.state import EpochMetrics
-from mlpcore.table1 import evidence, progress, tables
+from mlpcore.table1 import evidence, progress, report, tables
 from mlpcore.table1.experiment import Experiment, Planned, check_data
 from mlpcore.table1.measure import Committee
 from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds
@@ -125,6 +125,18 @@ def test_a_committee_has_a_row():
     assert cells["test error at best validation"] == "0.40 % (0.29 to 0.54)"
     assert cells["second guess right"] == "30 of 40"
     assert cells["best test error"] == cells["epochs"] == "-"
+
+
+@pytest.mark.parametrize("held_out", [(0, 0), (0, 60), (60, 60)])
+def test_the_curves_are_called_what_the_column_is(held_out):
+    records = [
+        record(seed=seed, data=dataclasses.replace(MNIST, held_out=n))
+        for seed, n in enumerate(held_out)
+    ]
+    kind = "held-out" if all(held_out) else "test"
+    title = report.learning_curves(records).axes[0].get_title()
+    assert title == f"Validation error (solid) and {kind} error (dotted) of all runs"
+    assert f"best {kind} error" in tables.table(records, ())[0]
 
 
 def test_no_test_images():

@@ -184,7 +184,8 @@ def draw(
     """The figures of the whole, and of each network."""
     paths = write_figures(folder, evaluation_figures(data.test_images, whole))
     for number, each in enumerate(candidates, 1):
-        figures = network_figures(each.network, data.image_shape, each.history)
+        held_out = each.data.held_out if each.data else 0
+        figures = network_figures(each.network, data.image_shape, each.history, held_out)
         if len(candidates) > 1:
             figures = {f"{name}-{number}": figure for name, figure in figures.items()}
         paths += write_figures(folder, figures)

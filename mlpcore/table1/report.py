@@ -12,7 +12,7 @@ from mlpcore.files import atomic_write
 from mlpcore.report import markdown_table
 from mlpcore.table1.measure import Committee, Measured
 from mlpcore.table1.records import Record
-from mlpcore.table1.tables import notes, table
+from mlpcore.table1.tables import notes, table, test_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,6 +123,7 @@ def learning_curves(records: Sequence[Record]) -> Figure:
     axes.set_ylabel("error (%)", size=9)
     axes.tick_params(labelsize=8)
     axes.grid(color=figures.LIGHT)
-    axes.set_title("Validation error (solid) and test error (dotted) of all runs", size=9)
+    kind = test_kind(records)
+    axes.set_title(f"Validation error (solid) and {kind} error (dotted) of all runs", size=9)
     axes.legend(fontsize=8, frameon=False)
     return figure

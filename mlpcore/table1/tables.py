@@ -41,7 +41,7 @@ STANDARD = DeformationParameters(similar_labels=())
 
 def notes(records: Sequence[Record]) -> list[str]:
     """What has to be said about the table, a paragraph each."""
-    kind = _kind(records)
+    kind = test_kind(records)
     said = [
         "No run is selected. What counts of a run is the network with the lowest validation "
         f"error, that on the undeformed training images. Only the best {kind} error is selected by "
@@ -98,11 +98,11 @@ def table(records: Sequence[Record], committees: Sequence[Committee] = ()) -> Ro
     if all(_paper(record, 0) == NONE for record in records):
         kept = [i for i, name in enumerate(HEADER) if name != "paper"]
         rows = [tuple(row[i] for i in kept) for row in rows]
-    rows[0] = tuple(name.replace("test", _kind(records)) for name in rows[0])
+    rows[0] = tuple(name.replace("test", test_kind(records)) for name in rows[0])
     return rows
 
 
-def _kind(records: Sequence[Record]) -> str:
+def test_kind(records: Sequence[Record]) -> str:
     """The images that the errors are of, as soon as all are of the same."""
     return "held-out" if records and all(record.data.held_out for record in records) else "test"
 
