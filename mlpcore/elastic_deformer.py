@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import reprlib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -163,8 +165,8 @@ class ElasticDeformer(
         low, high = float(flat.min()), float(flat.max())
         background = low if self.background is None else self.background
         check_real("background", background)
-        if not math.isfinite(background):
-            raise InputError(f"background {background}: expected a finite number")
+        if not abs(background) <= sys.float_info.max:
+            raise InputError(f"background {reprlib.repr(background)}: expected a finite number")
         self._check_background(background, flat.dtype)
         if shape is None or self.image_shape is not None:
             given = image_shape_of(self.image_shape, flat.shape[1])
@@ -267,6 +269,8 @@ class ElasticDeformer(
     def _flat(self, X: Any, reset: bool) -> tuple[AnyArray, tuple[int, int] | None]:
         """Images (n_samples, n_features), checked, and (height, width) if they were not flat."""
         shape = None
+        if isinstance(X, (list, tuple)):
+            X = np.asarray(X)
         if getattr(X, "ndim", 2) == 3:
             X = np.asarray(X)
             shape = X.shape[1:]

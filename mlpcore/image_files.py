@@ -71,6 +71,8 @@ def read_grey(path: Path) -> Float32Array:
         raise InputError(f"{name} is not a picture of a known kind, {EXPECTED}") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise InputError(f"{name} {_too_large('far more')}") from None
+    except MemoryError:
+        raise
     except Exception as error:  # damaged files make Pillow's decoders raise almost anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{name} is damaged ({reason[:200]}), {EXPECTED}") from None

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+import numpy as np
+
 from mlpcore import backends, dataset
 from mlpcore.architecture import format_hidden_layers
 from mlpcore.backends import Backend
@@ -157,12 +159,13 @@ def _present(trainer: Trainer, run: Run, console: Console) -> None:
         atomic_write(run.folder / REPORT, text.encode(errors="replace"))
     except InputError as error:  # the result is there to read, and all else is saved
         console.print(f"note: no report: {error}")
-    by_chance = 100 * (1 - 1 / run.data.n_classes)
+    # Not 1 - 1 / n_classes: some labels may be rare, or not there at all.
+    guessed = 100 * (1 - np.bincount(data.train_labels).max() / len(data.train_labels))
     best = state.best_metrics
-    if best is not None and best.validation_error > 0.9 * by_chance:
+    if best is not None and best.validation_error > 0.9 * guessed:
         console.print(
-            f"note: guessing is wrong {by_chance:.0f} % of the time, and hardly more often than "
-            "this network: expected a lower --lr or a weaker deformation"
+            f"note: always the most frequent label would be wrong {guessed:.0f} % of the time, and "
+            "hardly more often than this network: expected a lower --lr or a weaker deformation"
         )
 
 

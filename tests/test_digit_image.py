@@ -357,6 +357,16 @@ def test_decoders_that_start_programs_are_not_asked(tmp_path):
     assert "not a picture of a known kind" in refusal(tmp_path / "page.eps")
 
 
+def test_too_little_memory_is_not_the_pictures_fault(tmp_path, monkeypatch):
+    def exhausted(content):
+        raise MemoryError
+
+    (tmp_path / "digit.png").write_bytes(pictures.encoded(Image.fromarray(GREY)))
+    monkeypatch.setattr(image_files, "_decode", exhausted)
+    with pytest.raises(MemoryError):
+        read_grey(tmp_path / "digit.png")
+
+
 def test_a_file_without_a_digit(tmp_path):
     (tmp_path / "blank.png").write_bytes(pictures.encoded(BLANK["noise"]))
     assert "blank.png: no digit found" in refusal(tmp_path / "blank.png")

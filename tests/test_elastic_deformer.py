@@ -301,6 +301,15 @@ def test_a_failed_fit_keeps_the_fit_before():
     assert deformer.deform(flat).shape == flat.shape
 
 
+def test_nested_lists_are_images_too():
+    deformer = make_deformer().fit(IMAGES.tolist())
+    assert deformer.image_shape_ == (15, 13)
+    deformed = deformer.deform(IMAGES.tolist())
+    assert np.array_equal(deformed, deformer.deform(IMAGES.astype(np.float64)))
+    assert np.array_equal(deformer.transform(tuple(IMAGES)), IMAGES)
+    assert np.array_equal(deformer.deform(list(deformed)), deformer.deform(deformed))
+
+
 def test_clones_and_pickles():
     deformer = make_deformer(random_state=None, image_shape=[15, 13]).fit(IMAGES)
     twin = pickle.loads(pickle.dumps(deformer))
@@ -331,6 +340,8 @@ def test_the_docstring_is_right():
         ({"image_shape": (13, 15)}, "X holds images of 15 x 13"),
         ({"background": "black"}, "background 'black'"),
         ({"background": float("inf")}, "background inf"),
+        ({"background": float("nan")}, "background nan"),
+        ({"background": -(10**400)}, "background -1000"),
         ({"random_state": 1.5}, "random_state 1.5"),
     ],
 )

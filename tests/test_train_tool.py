@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mlpcore
@@ -18,7 +19,7 @@ from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.config import DataSummary, TrainingConfig
 from mlpcore.state import EpochMetrics, TrainingState
 from mlpcore.training import Trainer
-from small_runs import BACKENDS, assert_same_result, isolate, load_tool, write_idx
+from small_runs import BACKENDS, assert_same_result, isolate, load_tool, write_arrays, write_idx
 
 tool = load_tool("train")
 SCRIPT = Path(tool.__file__)
@@ -549,6 +550,17 @@ def test_too_many_held_out_images_are_refused(data, capsys):
     assert "230 training images to hold out: expected 1 to 229" in refusal(capsys, *argv, "230")
     assert "--hold-out together with --resume" in refusal(capsys, "--resume", "r", *argv[-1:], "5")
     assert not Path("r").exists()
+
+
+def test_no_better_than_the_most_frequent_label(tmp_path, capsys):
+    """Images that tell nothing, one in three of label 0, the others of 9; none of 1 to 8."""
+    arrays = [np.zeros((30, 5, 5), np.uint8), np.array(10 * [0, 9, 9], np.uint8)]
+    data = str(write_arrays(tmp_path / "blank", 2 * arrays))
+    argv = ["--arch", "4", "--epochs", "9", "--lr", "0.05", "--threads", "1", "--out", "r"]
+    assert tool.main(["--data", data, *argv, "--no-deform"]) == 0
+    assert run_state("r").best_metrics.validation_errors == 10  # guesses 9
+    out = capsys.readouterr().out.replace("\n", " ")
+    assert "note: always the most frequent label would be wrong 33 % of the time" in out
 
 
 def test_no_row_of_the_paper_for_other_data():
