@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import reprlib
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -165,7 +164,11 @@ class ElasticDeformer(
         low, high = float(flat.min()), float(flat.max())
         background = low if self.background is None else self.background
         check_real("background", background)
-        if not abs(background) <= sys.float_info.max:
+        try:
+            finite = math.isfinite(background)
+        except OverflowError:  # of a whole number
+            finite = False
+        if not finite:
             raise InputError(f"background {reprlib.repr(background)}: expected a finite number")
         self._check_background(background, flat.dtype)
         if shape is None or self.image_shape is not None:

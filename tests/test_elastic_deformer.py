@@ -340,6 +340,7 @@ def test_the_docstring_is_right():
         ({"image_shape": (13, 15)}, "X holds images of 15 x 13"),
         ({"background": "black"}, "background 'black'"),
         ({"background": float("inf")}, "background inf"),
+        ({"background": np.float32("inf")}, "background "),
         ({"background": float("nan")}, "background nan"),
         ({"background": -(10**400)}, "background -1000"),
         ({"random_state": 1.5}, "random_state 1.5"),
