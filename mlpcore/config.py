@@ -2,7 +2,8 @@
 
 With the same `TrainingConfig` and the same arrays of data (`DataSummary` has their SHA-256), the
 same version of this library gives, on the same machine, the same weights, bit for bit: whatever
-the number of threads, and however often training was stopped and resumed. The backend and its
+the number of threads, and however often training was stopped and resumed, except that the backend
+``reference`` rounds its float64 once more when stopped within an epoch. The backend and its
 schedule are settings, because another one adds in another order and so rounds differently. Every
 random number follows from the seed (`mlpcore.philox`).
 """
