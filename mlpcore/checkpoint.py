@@ -382,7 +382,7 @@ class Run(Observer):
         path = self.folder / BEST
         network, metadata = read_network(path, self.layer_sizes)
         to_come = map(str, range(epoch + 1, self.config.epochs + 1))
-        if metadata.get("metrics") != _text(best) and metadata.get("epoch") not in to_come:
+        if metadata.get("metrics") != _text(best) and metadata.get("epoch", "") not in to_come:
             raise InputError(
                 f"{shown(path)} does not fit {LAST} beside it: "
                 f"expected the network of epoch {best.epoch}"

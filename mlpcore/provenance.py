@@ -19,11 +19,12 @@ Revisions: TypeAlias = tuple[tuple[int, str], ...]
 
 def read_revisions(values: object) -> Revisions:
     """Revisions from JSON; a ValueError when they are none."""
-    pairs = values if isinstance(values, list) else [None]
-    for pair in pairs:
+    if not isinstance(values, list):
+        raise ValueError
+    for pair in values:
         if not (isinstance(pair, list) and [type(each) for each in pair] == [int, str]):
             raise ValueError
-    return tuple((epoch, revision) for epoch, revision in pairs)
+    return tuple((epoch, revision) for epoch, revision in values)
 
 
 @functools.cache
