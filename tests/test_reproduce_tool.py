@@ -470,15 +470,17 @@ def test_figures_that_fail_do_not_fail_the_report(half_done, capsys, monkeypatch
 def test_second_guesses_are_counted_on_the_test_images(half_done, monkeypatch):
     state = run_state("out/net1-seed0")
     assert main(["--report", "--out", "out"]) == 0
-    cells = next(
+    rows = [
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in Path("out/report.md").read_text().splitlines()
-        if line.startswith("| net1-seed0")
-    )
-    right, errors = map(int, cells[8].split(" of "))
+        if line.startswith(("| run ", "| net1-seed0 "))
+    ]
+    row = dict(zip(*rows))
+    right, errors = map(int, row["second guess right"].split(" of "))
     assert errors == state.best_metrics.test_errors
     assert 0 <= right <= errors
-    assert cells[4].startswith(f"{state.best_metrics.test_error:.2f} %")
+    error = row["test error at best validation"]
+    assert error.startswith(f"{state.best_metrics.test_error:.2f} %")
 
 
 # ---- evidence ------------------------------------------------------------------------------

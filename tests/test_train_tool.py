@@ -348,7 +348,7 @@ def test_ctrl_c_in_a_process_of_its_own(data):
     out, err = process.communicate()
     assert process.returncode == 130
     assert err == ""
-    assert out.splitlines()[-1].endswith("--resume r")
+    assert out.splitlines()[-1].endswith("--resume r --threads 1")
     assert run_state("r").epoch >= 1
 
 
