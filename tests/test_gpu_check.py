@@ -132,6 +132,20 @@ def test_eager_loops_must_be_slower(tools):
         faster(table(cuda=2.0, **{by_hand: 2.0, autograd: None}))
 
 
+def test_packages_are_found_where_the_caller_has_them(tools, monkeypatch, tmp_path):
+    """Such as PyCUDA in a folder of its own, named by PYTHONPATH."""
+    check, _ = tools
+    sanitizer = tmp_path / "compute-sanitizer"
+    sanitizer.write_text("#!/bin/sh\necho $PYTHONPATH\n")
+    sanitizer.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", "/packages")
+    assert check._sanitizer("memcheck")["output"] == ["/packages"]
+    assert check._import_path() == {"PYTHONPATH": f"{check.ROOT}{os.pathsep}/packages"}
+    monkeypatch.delenv("PYTHONPATH")
+    assert check._import_path() == {"PYTHONPATH": str(check.ROOT)}
+
+
 def test_a_failing_step_is_reported_and_does_not_stop_the_others(tmp_path):
     if backends.available()["cuda"] is None:
         pytest.skip("there is a GPU here")

@@ -73,6 +73,12 @@ def _run(command: list[str], **environment: str) -> Result:
     return {"output": tail}
 
 
+def _import_path() -> dict[str, str]:
+    """The variable that lets tools import mlpcore from here, and all else from where it was."""
+    before = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(ROOT), *([before] if before else [])])}
+
+
 def build() -> Result:
     """The extensions and the kernels, for this device's architecture and all others."""
     return _run([sys.executable, "setup.py", "build_ext", "--inplace"])
@@ -96,7 +102,7 @@ def speedup(results: Path) -> Result:
         only = ["--peers"]
         if preset != "net1":  # on the larger networks the CPU's peers take minutes
             only = ["--routine", "step", "--threads", "1", "--peers", "GPU,CUDA"]
-        _run([*command, *only, "--quick", "--json", str(file)], PYTHONPATH=str(ROOT))
+        _run([*command, *only, "--quick", "--json", str(file)], **_import_path())
         slower += [
             f"{preset} by {peer}" for peer in faster_eager_loops(json.loads(file.read_text()))
         ]
@@ -129,7 +135,7 @@ def _sanitizer(tool: str) -> Result:
     # cuda-bindings asks the driver for functions that it may be too old for: no error of ours,
     # and mlpcore checks what every call of the driver returns.
     options = ["--tool", tool, "--report-api-errors", "no", "--error-exitcode", "9"]
-    return _run([found, *options, *exercise], PYTHONPATH=str(ROOT))
+    return _run([found, *options, *exercise])
 
 
 def device(backend: CudaBackend) -> Result:
