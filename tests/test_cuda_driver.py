@@ -279,6 +279,24 @@ def test_without_a_compiler_networks_stream(install, monkeypatch, tmp_path):
 
 
 @needs_emulation
+def test_a_kernel_that_ends_with_its_device_is_silent(install, compiled, monkeypatch):
+    """Nobody can act on what is raised while an object is collected."""
+    unraisable = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    install(*fake_pycuda.make())
+    backend = backends.get("cuda")
+    loaded = backend.load(Network((20, 12, 9, 3), seed=1))
+    kernel, loaded.resident._kernel = loaded.resident._kernel, None
+
+    def fail():
+        raise fake_pycuda.FakeError("cuCtxPushCurrent failed: the device was lost")
+
+    monkeypatch.setattr(backend.driver._context, "push", fail)
+    del kernel
+    assert unraisable == []
+
+
+@needs_emulation
 def test_memory_is_freed_in_whatever_thread(install):
     device = install(*fake_pycuda.make())
     arrays = [backends.get("cuda").put(np.zeros(1000, np.float32))]
@@ -331,12 +349,27 @@ def test_nvcc_compiles_a_resident_kernel_once(compile_fatbin, monkeypatch, tmp_p
     assert resident_build.find(plan, "ahead", 90)[0] == b"built with mlpcore"
 
 
+def test_a_kernel_that_nvcc_refuses_is_compiled_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(resident_build, "cache_folder", lambda: tmp_path / "kernels")
+    monkeypatch.setattr(resident_build, "BUILT", tmp_path)
+    monkeypatch.setattr(resident_build, "_refused", {})
+    nvcc, calls = tmp_path / "nvcc", tmp_path / "calls"
+    nvcc.write_text(f"#!/bin/sh\necho called >> {calls}\necho no such option\nexit 1\n")
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    plan = resident_plan.make_plan((20, 12, 3), resident_plan.Device(6, 48 << 10))
+    for _ in range(2):
+        with pytest.raises(resident_plan.DoesNotFit, match="compiled: nvcc failed: no such option"):
+            resident_build.find(plan, "ahead", 90)
+    assert calls.read_text() == "called\n"
+
+
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
 def test_spills_are_reported(compile_fatbin, monkeypatch, tmp_path):
     """A plan that leaves a thread no registers but for weights."""
     monkeypatch.setattr(resident_plan, "SPARE_REGISTERS", (0,))
     device = resident_plan.Device(16, 232448)
-    plan = resident_plan.make_plan.__wrapped__((841, 1000, 500, 10), device)
+    plan = resident_plan.search_plan((841, 1000, 500, 10), device)
     report = compile_fatbin.compile_resident("nvcc", plan.header(), 90, tmp_path / "k.cubin")
     assert "WARNING" in report
 

@@ -131,7 +131,17 @@ def test_what_cannot_be_resident_says_why(sizes, networks, reason):
         make_plan(sizes, DEVICES["emulated"], networks)
 
 
+def test_a_search_in_vain_is_not_repeated(monkeypatch):
+    sizes, device = (841, 100_000, 10), Device(7, 48 << 10)
+    with pytest.raises(DoesNotFit) as first:
+        make_plan(sizes, device)
+    monkeypatch.setattr(resident_plan, "search_plan", None)
+    with pytest.raises(DoesNotFit) as again:
+        make_plan(sizes, device)
+    assert str(again.value) == str(first.value)
+
+
 def test_plans_are_repeatable():
     """The grid determines the order of sums, and so the bits."""
-    plans = [make_plan.__wrapped__(sizes_of("net3"), DEVICES["A100"]) for _ in range(2)]
+    plans = [resident_plan.search_plan(sizes_of("net3"), DEVICES["A100"]) for _ in range(2)]
     assert plans[0] == plans[1]

@@ -15,6 +15,10 @@ from mlpcore.backends.resident_plan import DoesNotFit, Plan
 #: The compiler's side, and the kernel's source: in a checkout of mlpcore only.
 COMPILE = Path(__file__).resolve().parents[2] / "cuda" / "compile_fatbin.py"
 
+#: Why a kernel cannot be compiled, by where it would be kept: the compiler takes its time each
+#: time that it is asked.
+_refused: dict[Path, str] = {}
+
 #: Kernels that were built with mlpcore.
 BUILT = Path(__file__).parent
 
@@ -45,6 +49,8 @@ def find(plan: Plan, version: str, capability: int) -> tuple[bytes, str | None]:
 
 def _compile(plan: Plan, version: str, capability: int, kept: Path) -> tuple[bytes, str]:
     """Compiles into the cache, which takes some seconds."""
+    if kept in _refused:
+        raise DoesNotFit(_refused[kept])
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         raise DoesNotFit("its kernel is not built, and nvcc is not on PATH")
@@ -60,9 +66,8 @@ def _compile(plan: Plan, version: str, capability: int, kept: Path) -> tuple[byt
     except OSError as error:
         raise DoesNotFit(f"its kernel cannot be kept in {kept.parent}: {error.strerror}") from error
     except compiler.CudaBuildError as error:
-        raise DoesNotFit(
-            f"its kernel cannot be compiled: {' '.join(str(error).split())}"
-        ) from error
+        _refused[kept] = f"its kernel cannot be compiled: {' '.join(str(error).split())}"
+        raise DoesNotFit(_refused[kept]) from error
 
 
 def _sources_digest() -> str:

@@ -280,9 +280,8 @@ def weight_registers(device: Device, threads: int, spare: int = SPARE_REGISTERS[
     return max(0, min(each, MAX_REGISTERS) - spare)
 
 
-@functools.lru_cache(maxsize=64)
 def make_plan(sizes: tuple[int, ...], device: Device, networks: int = 1) -> Plan:
-    """The plan with the least predicted time.
+    """The plan with the least predicted time; what was found before, a refusal as well.
 
     Parameters
     ----------
@@ -296,6 +295,23 @@ def make_plan(sizes: tuple[int, ...], device: Device, networks: int = 1) -> Plan
     DoesNotFit
         With how much a multiprocessor would have to hold, and how much it can.
     """
+    found = _plan_or_reason(sizes, device, networks)
+    if isinstance(found, str):
+        raise DoesNotFit(found)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _plan_or_reason(sizes: tuple[int, ...], device: Device, networks: int) -> Plan | str:
+    """A cache keeps no exceptions, and a search in vain is the longest: seconds."""
+    try:
+        return search_plan(sizes, device, networks)
+    except DoesNotFit as reason:
+        return str(reason)
+
+
+def search_plan(sizes: tuple[int, ...], device: Device, networks: int = 1) -> Plan:
+    """`make_plan`, searched anew."""
     if len(sizes) < 3:
         raise DoesNotFit("a network without hidden layers has nothing to keep resident")
     available = device.multiprocessors // networks
