@@ -360,7 +360,7 @@ class _CooperativeKernel:
 
     def __del__(self) -> None:
         if hasattr(self, "_module") and not self._driver.closed:
-            with self._driver.active():
+            with suppress(InputError), self._driver.active():
                 self._driver._bindings.cuModuleUnload(self._module)
 
 
