@@ -15,6 +15,7 @@ import fake_pycuda
 from mlpcore import backends, dataset
 from mlpcore.backends import cuda_driver, cuda_emulated, resident_build
 from mlpcore.backends.cuda import CudaBackend
+from mlpcore.backends.resident_plan import DoesNotFit
 from mlpcore.network import Network
 
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
@@ -78,6 +79,42 @@ def test_measurements_of_resident_training(tools, fake_cuda):
     assert result["net1"] == {"runs": 2, "different_bits": 0}
     assert set(measure.committee(fake_cuda, n=64, members=(2,))) == {"1", "2"}
     assert measure.soak(fake_cuda, seconds=1e-9, n=64)["samples"] in (0, 64)
+
+
+@pytest.mark.parametrize(
+    "step", ["exercise", "resident", "repeats", "committee", "soak", "accuracy"]
+)
+def test_a_network_that_fits_must_be_resident(tools, fake_cuda, monkeypatch, step):
+    """Without its kernel it streams, slower and as right: nothing else would tell."""
+    check, measure = tools
+
+    def find(plan, version, capability):
+        raise DoesNotFit("nvcc is not on PATH")
+
+    monkeypatch.setattr(resident_build, "find", find)
+    monkeypatch.setattr(measure, "PRESETS", {"net1": (9, 8), "net4": (9, 9, 8)})
+    small = {
+        "resident": {"n": 64, "every_version": ()},
+        "repeats": {"n": 4, "times": 1},
+        "committee": {"n": 4, "members": (2,)},
+        "soak": {"seconds": 1e-9, "n": 4},
+        "accuracy": {"n": 4, "device": "cpu", "presets": ("net1", "net4")},
+    }
+    if step == "accuracy":
+        pytest.importorskip("torch")
+    function = check.exercise if step == "exercise" else getattr(measure, step)
+    with pytest.raises(measure.CheckError, match="streams although it fits: 1 of layers") as caught:
+        function(fake_cuda, **small.get(step, {}))
+    assert "(nvcc is not on PATH)" in str(caught.value)
+    expected = {"exercise": 0, "committee": 2, "soak": 3}
+    assert len(caught.value.result) == expected.get(step, 2)  # what was measured is kept
+
+
+def test_a_network_that_does_not_fit_may_stream(tools, fake_cuda, monkeypatch):
+    _, measure = tools
+    monkeypatch.setattr(measure, "PRESETS", {"net1": (4000, 3000)})
+    rows = measure.resident(fake_cuda, n=1)
+    assert "need" in rows["net1"]["ahead"]["reason"]
 
 
 def test_training_beside_the_cpu(tools, fake_cuda, monkeypatch):

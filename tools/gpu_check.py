@@ -53,6 +53,9 @@ STEPS = {
     "training": 100,
 }
 
+#: Layers around the edges of the kernels' blocks, for compute-sanitizer.
+SHAPES = ((1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128))
+
 #: Steps that are too long to be among all steps, by name alone.
 OPTIONAL = {"soak": 660}
 
@@ -151,15 +154,17 @@ def _free(backend: CudaBackend) -> int:
 def exercise(backend: CudaBackend) -> Result:
     """Every kernel at sizes around the edges of its blocks."""
     import numpy as np
+    from gpu_measure import STREAMS, CheckError, streaming
 
     from mlpcore.backends.cuda import CudaBackend
     from mlpcore.deformation import DeformationParameters, deform
     from mlpcore.network import Network
 
-    rng, streaming = np.random.default_rng(0), CudaBackend(backend.driver, schedule="streaming")
-    shapes = [(1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128)]
-    for each, sizes in product((streaming, backend), shapes):
+    rng, plain = np.random.default_rng(0), CudaBackend(backend.driver, schedule="streaming")
+    for each, sizes in product((plain, backend), SHAPES):
         network, n = each.load(Network(sizes, seed=1)), 70
+        if streamed := streaming(each, sizes):
+            raise CheckError(f"{STREAMS}: {streamed[0]}", {})
         images = each.put(rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32))
         labels = each.put(rng.integers(0, sizes[-1], n).astype(np.uint8))
         each.train(network, images, labels, np.arange(n, dtype=np.int32), 1e-3)

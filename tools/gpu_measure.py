@@ -18,7 +18,7 @@ from mlpcore.backends.base import Backend
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.cuda_driver import CudaDriver
 from mlpcore.backends.cuda_memory import DeviceArray
-from mlpcore.backends.resident_plan import VERSIONS, make_plan
+from mlpcore.backends.resident_plan import VERSIONS, DoesNotFit, make_plan
 from mlpcore.deformation import DeformationParameters, deform
 from mlpcore.network import Network
 from mlpcore.typing import Float32Array, UInt8Array
@@ -42,6 +42,29 @@ class CheckError(Exception):
     def __init__(self, message: str, result: Result):
         super().__init__(message)
         self.result = result
+
+
+def _judge(result: Result, failures: dict[str, list[str]]) -> Result:
+    """The result, unless there are failures: by their kind, what they are of."""
+    lines = [f"{kind}: {', '.join(which)}" for kind, which in failures.items() if which]
+    if lines:
+        raise CheckError("; ".join(lines), result)
+    return result
+
+
+#: A failure that costs speed alone, and that nothing else would show.
+STREAMS = "streams although it fits"
+
+
+def streaming(backend: CudaBackend, sizes: tuple[int, ...], networks: int = 1) -> list[str]:
+    """Why networks that were to be resident, and that a plan fits, are not; empty when they are."""
+    if backend.notice is None:
+        return []
+    try:
+        make_plan(sizes, backend.driver.limits, networks)
+    except DoesNotFit:
+        return []
+    return [f"{networks} of layers {', '.join(map(str, sizes))} ({backend.notice})"]
 
 
 def _sizes(preset: str) -> tuple[int, ...]:
@@ -158,13 +181,16 @@ def accuracy(
     from float64_twin import train_in_float64
 
     images, labels = _samples(n)
-    order, rate, results, wrong = np.arange(n, dtype=np.int32), 1e-3, {}, []
+    order, rate, results = np.arange(n, dtype=np.int32), 1e-3, {}
+    wrong: list[str] = []
+    streamed: list[str] = []
     for preset in presets:
         network = Network(_sizes(preset), seed=1)
         oracle = train_in_float64(network, images, labels, order, rate, device)
         start = network.weights + network.biases
         change = max(np.abs(a - b).max() for a, b in zip(oracle, start))
         loaded = backend.load(network)
+        streamed += streaming(backend, _sizes(preset))
         seen = backend.train(loaded, backend.put(images), backend.put(labels), order, rate)
         backend.store(loaded, network)
         got = network.weights + network.biases
@@ -179,9 +205,7 @@ def accuracy(
         }
         if not error <= tolerance:
             wrong.append(preset)
-    if wrong:
-        raise CheckError(f"weights beyond the tolerance: {', '.join(wrong)}", results)
-    return results
+    return _judge(results, {"weights beyond the tolerance": wrong, STREAMS: streamed})
 
 
 def streaming_accuracy(
@@ -205,12 +229,14 @@ def resident(
 ) -> Result:
     """Microseconds per sample beside those predicted; of some presets, with every version."""
     results: Result = {}
+    streamed: list[str] = []
     for preset in PRESETS:
         rows = results[preset] = {}
         for version in VERSIONS if preset in every_version else VERSIONS[-1:]:
             each = CudaBackend(backend.driver, schedule="resident", version=version)
             reason = _is_resident(each, preset)
             if reason is not None:
+                streamed += streaming(each, _sizes(preset))
                 rows[version] = {"reason": reason}
                 continue
             limits = backend.driver.limits
@@ -222,7 +248,7 @@ def resident(
                 "grid": [plan.parts[1], plan.parts[0]],
                 "threads": plan.threads,
             }
-    return results
+    return _judge(results, {STREAMS: streamed})
 
 
 def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
@@ -230,7 +256,8 @@ def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
     images, labels = (backend.put(each) for each in _samples(n))
     order = np.arange(n, dtype=np.int32)
     results: Result = {}
-    wrong = []
+    wrong: list[str] = []
+    streamed: list[str] = []
     for preset in PRESETS:
         digests = set()
         start = Network(_sizes(preset), seed=1)
@@ -241,17 +268,17 @@ def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
             backend.store(loaded, network)
             bits = b"".join(each.tobytes() for each in network.weights + network.biases)
             digests.add(hashlib.sha256(bits).hexdigest())
+        streamed += streaming(backend, _sizes(preset))
         results[preset] = {"runs": times, "different_bits": len(digests) - 1}
         if len(digests) > 1:
             wrong.append(preset)
-    if wrong:
-        raise CheckError(f"runs differ in bits: {', '.join(wrong)}", results)
-    return results
+    return _judge(results, {"runs differ in bits": wrong, STREAMS: streamed})
 
 
 def committee(backend: CudaBackend, n: int = 16_384, members: Iterable[int] = (2, 4, 8)) -> Result:
     """Samples per second of several networks of net1 at once, beside one."""
     one = 1 / _training_rate(backend, "net1", n)
+    streamed = streaming(backend, _sizes("net1"))
     results: Result = {"1": {"samples_per_s": one}}
     images, labels = _samples(1000)
     order = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
@@ -265,11 +292,12 @@ def committee(backend: CudaBackend, n: int = 16_384, members: Iterable[int] = (2
             1e-3,
         )
         backend.train_committee(*arguments)
+        streamed += streaming(backend, _sizes("net1"), count)
         start = time.perf_counter()
         backend.train_committee(*arguments)
         rate = count * n / (time.perf_counter() - start)
         results[str(count)] = {"samples_per_s": rate, "over_one": rate / one}
-    return results
+    return _judge(results, {STREAMS: streamed})
 
 
 def soak(backend: CudaBackend, seconds: float = 600.0, n: int = 8192) -> Result:
@@ -277,15 +305,15 @@ def soak(backend: CudaBackend, seconds: float = 600.0, n: int = 8192) -> Result:
     images, labels = (backend.put(each) for each in _samples(n))
     network = Network(_sizes("net4"), seed=1)
     loaded = backend.load(network)
+    streamed = streaming(backend, _sizes("net4"))
     order = np.random.default_rng(1).permutation(n).astype(np.int32)
     samples, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
         samples += backend.train(loaded, images, labels, order, 1e-4).samples
     backend.store(loaded, network)
     result = {"samples": samples, "seconds": seconds, "description": backend.description}
-    if not network.is_finite():
-        raise CheckError("weights are not finite", result)
-    return result
+    wrong = [] if network.is_finite() else ["net4"]
+    return _judge(result, {"weights are not finite": wrong, STREAMS: streamed})
 
 
 # ---- deformation ---------------------------------------------------------------------------
@@ -341,9 +369,11 @@ def training(backend: CudaBackend, epochs: int = 5, seeds: Iterable[int] = (1, 2
         result["runs"] += runs
         means[each.name] = statistics.mean(run["test_error_percent"] for run in runs)
     result["means"] = means
-    if max(means.values()) - min(means.values()) > 0.75:
-        raise CheckError("test errors of GPU and CPU differ by more than seeds do", result)
-    return result
+    apart = max(means.values()) - min(means.values()) > 0.75
+    wrong = [f"{backend.name} and {cpu.name}"] if apart else []
+    _, height, width = data.train_images.shape
+    streamed = streaming(backend, (height * width, *PRESETS["net1"], data.n_classes))
+    return _judge(result, {"test errors differ by more than seeds do": wrong, STREAMS: streamed})
 
 
 def _train(backend: Backend, data: dataset.Dataset, epochs: int, seed: int) -> Result:
