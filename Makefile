@@ -94,8 +94,9 @@ sanitize: $(INSTALLED)
 		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
 		$(BIN)/python tests/data_races.py
 
-# All that needs a GPU, in under ten minutes: build, tests, compute-sanitizer, speed. It uses the
-# Python on the PATH as it is, because a machine with a GPU may have no package index.
+# All that needs a GPU, in nine minutes at most: build, tests, compute-sanitizer, speed. It uses the
+# Python on the PATH as it is, because a machine with a GPU may have no package index, and says
+# first what that lacks. summary.json in RESULTS has everything that matters.
 RESULTS ?= build/gpu-check
 gpu-check:
 	$(PYTHON) tools/gpu_check.py --results $(RESULTS)

@@ -1,7 +1,9 @@
 """`tools/gpu_check.py` as far as it goes without a GPU: on stand-ins, and where it must fail."""
 
+import ast
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ from mlpcore import backends, dataset
 from mlpcore.backends import cuda_driver, cuda_emulated, resident_build
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.resident_plan import DoesNotFit
+from mlpcore.benchmark.command import make_plan, parser
 from mlpcore.network import Network
 
 TOOLS = Path(__file__).resolve().parents[1] / "tools"
@@ -154,19 +157,152 @@ def test_float64_in_torch_is_the_oracle(tools, reference):
         np.testing.assert_allclose(got, expected, rtol=0, atol=2.0**-24)  # rounded once, at the end
 
 
-def test_eager_loops_must_be_slower(tools):
-    def table(**seconds):
-        results = [
-            {"name": name, "timing": time and {"seconds": time}} for name, time in seconds.items()
-        ]
-        return {"architectures": [{"routines": [{"key": "step", "results": results}]}]}
+BY_HAND, AUTOGRAD = "PyTorch by hand, GPU", "PyTorch autograd, GPU"
 
-    by_hand, autograd = "PyTorch by hand, GPU", "PyTorch autograd, GPU"
-    faster = tools[0].faster_eager_loops
-    assert faster(table(cuda=1.0, **{by_hand: 2.0, autograd: 3.0})) == []
-    assert faster(table(cuda=2.0, **{by_hand: 2.0, autograd: 3.0})) == [by_hand]
-    with pytest.raises(RuntimeError, match="not measured: PyTorch autograd, GPU"):
-        faster(table(cuda=2.0, **{by_hand: 2.0, autograd: None}))
+
+def architecture(**seconds):
+    """As `tools/speedup.py` writes one, with the seconds of a step by name."""
+    results = [
+        {
+            "name": name,
+            "threads": 1,
+            "timing": time and {"seconds": time},
+            "reason": "" if time else "failed",
+        }
+        for name, time in seconds.items()
+    ]
+    return {"routines": [{"key": "step", "results": results}]}
+
+
+def test_eager_loops_must_be_slower(tools):
+    check, _ = tools
+
+    def missed(**seconds):
+        return check.missed(check.step_rows(architecture(**seconds)))
+
+    assert missed(cuda=1.0, **{BY_HAND: 2.0, AUTOGRAD: 3.0}) == []
+    assert missed(cuda=2.0, **{BY_HAND: 2.0, AUTOGRAD: 3.0}) == [
+        f"beaten at the on-line step by {BY_HAND}"
+    ]
+    assert missed(cuda=2.0, **{BY_HAND: 2.0, AUTOGRAD: None}) == [f"not measured: {AUTOGRAD}"]
+
+
+def test_the_summary_has_the_steps_of_all_networks(tools, monkeypatch, tmp_path):
+    """Of one table as well when the other cannot be had."""
+    check, measure = tools
+    seconds = {"cuda": 1e-6, BY_HAND: 2e-6, AUTOGRAD: 3e-6}
+
+    def run(command, **environment):
+        make_plan(parser().parse_args([*command[2:], "--backend", "scalar"]))  # or raises
+        presets = command[command.index("--arch") + 1].split(";")
+        table = {"architectures": [architecture(**seconds)] * len(presets)}
+        Path(command[command.index("--json") + 1]).write_text(json.dumps(table))
+        if "net5" in presets and seconds["cuda"] > 1:
+            raise RuntimeError("exit status 1: out of memory")
+
+    monkeypatch.setattr(check, "_run", run)
+    monkeypatch.setattr("mlpcore.benchmark.command.unavailable", lambda name: None)
+    steps = check.speedup(tmp_path)["steps"]
+    assert list(steps) == ["net1", "net2", "net3", "net4", "net5"]
+    assert steps["net5"][0] == {"name": "cuda", "threads": 1, "us_per_sample": 1.0}
+    assert [path.name for path in tmp_path.iterdir()] == ["details"]
+    seconds["cuda"] = 2.0
+    with pytest.raises(
+        measure.CheckError, match=r"net1: beaten.*; net2.*: exit status 1"
+    ) as caught:
+        check.speedup(tmp_path)
+    assert list(caught.value.result["steps"]) == ["net1"]
+    assert list(json.loads((tmp_path / "details" / "speedup.json").read_text())["steps"]) == [
+        "net1"
+    ]
+
+
+def test_larger_networks_are_measured_without_compilers(tools):
+    (_, peers) = (
+        make_plan(parser().parse_args(options)).peers for options in tools[0].SPEEDUPS.values()
+    )
+    assert [peer.name for peer in peers] == [
+        "JAX scan, GPU",
+        "PyTorch by hand, GPU",
+        "PyTorch autograd, GPU",
+        "PyTorch CUDA graph",
+    ]
+
+
+def test_every_kernel_of_the_steps_is_compiled_before(tools, fake_cuda, monkeypatch):
+    check, measure = tools
+    import gpu_kernels
+
+    monkeypatch.setattr(gpu_kernels, "PRESETS", measure.PRESETS)
+    compiled = set()
+
+    def find(plan, version, _):
+        compiled.add(plan.digest(version))
+        return plan.header(version).encode(), "32 registers, no spills"
+
+    monkeypatch.setattr(resident_build, "find", find)
+    reports = gpu_kernels.kernels(fake_cuda)["kernels"]
+    assert reports["net4: barrier"] == "32 registers, no spills"
+    ready, compiled = compiled, set()
+    measure.resident(fake_cuda, n=1)
+    measure.committee(fake_cuda, n=1)
+    measure.repeats(fake_cuda, n=1, times=1)
+    check.exercise(fake_cuda)
+    assert compiled == ready
+
+    def refuse(plan, version, _):
+        raise DoesNotFit("nvcc is not on PATH")
+
+    monkeypatch.setattr(resident_build, "find", refuse)
+    with pytest.raises(measure.CheckError, match=r"no kernel for net1: barrier \(nvcc is not on"):
+        gpu_kernels.kernels(fake_cuda)
+
+
+# ---- what is missing -----------------------------------------------------------------------
+
+
+def test_all_that_is_missing_is_one_line(tools, monkeypatch):
+    import gpu_requirements
+
+    absent = {"cuda.bindings", "sklearn", "jax"}
+
+    def find_spec(module):
+        if module == "pycuda":
+            raise ModuleNotFoundError
+        return None if module in absent else object()
+
+    monkeypatch.setattr(gpu_requirements.importlib.util, "find_spec", find_spec)
+    monkeypatch.setattr(gpu_requirements.shutil, "which", lambda name: None)
+    with pytest.raises(RuntimeError) as caught:
+        gpu_requirements.requirements()
+    assert str(caught.value) == (
+        "no module cuda.bindings, pycuda, sklearn: pip install cuda-bindings pycuda scikit-learn; "
+        "nvcc is not on PATH: install the CUDA toolkit, or name its bin in PATH"
+    )
+    monkeypatch.setattr(gpu_requirements, "REQUIRED", {"numpy": "numpy"})
+    monkeypatch.setattr(gpu_requirements.shutil, "which", lambda name: "/usr/bin/nvcc")
+    assert gpu_requirements.requirements() == {"note": "no jax: speedup leaves it out"}
+
+
+def test_everything_that_is_imported_is_required(tools):
+    """By mlpcore, its build and its tests, when their modules are imported."""
+    import gpu_requirements
+
+    root = TOOLS.parent
+    tests = {*root.glob("tests/*.py")} - {root / "tests" / "torch_workers.py"}  # a script
+    own = {"mlpcore", "compile_fatbin", *(file.stem for file in tests)}
+    imported = set()
+    for file in [*root.glob("mlpcore/**/*.py"), *tests, root / "setup.py"]:
+        for node in ast.parse(file.read_text()).body:
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(node.module.split(".")[0])
+    imported -= {*sys.stdlib_module_names, *own}
+    assert {"numpy", "pytest", "Cython"} <= imported <= set(gpu_requirements.REQUIRED)
+
+
+# ---- steps and their processes -------------------------------------------------------------
 
 
 def test_packages_are_found_where_the_caller_has_them(tools, monkeypatch, tmp_path):
@@ -188,14 +324,66 @@ def test_a_failing_step_is_reported_and_does_not_stop_the_others(tmp_path):
         pytest.skip("there is a GPU here")
     command = [sys.executable, str(TOOLS / "gpu_check.py"), "--results", str(tmp_path)]
     result = subprocess.run(
-        [*command, "--steps", "device", "bandwidth"], capture_output=True, text=True
+        [*command, "--steps", "bandwidth", "device", "launches"], capture_output=True, text=True
     )
     assert result.returncode == 1, result.stderr
-    assert result.stdout.splitlines()[0].startswith("device: FAILED: InputError: backend 'cuda'")
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("bandwidth: FAILED: InputError: backend 'cuda'")
+    assert lines[1].startswith("device: FAILED: InputError: backend 'cuda'")
+    assert lines[2] == "stopped: all other steps need device"
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert set(summary) == {"device", "bandwidth"}
     assert not summary["bandwidth"]["ok"]
-    assert json.loads((tmp_path / "device.json").read_text()) == summary["device"]
+    details = tmp_path / "details"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["details", "summary.json"]
+    assert json.loads((details / "device.json").read_text()) == summary["device"]
+
+
+def test_shares_fit_the_budget(tools, monkeypatch, tmp_path):
+    """Each step has its own at least, whatever those before it have taken."""
+    check, _ = tools
+    assert sum(check.STEPS.values()) <= check.BUDGET < 600
+    assert tuple(check.STEPS)[:3] == check.ESSENTIAL
+    given, clock = {}, [0.0]
+
+    def supervise(name, results, seconds):
+        given[name] = seconds
+        clock[0] += seconds if name == "tests" else 1  # which hangs
+        return {"ok": True, "seconds": 1}
+
+    monkeypatch.setattr(check, "supervise", supervise)
+    monkeypatch.setattr(check.time, "monotonic", lambda: clock[0])
+    assert check.check(tmp_path, list(check.STEPS)) == 0
+    assert all(given[name] >= share for name, share in check.STEPS.items())
+    assert given["memcheck"] == check.STEPS["memcheck"]
+    assert clock[0] <= check.BUDGET
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_check_that_is_ended_takes_its_step_along(tmp_path, number):
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "gpu_check.py").write_text((TOOLS / "gpu_check.py").read_text())
+    (tmp_path / "setup.py").write_text(
+        "import os, time\n"
+        "open('new', 'w').write(str(os.getpid()))\n"
+        "os.rename('new', 'child')\n"
+        "time.sleep(600)\n"
+    )
+    command = [sys.executable, "tools/gpu_check.py", "--results", "results", "--steps", "build"]
+    process = subprocess.Popen(command, cwd=tmp_path)
+    assert comes_true((tmp_path / "child").exists)
+    process.send_signal(number)
+    assert process.wait(30) in (128 + signal.SIGTERM, -signal.SIGKILL)
+    child = int((tmp_path / "child").read_text())
+    assert comes_true(lambda: not is_running(child))
+
+
+def comes_true(condition):
+    """Whether it does within a minute: processes take their time on a busy machine."""
+    deadline = time.monotonic() + 60
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return condition()
 
 
 def test_the_build_needs_nothing_that_it_builds(tmp_path):

@@ -2,10 +2,11 @@
 
     python tools/gpu_check.py --results DIR
 
-Builds in place, runs the GPU tests, compute-sanitizer, a short training and the measurements,
-and writes a JSON file for each step and ``summary.json`` into DIR. Steps run in processes of
-their own, so that one that fails or hangs does not take the others with it. No network and no
-virtual environment are needed. Exit status 0 when no step failed.
+Builds in place, runs the GPU tests, compute-sanitizer, a short training and the measurements.
+``summary.json`` in DIR has the results of all steps, ``details`` beside it a file for each and
+the whole tables. Steps run in processes of their own, so that one that fails or hangs does not
+take the others with it, but for those that all others need. No network and no virtual
+environment are needed. Exit status 0 when no step failed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from itertools import product
 from pathlib import Path
@@ -31,33 +33,59 @@ if TYPE_CHECKING:  # which needs what `build` builds
 #: What a step has found, as JSON keeps it.
 Result: TypeAlias = dict[str, Any]
 
-#: Seconds that all steps may take together.
-BUDGET = 590
+#: Seconds that all steps may take together: well under ten minutes.
+BUDGET = 540
 
-#: Each step and the seconds that it may take at most, in the order in which they run.
+#: Each step in the order in which they run, and its share of the budget in seconds. What a step
+#: leaves of its share is the next one's; the shares of those to come are never touched.
 STEPS = {
+    "requirements": 5,
     "build": 120,
-    "device": 30,
-    "tests": 120,
-    "memcheck": 60,
-    "racecheck": 60,
-    "accuracy": 90,
-    "streaming_accuracy": 60,
-    "repeats": 30,
-    "resident": 60,
-    "committee": 20,
-    "bandwidth": 30,
-    "deformation": 30,
-    "launches": 60,
-    "speedup": 130,
-    "training": 100,
+    "device": 15,
+    "kernels": 50,
+    "tests": 40,
+    "memcheck": 25,
+    "racecheck": 25,
+    "accuracy": 35,
+    "streaming_accuracy": 20,
+    "repeats": 15,
+    "resident": 20,
+    "committee": 10,
+    "bandwidth": 10,
+    "deformation": 10,
+    "launches": 20,
+    "training": 30,
+    "speedup": 90,
 }
 
-#: Layers around the edges of the kernels' blocks, for compute-sanitizer.
-SHAPES = ((1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128))
+#: Steps that all later ones need.
+ESSENTIAL = ("requirements", "build", "device")
 
 #: Steps that are too long to be among all steps, by name alone.
 OPTIONAL = {"soak": 660}
+
+#: What `tools/speedup.py` measures: all of net1, and of the larger networks, on which the CPU's
+#: peers and compilers take minutes, the on-line step on the GPU.
+SPEEDUPS = {
+    "net1": ["--peers"],
+    "net2;net3;net4;net5": [
+        *("--routine", "step", "--threads", "1", "--peers", "GPU,PyTorch CUDA graph"),
+    ],
+}
+
+
+def details(results: Path) -> Path:
+    """The folder of everything but the summary."""
+    folder = results / "details"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _write(path: Path, result: Result) -> None:
+    """Whole or not at all: the process may be killed meanwhile."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(result, indent=2) + "\n")
+    new.replace(path)
 
 
 def _run(command: list[str], **environment: str) -> Result:
@@ -94,36 +122,56 @@ def tests() -> Result:
 
 
 def speedup(results: Path) -> Result:
-    """The table of `tools/speedup.py`, peers included, as ``speedup-net1.json`` and so on.
+    """The on-line step of every preset beside peers; whole tables as ``speedup-net1.json`` etc.
 
-    Required: an on-line step of every preset faster than both of PyTorch's eager loops.
+    Required: a step faster than both of PyTorch's eager loops.
     """
-    slower = []
-    for preset in ("net1", "net2", "net3", "net4", "net5"):
-        file = results / f"speedup-{preset}.json"
-        command = [sys.executable, "tools/speedup.py", "--arch", preset, "--backend", "cuda"]
-        only = ["--peers"]
-        if preset != "net1":  # on the larger networks the CPU's peers take minutes
-            only = ["--routine", "step", "--threads", "1", "--peers", "GPU,CUDA"]
-        _run([*command, *only, "--quick", "--json", str(file)], **_import_path())
-        slower += [
-            f"{preset} by {peer}" for peer in faster_eager_loops(json.loads(file.read_text()))
-        ]
-    if slower:
-        raise RuntimeError(f"beaten at the on-line step: {', '.join(slower)}")
-    return {}
+    from gpu_measure import CheckError
+
+    steps: Result = {}
+    failures = []
+    for presets, options in SPEEDUPS.items():
+        file = details(results) / f"speedup-{presets.replace(';', '-')}.json"
+        command = [sys.executable, "tools/speedup.py", "--arch", presets, "--backend", "cuda"]
+        try:
+            _run([*command, *options, "--quick", "--json", str(file)], **_import_path())
+            architectures = json.loads(file.read_text())["architectures"]
+            for preset, architecture in zip(presets.split(";"), architectures):
+                steps[preset] = step_rows(architecture)
+                failures += [f"{preset}: {line}" for line in missed(steps[preset])]
+        except RuntimeError as error:
+            failures.append(f"{presets}: {error}")
+        # What there is if the rest takes too long.
+        _write(details(results) / "speedup.json", {"ok": False, "steps": steps})
+    if failures:
+        raise CheckError("; ".join(failures), {"steps": steps})
+    return {"steps": steps}
 
 
-def faster_eager_loops(table: Result) -> list[str]:
-    """Names of PyTorch's eager loops on the GPU whose on-line step is no slower than ours."""
-    (architecture,) = table["architectures"]
+def step_rows(architecture: Result) -> list[Result]:
+    """Whose on-line step takes how long, of an architecture in the tool's JSON."""
     (step,) = (row for row in architecture["routines"] if row["key"] == "step")
-    times = {r["name"]: r["timing"]["seconds"] for r in step["results"] if r["timing"]}
+    return [
+        {
+            "name": line["name"],
+            "threads": line["threads"],
+            "us_per_sample": line["timing"] and 1e6 * line["timing"]["seconds"],
+            **({"reason": line["reason"]} if line["reason"] else {}),
+        }
+        for line in step["results"]
+    ]
+
+
+def missed(rows: list[Result]) -> list[str]:
+    """What is not as required: PyTorch's eager loops on the GPU are measured, and are slower."""
+    times = {row["name"]: row["us_per_sample"] for row in rows if row["us_per_sample"]}
     eager = ("PyTorch by hand, GPU", "PyTorch autograd, GPU")
-    missing = [name for name in ("cuda", *eager) if name not in times]
-    if missing:
-        raise RuntimeError(f"not measured: {', '.join(missing)}")
-    return [name for name in eager if times[name] <= times["cuda"]]
+    absent = [name for name in ("cuda", *eager) if name not in times]
+    if absent:
+        return [f"not measured: {', '.join(absent)}"]
+    return [
+        f"beaten at the on-line step by {name}" for name in eager if times[name] <= times["cuda"]
+    ]
 
 
 def _sanitizer(tool: str) -> Result:
@@ -154,7 +202,7 @@ def _free(backend: CudaBackend) -> int:
 def exercise(backend: CudaBackend) -> Result:
     """Every kernel at sizes around the edges of its blocks."""
     import numpy as np
-    from gpu_measure import STREAMS, CheckError, streaming
+    from gpu_measure import SHAPES, STREAMS, CheckError, streaming
 
     from mlpcore.backends.cuda import CudaBackend
     from mlpcore.deformation import DeformationParameters, deform
@@ -185,6 +233,10 @@ def exercise(backend: CudaBackend) -> Result:
 def run_step(name: str, results: Path | None) -> Result:
     """One step in this process: its numbers, and ``ok`` with an ``error`` if it is false."""
     try:
+        if name == "requirements":
+            from gpu_requirements import requirements
+
+            return {"ok": True, **requirements()}
         if name in ("build", "tests"):
             return {"ok": True, **{"build": build, "tests": tests}[name]()}
         if name == "speedup":
@@ -196,8 +248,12 @@ def run_step(name: str, results: Path | None) -> Result:
 
         from mlpcore import backends
 
-        function = {"device": device, "exercise": exercise}.get(name)
         backend = cast("CudaBackend", backends.get("cuda"))
+        if name == "kernels":
+            from gpu_kernels import kernels
+
+            return {"ok": True, **kernels(backend)}
+        function = {"device": device, "exercise": exercise}.get(name)
         return {"ok": True, **(function or getattr(gpu_measure, name))(backend)}
     except Exception as error:
         measured = getattr(error, "result", None)  # of a gpu_measure.CheckError
@@ -207,14 +263,13 @@ def run_step(name: str, results: Path | None) -> Result:
 
 def supervise(name: str, results: Path, seconds: float) -> Result:
     """One step in a process of its own; a process that says nothing has failed."""
-    output = results / f"{name}.json"
+    output = details(results) / f"{name}.json"
     output.unlink(missing_ok=True)
     command = [sys.executable, str(Path(__file__).resolve()), "--step", name]
+    command += ["--results", str(results), "--parent", str(os.getpid())]
     start = time.monotonic()
     # A group of its own, so that what the step has started ends with it.
-    process = subprocess.Popen(
-        [*command, "--results", str(results)], cwd=ROOT, start_new_session=True
-    )
+    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True)
     try:
         error = f"no result, exit status {process.wait(timeout=seconds)}"
     except subprocess.TimeoutExpired:
@@ -223,25 +278,47 @@ def supervise(name: str, results: Path, seconds: float) -> Result:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    result = json.loads(output.read_text()) if output.exists() else {"ok": False, "error": error}
+    result: Result = json.loads(output.read_text()) if output.exists() else {"ok": False}
+    if not result["ok"]:
+        result.setdefault("error", error)  # which a step that was cut off could not write
     result["seconds"] = round(time.monotonic() - start, 1)
-    output.write_text(json.dumps(result, indent=2) + "\n")
+    _write(output, result)
     return result
 
 
+def end_with(parent: int) -> None:
+    """Ends this process, and all that it has started, soon after its parent has ended.
+
+    A parent that is killed cannot do it. To be called by the leader of a process group.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _stop(number: int, frame: object) -> None:
+    """A signal as an exception, so that what has been started is ended."""
+    sys.exit(128 + number)
+
+
 def check(results: Path, steps: list[str]) -> int:
-    """All steps; the number that failed."""
+    """The steps, until one fails that all later ones need; the number that failed."""
     budget = BUDGET + sum(OPTIONAL.get(name, 0) for name in steps)
     end, summary = time.monotonic() + budget, {}
-    for name in steps:
-        seconds = min({**STEPS, **OPTIONAL}[name], end - time.monotonic())
-        if seconds < 5:
-            summary[name] = {"ok": False, "error": "no time left", "seconds": 0.0}
-        else:
-            summary[name] = supervise(name, results, seconds)
-        line = "ok" if summary[name]["ok"] else f"FAILED: {summary[name]['error']}"
-        print(f"{name}: {line} ({summary[name]['seconds']} s)", flush=True)
-        (results / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    for i, name in enumerate(steps):
+        to_come = sum({**STEPS, **OPTIONAL}[later] for later in steps[i + 1 :])
+        result = summary[name] = supervise(name, results, end - time.monotonic() - to_come)
+        line = "ok" if result["ok"] else f"FAILED: {result['error']}"
+        note = f", {result['note']}" if "note" in result else ""
+        print(f"{name}: {line}{note} ({result['seconds']} s)", flush=True)
+        _write(results / "summary.json", summary)
+        if name in ESSENTIAL and not result["ok"]:
+            print(f"stopped: all other steps need {name}", flush=True)
+            break
     return sum(not result["ok"] for result in summary.values())
 
 
@@ -250,6 +327,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, help="folder for the JSON files")
     parser.add_argument("--steps", nargs="+", choices=[*STEPS, *OPTIONAL], default=list(STEPS))
     parser.add_argument("--step", choices=[*STEPS, *OPTIONAL, "exercise"], help=argparse.SUPPRESS)
+    parser.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     results: Path | None = arguments.results and arguments.results.resolve()
     if results is not None:
@@ -257,11 +335,13 @@ def main() -> int:
     if arguments.step is None:
         if results is None:
             parser.error("--results DIR is needed")
+        signal.signal(signal.SIGTERM, _stop)
         return 1 if check(results, arguments.steps) else 0
+    if arguments.parent is not None:
+        end_with(arguments.parent)
     result = run_step(arguments.step, results)
     if results is not None:
-        output = results / f"{arguments.step}.json"
-        output.write_text(json.dumps(result, indent=2) + "\n")
+        _write(details(results) / f"{arguments.step}.json", result)
     elif not result["ok"]:
         print(result["error"], file=sys.stderr)
     return 0 if result["ok"] else 1

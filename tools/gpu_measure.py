@@ -29,6 +29,15 @@ Result: TypeAlias = dict[str, Any]
 #: 29 x 29 pixels; ten digits.
 N_IN, N_CLASSES = 841, 10
 
+#: Presets whose resident training is measured with every version of the kernel.
+EVERY_VERSION = ("net1", "net4")
+
+#: Networks of a committee.
+MEMBERS = (2, 4, 8)
+
+#: Layers around the edges of the kernels' blocks, for compute-sanitizer.
+SHAPES = ((1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128))
+
 #: The paper's forward kernel 1, GB/s.
 PAPERS_BANDWIDTH = 115.0
 
@@ -67,7 +76,8 @@ def streaming(backend: CudaBackend, sizes: tuple[int, ...], networks: int = 1) -
     return [f"{networks} of layers {', '.join(map(str, sizes))} ({backend.notice})"]
 
 
-def _sizes(preset: str) -> tuple[int, ...]:
+def preset_sizes(preset: str) -> tuple[int, ...]:
+    """Layer sizes of one of the paper's networks."""
     return (N_IN, *PRESETS[preset], N_CLASSES)
 
 
@@ -87,7 +97,9 @@ def bandwidth(backend: CudaBackend, copies: int = 32) -> Result:
     `from_memory` goes round so many copies of the layer that none is left in the cache;
     `from_cache` reads one again and again, as training a small network does.
     """
-    n_in, n_out = max(zip(_sizes("net4"), _sizes("net4")[1:]), key=lambda s: s[0] * s[1])
+    n_in, n_out = max(
+        zip(preset_sizes("net4"), preset_sizes("net4")[1:]), key=lambda s: s[0] * s[1]
+    )
     shape = cuda_launch.Layer(n_in, n_out, 0)
     weights = DeviceArray(backend.driver, (copies, shape.rows, shape.stride), np.float32)
     values = np.random.default_rng(0).uniform(-0.05, 0.05, (shape.rows, shape.stride))
@@ -131,7 +143,7 @@ def _copy_bandwidth(backend: CudaBackend, n_bytes: int = 1 << 30) -> float:
 def _training_rate(backend: CudaBackend, preset: str, n: int) -> float:
     """Seconds per sample, after as many to warm up and to capture the graphs."""
     images, labels = _samples(1000)
-    network = backend.load(Network(_sizes(preset), seed=1))
+    network = backend.load(Network(preset_sizes(preset), seed=1))
     on_device = backend.put(images), backend.put(labels)
     order = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
     backend.train(network, *on_device, order, 1e-3)
@@ -142,7 +154,7 @@ def _training_rate(backend: CudaBackend, preset: str, n: int) -> float:
 
 def launches_per_sample(preset: str) -> int:
     """Gather, forward (2 a layer), output deltas, backward (2 a hidden layer), update."""
-    n_layers = len(_sizes(preset)) - 1
+    n_layers = len(preset_sizes(preset)) - 1
     return 1 + 2 * n_layers + 1 + 2 * (n_layers - 1) + n_layers
 
 
@@ -160,7 +172,7 @@ def launches(backend: CudaBackend, n: int = 4000) -> Result:
             "launches_per_sample": count,
             "launches_per_s": count / graphs,
             "launches_per_s_single": count / single,
-            "updates_per_s": Network(_sizes(preset)).n_parameters / graphs,
+            "updates_per_s": Network(preset_sizes(preset)).n_parameters / graphs,
         }
     return results
 
@@ -185,12 +197,12 @@ def accuracy(
     wrong: list[str] = []
     streamed: list[str] = []
     for preset in presets:
-        network = Network(_sizes(preset), seed=1)
+        network = Network(preset_sizes(preset), seed=1)
         oracle = train_in_float64(network, images, labels, order, rate, device)
         start = network.weights + network.biases
         change = max(np.abs(a - b).max() for a, b in zip(oracle, start))
         loaded = backend.load(network)
-        streamed += streaming(backend, _sizes(preset))
+        streamed += streaming(backend, preset_sizes(preset))
         seen = backend.train(loaded, backend.put(images), backend.put(labels), order, rate)
         backend.store(loaded, network)
         got = network.weights + network.biases
@@ -220,12 +232,12 @@ def streaming_accuracy(
 
 def _is_resident(backend: CudaBackend, preset: str) -> str | None:
     """None when a preset's weights can stay on the chip, else why not."""
-    backend.load(Network(_sizes(preset)))
+    backend.load(Network(preset_sizes(preset)))
     return backend.notice
 
 
 def resident(
-    backend: CudaBackend, n: int = 16_384, every_version: Iterable[str] = ("net1", "net4")
+    backend: CudaBackend, n: int = 16_384, every_version: Iterable[str] = EVERY_VERSION
 ) -> Result:
     """Microseconds per sample beside those predicted; of some presets, with every version."""
     results: Result = {}
@@ -236,11 +248,11 @@ def resident(
             each = CudaBackend(backend.driver, schedule="resident", version=version)
             reason = _is_resident(each, preset)
             if reason is not None:
-                streamed += streaming(each, _sizes(preset))
+                streamed += streaming(each, preset_sizes(preset))
                 rows[version] = {"reason": reason}
                 continue
             limits = backend.driver.limits
-            plan = make_plan(_sizes(preset), limits)
+            plan = make_plan(preset_sizes(preset), limits)
             rows[version] = {
                 "us_per_sample": 1e6 * _training_rate(each, preset, n),
                 "predicted_us": plan.microseconds(limits, version),
@@ -260,7 +272,7 @@ def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
     streamed: list[str] = []
     for preset in PRESETS:
         digests = set()
-        start = Network(_sizes(preset), seed=1)
+        start = Network(preset_sizes(preset), seed=1)
         for _ in range(times):
             network = start.copy()
             loaded = backend.load(network)
@@ -268,22 +280,22 @@ def repeats(backend: CudaBackend, n: int = 2000, times: int = 20) -> Result:
             backend.store(loaded, network)
             bits = b"".join(each.tobytes() for each in network.weights + network.biases)
             digests.add(hashlib.sha256(bits).hexdigest())
-        streamed += streaming(backend, _sizes(preset))
+        streamed += streaming(backend, preset_sizes(preset))
         results[preset] = {"runs": times, "different_bits": len(digests) - 1}
         if len(digests) > 1:
             wrong.append(preset)
     return _judge(results, {"runs differ in bits": wrong, STREAMS: streamed})
 
 
-def committee(backend: CudaBackend, n: int = 16_384, members: Iterable[int] = (2, 4, 8)) -> Result:
+def committee(backend: CudaBackend, n: int = 16_384, members: Iterable[int] = MEMBERS) -> Result:
     """Samples per second of several networks of net1 at once, beside one."""
     one = 1 / _training_rate(backend, "net1", n)
-    streamed = streaming(backend, _sizes("net1"))
+    streamed = streaming(backend, preset_sizes("net1"))
     results: Result = {"1": {"samples_per_s": one}}
     images, labels = _samples(1000)
     order = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
     for count in members:
-        networks = [backend.load(Network(_sizes("net1"), seed=i)) for i in range(count)]
+        networks = [backend.load(Network(preset_sizes("net1"), seed=i)) for i in range(count)]
         arguments = (
             networks,
             [backend.put(images) for _ in networks],
@@ -292,7 +304,7 @@ def committee(backend: CudaBackend, n: int = 16_384, members: Iterable[int] = (2
             1e-3,
         )
         backend.train_committee(*arguments)
-        streamed += streaming(backend, _sizes("net1"), count)
+        streamed += streaming(backend, preset_sizes("net1"), count)
         start = time.perf_counter()
         backend.train_committee(*arguments)
         rate = count * n / (time.perf_counter() - start)
@@ -303,9 +315,9 @@ def committee(backend: CudaBackend, n: int = 16_384, members: Iterable[int] = (2
 def soak(backend: CudaBackend, seconds: float = 600.0, n: int = 8192) -> Result:
     """Ten minutes of resident training of net4: no exchange gives up, and weights stay finite."""
     images, labels = (backend.put(each) for each in _samples(n))
-    network = Network(_sizes("net4"), seed=1)
+    network = Network(preset_sizes("net4"), seed=1)
     loaded = backend.load(network)
-    streamed = streaming(backend, _sizes("net4"))
+    streamed = streaming(backend, preset_sizes("net4"))
     order = np.random.default_rng(1).permutation(n).astype(np.int32)
     samples, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
