@@ -7,8 +7,6 @@ import threading
 from collections.abc import Collection
 from pathlib import Path
 
-import platformdirs
-
 from mlpcore import idx
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
@@ -34,6 +32,8 @@ FIRST_FILE_LIMIT, FILE_LIMIT = 7, 300
 
 def cache_folder() -> Path:
     """Return the folder of downloaded files in the user's cache."""
+    import platformdirs
+
     return platformdirs.user_cache_path("mlpcore") / "mnist"
 
 

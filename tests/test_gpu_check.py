@@ -284,6 +284,13 @@ def test_all_that_is_missing_is_one_line(tools, monkeypatch):
     assert gpu_requirements.requirements() == {"note": "no jax: speedup leaves it out"}
 
 
+def test_folders_of_the_cache_are_no_reason_not_to_start():
+    """What only two functions import is missed where they are called."""
+    code = "import sys; sys.modules['platformdirs'] = None; import mlpcore; print('imported')"
+    result = subprocess.run([sys.executable, "-c", code], cwd=TOOLS.parent, capture_output=True)
+    assert (result.stdout, result.stderr) == (b"imported\n", b"")
+
+
 def test_everything_that_is_imported_is_required(tools):
     """By mlpcore, its build and its tests, when their modules are imported."""
     import gpu_requirements

@@ -8,8 +8,6 @@ import shutil
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
-import platformdirs
-
 from mlpcore.backends.resident_plan import DoesNotFit, Plan
 
 #: The compiler's side, and the kernel's source: in a checkout of mlpcore only.
@@ -25,6 +23,8 @@ BUILT = Path(__file__).parent
 
 def cache_folder() -> Path:
     """The folder of compiled kernels in the user's cache."""
+    import platformdirs
+
     return platformdirs.user_cache_path("mlpcore") / "kernels"
 
 
