@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 
 from mlpcore import backends
+from mlpcore.architecture import PRESETS
 from mlpcore.benchmark import claims as claims_module
 from mlpcore.benchmark import floors, limits, machine, output, results, timing
 from mlpcore.benchmark.command import main, make_plan, parser
-from mlpcore.benchmark.peers import PEERS
+from mlpcore.benchmark.peers import PEERS, jax_trainer
 from mlpcore.benchmark.peers.base import Peer, WrongResult, ready_trainer
 from mlpcore.benchmark.peers.numpy_trainers import NumpyTrainer
-from mlpcore.benchmark.problem import PAPER, TOLERANCE, Problem, memory_needed
+from mlpcore.benchmark.problem import (
+    CHECKED,
+    ORACLE_BUDGET,
+    PAPER,
+    TOLERANCE,
+    Problem,
+    memory_needed,
+)
 from mlpcore.benchmark.routines import ROUTINES
 from mlpcore.benchmark.run import Plan, columns, measure_row
 from mlpcore.errors import InputError
@@ -137,6 +145,21 @@ def test_ratios_rates_and_fractions():
     assert fast.reached == pytest.approx(0.2)
 
 
+def test_peers_on_the_device_have_its_floor():
+    """However many threads of the CPU others use."""
+    on_gpu = [peer for peer in PEERS if "GPU" in peer.name or "CUDA" in peer.name]
+    assert [peer.on_device for peer in PEERS] == [peer in on_gpu for peer in PEERS]
+    work = floors.Work((floors.Traffic(2e6, 1e6),), 1e6)
+    given = {("cpu", 1): machine_limits(1), ("cpu", 8): machine_limits(8)}
+    given["cuda", 1] = limits.Limits(1, (limits.Level("device", math.inf, 4e12, 4e12),), 1e15)
+    for peer in on_gpu:
+        assert peer.thread_counts(8) == [1]
+        for threads in (1, 8):
+            each = line(peer.name, 1e-3, threads, peer=True)
+            (result,) = results.derive_all([each], work, given)
+            assert result.floor == pytest.approx(2e6 / 4e12)
+
+
 def test_without_a_time_or_a_base_there_are_no_figures():
     work = floors.Work(multiply_adds=1e6)
     absent, present = results.derive_all(
@@ -222,6 +245,37 @@ def test_every_routine_is_right_and_can_be_timed(problem, key):
     case = routine.prepare(problem, backend)
     case.run(case.step)
     assert floors.floor_seconds(routine.work(problem), machine_limits()) > 0
+
+
+def test_the_oracle_keeps_to_its_budget():
+    """Of net1 all samples, of net4 as many as take it about as long."""
+    small, large = Problem((1000, 500), images=64), Problem(PRESETS["net4"], images=64)
+    assert small.checked == CHECKED
+    n = large.network.n_parameters
+    assert 2 < large.checked < CHECKED
+    assert 0.5 * ORACLE_BUDGET < 3 * n * large.checked <= ORACLE_BUDGET
+    assert 3 * small.network.n_parameters * CHECKED <= ORACLE_BUDGET
+
+
+def test_jax_computes_in_float32(problem):
+    """On a GPU, products of float32 would be of TensorFloat-32 else."""
+    pytest.importorskip("jax")
+    trainer = jax_trainer.JaxTrainer(problem, 1)
+    traced = []
+    step = trainer._step
+
+    def record(jnp, *arguments):
+        traced.append(trainer.jax.config.jax_default_matmul_precision)
+        return step(jnp, *arguments)
+
+    trainer._step = record
+    trainer.train(problem.order[: problem.checked])
+    assert traced and set(traced) == {"float32"}
+    with trainer.jax.default_matmul_precision(jax_trainer.PRECISION):
+        arguments = trainer.layers, problem.order[: problem.checked], trainer.data
+        text = trainer.scan.lower(*arguments).as_text()
+    products = [line for line in text.splitlines() if "stablehlo.dot_general" in line]
+    assert products and all("precision = [HIGHEST, HIGHEST]" in line for line in products)
 
 
 @pytest.mark.parametrize("peer", [p for p in PEERS if not p.missing()], ids=lambda peer: peer.name)

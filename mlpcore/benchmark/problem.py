@@ -35,9 +35,9 @@ ROWS = 1024
 FIXED_MEMORY = 1 << 29
 
 #: Samples after which a result is compared with the oracle's, and multiply-adds that it may
-#: spend on them.
+#: spend on them: in float64 and beyond any cache, a second is good for some hundred million.
 CHECKED = 64
-ORACLE_BUDGET = 3e9
+ORACLE_BUDGET = 5e8
 
 #: Greatest error of a result, relative to what it is of: the outputs, or the greatest change
 #: that training has made to a layer. Rounding stays below a tenth of it; a mean over the

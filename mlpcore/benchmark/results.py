@@ -118,11 +118,11 @@ def derive(line: Line, work: Work, limits: Limits | None, base: float | None) ->
 def derive_all(
     lines: Sequence[Line], work: Work, limits: dict[tuple[str, int], Limits]
 ) -> tuple[Result, ...]:
-    """Results of a routine's lines; limits are those of ("cpu" or "cuda", threads)."""
+    """Results of a routine's lines; limits are those of ("cpu", threads) and ("cuda", 1)."""
     base = base_seconds(lines)
     results = []
     for line in lines:
         on_device = line.name == "cuda" or "GPU" in line.name or "CUDA" in line.name
-        place = "cuda" if on_device else "cpu"
-        results.append(derive(line, work, limits.get((place, line.threads)), base))
+        place = ("cuda", 1) if on_device else ("cpu", line.threads)
+        results.append(derive(line, work, limits.get(place), base))
     return tuple(results)

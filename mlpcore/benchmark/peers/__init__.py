@@ -21,8 +21,9 @@ def _trainer(
     make: Callable[[Problem, int], Trainer],
     other: str = "",
     alone: bool = False,
+    on_device: bool = False,
 ) -> Peer:
-    return Peer(name, "step", missing, ready_trainer(make), other, alone)
+    return Peer(name, "step", missing, ready_trainer(make), other, alone, on_device)
 
 
 def _elastic(
@@ -48,11 +49,13 @@ PEERS = (
         numpy_trainers.SklearnTrainer,
         "plain tanh, softmax and cross-entropy",
     ),
-    _trainer("JAX scan, GPU", jax_trainer.no_gpu, jax_trainer.GpuJaxTrainer),
-    _trainer("PyTorch by hand, GPU", _gpu, torch_trainers.GpuTorchTrainer),
-    _trainer("PyTorch autograd, GPU", _gpu, torch_trainers.GpuAutogradTrainer),
-    _trainer("PyTorch CUDA graph", _gpu, torch_trainers.GraphTrainer),
-    _trainer("PyTorch compile, CUDA graph", _gpu, torch_trainers.CompiledGraphTrainer),
+    _trainer("JAX scan, GPU", jax_trainer.no_gpu, jax_trainer.GpuJaxTrainer, on_device=True),
+    _trainer("PyTorch by hand, GPU", _gpu, torch_trainers.GpuTorchTrainer, on_device=True),
+    _trainer("PyTorch autograd, GPU", _gpu, torch_trainers.GpuAutogradTrainer, on_device=True),
+    _trainer("PyTorch CUDA graph", _gpu, torch_trainers.GraphTrainer, on_device=True),
+    _trainer(
+        "PyTorch compile, CUDA graph", _gpu, torch_trainers.CompiledGraphTrainer, on_device=True
+    ),
     Peer("SciPy", "deformation", not_installed("scipy"), deformers.ready_scipy),
     _elastic(
         "torchvision",

@@ -65,6 +65,8 @@ class Peer:
     alone
         Whether one thread is tried too. With so little work at a time several may be slower,
         on a busy machine by far, and nobody would use them then.
+    on_device
+        Whether a GPU computes, whose limits are those of one thread.
     """
 
     name: str
@@ -73,9 +75,12 @@ class Peer:
     ready: Callable[[Problem, int], Ready]
     other: str = ""
     alone: bool = False
+    on_device: bool = False
 
     def thread_counts(self, threads: int) -> list[int]:
         """Numbers of threads to try, of so many."""
+        if self.on_device:
+            return [1]
         return sorted({1, threads}) if self.alone else [threads]
 
 
