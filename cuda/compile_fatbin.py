@@ -11,6 +11,7 @@ Steered by two variables: ``MLPCORE_CUDA=0`` leaves the kernels out, and
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import re
@@ -118,21 +119,25 @@ def compile_fatbin(output: Path, cache: Path) -> str | None:
     cache.mkdir(parents=True, exist_ok=True)
     _build_ahead(nvcc, output.parent, cache, _ahead(architectures))
     label = "-".join(map(str, architectures))
-    made = cache / f"kernels-{label}.fatbin"
-    if not _is_fresh(made):
-        line = command(nvcc, made, architectures)
+    made = cache / f"kernels-{label}-{sources_digest()}.fatbin"
+    if not made.exists():
+        unfinished = made.with_suffix(".new")
+        line = command(nvcc, unfinished, architectures)
         print(" ".join(line), file=sys.stderr)
         result = subprocess.run(line, capture_output=True, text=True)
         if result.returncode:
             raise CudaBuildError(f"nvcc failed:\n{result.stdout}{result.stderr}")
+        unfinished.replace(made)
     shutil.copyfile(made, output)
     return None
 
 
-def _is_fresh(made: Path) -> bool:
-    """Whether a file is younger than all sources."""
-    newest = max(path.stat().st_mtime for path in SOURCES.glob("*.[cp][uy]*"))
-    return made.exists() and made.stat().st_mtime >= newest
+def sources_digest() -> str:
+    """A name for the sources of the kernels and the options of the compiler, this file."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.glob("*.[cp][uy]*")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 # ---- resident training ---------------------------------------------------------------------
@@ -170,8 +175,11 @@ def compile_resident(nvcc: str, header: str, capability: int, output: Path) -> s
 
 
 def cubin_name(plan: Any, version: str, capability: int) -> str:
-    """File name of a plan's kernel."""
-    return f"resident-{plan.digest(version)}-sm{capability}.cubin"
+    """File name of a plan's kernel, as it is compiled from the sources as they are now.
+
+    `resident_build.find` knows how it begins and ends.
+    """
+    return f"resident-{plan.digest(version)}-{sources_digest()}-sm{capability}.cubin"
 
 
 def _build_ahead(nvcc: str, folder: Path, cache: Path, architectures: list[int]) -> None:
@@ -192,7 +200,7 @@ def _build_ahead(nvcc: str, folder: Path, cache: Path, architectures: list[int])
         preset, plan, version, capability = job
         made = cache / cubin_name(plan, version, capability)
         report = made.with_suffix(".txt")
-        if not (_is_fresh(made) and report.exists()):
+        if not (made.exists() and report.exists()):
             line = compile_resident(nvcc, plan.header(version), capability, made)
             report.write_text(line + "\n")
         shutil.copyfile(made, folder / made.name)

@@ -326,7 +326,8 @@ def test_nvcc_compiles_every_kernel_for_every_architecture(compile_fatbin, monke
     monkeypatch.delenv("MLPCORE_CUDA_ARCH", raising=False)
     output = tmp_path / "out" / "kernels.fatbin"
     assert compile_fatbin.compile_fatbin(output, tmp_path / "cache") is None
-    assert (tmp_path / "cache" / "kernels-75-80-86-89-90-100.fatbin").exists()
+    name = f"kernels-75-80-86-89-90-100-{compile_fatbin.sources_digest()}.fatbin"
+    assert (tmp_path / "cache" / name).exists()
     for name in cuda_driver.KERNELS:
         assert output.read_bytes().count(name.encode()) >= len(compile_fatbin.ARCHITECTURES)
 
@@ -347,6 +348,60 @@ def test_nvcc_compiles_a_resident_kernel_once(compile_fatbin, monkeypatch, tmp_p
     name = compile_fatbin.cubin_name(plan, "ahead", 90)
     (tmp_path / name).write_bytes(b"built with mlpcore")
     assert resident_build.find(plan, "ahead", 90)[0] == b"built with mlpcore"
+
+
+@pytest.fixture
+def sources(compile_fatbin, monkeypatch, tmp_path):
+    """A copy of the kernels' sources, and an nvcc that copies what it is to compile."""
+    folder = tmp_path / "cuda"
+    shutil.copytree(ROOT / "cuda", folder)
+    monkeypatch.setattr(compile_fatbin, "SOURCES", folder)
+    monkeypatch.setattr(resident_build, "_compiler", lambda: compile_fatbin)
+    monkeypatch.setattr(resident_build, "BUILT", tmp_path / "built")
+    monkeypatch.setattr(resident_build, "cache_folder", lambda: tmp_path / "kernels")
+    nvcc = tmp_path / "bin" / "nvcc"
+    nvcc.parent.mkdir()
+    nvcc.write_text(
+        "#!/bin/sh\n"
+        '[ "$1" = --list-gpu-code ] && echo sm_90 && exit\n'
+        'while [ "$1" != -o ]; do shift; done\n'
+        'cp "$3" "$2" && echo Used 32 registers, 0 bytes spill stores\n'
+    )
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("PATH", str(nvcc.parent), prepend=os.pathsep)
+    monkeypatch.setenv("MLPCORE_CUDA_ARCH", "90")
+    monkeypatch.delenv("MLPCORE_CUDA", raising=False)
+    return folder
+
+
+def test_kernels_are_those_of_the_sources(compile_fatbin, monkeypatch, sources, tmp_path):
+    """Whatever the times of files say, and whether a build has been since or not."""
+    monkeypatch.setattr(compile_fatbin, "DATA_CENTRE", {90: (6, 1 << 20)})
+    plan = resident_plan.make_plan((841, 1000, 500, 10), resident_plan.Device(6, 1 << 20))
+
+    def build():
+        assert (
+            compile_fatbin.compile_fatbin(tmp_path / "built" / "k.fatbin", tmp_path / "c") is None
+        )
+        return (tmp_path / "built" / "k.fatbin").read_bytes()
+
+    before = build(), resident_build.find(plan, "ahead", 90)
+    assert before == (
+        (sources / "kernels.cu").read_bytes(),
+        ((sources / "resident.cu").read_bytes(), None),
+    )
+    for name in ("kernels.cu", "resident.cu"):
+        times = (sources / name).stat()
+        (sources / name).write_bytes((sources / name).read_bytes() + b"// edited\n")
+        os.utime(sources / name, ns=(times.st_atime_ns, times.st_mtime_ns))
+    edited, report = resident_build.find(plan, "ahead", 90)
+    assert edited.endswith(b"// edited\n") and report == "32 registers, no spills"
+    assert build().endswith(b"// edited\n")
+    assert resident_build.find(plan, "ahead", 90) == (edited, None)
+    monkeypatch.setattr(resident_build, "COMPILE", tmp_path / "none")  # installed without sources
+    assert resident_build.find(plan, "ahead", 90) == (edited, None)
+    with pytest.raises(resident_plan.DoesNotFit, match="the sources are in a checkout only"):
+        resident_build.find(plan, "flags", 90)
 
 
 def test_a_kernel_that_nvcc_refuses_is_compiled_once(monkeypatch, tmp_path):

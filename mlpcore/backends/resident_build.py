@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
+import functools
 import importlib.util
 import shutil
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 from mlpcore.backends.resident_plan import DoesNotFit, Plan
 
@@ -36,29 +37,40 @@ def find(plan: Plan, version: str, capability: int) -> tuple[bytes, str | None]:
     DoesNotFit
         When it has to be compiled and that is not possible; the reason is one line.
     """
-    name = f"resident-{plan.digest(version)}-sm{capability}.cubin"
-    if (BUILT / name).is_file():
-        return (BUILT / name).read_bytes(), None
     if not COMPILE.is_file():
+        # Built from the sources that mlpcore was built from: their digest is not asked for.
+        pattern = f"resident-{plan.digest(version)}-*-sm{capability}.cubin"
+        for built in BUILT.glob(pattern):
+            return built.read_bytes(), None
         raise DoesNotFit("its kernel is not built, and the sources are in a checkout only")
-    kept = cache_folder() / f"{_sources_digest()}-{name}"
-    if not kept.is_file():
-        return _compile(plan, version, capability, kept)
-    return kept.read_bytes(), None
+    compiler = _compiler()
+    name = compiler.cubin_name(plan, version, capability)
+    for kept in (BUILT / name, cache_folder() / name):
+        if kept.is_file():
+            return kept.read_bytes(), None
+    return _compile(compiler, plan, version, capability, kept)
 
 
-def _compile(plan: Plan, version: str, capability: int, kept: Path) -> tuple[bytes, str]:
+@functools.cache
+def _compiler() -> ModuleType:
+    """``cuda/compile_fatbin.py``, which is in no package."""
+    loader = SourceFileLoader("compile_fatbin", str(COMPILE))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None  # there is a loader
+    compiler = importlib.util.module_from_spec(spec)
+    loader.exec_module(compiler)
+    return compiler
+
+
+def _compile(
+    compiler: ModuleType, plan: Plan, version: str, capability: int, kept: Path
+) -> tuple[bytes, str]:
     """Compiles into the cache, which takes some seconds."""
     if kept in _refused:
         raise DoesNotFit(_refused[kept])
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         raise DoesNotFit("its kernel is not built, and nvcc is not on PATH")
-    loader = SourceFileLoader("compile_fatbin", str(COMPILE))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None  # there is a loader
-    compiler = importlib.util.module_from_spec(spec)
-    loader.exec_module(compiler)
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         report = compiler.compile_resident(nvcc, plan.header(version), capability, kept)
@@ -68,11 +80,3 @@ def _compile(plan: Plan, version: str, capability: int, kept: Path) -> tuple[byt
     except compiler.CudaBuildError as error:
         _refused[kept] = f"its kernel cannot be compiled: {' '.join(str(error).split())}"
         raise DoesNotFit(_refused[kept]) from error
-
-
-def _sources_digest() -> str:
-    """Changes whenever the kernel may."""
-    digest = hashlib.sha256()
-    for path in sorted(COMPILE.parent.glob("*.cu*")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
