@@ -337,7 +337,7 @@ def test_a_failing_step_is_reported_and_does_not_stop_the_others(tmp_path):
     lines = result.stdout.splitlines()
     assert lines[0].startswith("bandwidth: FAILED: InputError: backend 'cuda'")
     assert lines[1].startswith("device: FAILED: InputError: backend 'cuda'")
-    assert lines[2] == "stopped: all other steps need device"
+    assert lines[2] == "stopped: later steps need device; --steps runs them all the same"
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert set(summary) == {"device", "bandwidth"}
     assert not summary["bandwidth"]["ok"]
@@ -364,6 +364,20 @@ def test_shares_fit_the_budget(tools, monkeypatch, tmp_path):
     assert all(given[name] >= share for name, share in check.STEPS.items())
     assert given["memcheck"] == check.STEPS["memcheck"]
     assert clock[0] <= check.BUDGET
+
+
+def test_what_a_step_has_found_outlasts_its_end(tools, tmp_path, monkeypatch):
+    check, _ = tools
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    (tmp_path / "gpu_check.py").write_text(
+        "import json, sys\n"
+        'with open("details/speedup.json", "w") as file:\n'
+        '    json.dump({"ok": False, "steps": {"net1": []}}, file)\n'
+        "sys.exit(3)\n"
+    )
+    monkeypatch.setattr(check, "__file__", str(tmp_path / "gpu_check.py"))
+    result = check.supervise("speedup", tmp_path, 600)
+    assert (result["error"], result["steps"]) == ("no result, exit status 3", {"net1": []})
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -317,7 +317,7 @@ def check(results: Path, steps: list[str]) -> int:
         print(f"{name}: {line}{note} ({result['seconds']} s)", flush=True)
         _write(results / "summary.json", summary)
         if name in ESSENTIAL and not result["ok"]:
-            print(f"stopped: all other steps need {name}", flush=True)
+            print(f"stopped: later steps need {name}; --steps runs them all the same", flush=True)
             break
     return sum(not result["ok"] for result in summary.values())
 
