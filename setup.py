@@ -28,6 +28,7 @@ BASELINE += ["foreground", "layer_operations", "predict", "deformation"]
 INSTRUCTION_SETS = {
     "scalar": ["-fno-tree-vectorize", "-fno-tree-slp-vectorize"],
     "sse2": ["-msse2"],
+    "neon": [],
     "avx2": ["-mavx2", "-mfma"],
     "avx512": ["-mavx512f"],
     "amx": ["-mavx512f", "-mamx-tile", "-mamx-bf16"],

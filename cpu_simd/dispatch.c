@@ -48,7 +48,10 @@ static int runs_here(const mlp_kernels *kernels)
     return 1;
 }
 #else
-static int runs_here(const mlp_kernels *kernels) { return kernels == &mlp_scalar; }
+static int runs_here(const mlp_kernels *kernels)
+{
+    return kernels == &mlp_scalar || kernels == &mlp_neon;
+}
 #endif
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -69,7 +72,9 @@ const mlp_kernels *mlp_find_kernels(const char *name, const char **reason)
         const char *name;
         const mlp_kernels *kernels;
     } all[] = {
-        {"scalar", &mlp_scalar}, {"sse2", &mlp_sse2}, {"avx2", &mlp_avx2}, {"avx512", &mlp_avx512}};
+        {"scalar", &mlp_scalar}, {"sse2", &mlp_sse2},     {"neon", &mlp_neon},
+        {"avx2", &mlp_avx2},     {"avx512", &mlp_avx512},
+    };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(name, all[i].name)) continue;
         *reason = !all[i].kernels->name

@@ -103,7 +103,7 @@ typedef struct {
                        const float *dx, const float *dy, int y, float *out);
 } mlp_kernels;
 
-extern const mlp_kernels mlp_scalar, mlp_sse2, mlp_avx2, mlp_avx512;
+extern const mlp_kernels mlp_scalar, mlp_sse2, mlp_neon, mlp_avx2, mlp_avx512;
 
 /* The table for `name`, or NULL; *reason then says why in a few words. */
 const mlp_kernels *mlp_find_kernels(const char *name, const char **reason);

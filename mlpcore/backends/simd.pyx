@@ -106,7 +106,7 @@ __all__ = [
 ]
 
 #: From the plainest to the widest.
-INSTRUCTION_SETS = ("scalar", "sse2", "avx2", "avx512")
+INSTRUCTION_SETS = ("scalar", "sse2", "neon", "avx2", "avx512")
 
 #: When weights change: after every sample, or by blocks to the same effect.
 SCHEDULES = ("deferred", "immediate")
@@ -174,7 +174,7 @@ class SimdBackend(Backend):
     Parameters
     ----------
     name : str
-        ``"scalar"``, ``"sse2"``, ``"avx2"`` or ``"avx512"``.
+        ``"scalar"``, ``"sse2"``, ``"neon"``, ``"avx2"`` or ``"avx512"``.
     threads : int or None
         Threads to use; by default the cores available to this process. Results have the
         same bits whatever their number.
