@@ -4,6 +4,7 @@ import os
 import platform
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -49,7 +50,8 @@ LINK_FLAGS = ["-pthread"]
 SANITIZERS = os.environ.get("MLPCORE_SANITIZE", "")
 BUILD_BASE = "build"
 if SANITIZERS:
-    C_FLAGS += ["-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
+    C_FLAGS.remove("-O3")  # with which unrolled kernels and their checks take minutes to compile
+    C_FLAGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
     C_FLAGS += [f"-fsanitize={SANITIZERS}"]
     LINK_FLAGS += [f"-fsanitize={SANITIZERS}"]
     BUILD_BASE = f"build/{SANITIZERS.replace(',', '-')}"
@@ -78,12 +80,13 @@ class BuildExt(build_ext):
         super().build_extension(ext)
 
     def compile_kernels(self):
-        objects = []
-        for name in BASELINE:
-            objects += self.compile_c(name, [])
+        files = dict.fromkeys(BASELINE, ())
         for name, flags in INSTRUCTION_SETS.items():
-            objects += self.compile_c(name, [f for f in flags if self.accepts(f)])
-        return objects
+            files[name] = [f for f in flags if self.accepts(f)]
+        (Path(self.build_temp) / C_SOURCES).mkdir(parents=True, exist_ok=True)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            compiled = pool.map(self.compile_c, files, files.values())
+            return [each for objects in compiled for each in objects]
 
     def compile_c(self, name, flags):
         return self.compiler.compile(

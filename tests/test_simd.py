@@ -288,6 +288,7 @@ finally:
 
 
 @NEEDS_LINUX
+@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="it hangs without memory")
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_without_memory_nothing_is_changed(schedule):
     code = f"""
