@@ -49,7 +49,7 @@ speedup: $(INSTALLED)
 	$(BIN)/python tools/speedup.py $(ARGS)
 
 test: $(INSTALLED)
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest -n auto $(ARGS)
 
 # The stubs of the compiled modules are compared with what is compiled.
 STUBTEST := --mypy-config-file pyproject.toml --ignore-disjoint-bases
