@@ -65,7 +65,7 @@ static void note_place(mlp_team *team, int thread)
  *
  * Beside another busy process a kernel may put two threads of a team on one core, and leave them
  * there: as they take turns in sleeping, it sees a single busy thread. Every barrier then costs
- * a whole wait, and training was up to eight times slower than by one thread. The set of CPUs that
+ * a whole wait, and net1 trained four times slower than by one thread. The set of CPUs that
  * the thread may use is the same afterwards. */
 static void leave_crowd(mlp_team *team, int thread)
 {
