@@ -84,7 +84,7 @@ INLINE void outer_products(int rows, int vectors, const float *scalars, long row
 
 /* Runs CALL(rows) for all rows of [begin, end), `most` together, then `some`, then four: with fewer
  * there are too few sums to keep the multipliers busy. Hence of the last eight rows four and four,
- * where `most` is six. */
+ * where `most` is five or six. */
 #define FOR_SUM_ROWS(most, some, begin, end, CALL)           \
     do {                                                     \
         int i = (begin);                                     \

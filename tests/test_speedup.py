@@ -257,6 +257,22 @@ def test_the_oracle_keeps_to_its_budget():
     assert 3 * small.network.n_parameters * CHECKED <= ORACLE_BUDGET
 
 
+def test_jax_is_called_for_as_many_samples_whatever_is_checked(problem, monkeypatch):
+    """A call costs most in proportion where few samples are checked, on large networks."""
+    pytest.importorskip("jax")
+    monkeypatch.setattr(problem, "checked", 2)
+    trainer = jax_trainer.JaxTrainer(problem, 1)
+    sizes, scan = [], trainer.scan
+
+    def count(layers, order, data):
+        sizes.append(len(order))
+        return scan(layers, order, data)
+
+    trainer.scan = count
+    trainer.train(problem.order[: 2 * CHECKED])
+    assert sizes == [CHECKED, CHECKED]
+
+
 def test_jax_computes_in_float32(problem):
     """On a GPU, products of float32 would be of TensorFloat-32 else."""
     pytest.importorskip("jax")
