@@ -366,16 +366,22 @@ def test_shares_fit_the_budget(tools, monkeypatch, tmp_path):
     assert clock[0] <= check.BUDGET
 
 
+def pretend(check, folder, monkeypatch, code):
+    """Steps are started in a folder, as a script of this code."""
+    (folder / "gpu_check.py").write_text(code)
+    monkeypatch.setattr(check, "ROOT", folder)
+    monkeypatch.setattr(check, "__file__", str(folder / "gpu_check.py"))
+
+
 def test_what_a_step_has_found_outlasts_its_end(tools, tmp_path, monkeypatch):
     check, _ = tools
-    monkeypatch.setattr(check, "ROOT", tmp_path)
-    (tmp_path / "gpu_check.py").write_text(
+    code = (
         "import json, sys\n"
         'with open("details/speedup.json", "w") as file:\n'
         '    json.dump({"ok": False, "steps": {"net1": []}}, file)\n'
         "sys.exit(3)\n"
     )
-    monkeypatch.setattr(check, "__file__", str(tmp_path / "gpu_check.py"))
+    pretend(check, tmp_path, monkeypatch, code)
     result = check.supervise("speedup", tmp_path, 600)
     assert (result["error"], result["steps"]) == ("no result, exit status 3", {"net1": []})
 
@@ -435,21 +441,17 @@ def test_a_step_that_takes_too_long_ends_with_all_it_has_started(tools, tmp_path
             return super().wait(0.01 if timeout else None)
 
     monkeypatch.setattr(check.subprocess, "Popen", Patient)
-    monkeypatch.setattr(check, "ROOT", tmp_path)
-    (tmp_path / "gpu_check.py").write_text(
+    code = (
         "import subprocess, sys\n"
         'child = \'import os, time; open("new", "w").write(str(os.getpid()));'
         'os.rename("new", "child"); time.sleep(600)\'\n'
         "subprocess.run([sys.executable, '-c', child])\n"
     )
-    monkeypatch.setattr(check, "__file__", str(tmp_path / "gpu_check.py"))
+    pretend(check, tmp_path, monkeypatch, code)
     result = check.supervise("device", tmp_path, 3)
     assert result["error"] == "not done within 3 s"
     pid = int(child.read_text())
-    deadline = time.monotonic() + 30  # a killed process takes a moment to end
-    while is_running(pid) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not is_running(pid)
+    assert comes_true(lambda: not is_running(pid))  # a killed process takes a moment to end
 
 
 def is_running(pid):
