@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import TextIO
 
+from mlpcore.dataset import kind_of_test
 from mlpcore.report import text_table
 from mlpcore.state import EpochMetrics
 from mlpcore.training import Observer, Trainer
@@ -34,7 +35,7 @@ def epoch_line(metrics: EpochMetrics, epochs: int, samples_per_second: float) ->
 
 def header_line(epochs: int, held_out: int = 0) -> str:
     """What the columns of `epoch_line` are; `held_out` as of the `Dataset`."""
-    names = ("held-out" if held_out and name == "test" else name for name in COLUMNS)
+    names = (kind_of_test(held_out) if name == "test" else name for name in COLUMNS)
     return _line(names, epochs)
 
 

@@ -124,6 +124,11 @@ class Dataset:
         )
 
 
+def kind_of_test(held_out: int) -> str:
+    """In a word which images take the part of test images: what errors, columns, curves are of."""
+    return "held-out" if held_out else "test"
+
+
 def test_images_text(n_test: int, held_out: int) -> str:
     """How many images of which kind take the part of test images."""
     return f"{n_test:,} {'held-out training' if held_out else 'test'} images"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlpcore.dataset import kind_of_test
 from mlpcore.evaluation import Evaluation
 from mlpcore.files import atomic_write, make_folder
 from mlpcore.network import Network
@@ -151,7 +152,7 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0) -> Figur
     from matplotlib.ticker import MaxNLocator
 
     best = min(history, key=lambda m: m.validation_errors)
-    kind = "held-out" if held_out else "test"
+    kind = kind_of_test(held_out)
     shown = list(history[:: math.ceil(len(history) / MAX_EPOCHS)])
     if shown[-1] is not history[-1]:
         shown.append(history[-1])

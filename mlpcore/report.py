@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 
 from mlpcore.architecture import count_parameters, format_hidden_layers
 from mlpcore.config import DataSummary, TrainingConfig
-from mlpcore.dataset import MNIST, test_images_text
+from mlpcore.dataset import MNIST, kind_of_test, test_images_text
 from mlpcore.errors import shown
 from mlpcore.evaluation import Evaluation
 from mlpcore.state import EpochMetrics
@@ -53,7 +53,7 @@ def result_table(config: TrainingConfig, data: DataSummary, state: Outcome) -> R
     n_weights = count_parameters(data.layer_sizes(config.hidden_layers))
     best = state.best_metrics
     assert best is not None
-    kind = "held-out" if data.held_out else "test"
+    kind = kind_of_test(data.held_out)
     rows: Rows = [
         ("network", f"{kind} error for best validation", f"best {kind} error", "time", "weights"),
         (

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from scipy.special import stdtrit
 
 from mlpcore.config import PAPER_EPOCHS, PAPER_LEARNING_RATE, PAPER_LEARNING_RATE_END
+from mlpcore.dataset import kind_of_test
 from mlpcore.deformation import DeformationParameters
 from mlpcore.evaluation import CONFIDENCE, wilson_interval
 from mlpcore.report import TABLE_1, Rows, duration, is_the_papers, weights_text
@@ -104,7 +105,7 @@ def table(records: Sequence[Record], committees: Sequence[Committee] = ()) -> Ro
 
 def test_kind(records: Sequence[Record]) -> str:
     """The images that the errors are of, as soon as all are of the same."""
-    return "held-out" if records and all(record.data.held_out for record in records) else "test"
+    return kind_of_test(min((record.data.held_out for record in records), default=0))
 
 
 def _row(record: Record) -> tuple[str, ...]:
