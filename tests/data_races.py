@@ -31,6 +31,8 @@ def operate(backend, rng):
     deformation.deform(images, np.zeros(230, np.uint8), parameters, 1, 1, backend)
     if backend.name == "avx512" and has_amx():
         backend.predict_by_amx(network, np.tile(inputs, (10, 1)))
+    if backend.int8:
+        backend.predict_by_int8(network, np.tile(inputs, (10, 1)))
 
 
 def main():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mlpcore.backends import inference
+from mlpcore.backends import counting
 from mlpcore.backends.inference import A, B
 from mlpcore.backends.simd import SimdBackend, has_amx
 from mlpcore.network import Network
@@ -61,8 +61,8 @@ def test_errors_are_counted_as_in_float32():
 
 def test_close_calls():
     outputs = np.array([[1.0, 0.5, 0.9], [0.0, 2.0, 1.0], [np.nan, 0.0, 5.0]], np.float32)
-    assert inference.close_calls(outputs, 0.2).tolist() == [0, 2]
-    assert inference.close_calls(outputs[:, :1], 0.2).size == 0
+    assert counting.close_calls(outputs, 0.2).tolist() == [0, 2]
+    assert counting.close_calls(outputs[:, :1], 0.2).size == 0
 
 
 def test_narrow_layers_and_other_instruction_sets_do_without():

@@ -11,7 +11,7 @@ from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
 from mlpcore import InputError, Network, backends
-from mlpcore.backends.inference import count_errors
+from mlpcore.backends.counting import count_errors
 from mlpcore.evaluation import BATCH, Evaluation, evaluate, wilson_interval
 from small_runs import BACKENDS, make_dataset
 

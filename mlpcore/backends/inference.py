@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from mlpcore.network import Network
-from mlpcore.typing import AnyArray, Float32Array, UInt8Array
+from mlpcore.typing import AnyArray, Float32Array
 
 #: The scaled tanh of the paper, y(a) = A tanh(B a) (LeCun et al. 1998).
 A, B = 1.7159, 0.6666
@@ -53,16 +53,3 @@ def predict(
             outputs[begin : begin + len(batch)] = batch
             begin += len(batch)
     return outputs
-
-
-def count_errors(outputs: AnyArray, labels: UInt8Array) -> int:
-    """How many rows have their greatest output (the first such) elsewhere than at the label."""
-    return int(np.count_nonzero(outputs.argmax(axis=1) != labels))
-
-
-def close_calls(outputs: AnyArray, margin: float) -> AnyArray:
-    """Indices of the rows whose two greatest outputs are less than `margin` apart."""
-    if outputs.shape[1] < 2:
-        return np.empty(0, np.intp)
-    second, first = np.partition(outputs, -2, axis=1)[:, -2:].T
-    return np.flatnonzero(~(first - second >= margin))  # also where an output is not a number

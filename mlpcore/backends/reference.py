@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends import inference
+from mlpcore.backends import counting, inference
 from mlpcore.backends.base import (
     GRID,
     IMAGES_PER_GRID,
@@ -149,7 +149,7 @@ class ReferenceBackend(Backend):
     def count_errors(self, network: Network, images: Float32Array, labels: UInt8Array) -> int:
         outputs = self.predict(network, images)
         labels = check_array("labels", labels, (len(images),), np.uint8)
-        return inference.count_errors(outputs, labels)
+        return counting.count_errors(outputs, labels)
 
     def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
         shape = GRID * height + MARGIN, GRID * width + MARGIN

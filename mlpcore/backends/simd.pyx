@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends import inference
+from mlpcore.backends import counting
 from mlpcore.backends.base import (
     GRID,
     IMAGES_PER_GRID,
@@ -73,6 +73,13 @@ cdef extern from "amx.h" nogil:
     int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network,
                         const float *images, int n, float *outputs, int n_threads)
 
+cdef extern from "int8.h" nogil:
+    const int MLP_INT8_LEAST_INPUTS
+    const int MLP_INT8_MOST_INPUTS
+    const int mlp_int8_compiled
+    int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network,
+                         const float *images, int n, float *outputs, int n_threads)
+
 cdef extern from "deformation.h" nogil:
     ctypedef struct mlp_deformation:
         int height
@@ -118,6 +125,8 @@ MAX_BLOCK = 1024
 #: Outputs by the matrix unit that are closer to each other than this are computed once more in
 #: float32, so that errors are counted as there: some fifty times what they were seen to be off.
 AMX_MARGIN = 0.01
+
+cdef enum: BY_FLOAT32, BY_AMX, BY_INT8
 
 #: More threads than any machine has cores are a typing error.
 MAX_THREADS = 1024
@@ -209,14 +218,21 @@ class SimdBackend(Backend):
     @property
     def description(self):
         plural = "" if self.threads == 1 else "s"
-        amx = ", validation of wide networks by AMX" if self.amx else ""
+        unit = "AMX" if self.amx else "8-bit integers" if self.int8 else ""
+        validation = f", validation of wide networks by {unit}" if unit else ""
         return (f"{self.name}: C, float32, {self.threads} thread{plural}, "
-                f"{self.schedule} updates{amx}")
+                f"{self.schedule} updates{validation}")
 
     @property
     def amx(self):
         """Whether the matrix unit counts errors of networks of 256 or more inputs a layer."""
         return self.name == "avx512" and has_amx()
+
+    @property
+    def int8(self):
+        """Whether 8-bit integers count errors of networks of 256 or more inputs a layer, as far as
+        they leave no doubt."""
+        return self.name == "avx2" and bool(mlp_int8_compiled)
 
     def put(self, array):
         return array
@@ -313,24 +329,34 @@ class SimdBackend(Backend):
         return result
 
     def predict(self, network, images):
-        return self._predict(network, images, False)
+        return self._predict(network, images, BY_FLOAT32)
 
     def count_errors(self, network, images, labels):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         *n_inputs, _ = network.layer_sizes
-        if not self.amx or min(n_inputs) < MLP_AMX_INPUTS:
-            return inference.count_errors(self.predict(network, images), labels)
-        outputs = self.predict_by_amx(network, images)
-        close = inference.close_calls(outputs, AMX_MARGIN)
-        outputs[close] = self.predict(network, images[close])
-        return inference.count_errors(outputs, labels)
+        if self.amx and min(n_inputs) >= MLP_AMX_INPUTS:
+            outputs = self.predict_by_amx(network, images)
+            close = counting.close_calls(outputs, AMX_MARGIN)
+            outputs[close] = self.predict(network, images[close])
+            return counting.count_errors(outputs, labels)
+        if self.int8 and _fits_int8(network):
+            roughly = functools.partial(self.predict_by_int8, network)
+            exactly = functools.partial(self.predict, network)
+            return counting.count_errors_by_both(roughly, exactly, images, labels)
+        return counting.count_errors(self.predict(network, images), labels)
 
     def predict_by_amx(self, network, images):
         """Nearly `predict`, by the matrix unit: outputs are off by 1e-4 or so (see amx.c)."""
-        return self._predict(network, images, True)
+        return self._predict(network, images, BY_AMX)
 
-    def _predict(self, Network network not None, images, bint amx):
+    def predict_by_int8(self, network, images):
+        """Roughly `predict`, by 8-bit integers: outputs are off by 0.1 or so (see int8.c)."""
+        if not self.int8 or not _fits_int8(network):
+            raise ValueError(f"{self.name} and {network} do not do with 8-bit integers")
+        return self._predict(network, images, BY_INT8)
+
+    def _predict(self, Network network not None, images, int way):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
         cdef const float[:, ::1] x = images
@@ -339,8 +365,10 @@ class SimdBackend(Backend):
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                if amx:
+                if way == BY_AMX:
                     status = mlp_predict_amx(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads)
+                elif way == BY_INT8:
+                    status = mlp_predict_int8(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads)
                 else:
                     status = mlp_predict(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads)
             _check(status)
@@ -423,6 +451,14 @@ class SimdBackend(Backend):
                                 &matrices[0, 0, 0], &target[0, 0, 0], threads)
         _check(status)
         return out
+
+
+cdef _fits_int8(Network network):
+    """Whether the layers that 8-bit integers would do, all but the last, have as many inputs as
+    pays and no more than their sums hold."""
+    n_inputs = network.layer_sizes[:network.n_layers - 1]
+    return len(n_inputs) > 0 and (MLP_INT8_LEAST_INPUTS <= min(n_inputs)
+                                  and max(n_inputs) <= MLP_INT8_MOST_INPUTS)
 
 
 cdef const mlp_kernels *_kernels(str name):

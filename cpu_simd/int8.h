@@ -1,0 +1,20 @@
+/* The forward pass of many samples in 8-bit integers (AVX2), nearly as in float32. */
+#ifndef MLPCORE_INT8_H
+#define MLPCORE_INT8_H
+
+#include "kernels.h"
+
+/* Whether this build has it; it runs where mlp_avx2 does. */
+extern const int mlp_int8_compiled;
+
+/* Inputs of a layer with which it pays, and with which no sum overflows. */
+enum { MLP_INT8_LEAST_INPUTS = 256, MLP_INT8_MOST_INPUTS = 1 << 17 };
+
+/* Outputs (n, n_classes) of the network for images (n, n_in), the last layer and the activation by
+ * the kernels. NaN where an image, or weights that it depends on, are not finite. The network has
+ * two layers or more, and all but the last a number of inputs within these bounds. Returns -1 when
+ * memory ran out. */
+int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network, const float *images,
+                     int n, float *outputs, int n_threads);
+
+#endif
