@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from mlpcore import backends
 from mlpcore.architecture import count_parameters, format_hidden_layers
 from mlpcore.backends.inference import A, B
 from mlpcore.dataset import BACKGROUND
@@ -24,9 +25,16 @@ SIDE, CLASSES = 29, 10
 IMAGES = 10_000
 
 #: Drawn strokes: lines of this half width, in pixels, one after the other between points at least
-#: so far from the border. On average 0.31 of an image is not background, as 0.30 of MNIST's
-#: deformed digits; where they are deformed, 0.37.
+#: so far from the border. On average 0.30 of an image is not background, as of MNIST's deformed
+#: digits; where they are deformed, 0.36.
 HALF_WIDTH, LINES, BORDER = 2.5, 6, 2.5
+
+#: How far the points of an image are from those of its class, in pixels: the standard deviation.
+#: Networks learn to tell classes as fast as digits, and are as often in doubt.
+JITTER = 2.0
+
+#: Samples that make of a network one that is sure of most images, as networks in training are.
+TRAINED = 2000
 
 #: Samples of one call of a layer's routine: enough for the start of threads not to matter.
 ROWS = 1024
@@ -124,14 +132,18 @@ def train_oracle(
     return layers
 
 
-def draw_strokes(rng: np.random.Generator, n: int) -> Float32Array:
+def draw_strokes(rng: np.random.Generator, labels: UInt8Array) -> Float32Array:
     """Images (n, 29, 29) of a pen's strokes, 1, with soft edges, on a background of -1.
 
-    What a digit costs depends on how much of it is background; this needs no data set.
+    What a digit costs depends on how much of it is background, and in validation on how sure of
+    it a network is that has learned to tell it; this needs no data set.
     """
-    points = rng.uniform(BORDER, SIDE - 1 - BORDER, (LINES + 1, n, 2)).astype(np.float32)
+    border = BORDER, SIDE - 1 - BORDER
+    classes = rng.uniform(*border, (LINES + 1, CLASSES, 2))
+    points = classes[:, labels] + rng.normal(0, JITTER, (LINES + 1, len(labels), 2))
+    points = np.clip(points, *border).astype(np.float32)
     y, x = np.mgrid[:SIDE, :SIDE].astype(np.float32)
-    distance = np.full((n, SIDE, SIDE), np.inf, np.float32)
+    distance = np.full((len(labels), SIDE, SIDE), np.inf, np.float32)
     for begin, end in pairwise(points):
         (dy, dx), (y0, x0) = (v.T[:, :, None, None] for v in (end - begin, begin))
         along = ((y - y0) * dy + (x - x0) * dx) / np.maximum(dy * dy + dx * dx, 1e-6)
@@ -157,8 +169,8 @@ class Problem:
         self.name = format_hidden_layers(hidden)
         self.layer_sizes = (SIDE * SIDE, *hidden, CLASSES)
         self.seed = seed
-        self.images = draw_strokes(rng, images)
         self.labels = rng.integers(0, CLASSES, images).astype(np.uint8)
+        self.images = draw_strokes(rng, self.labels)
         self.order = rng.permutation(images).astype(np.int32)
         self.network = Network(self.layer_sizes, seed=seed)
         self.parameters = DeformationParameters()
@@ -183,6 +195,14 @@ class Problem:
     def trainee(self) -> Network:
         """The network whose weights routines change; CPU backends share it, one at a time."""
         return self.network.copy()
+
+    @cached_property
+    def trained(self) -> Network:
+        """The network after some training, for validation."""
+        network, backend = self.network.copy(), backends.get("cpu")
+        order = np.resize(self.order, TRAINED)
+        backend.train(network, self.flat_images, self.labels, order, self.rate)
+        return network
 
     @cached_property
     def deformed(self) -> Float32Array:

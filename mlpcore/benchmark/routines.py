@@ -136,7 +136,7 @@ def prepare_deformation(problem: Problem, backend: Backend) -> Case:
 
 def prepare_validation(problem: Problem, backend: Backend) -> Case:
     """Misclassified images, a batch at a time."""
-    network = backend.load(problem.network)
+    network = backend.load(problem.trained)
     images, labels = backend.put(problem.flat_images), backend.put(problem.labels)
 
     def run(n: int) -> None:
