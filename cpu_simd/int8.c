@@ -25,9 +25,9 @@
 const int mlp_int8_compiled = 1;
 
 enum {
-    GROUP = 16,   /* samples, */
-    BLOCK = 4,    /* and neurons, whose sums lie in registers */
-    SAMPLES = 64, /* that a thread takes through all layers at a time */
+    GROUP = MLP_PANEL, /* samples, */
+    BLOCK = 4,         /* and neurons, whose sums lie in registers */
+    SAMPLES = 64,      /* that a thread takes through all layers at a time */
     N_GROUPS = SAMPLES / GROUP,
     /* Between which partial sums are stored: a group's inputs stay in the nearest cache, the
      * weights in the next. */
@@ -38,7 +38,7 @@ enum {
     INPUT_MAX = 127
 };
 
-_Static_assert(GROUP == MLP_PANEL, "the last layer takes panels");
+_Static_assert(GROUP == 16, "two vectors");
 
 /* Four 8-bit integers, the first lowest. */
 typedef uint32_t quad;
