@@ -56,6 +56,15 @@ def test_sums_of_integers_are_exact(n_in, hidden, n_out, n, seed):
 
 
 @WITH_INT8
+def test_an_odd_number_of_quads_with_foreground():
+    """The last is one of them, and the place of the next holds a batch that was there before."""
+    network, images = random_network((256, 20, 3), 1), uniform(2, 128, 256)
+    images[64:, 8:252] = images[64:].min(axis=1, keepdims=True)
+    got = SimdBackend("avx2", 1).predict_by_int8(network, images)
+    np.testing.assert_allclose(got, rounded(network, images), rtol=0, atol=1e-4)
+
+
+@WITH_INT8
 @given(sizes=st.lists(WIDTHS, min_size=2, max_size=4), n_out=st.integers(2, 33), seed=SEEDS)
 @settings(max_examples=20)
 def test_several_layers(sizes, n_out, seed):
@@ -186,6 +195,15 @@ def test_counting_where_close_calls_are_the_most_wrong():
     error = rng.normal(0, 1, exact.shape) * np.where(gaps < 0.15, 0.03, 0.001)[:, None]
     assert ((exact + error).argmax(axis=1) != exact.argmax(axis=1)).sum() > 100
     assert counted(exact, error) < 0.4 * len(exact)
+
+
+def test_counting_where_the_first_images_are_the_least_wrong():
+    """What is measured on them is too little, and is measured again."""
+    rng = np.random.default_rng(1)
+    exact = sums_with_gaps(rng.uniform(0, 2, 20000), 1)
+    error = rng.normal(0, 0.05, exact.shape)
+    error[: counting.PROBES] *= 0.01
+    counted(exact, error)
 
 
 def test_counting_with_rough_outputs_that_are_not_numbers():
