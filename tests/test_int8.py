@@ -57,7 +57,7 @@ def test_sums_of_integers_are_exact(n_in, hidden, n_out, n, seed):
 
 @WITH_INT8
 def test_an_odd_number_of_quads_with_foreground():
-    """The last is one of them, and the place of the next holds what a batch before has left (they take turns)."""
+    """The last is one of them, and the place of the next holds what the last batch but one left."""
     network, images = random_network((256, 20, 3), 1), uniform(2, 192, 256)
     images[128:, 8:252] = images[128:].min(axis=1, keepdims=True)
     got = SimdBackend("avx2", 1).predict_by_int8(network, images)
