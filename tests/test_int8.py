@@ -148,7 +148,7 @@ class Outputs:
 
 
 def counted(sums, error):
-    """Of how many images exact outputs are asked for, to count errors; the count is right."""
+    """Of how many images exact outputs are asked for, and rough ones; the count is right."""
     numbers = np.arange(len(sums), dtype=np.float32)[:, None]
     exactly, roughly = (
         Outputs((A * np.tanh(B * each)).astype(np.float32)) for each in (sums, sums + error)
@@ -157,7 +157,7 @@ def counted(sums, error):
     labels[::100] ^= 1
     count = counting.count_errors_by_both(roughly, exactly, numbers, labels)
     assert count == len(labels[::100])
-    return exactly.asked
+    return exactly.asked, roughly.asked
 
 
 def sums_with_gaps(gaps, seed):
@@ -179,11 +179,12 @@ def test_counting_by_both(n, off, seed):
     """Whatever the rough ones are off by, the count is that of the exact ones."""
     rng = np.random.default_rng(seed)
     exact = sums_with_gaps(rng.exponential(1, n), seed)
-    asked = counted(exact, rng.normal(0, off, exact.shape) if off else 0.0)
+    asked, roughly = counted(exact, rng.normal(0, off, exact.shape) if off else 0.0)
     if n < 1024:
-        assert asked == n
+        assert (asked, roughly) == (n, 0)
     elif off <= 1e-3:
         assert asked <= counting.PROBES + 0.05 * n
+        assert roughly == n
 
 
 def test_counting_where_close_calls_are_the_most_wrong():
@@ -194,7 +195,43 @@ def test_counting_where_close_calls_are_the_most_wrong():
     exact = sums_with_gaps(gaps, 1)
     error = rng.normal(0, 1, exact.shape) * np.where(gaps < 0.15, 0.03, 0.001)[:, None]
     assert ((exact + error).argmax(axis=1) != exact.argmax(axis=1)).sum() > 100
-    assert counted(exact, error) < 0.4 * len(exact)
+    assert counted(exact, error)[0] < 0.4 * len(exact)
+
+
+def test_counting_where_the_clearest_images_are_the_most_wrong():
+    """How wrong these are does not matter: what is measured is measured on the closest."""
+    rng = np.random.default_rng(1)
+    gaps = rng.permutation(np.repeat([0.05, 1.0, 4.0], [3000, 7000, 10000]))
+    exact = sums_with_gaps(gaps, 1)
+    error = rng.normal(0, 1, exact.shape) * np.where(gaps < 3, 0.01, 0.3)[:, None]
+    asked, _ = counted(exact, error)
+    assert asked < 3000 + counting.PROBES
+
+
+def test_counting_where_outputs_saturate():
+    """One that does, by a unit in the last place more or less, is clear of one that does not; of
+    two that do the sums say nothing, and exact outputs are as good as equal."""
+    n, clear = 3000, np.array([-20.0, 20.0, 0.5, -0.5])
+    exact = np.random.default_rng(1).permuted(np.tile(clear, (n, 1)), axis=1)
+    numbers = np.arange(n, dtype=np.float32)[:, None]
+    outputs = (A * np.tanh(B * exact)).astype(np.float32)
+    labels = outputs.argmax(axis=1).astype(np.uint8)
+    for more in (np.float32(1), np.nextafter(np.float32(1), np.float32(2))):
+        exactly, roughly = Outputs(outputs), Outputs(outputs * more)
+        assert counting.count_errors_by_both(roughly, exactly, numbers, labels) == 0
+        assert exactly.asked == counting.PROBES
+    wrong = outputs.copy()
+    np.put_along_axis(wrong[::10], (labels[::10, None] + 1) % 4, np.float32(2 * A), axis=1)
+    exactly, roughly = Outputs(outputs), Outputs(wrong)
+    assert counting.count_errors_by_both(roughly, exactly, numbers, labels) == 0
+    assert exactly.asked == counting.PROBES + len(range(520, n, 10))
+
+
+def test_counting_where_most_is_in_doubt():
+    """Nothing is computed roughly any more, and nothing exactly twice."""
+    exact = sums_with_gaps(np.random.default_rng(1).uniform(0, 1, 5000), 1)
+    error = np.random.default_rng(2).normal(0, 0.3, exact.shape)
+    assert counted(exact, error) == (5000, counting.PROBES)
 
 
 def test_counting_where_the_first_images_are_the_least_wrong():
@@ -210,5 +247,6 @@ def test_counting_with_rough_outputs_that_are_not_numbers():
     exact = sums_with_gaps(np.full(2000, 1.0), 1)
     error = np.zeros_like(exact)
     error[5:300:7] = np.nan
-    assert counted(exact, error) <= counting.PROBES + 43
-    assert counted(exact, np.full_like(exact, np.nan)) == counting.PROBES + len(exact)
+    error[600:900:7] = np.nan
+    assert counted(exact, error) == (counting.PROBES + 43, len(exact))
+    assert counted(exact, np.full_like(exact, np.nan)) == (len(exact), counting.PROBES)

@@ -61,12 +61,15 @@ def count_errors_by_both(
     """
     if len(images) < 2 * PROBES:
         return count_errors(exactly(images), labels)
-    some = _sums(roughly(images[:PROBES]))
-    margin = DEVIATIONS * _deviation(some, _sums(exactly(images[:PROBES])))
-    if len(close_calls(some, margin)) > MOST_IN_DOUBT * PROBES:
-        return count_errors(exactly(images), labels)
-    outputs = roughly(images)
-    sums, known = _sums(outputs), np.zeros(len(images), bool)
+    sums, some = _sums(roughly(images[:PROBES])), exactly(images[:PROBES])
+    margin = DEVIATIONS * _deviation(sums, _sums(some))
+    if len(close_calls(sums, margin)) > MOST_IN_DOUBT * PROBES:
+        return count_errors(some, labels[:PROBES]) + count_errors(
+            exactly(images[PROBES:]), labels[PROBES:]
+        )
+    rest = roughly(images[PROBES:])
+    outputs, sums = np.concatenate([some, rest]), np.concatenate([sums, _sums(rest)])
+    known = np.arange(len(images)) < PROBES
     while True:
         doubted = close_calls(sums, margin)
         new = doubted[~known[doubted]]
