@@ -87,38 +87,72 @@ static int n_quads(int n_in) { return (n_in + 7) / 8 * 2; }
 /* Rows of zeros after the last neuron fill its block. */
 static int n_rows(const mlp_layer *layer) { return (layer->n_out + BLOCK - 1) / BLOCK * BLOCK; }
 
-static void pack_neuron(const mlp_layer *layer, int i, const weights *to)
-{
-    const float *w = layer->weights + (long)i * layer->stride;
-    quad *values = to->values + (long)(i / BLOCK) * to->n_quads * BLOCK + i % BLOCK;
-    float greatest = 0.0f, sum = 0.0f;
-    for (int j = 0; j < layer->n_in; j++) {
-        const float size = fabsf(w[j]);
-        greatest = size > greatest ? size : greatest;
-        sum += w[j];
-    }
-    const float factor = WEIGHT_MAX / greatest;
-    to->step[i] = isfinite(sum) ? greatest / WEIGHT_MAX : NAN;
-    to->bias[i] = w[layer->n_in];
-    to->row_sum[i] = sum;
-    if (!isfinite(sum) || !isfinite(factor)) return;
-    for (int q = 0; q < to->n_quads; q++) {
-        long v[4] = {0};
-        for (int k = 0; k < 4 && 4 * q + k < layer->n_in; k++) v[k] = lrintf(w[4 * q + k] * factor);
-        values[(long)q * BLOCK] = join(v);
-    }
-}
-
-/* 32 floats, of which `least` is taken off first, as bytes. */
-static inline __m256i to_bytes(const float *x, __m256 least, __m256 factor)
+/* 32 floats, of which `least` is taken off first, times the factor: as bytes, when `from_zero`, or
+ * as signed ones. */
+static inline __m256i to_bytes(const float *x, __m256 least, __m256 factor, int from_zero)
 {
     __m256i q[4];
     for (int i = 0; i < 4; i++)
         q[i] = _mm256_cvtps_epi32(
             _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(x + 8 * i), least), factor));
+    const __m256i low = _mm256_packs_epi32(q[0], q[1]), high = _mm256_packs_epi32(q[2], q[3]);
     const __m256i bytes =
-        _mm256_packus_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
+        from_zero ? _mm256_packus_epi16(low, high) : _mm256_packs_epi16(low, high);
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+static float sum_lanes(__m256 a)
+{
+    float lanes[8], sum = 0.0f;
+    _mm256_storeu_ps(lanes, a);
+    for (int i = 0; i < 8; i++) sum += lanes[i];
+    return sum;
+}
+
+/* The greatest magnitude and the sum, which is not finite if any is not. */
+static float greatest_weight(const float *w, int n, float *sum)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    __m256 most = _mm256_setzero_ps(), sums = most;
+    int j = 0;
+    for (; j + 8 <= n; j += 8) {
+        const __m256 value = _mm256_loadu_ps(w + j);
+        most = _mm256_max_ps(most, _mm256_andnot_ps(sign, value));
+        sums = _mm256_add_ps(sums, value);
+    }
+    float lanes[8], greatest = 0.0f;
+    _mm256_storeu_ps(lanes, most);
+    *sum = sum_lanes(sums);
+    for (int i = 0; i < 8; i++) greatest = lanes[i] > greatest ? lanes[i] : greatest;
+    for (; j < n; j++) {
+        greatest = fabsf(w[j]) > greatest ? fabsf(w[j]) : greatest;
+        *sum += w[j];
+    }
+    return greatest;
+}
+
+static void pack_neuron(const mlp_layer *layer, int i, const weights *to)
+{
+    const float *w = layer->weights + (long)i * layer->stride;
+    quad *values = to->values + (long)(i / BLOCK) * to->n_quads * BLOCK + i % BLOCK;
+    float sum;
+    const float greatest = greatest_weight(w, layer->n_in, &sum), factor = WEIGHT_MAX / greatest;
+    to->step[i] = isfinite(sum) ? greatest / WEIGHT_MAX : NAN;
+    to->bias[i] = w[layer->n_in];
+    to->row_sum[i] = sum;
+    if (!isfinite(sum) || !isfinite(factor)) return;
+    int j = 0;
+    for (; j + 32 <= layer->n_in; j += 32) {
+        quad q[8];
+        _mm256_storeu_si256((__m256i *)q,
+                            to_bytes(w + j, _mm256_setzero_ps(), _mm256_set1_ps(factor), 0));
+        for (int k = 0; k < 8; k++) values[(long)(j / 4 + k) * BLOCK] = q[k];
+    }
+    for (; j < layer->n_in; j += 4) {
+        long v[4] = {0};
+        for (int k = 0; k < 4 && j + k < layer->n_in; k++) v[k] = lrintf(w[j + k] * factor);
+        values[(long)(j / 4) * BLOCK] = join(v);
+    }
 }
 
 /* A sample's inputs as integers, (x - least) / step, in a row. */
@@ -140,7 +174,7 @@ static void round_image(const prediction *p, int image, int s, quad *row, worksp
     const __m256 leasts = _mm256_set1_ps(least), factors = _mm256_set1_ps(factor);
     int j = 0;
     for (; j + 32 <= n_in; j += 32)
-        _mm256_storeu_si256((__m256i *)(row + j / 4), to_bytes(x + j, leasts, factors));
+        _mm256_storeu_si256((__m256i *)(row + j / 4), to_bytes(x + j, leasts, factors, 1));
     for (; j < n_in; j += 4) {
         long v[4] = {0};
         for (int k = 0; k < 4 && j + k < n_in; k++) v[k] = lrintf((x[j + k] - least) * factor);

@@ -49,10 +49,6 @@ SEGMENT = 8192
 #: Seconds that a part of the deformation should take: a stop waits for its end.
 PART_SECONDS = 0.1
 
-#: Images times parameters of a part of the evaluation: some tenths of a second. A number of
-#: images and not of seconds, because the size of a matrix product may change its rounding.
-PART_PRODUCTS = 2**34
-
 
 class Diverged(InputError):
     """Weights or loss are no longer finite: the learning rate was too high."""
@@ -303,17 +299,11 @@ class Trainer:
             (self._flat(self._test_images), self._test_labels),
         )
         total, done, errors = sum(len(images) for images, _ in sets), 0, list[int]()
-        part = 512 * max(1, PART_PRODUCTS // self.state.network.n_parameters // 512)
         for images, labels in sets:
-            wrong = 0
-            for begin in range(0, len(images), part):
-                self._report("evaluating", done, total)
-                end = min(begin + part, len(images))
-                wrong += self.backend.count_errors(
-                    self._network, images[begin:end], labels[begin:end]
-                )
-                done += end - begin
-            errors.append(int(wrong))
+            report = functools.partial(self._report, "evaluating", done, total)
+            report()
+            errors.append(self.backend.count_errors(self._network, images, labels, report))
+            done += len(images)
         return errors
 
     def _flat(self, images: BackendArray) -> BackendArray:

@@ -5,6 +5,7 @@ any order differs from the exact one by at most n * 6e-8 times the sum of the te
 magnitudes; `sum_tolerance` allows that bound, so a failure is an error and not rounding.
 """
 
+import functools
 import inspect
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mlpcore import affine, backends, philox
+from mlpcore.backends import counting
 from mlpcore.backends.base import MAX_SIDE, Backend, check_array
 from mlpcore.backends.inference import A, B
 from mlpcore.errors import InputError
@@ -260,6 +262,31 @@ def test_labels_to_count_errors_by(name):
     for each in bad:
         with pytest.raises(InputError, match=r"labels: u?int.*expected uint8 of shape \(6\)"):
             backend.count_errors(network, images, each)
+
+
+@pytest.mark.parametrize("sizes", [(20, 4), (300, 256, 10)])
+def test_a_count_by_parts(backend, sizes, monkeypatch):
+    """It is the same, is interrupted by what is raised between two, and may be repeated."""
+    network, n = random_network(sizes, 1), 2100
+    images = uniform(2, n, sizes[0])
+    loaded, resident = backend.load(network), backend.put(images)
+    labels = backend.predict(loaded, resident).argmax(axis=1).astype(np.uint8)
+    labels[5::10] ^= 1
+    wanted, polls = len(labels[5::10]), []
+    resident_labels = backend.put(labels)
+    monkeypatch.setattr(counting, "PART_PRODUCTS", 1)
+    monkeypatch.setattr(counting, "ROUGH_PRODUCTS", 1)
+    assert backend.count_errors(loaded, resident, resident_labels) == wanted
+    poll = functools.partial(polls.append, 1)
+    assert backend.count_errors(loaded, resident, resident_labels, poll) == wanted
+    assert len(polls) >= 3 or backend.name.startswith("cuda")  # whose batches are larger
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backend.count_errors(loaded, resident, resident_labels, interrupt)
+    assert backend.count_errors(loaded, resident, resident_labels) == wanted
 
 
 @pytest.mark.parametrize("name", [name for name in CPU_BACKENDS if name != "reference"])

@@ -34,6 +34,9 @@ from mlpcore.typing import (
 Progress: TypeAlias = Callable[[int], bool | None]
 """Called now and then during training with the number of samples done; true means stop."""
 
+Poll: TypeAlias = Callable[[], object]
+"""Called now and then during a count; what it raises ends it."""
+
 GRID = 10
 """A displacement field serves a grid of 10 x 10 images (paper, Appendix)."""
 
@@ -254,9 +257,16 @@ class Backend(ABC):
 
     @abstractmethod
     def count_errors(
-        self, network: LoadedNetwork, images: BackendArray, labels: BackendArray
+        self,
+        network: LoadedNetwork,
+        images: BackendArray,
+        labels: BackendArray,
+        poll: Poll | None = None,
     ) -> int:
-        """How many of the images have their greatest output (the first such) off the label."""
+        """How many of the images have their greatest output (the first such) off the label.
+
+        `poll` is called every few tenths of a second or so; what it raises ends the count.
+        """
 
     # ---- what an epoch draws at random -----------------------------------------------
     # Drawn by NumPy here; a device that holds the data draws the same numbers itself.

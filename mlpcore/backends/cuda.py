@@ -17,6 +17,7 @@ from mlpcore.backends.base import (
     MARGIN,
     TAPS,
     Backend,
+    Poll,
     Progress,
     TrainingResult,
     check_array,
@@ -351,7 +352,11 @@ class CudaBackend(Backend):
         return result
 
     def count_errors(
-        self, network: DeviceNetwork, images: BackendArray, labels: BackendArray
+        self,
+        network: DeviceNetwork,
+        images: BackendArray,
+        labels: BackendArray,
+        poll: Poll | None = None,
     ) -> int:
         images = self._resident("images", images, (None, network.layer_sizes[0]))
         labels = self._resident("labels", labels, (len(images),), np.uint8)
@@ -361,6 +366,8 @@ class CudaBackend(Backend):
             for begin, end, outputs in self._predict(network, images):
                 of = labels[begin:].address
                 yield from cuda_launch.count_errors(outputs, end - begin, n_out, of, network.errors)
+                if poll is not None:
+                    poll()
 
         return self._count(network, launches())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from mlpcore import philox
@@ -12,6 +14,7 @@ from mlpcore.backends.base import (
     MARGIN,
     TAPS,
     Backend,
+    Poll,
     Progress,
     TrainingResult,
     check_array,
@@ -146,9 +149,18 @@ class ReferenceBackend(Backend):
         outputs = inference.predict(network, images, self.threads, np.float64)
         return outputs.astype(np.float32)
 
-    def count_errors(self, network: Network, images: Float32Array, labels: UInt8Array) -> int:
-        outputs = self.predict(network, images)
+    def count_errors(
+        self,
+        network: Network,
+        images: Float32Array,
+        labels: UInt8Array,
+        poll: Poll | None = None,
+    ) -> int:
+        images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
+        predict = functools.partial(self.predict, network)
+        most = counting.PART_PRODUCTS // network.n_parameters
+        outputs = counting.by_parts(predict, most, poll, images)
         return counting.count_errors(outputs, labels)
 
     def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:

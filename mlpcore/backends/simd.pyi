@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from mlpcore.backends.base import Backend, Progress, TrainingResult
+from mlpcore.backends.base import Backend, Poll, Progress, TrainingResult
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
 
@@ -77,7 +77,13 @@ class SimdBackend(Backend):
     def predict(self, network: Network, images: Float32Array) -> Float32Array: ...
     def predict_by_amx(self, network: Network, images: Float32Array) -> Float32Array: ...
     def predict_by_int8(self, network: Network, images: Float32Array) -> Float32Array: ...
-    def count_errors(self, network: Network, images: Float32Array, labels: UInt8Array) -> int: ...
+    def count_errors(
+        self,
+        network: Network,
+        images: Float32Array,
+        labels: UInt8Array,
+        poll: Poll | None = None,
+    ) -> int: ...
     def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array: ...
     def displacement_field(
         self, noise: Float32Array, taps: Float32Array, alpha: float

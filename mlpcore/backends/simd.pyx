@@ -331,20 +331,25 @@ class SimdBackend(Backend):
     def predict(self, network, images):
         return self._predict(network, images, BY_FLOAT32)
 
-    def count_errors(self, network, images, labels):
+    def count_errors(self, network, images, labels, poll=None):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         *n_inputs, _ = network.layer_sizes
+
+        def by(predict, products):
+            return functools.partial(counting.by_parts, functools.partial(predict, network),
+                                     products // network.n_parameters, poll)
+
+        exactly = by(self.predict, counting.PART_PRODUCTS)
         if self.amx and min(n_inputs) >= MLP_AMX_INPUTS:
-            outputs = self.predict_by_amx(network, images)
+            outputs = by(self.predict_by_amx, counting.ROUGH_PRODUCTS)(images)
             close = counting.close_calls(outputs, AMX_MARGIN)
-            outputs[close] = self.predict(network, images[close])
+            outputs[close] = exactly(images[close])
             return counting.count_errors(outputs, labels)
         if self.int8 and _fits_int8(network):
-            roughly = functools.partial(self.predict_by_int8, network)
-            exactly = functools.partial(self.predict, network)
+            roughly = by(self.predict_by_int8, counting.ROUGH_PRODUCTS)
             return counting.count_errors_by_both(roughly, exactly, images, labels)
-        return counting.count_errors(self.predict(network, images), labels)
+        return counting.count_errors(exactly(images), labels)
 
     def predict_by_amx(self, network, images):
         """Nearly `predict`, by the matrix unit: outputs are off by 1e-4 or so (see amx.c)."""
