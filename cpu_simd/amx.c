@@ -39,6 +39,7 @@ typedef struct {
     const float *images;
     float *outputs;
     int n;
+    mlp_poll *poll;
     halves *weights; /* per layer */
     halves *inputs;  /* per thread, SAMPLES rows of the deepest layer */
     float **sums;    /* per thread, SAMPLES rows of the widest layer */
@@ -197,6 +198,8 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     mlp_barrier(team, thread);
     const int n_parts = (p->n + SAMPLES - 1) / SAMPLES;
     for (int part = thread; part < n_parts; part += n_threads) {
+        if (thread == 0) mlp_ask(p->poll, 0);
+        if (p->poll->stop) break;
         const int begin = part * SAMPLES, left = p->n - begin;
         predict_samples(p, begin, left < SAMPLES ? left : SAMPLES, p->inputs[thread],
                         p->sums[thread]);
@@ -246,11 +249,15 @@ static int allocate(prediction *p, int n_threads)
 }
 
 int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                    int n, float *outputs, int n_threads)
+                    int n, float *outputs, int n_threads, mlp_poll *poll)
 {
     if (n == 0) return 0;
-    prediction p = {
-        .kernels = kernels, .network = network, .images = images, .outputs = outputs, .n = n};
+    prediction p = {.kernels = kernels,
+                    .network = network,
+                    .images = images,
+                    .outputs = outputs,
+                    .n = n,
+                    .poll = poll};
     int status = allocate(&p, n_threads);
     if (status == 0 && mlp_run_team(n_threads, predict, &p) == 0) status = -1;
     free_halves(p.weights, network->n_layers);
@@ -266,9 +273,9 @@ int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network, cons
 const int mlp_amx_compiled = 0;
 
 int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                    int n, float *outputs, int n_threads)
+                    int n, float *outputs, int n_threads, mlp_poll *poll)
 {
-    (void)kernels, (void)network, (void)images, (void)n, (void)outputs, (void)n_threads;
+    (void)kernels, (void)network, (void)images, (void)n, (void)outputs, (void)n_threads, (void)poll;
     return -1;
 }
 #endif

@@ -60,6 +60,7 @@ typedef struct {
     int most_quads;   /* of any of them */
     atomic_int begun; /* batches: who is free takes the next */
     atomic_int failed;
+    mlp_poll *poll;
 } prediction;
 
 /* What a thread works with. Inputs are N_GROUPS groups of most_quads quads. */
@@ -427,7 +428,7 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     workspace *work = allocate_workspace(p);
     if (!work) p->failed = 1;
     const int n_batches = (p->n - 1) / SAMPLES + 1;
-    for (int batch; work && (batch = atomic_fetch_add(&p->begun, 1)) < n_batches;) {
+    for (int batch; work && (batch = mlp_next_batch(p->poll, thread, &p->begun)) < n_batches;) {
         const int begin = batch * SAMPLES, left = p->n - begin;
         predict_samples(p, begin, left < SAMPLES ? left : SAMPLES, work);
     }
@@ -455,11 +456,15 @@ static int allocate(prediction *p)
 }
 
 int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                     int n, float *outputs, int n_threads)
+                     int n, float *outputs, int n_threads, mlp_poll *poll)
 {
     if (n == 0) return 0;
-    prediction p = {
-        .kernels = kernels, .network = network, .images = images, .outputs = outputs, .n = n};
+    prediction p = {.kernels = kernels,
+                    .network = network,
+                    .images = images,
+                    .outputs = outputs,
+                    .n = n,
+                    .poll = poll};
     int failed = allocate(&p);
     n_threads = mlp_at_most(n_threads, (n - 1) / SAMPLES + 1);
     if (!failed) failed = mlp_run_team(n_threads, predict, &p) == 0 || p.failed;
@@ -476,9 +481,9 @@ int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network, con
 const int mlp_int8_compiled = 0;
 
 int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                     int n, float *outputs, int n_threads)
+                     int n, float *outputs, int n_threads, mlp_poll *poll)
 {
-    (void)kernels, (void)network, (void)images, (void)n, (void)outputs, (void)n_threads;
+    (void)kernels, (void)network, (void)images, (void)n, (void)outputs, (void)n_threads, (void)poll;
     return -1;
 }
 #endif

@@ -3,6 +3,7 @@
 #define MLPCORE_INT8_H
 
 #include "kernels.h"
+#include "poll.h"
 
 /* Whether this build has it; it runs where mlp_avx2 does. */
 extern const int mlp_int8_compiled;
@@ -12,9 +13,9 @@ enum { MLP_INT8_LEAST_INPUTS = 256, MLP_INT8_MOST_INPUTS = 1 << 17 };
 
 /* Outputs (n, n_classes) of the network for images (n, n_in), the last layer and the activation by
  * the kernels. NaN where an image, or weights that it depends on, are not finite. The network has
- * two layers or more, and all but the last a number of inputs within these bounds. Returns -1 when
- * memory ran out. */
+ * two layers or more, and all but the last a number of inputs within these bounds. Told to stop, it
+ * leaves some as they were. Returns -1 when memory ran out. */
 int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                     int n, float *outputs, int n_threads);
+                     int n, float *outputs, int n_threads, mlp_poll *poll);
 
 #endif

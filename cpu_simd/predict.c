@@ -21,6 +21,7 @@ typedef struct {
     size_t room;      /* floats for the inputs of any layer */
     atomic_int begun; /* batches: who is free takes the next */
     atomic_int failed;
+    mlp_poll *poll;
 } prediction;
 
 /* What a thread works with. */
@@ -88,13 +89,13 @@ static int allocate(workspace *work, const prediction *p)
 
 static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 {
-    (void)team, (void)thread, (void)n_threads;
+    (void)team, (void)n_threads;
     prediction *p = argument;
     workspace work = {.inputs = NULL};
     if (allocate(&work, p)) {
         p->failed = 1;
     } else {
-        for (int batch; (batch = atomic_fetch_add(&p->begun, 1)) < p->n_batches;) {
+        for (int batch; (batch = mlp_next_batch(p->poll, thread, &p->begun)) < p->n_batches;) {
             const int begin = batch * SAMPLES, left = p->n - begin;
             predict_batch(p, begin, left < SAMPLES ? left : SAMPLES, &work);
         }
@@ -119,7 +120,7 @@ static int sum_rows(prediction *p)
 }
 
 int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const float *images, int n,
-                float *outputs, int n_threads)
+                float *outputs, int n_threads, mlp_poll *poll)
 {
     if (n == 0) return 0;
     prediction p = {.kernels = kernels,
@@ -127,7 +128,8 @@ int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const fl
                     .images = images,
                     .outputs = outputs,
                     .n = n,
-                    .n_batches = (n - 1) / SAMPLES + 1};
+                    .n_batches = (n - 1) / SAMPLES + 1,
+                    .poll = poll};
     for (int l = 0; l < network->n_layers; l++) {
         const mlp_layer *layer = &network->layers[l];
         size_t longest = (size_t)(layer->stride > layer->n_out ? layer->stride : layer->n_out);

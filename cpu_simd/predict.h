@@ -3,11 +3,12 @@
 #define MLPCORE_PREDICT_H
 
 #include "kernels.h"
+#include "poll.h"
 
 /* Outputs (n, n_classes) of the network for images (n, n_in). With finite weights a sample's
- * outputs depend neither on the others nor on the number of threads. Returns -1 when memory ran
- * out. */
+ * outputs depend neither on the others nor on the number of threads. Told to stop, it leaves some
+ * as they were. Returns -1 when memory ran out. */
 int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const float *images, int n,
-                float *outputs, int n_threads);
+                float *outputs, int n_threads, mlp_poll *poll);
 
 #endif

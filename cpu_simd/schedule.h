@@ -37,8 +37,6 @@ typedef struct {
     float *products;            /* deferred: W x_t of the first layer, a row per t */
     float *product_panels;      /* deferred: a tile of them per thread, t as columns */
     float *coefficients;        /* deferred: `block` floats per thread */
-    double next_poll;           /* in seconds on the clock */
-    int stop;                   /* written by thread 0, read by all behind a barrier */
 } mlp_schedule;
 
 /* A thread at work. */

@@ -1,17 +1,8 @@
 /* Buffers, counting and the choice of the schedule. */
 #include "train.h"
 
-#include <time.h>
-
 #include "buffers.h"
 #include "schedule.h"
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end)
 {
@@ -33,10 +24,7 @@ void mlp_observe(mlp_schedule *schedule, const float *y, int label, int done)
     training->loss += 0.5 * loss;
     training->errors += guess != label;
     training->done = done;
-    if (training->poll && !schedule->stop && seconds() >= schedule->next_poll) {
-        schedule->stop = training->poll(training->poll_argument, done);
-        schedule->next_poll = seconds() + 0.05;
-    }
+    mlp_ask(&training->poll, done);
 }
 
 static int allocate_layer(mlp_layer_buffers *b, const mlp_layer *layer, int block)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "kernels.h"
+#include "poll.h"
 
 typedef struct {
     const mlp_network *network; /* its weights are changed */
@@ -16,11 +17,9 @@ typedef struct {
     int block; /* samples between two updates of the deferred schedule, 1 or
                 * more; 0 for the immediate schedule */
 
-    /* Called on the caller's thread about every twentieth of a second with the number of
-     * samples done; when it returns non-zero, training ends after the current block of
-     * samples, or after the next sample without blocks. */
-    int (*poll)(void *argument, int done);
-    void *poll_argument;
+    /* Told to stop, training ends after the current block of samples, or after the next sample
+     * without blocks. */
+    mlp_poll poll;
 
     /* Results, measured on each sample before its update. */
     int done;    /* samples trained */

@@ -241,9 +241,9 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
             come_down(&self, t, training->labels[training->order[begin + t]], begin + t + 1);
         }
         update_upper(&self, n);
-        mlp_barrier(team, thread); /* nobody needs the block's states any more, or misses `stop` */
+        mlp_barrier(team, thread); /* nobody needs the block's states any more, or misses a stop */
         begin += n;
-        int rest = schedule->stop ? 0 : total - begin, n_next = rest < block ? rest : block;
+        int rest = training->poll.stop ? 0 : total - begin, n_next = rest < block ? rest : block;
         if (n_next) load_block(&self, begin, n_next, next);
         update_first(&self, now, n_next);
         mlp_block *swap = now;

@@ -88,7 +88,7 @@ void mlp_train_immediate(void *argument, mlp_team *team, int thread, int n_threa
         kernels->activate(b->sums, begin, end, b->states);
         go_up(&self);
         /* Set in the step before, behind a barrier that all have passed since. */
-        int last = step + 1 == training->n_samples || schedule->stop;
+        int last = step + 1 == training->n_samples || training->poll.stop;
         come_down(&self, training->labels[training->order[step]], step + 1);
         if (last) break;
         mlp_set_input(x_next, image(training, step + 1), layer->n_in);

@@ -265,7 +265,7 @@ class Backend(ABC):
     ) -> int:
         """How many of the images have their greatest output (the first such) off the label.
 
-        `poll` is called every few tenths of a second or so; what it raises ends the count.
+        `poll` is called now and then; what it or a signal handler raises ends the count.
         """
 
     # ---- what an epoch draws at random -----------------------------------------------

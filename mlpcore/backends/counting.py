@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mlpcore.backends.base import Poll
-from mlpcore.backends.inference import BATCH, A, B
+from mlpcore.backends.inference import A, B
 from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
 #: Images on which rough outputs are tried first: a part of them, the closest calls, says how far
@@ -28,24 +27,8 @@ MOST_IN_DOUBT = 0.25
 SATURATED = A * (1 - 1e-5)
 
 
-#: Images times weights of a part of a count: some tenths of a second. A number of images and not of
-#: seconds, because the size of a matrix product may change its rounding. A part of what is computed
-#: roughly has more of them, as it is faster, and copies all weights.
-PART_PRODUCTS, ROUGH_PRODUCTS = 2**34, 2**36
-
 Predict: TypeAlias = Callable[[Float32Array], AnyArray]
 """Outputs (n, n_classes) of images (n, n_in), each independent of the others."""
-
-
-def by_parts(predict: Predict, most: int, poll: Poll | None, images: Float32Array) -> AnyArray:
-    """Outputs of at most so many images at a time, or a batch, between which `poll` is called."""
-    part = BATCH * max(1, most // BATCH)
-    outputs = [predict(images[:part])]
-    for begin in range(part, len(images), part):
-        if poll is not None:
-            poll()
-        outputs.append(predict(images[begin : begin + part]))
-    return np.concatenate(outputs)
 
 
 def count_errors(outputs: AnyArray, labels: UInt8Array) -> int:

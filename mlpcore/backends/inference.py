@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from mlpcore.backends.base import Poll
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array
 
@@ -43,7 +44,11 @@ def _batches(
 
 
 def predict(
-    network: Network, images: Float32Array, threads: int, dtype: type[np.floating[Any]] = np.float32
+    network: Network,
+    images: Float32Array,
+    threads: int,
+    dtype: type[np.floating[Any]] = np.float32,
+    poll: Poll | None = None,
 ) -> AnyArray:
     """Outputs (n, n_classes) for images (n, n_in), computed in `dtype`."""
     outputs = np.empty((len(images), network.layer_sizes[-1]), dtype)
@@ -52,4 +57,6 @@ def predict(
         for batch in _batches(network, images, dtype):
             outputs[begin : begin + len(batch)] = batch
             begin += len(batch)
+            if poll is not None:
+                poll()
     return outputs

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from mlpcore import philox
@@ -158,9 +156,7 @@ class ReferenceBackend(Backend):
     ) -> int:
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
-        predict = functools.partial(self.predict, network)
-        most = counting.PART_PRODUCTS // network.n_parameters
-        outputs = counting.by_parts(predict, most, poll, images)
+        outputs = inference.predict(network, images, self.threads, np.float64, poll)
         return counting.count_errors(outputs, labels)
 
     def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:

@@ -40,6 +40,13 @@ cdef extern from "kernels.h" nogil:
 
     const mlp_kernels *mlp_find_kernels(const char *name, const char **reason)
 
+cdef extern from "poll.h" nogil:
+    ctypedef struct mlp_poll:
+        pass
+
+    void mlp_start_poll(mlp_poll *poll, int (*ask)(void *argument, int done) noexcept nogil,
+                        void *argument)
+
 cdef extern from "train.h" nogil:
     ctypedef struct mlp_training:
         const mlp_network *network
@@ -49,8 +56,7 @@ cdef extern from "train.h" nogil:
         int n_samples
         float learning_rate
         int block
-        int (*poll)(void *argument, int done) noexcept nogil
-        void *poll_argument
+        mlp_poll poll
         int done
         int errors
         double loss
@@ -65,20 +71,22 @@ cdef extern from "train.h" nogil:
 
 cdef extern from "predict.h" nogil:
     int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                    int n, float *outputs, int n_threads)
+                    int n, float *outputs, int n_threads, mlp_poll *poll)
 
 cdef extern from "amx.h" nogil:
     const int MLP_AMX_INPUTS
     int mlp_has_amx()
     int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network,
-                        const float *images, int n, float *outputs, int n_threads)
+                        const float *images, int n, float *outputs, int n_threads,
+                        mlp_poll *poll)
 
 cdef extern from "int8.h" nogil:
     const int MLP_INT8_LEAST_INPUTS
     const int MLP_INT8_MOST_INPUTS
     const int mlp_int8_compiled
     int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network,
-                         const float *images, int n, float *outputs, int n_threads)
+                         const float *images, int n, float *outputs, int n_threads,
+                         mlp_poll *poll)
 
 cdef extern from "deformation.h" nogil:
     ctypedef struct mlp_deformation:
@@ -311,8 +319,7 @@ class SimdBackend(Backend):
         training.n_samples = len(order)
         training.learning_rate = learning_rate
         training.block = self.block if self.schedule == "deferred" else 0
-        training.poll = _poll
-        training.poll_argument = <void *>state
+        mlp_start_poll(&training.poll, _poll, <void *>state)
         cdef int threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         with nogil:
@@ -335,20 +342,17 @@ class SimdBackend(Backend):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         *n_inputs, _ = network.layer_sizes
-
-        def by(predict, products):
-            return functools.partial(counting.by_parts, functools.partial(predict, network),
-                                     products // network.n_parameters, poll)
-
-        exactly = by(self.predict, counting.PART_PRODUCTS)
+        exactly, by_amx, by_int8 = (
+            functools.partial(self._predict, network, way=way, poll=poll)
+            for way in (BY_FLOAT32, BY_AMX, BY_INT8)
+        )
         if self.amx and min(n_inputs) >= MLP_AMX_INPUTS:
-            outputs = by(self.predict_by_amx, counting.ROUGH_PRODUCTS)(images)
+            outputs = by_amx(images)
             close = counting.close_calls(outputs, AMX_MARGIN)
             outputs[close] = exactly(images[close])
             return counting.count_errors(outputs, labels)
         if self.int8 and _fits_int8(network):
-            roughly = by(self.predict_by_int8, counting.ROUGH_PRODUCTS)
-            return counting.count_errors_by_both(roughly, exactly, images, labels)
+            return counting.count_errors_by_both(by_int8, exactly, images, labels)
         return counting.count_errors(exactly(images), labels)
 
     def predict_by_amx(self, network, images):
@@ -361,22 +365,30 @@ class SimdBackend(Backend):
             raise ValueError(f"{self.name} and {network} do not do with 8-bit integers")
         return self._predict(network, images, BY_INT8)
 
-    def _predict(self, Network network not None, images, int way):
+    def _predict(self, Network network not None, images, int way, poll=None):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
         cdef const float[:, ::1] x = images
         cdef float[:, ::1] y = outputs
         cdef int n = len(images), threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
+        state = _PollState(None if poll is None else lambda done: poll() and False)
+        cdef mlp_poll asked
+        mlp_start_poll(&asked, _poll, <void *>state)
         if n:
             with nogil:
                 if way == BY_AMX:
-                    status = mlp_predict_amx(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads)
+                    status = mlp_predict_amx(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads,
+                                             &asked)
                 elif way == BY_INT8:
-                    status = mlp_predict_int8(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads)
+                    status = mlp_predict_int8(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads,
+                                              &asked)
                 else:
-                    status = mlp_predict(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads)
+                    status = mlp_predict(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads,
+                                         &asked)
             _check(status)
+        if state.exception is not None:
+            raise state.exception
         return outputs
 
     def noise(self, seed, epoch, grid, height, width):

@@ -1,0 +1,50 @@
+/* Asks the caller now and then, on the caller's own thread, whether to stop. */
+#ifndef MLPCORE_POLL_H
+#define MLPCORE_POLL_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <time.h>
+
+typedef struct {
+    /* Called about every twentieth of a second with the number of samples trained; non-zero
+     * means stop. NULL: nobody is asked. */
+    int (*ask)(void *argument, int done);
+    void *argument;
+    double next;     /* in seconds on the clock */
+    atomic_int stop; /* any thread may read it */
+} mlp_poll;
+
+static inline void mlp_start_poll(mlp_poll *poll, int (*ask)(void *argument, int done),
+                                  void *argument)
+{
+    poll->ask = ask;
+    poll->argument = argument;
+    poll->next = 0.0;
+    poll->stop = 0;
+}
+
+static inline double mlp_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* For thread 0. */
+static inline void mlp_ask(mlp_poll *poll, int done)
+{
+    if (!poll->ask || poll->stop || mlp_seconds() < poll->next) return;
+    if (poll->ask(poll->argument, done)) poll->stop = 1;
+    poll->next = mlp_seconds() + 0.05;
+}
+
+/* The number of a batch that nobody has begun, for whoever is free; a great one once it is time to
+ * stop. */
+static inline int mlp_next_batch(mlp_poll *poll, int thread, atomic_int *begun)
+{
+    if (thread == 0) mlp_ask(poll, 0);
+    return poll->stop ? INT_MAX : atomic_fetch_add(begun, 1);
+}
+
+#endif
