@@ -287,8 +287,19 @@ def test_validation_in_batches_gives_the_same_bits(emulated, monkeypatch):
     monkeypatch.setattr(cuda_memory, "PREDICT_BATCH", 33)
     loaded = emulated.load(network)
     assert np.array_equal(emulated.predict(loaded, images), whole)
-    errors = emulated.count_errors(loaded, emulated.put(images), emulated.put(labels))
-    assert errors == np.count_nonzero(whole.argmax(axis=1) != labels)
+    resident = loaded, emulated.put(images), emulated.put(labels)
+    wanted, polls = np.count_nonzero(whole.argmax(axis=1) != labels), []
+
+    def interrupt():
+        polls.append(1)
+        if len(polls) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        emulated.count_errors(*resident, interrupt)
+    assert emulated.count_errors(*resident) == wanted
+    assert emulated.count_errors(*resident, interrupt) == wanted
+    assert len(polls) == 2 + 4
 
 
 def test_deformation_grid_by_grid_gives_the_same_bits(emulated, monkeypatch):
