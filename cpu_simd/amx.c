@@ -40,10 +40,11 @@ typedef struct {
     float *outputs;
     int n;
     mlp_poll *poll;
-    halves *weights; /* per layer */
-    halves *inputs;  /* per thread, SAMPLES rows of the deepest layer */
-    float **sums;    /* per thread, SAMPLES rows of the widest layer */
-    halves *rows;    /* per thread, SIDE rows of weights on their way to a panel */
+    atomic_int begun; /* batches: who is free takes the next */
+    halves *weights;  /* per layer */
+    halves *inputs;   /* per thread, SAMPLES rows of the deepest layer */
+    float **sums;     /* per thread, SAMPLES rows of the widest layer */
+    halves *rows;     /* per thread, SIDE rows of weights on their way to a panel */
 } prediction;
 
 static int depth(const mlp_layer *layer) { return (layer->n_in + 1 + DEPTH - 1) / DEPTH * DEPTH; }
@@ -186,8 +187,7 @@ static void predict_samples(const prediction *p, int begin, int n, halves x, flo
 
 static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 {
-    const prediction *p = argument;
-    configure_tiles();
+    prediction *p = argument;
     for (int l = 0; l < p->network->n_layers; l++) {
         const mlp_layer *layer = &p->network->layers[l];
         int begin, end;
@@ -196,11 +196,10 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
             pack_panel(layer, panel, p->rows[thread], p->weights[l]);
     }
     mlp_barrier(team, thread);
-    const int n_parts = (p->n + SAMPLES - 1) / SAMPLES;
-    for (int part = thread; part < n_parts; part += n_threads) {
-        if (thread == 0) mlp_ask(p->poll, 0);
-        if (p->poll->stop) break;
-        const int begin = part * SAMPLES, left = p->n - begin;
+    const int n_batches = (p->n - 1) / SAMPLES + 1;
+    for (int batch; (batch = mlp_next_batch(p->poll, thread, &p->begun)) < n_batches;) {
+        const int begin = batch * SAMPLES, left = p->n - begin;
+        configure_tiles(); /* each time: who was asked may have used them */
         predict_samples(p, begin, left < SAMPLES ? left : SAMPLES, p->inputs[thread],
                         p->sums[thread]);
     }

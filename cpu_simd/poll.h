@@ -7,8 +7,8 @@
 #include <time.h>
 
 typedef struct {
-    /* Called about every twentieth of a second with the number of samples trained; non-zero
-     * means stop. NULL: nobody is asked. */
+    /* Called about every twentieth of a second with the number of samples trained, or 0;
+     * non-zero means stop. NULL: nobody is asked. */
     int (*ask)(void *argument, int done);
     void *argument;
     double next;     /* in seconds on the clock */

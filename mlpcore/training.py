@@ -67,7 +67,8 @@ class Observer:
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
         """So many images are done in a phase: "deforming", "training" or "evaluating".
 
-        Called often; an exception from here ends the run without `on_stop`.
+        Of evaluating, those of the sets that are done: the training images count at once. Called
+        often; an exception from here ends the run without `on_stop`.
         """
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:

@@ -71,3 +71,17 @@ def test_narrow_layers_and_other_instruction_sets_do_without():
     backend = SimdBackend("avx512") if has_amx() else SimdBackend("scalar")
     labels = backend.predict(network, images).argmax(axis=1).astype(np.uint8)
     assert backend.count_errors(network, images, labels) == 0
+
+
+@WITH_AMX
+def test_who_is_asked_in_between_may_use_the_unit():
+    network, images = random_network((300, 256, 10), 1), uniform(2, 400, 300)
+    backend = SimdBackend("avx512", 1)
+    labels = backend.predict(network, images).argmax(axis=1).astype(np.uint8)
+    counts = []
+
+    def use_it():
+        counts.append(backend.count_errors(network, images, labels))
+
+    assert backend.count_errors(network, images, labels, use_it) == 0
+    assert counts == [0] * len(counts) != []

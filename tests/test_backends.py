@@ -284,6 +284,21 @@ def test_a_count_asks_in_between(backend, sizes):
     assert backend.count_errors(loaded, resident, labels) == wanted
 
 
+def test_a_long_count_asks_again():
+    """About every twentieth of a second, of some tenths: 1.6 G multiply-adds one by one."""
+    backend, network = backends.get("scalar", 2), Network((841, 600, 10), 1)
+    images, labels, polls = uniform(1, 3200, 841), np.zeros(3200, np.uint8), []
+
+    def interrupt():
+        polls.append(1)
+        if len(polls) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backend.count_errors(network, images, labels, interrupt)
+    assert len(polls) == 2
+
+
 @pytest.mark.parametrize("name", [name for name in CPU_BACKENDS if name != "reference"])
 def test_no_network(name):
     backend, images = backends.get(name), uniform(1, 2, 4)

@@ -367,6 +367,7 @@ class CudaBackend(Backend):
                 of = labels[begin:].address
                 yield from cuda_launch.count_errors(outputs, end - begin, n_out, of, network.errors)
                 if poll is not None:
+                    self.driver.synchronize()
                     poll()
 
         return self._count(network, launches())

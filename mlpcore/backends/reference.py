@@ -144,8 +144,7 @@ class ReferenceBackend(Backend):
 
     def predict(self, network: Network, images: Float32Array) -> Float32Array:
         images = check_array("images", images, (None, network.layer_sizes[0]))
-        outputs = inference.predict(network, images, self.threads, np.float64)
-        return outputs.astype(np.float32)
+        return self._predict(network, images)
 
     def count_errors(
         self,
@@ -156,8 +155,13 @@ class ReferenceBackend(Backend):
     ) -> int:
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
+        return counting.count_errors(self._predict(network, images, poll), labels)
+
+    def _predict(
+        self, network: Network, images: Float32Array, poll: Poll | None = None
+    ) -> Float32Array:
         outputs = inference.predict(network, images, self.threads, np.float64, poll)
-        return counting.count_errors(outputs, labels)
+        return outputs.astype(np.float32)
 
     def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
         shape = GRID * height + MARGIN, GRID * width + MARGIN

@@ -160,7 +160,7 @@ def has_amx():
 cdef int _poll(void *argument, int done) noexcept with gil:
     """Asks the caller's progress function, and Python for signals, whether to stop.
 
-    An exception is kept for `train` to raise once the threads have stopped.
+    An exception is kept, to be raised once the threads have stopped.
     """
     cdef object state = <object>argument
     try:
@@ -372,9 +372,12 @@ class SimdBackend(Backend):
         cdef float[:, ::1] y = outputs
         cdef int n = len(images), threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
-        state = _PollState(None if poll is None else lambda done: poll() and False)
+        state = _PollState(lambda done: (poll(), False)[1])
         cdef mlp_poll asked
-        mlp_start_poll(&asked, _poll, <void *>state)
+        if poll is None:
+            mlp_start_poll(&asked, NULL, NULL)
+        else:
+            mlp_start_poll(&asked, _poll, <void *>state)
         if n:
             with nogil:
                 if way == BY_AMX:
@@ -386,9 +389,9 @@ class SimdBackend(Backend):
                 else:
                     status = mlp_predict(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads,
                                          &asked)
+            if state.exception is not None:
+                raise state.exception
             _check(status)
-        if state.exception is not None:
-            raise state.exception
         return outputs
 
     def noise(self, seed, epoch, grid, height, width):
