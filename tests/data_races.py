@@ -25,14 +25,16 @@ def operate(backend, rng):
     outputs = backend.forward(network, 0, inputs)
     backend.backward(network, 0, outputs, inputs)
     backend.update(network, 0, inputs, outputs, 1e-3)
-    backend.predict(network, np.tile(inputs, (10, 1)))
+    many = np.tile(inputs, (10, 1))
+    backend.predict(network, many)
+    backend.count_errors(network, many, np.zeros(400, np.uint8), lambda: None)
     images = rng.uniform(-1, 1, (230, 29, 29)).astype(np.float32)
     parameters = deformation.DeformationParameters()
     deformation.deform(images, np.zeros(230, np.uint8), parameters, 1, 1, backend)
     if backend.name == "avx512" and has_amx():
-        backend.predict_by_amx(network, np.tile(inputs, (10, 1)))
+        backend.predict_by_amx(network, many)
     if backend.int8:
-        backend.predict_by_int8(network, np.tile(inputs, (10, 1)))
+        backend.predict_by_int8(network, many)
 
 
 def main():
