@@ -102,14 +102,6 @@ static inline __m256i to_bytes(const float *x, __m256 least, __m256 factor, int 
     return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-static float sum_lanes(__m256 a)
-{
-    float lanes[8], sum = 0.0f;
-    _mm256_storeu_ps(lanes, a);
-    for (int i = 0; i < 8; i++) sum += lanes[i];
-    return sum;
-}
-
 /* The greatest magnitude and the sum, which is not finite if any is not. */
 static float greatest_weight(const float *w, int n, float *sum)
 {
@@ -121,10 +113,13 @@ static float greatest_weight(const float *w, int n, float *sum)
         most = _mm256_max_ps(most, _mm256_andnot_ps(sign, value));
         sums = _mm256_add_ps(sums, value);
     }
-    float lanes[8], greatest = 0.0f;
-    _mm256_storeu_ps(lanes, most);
-    *sum = sum_lanes(sums);
-    for (int i = 0; i < 8; i++) greatest = lanes[i] > greatest ? lanes[i] : greatest;
+    float sizes[8], parts[8], greatest = *sum = 0.0f;
+    _mm256_storeu_ps(sizes, most);
+    _mm256_storeu_ps(parts, sums);
+    for (int i = 0; i < 8; i++) {
+        greatest = sizes[i] > greatest ? sizes[i] : greatest;
+        *sum += parts[i];
+    }
     for (; j < n; j++) {
         greatest = fabsf(w[j]) > greatest ? fabsf(w[j]) : greatest;
         *sum += w[j];
