@@ -209,8 +209,8 @@ def test_counting_where_the_clearest_images_are_the_most_wrong():
 
 
 def test_counting_where_outputs_saturate():
-    """One that does, by a unit in the last place more or less, is clear of one that does not; of
-    two that do the sums say nothing, and exact outputs are as good as equal."""
+    """One that does, by a unit in the last place more or less, is clear of one that does not; where
+    two do, their sums say nothing, and exact outputs are asked for."""
     n, clear = 3000, np.array([-20.0, 20.0, 0.5, -0.5])
     exact = np.random.default_rng(1).permuted(np.tile(clear, (n, 1)), axis=1)
     numbers = np.arange(n, dtype=np.float32)[:, None]
