@@ -170,6 +170,22 @@ class Scripted:
         return next(self.counts)
 
 
+def test_a_count_asks_whether_to_stop():
+    class Asking(Scripted):
+        def count_errors(self, network, images, labels, poll=None):
+            poll()
+            return super().count_errors(network, images, labels)
+
+    reports = []
+
+    def note(trainer, event, *numbers):
+        if event == "evaluating":
+            reports.append(numbers)
+
+    train(make_config(epochs=1), Asking(validation=(9,), test=(9,)), [Hook(note)])
+    assert reports == [(0, 290), (0, 290), (230, 290), (230, 290)]
+
+
 def test_the_first_of_the_lowest_validation_errors_wins():
     scripted = Scripted(validation=(9, 4, 7, 4, 5), test=(9, 3, 2, 1, 6))
     state = train(make_config(epochs=5), scripted)
