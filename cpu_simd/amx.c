@@ -35,16 +35,11 @@ typedef struct {
 
 typedef struct {
     const mlp_kernels *kernels;
-    const mlp_network *network;
-    const float *images;
-    float *outputs;
-    int n;
-    mlp_poll *poll;
-    atomic_int begun; /* batches: who is free takes the next */
-    halves *weights;  /* per layer */
-    halves *inputs;   /* per thread, SAMPLES rows of the deepest layer */
-    float **sums;     /* per thread, SAMPLES rows of the widest layer */
-    halves *rows;     /* per thread, SIDE rows of weights on their way to a panel */
+    mlp_prediction *task;
+    halves *weights; /* per layer */
+    halves *inputs;  /* per thread, SAMPLES rows of the deepest layer */
+    float **sums;    /* per thread, SAMPLES rows of the widest layer */
+    halves *rows;    /* per thread, SIDE rows of weights on their way to a panel */
 } prediction;
 
 static int depth(const mlp_layer *layer) { return (layer->n_in + 1 + DEPTH - 1) / DEPTH * DEPTH; }
@@ -155,8 +150,8 @@ static void multiply(const uint16_t *x_hi, const uint16_t *x_lo, const uint16_t 
 /* Outputs of the samples begin ... begin + n - 1, n <= SAMPLES. */
 static void predict_samples(const prediction *p, int begin, int n, halves x, float *sums)
 {
-    const mlp_network *network = p->network;
-    const float *states = p->images + (long)begin * network->layers[0].n_in;
+    const mlp_network *network = p->task->network;
+    const float *states = p->task->images + (long)begin * network->layers[0].n_in;
     int states_stride = network->layers[0].n_in;
     for (int l = 0; l < network->n_layers; l++) {
         const mlp_layer *layer = &network->layers[l];
@@ -177,7 +172,7 @@ static void predict_samples(const prediction *p, int begin, int n, halves x, flo
             float *row = sums + (long)i * stride;
             p->kernels->activate(row, 0, layer->n_out, row);
             if (last)
-                memcpy(p->outputs + (long)(begin + i) * layer->n_out, row,
+                memcpy(p->task->outputs + (long)(begin + i) * layer->n_out, row,
                        sizeof(float) * (size_t)layer->n_out);
         }
         states = sums;
@@ -188,20 +183,17 @@ static void predict_samples(const prediction *p, int begin, int n, halves x, flo
 static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 {
     prediction *p = argument;
-    for (int l = 0; l < p->network->n_layers; l++) {
-        const mlp_layer *layer = &p->network->layers[l];
+    for (int l = 0; l < p->task->network->n_layers; l++) {
+        const mlp_layer *layer = &p->task->network->layers[l];
         int begin, end;
         mlp_share(2 * n_pairs(layer), thread, n_threads, &begin, &end);
         for (int panel = begin; panel < end; panel++)
             pack_panel(layer, panel, p->rows[thread], p->weights[l]);
     }
     mlp_barrier(team, thread);
-    const int n_batches = (p->n - 1) / SAMPLES + 1;
-    for (int batch; (batch = mlp_next_batch(p->poll, thread, &p->begun)) < n_batches;) {
-        const int begin = batch * SAMPLES, left = p->n - begin;
+    for (int begin, n; (n = mlp_next_batch(p->task, thread, SAMPLES, &begin));) {
         configure_tiles(); /* each time: who was asked may have used them */
-        predict_samples(p, begin, left < SAMPLES ? left : SAMPLES, p->inputs[thread],
-                        p->sums[thread]);
+        predict_samples(p, begin, n, p->inputs[thread], p->sums[thread]);
     }
     _tile_release();
 }
@@ -225,7 +217,7 @@ static void free_halves(halves *all, int n)
 
 static int allocate(prediction *p, int n_threads)
 {
-    const mlp_network *network = p->network;
+    const mlp_network *network = p->task->network;
     size_t deepest = 0, widest = 0;
     p->weights = calloc((size_t)network->n_layers, sizeof *p->weights);
     p->inputs = calloc((size_t)n_threads, sizeof *p->inputs);
@@ -247,19 +239,15 @@ static int allocate(prediction *p, int n_threads)
     return 0;
 }
 
-int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                    int n, float *outputs, int n_threads, mlp_poll *poll)
+int mlp_predict_amx(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
 {
-    if (n == 0) return 0;
-    prediction p = {.kernels = kernels,
-                    .network = network,
-                    .images = images,
-                    .outputs = outputs,
-                    .n = n,
-                    .poll = poll};
+    if (task->n == 0) return 0;
+    task->begun = 0;
+    n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
+    prediction p = {.kernels = kernels, .task = task};
     int status = allocate(&p, n_threads);
     if (status == 0 && mlp_run_team(n_threads, predict, &p) == 0) status = -1;
-    free_halves(p.weights, network->n_layers);
+    free_halves(p.weights, task->network->n_layers);
     free_halves(p.inputs, n_threads);
     free_halves(p.rows, n_threads);
     for (int i = 0; p.sums && i < n_threads; i++) free(p.sums[i]);
@@ -271,10 +259,9 @@ int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network, cons
 
 const int mlp_amx_compiled = 0;
 
-int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                    int n, float *outputs, int n_threads, mlp_poll *poll)
+int mlp_predict_amx(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
 {
-    (void)kernels, (void)network, (void)images, (void)n, (void)outputs, (void)n_threads, (void)poll;
+    (void)kernels, (void)task, (void)n_threads;
     return -1;
 }
 #endif

@@ -2,8 +2,7 @@
 #ifndef MLPCORE_AMX_H
 #define MLPCORE_AMX_H
 
-#include "kernels.h"
-#include "poll.h"
+#include "predict.h"
 
 /* Whether this build has it. */
 extern const int mlp_amx_compiled;
@@ -14,10 +13,8 @@ int mlp_has_amx(void);
 /* Layers of fewer inputs would be less exact than in float32: see amx.c. */
 enum { MLP_AMX_INPUTS = 256 };
 
-/* Outputs (n, n_classes) of the network for images (n, n_in), by the kernels' `activate`.
- * Every layer has MLP_AMX_INPUTS inputs or more, and mlp_has_amx() has said yes. Told to stop,
- * it leaves some as they were. Returns -1 when memory ran out. */
-int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                    int n, float *outputs, int n_threads, mlp_poll *poll);
+/* Like mlp_predict; the activation by the kernels. Every layer has MLP_AMX_INPUTS inputs or more,
+ * and mlp_has_amx() has said yes. */
+int mlp_predict_amx(const mlp_kernels *kernels, mlp_prediction *task, int n_threads);
 
 #endif

@@ -52,15 +52,10 @@ typedef struct {
 
 typedef struct {
     const mlp_kernels *kernels;
-    const mlp_network *network;
-    const float *images;
-    float *outputs;
-    int n;
-    weights *layers;  /* all but the last */
-    int most_quads;   /* of any of them */
-    atomic_int begun; /* batches: who is free takes the next */
+    mlp_prediction *task;
+    weights *layers; /* all but the last */
+    int most_quads;  /* of any of them */
     atomic_int failed;
-    mlp_poll *poll;
 } prediction;
 
 /* What a thread works with. Inputs are N_GROUPS groups of most_quads quads. */
@@ -154,8 +149,8 @@ static void pack_neuron(const mlp_layer *layer, int i, const weights *to)
 /* A sample's inputs as integers, (x - least) / step, in a row. */
 static void round_image(const prediction *p, int image, int s, quad *row, workspace *work)
 {
-    const int n_in = p->network->layers[0].n_in;
-    const float *x = p->images + (long)image * n_in;
+    const int n_in = p->task->network->layers[0].n_in;
+    const float *x = p->task->images + (long)image * n_in;
     float least = x[0], greatest = x[0], check = 0.0f;
     for (int j = 0; j < n_in; j++) {
         least = x[j] < least ? x[j] : least;
@@ -319,7 +314,7 @@ static __m256i round_states(const float *states, __m256 *not_finite)
  * zeros. */
 static void hand_on(const prediction *p, int l, int row, int rows, int last, workspace *work)
 {
-    const mlp_layer *above = &p->network->layers[l + 1];
+    const mlp_layer *above = &p->task->network->layers[l + 1];
     for (int s = 0; s < SAMPLES; s += 8) {
         if (last) {
             float *panel =
@@ -341,10 +336,10 @@ static void hand_on(const prediction *p, int l, int row, int rows, int last, wor
 /* The last layer, in float32. */
 static void finish(const prediction *p, int begin, int n, workspace *work)
 {
-    const mlp_layer *layer = &p->network->layers[p->network->n_layers - 1];
+    const mlp_layer *layer = &p->task->network->layers[p->task->network->n_layers - 1];
     const long panel = (long)mlp_padded(layer->n_out) * GROUP;
     const mlp_panels inputs = {.values = work->last_inputs};
-    float *outputs = p->outputs + (long)begin * layer->n_out;
+    float *outputs = p->task->outputs + (long)begin * layer->n_out;
     p->kernels->product_block(layer, &inputs, n, 0, layer->n_out, work->outputs, panel);
     for (int i = 0; i * GROUP < n; i++)
         p->kernels->activate(work->outputs + i * panel, 0, layer->n_out * GROUP,
@@ -357,11 +352,11 @@ static void finish(const prediction *p, int begin, int n, workspace *work)
 /* Outputs of the samples begin ... begin + n - 1, n <= SAMPLES. */
 static void predict_samples(const prediction *p, int begin, int n, workspace *work)
 {
-    const int last = p->network->n_layers - 1;
+    const int last = p->task->network->n_layers - 1;
     memset(work->not_finite, 0, sizeof work->not_finite);
     pack_images(p, begin, n, work);
     for (int l = 0; l < last; l++) {
-        const int all = n_rows(&p->network->layers[l]);
+        const int all = n_rows(&p->task->network->layers[l]);
         for (int row = 0; row < all; row += CHUNK_ROWS) {
             const int rows = all - row < CHUNK_ROWS ? all - row : CHUNK_ROWS;
             add_up(p, l, row, rows, n, work);
@@ -389,7 +384,7 @@ static void release_workspace(workspace *work)
 
 static workspace *allocate_workspace(const prediction *p)
 {
-    const mlp_layer *last = &p->network->layers[p->network->n_layers - 1];
+    const mlp_layer *last = &p->task->network->layers[p->task->network->n_layers - 1];
     const size_t quads = (size_t)p->most_quads;
     workspace *work = aligned_alloc(64, sizeof *work);
     if (!work) return NULL;
@@ -414,29 +409,27 @@ static workspace *allocate_workspace(const prediction *p)
 static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 {
     prediction *p = argument;
-    for (int l = 0; l + 1 < p->network->n_layers; l++) {
+    for (int l = 0; l + 1 < p->task->network->n_layers; l++) {
         int begin, end;
-        mlp_share(p->network->layers[l].n_out, thread, n_threads, &begin, &end);
-        for (int i = begin; i < end; i++) pack_neuron(&p->network->layers[l], i, &p->layers[l]);
+        mlp_share(p->task->network->layers[l].n_out, thread, n_threads, &begin, &end);
+        for (int i = begin; i < end; i++)
+            pack_neuron(&p->task->network->layers[l], i, &p->layers[l]);
     }
     mlp_barrier(team, thread);
     workspace *work = allocate_workspace(p);
     if (!work) p->failed = 1;
-    const int n_batches = (p->n - 1) / SAMPLES + 1;
-    for (int batch; work && (batch = mlp_next_batch(p->poll, thread, &p->begun)) < n_batches;) {
-        const int begin = batch * SAMPLES, left = p->n - begin;
-        predict_samples(p, begin, left < SAMPLES ? left : SAMPLES, work);
-    }
+    for (int begin, n; work && (n = mlp_next_batch(p->task, thread, SAMPLES, &begin));)
+        predict_samples(p, begin, n, work);
     release_workspace(work);
 }
 
 static int allocate(prediction *p)
 {
-    const int n_layers = p->network->n_layers;
+    const int n_layers = p->task->network->n_layers;
     p->layers = calloc((size_t)n_layers, sizeof *p->layers);
     if (!p->layers) return -1;
     for (int l = 0; l + 1 < n_layers; l++) {
-        const mlp_layer *layer = &p->network->layers[l];
+        const mlp_layer *layer = &p->task->network->layers[l];
         const size_t rows = (size_t)n_rows(layer);
         weights *w = &p->layers[l];
         w->n_quads = n_quads(layer->n_in);
@@ -450,20 +443,15 @@ static int allocate(prediction *p)
     return 0;
 }
 
-int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                     int n, float *outputs, int n_threads, mlp_poll *poll)
+int mlp_predict_int8(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
 {
-    if (n == 0) return 0;
-    prediction p = {.kernels = kernels,
-                    .network = network,
-                    .images = images,
-                    .outputs = outputs,
-                    .n = n,
-                    .poll = poll};
+    if (task->n == 0) return 0;
+    task->begun = 0;
+    prediction p = {.kernels = kernels, .task = task};
     int failed = allocate(&p);
-    n_threads = mlp_at_most(n_threads, (n - 1) / SAMPLES + 1);
+    n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
     if (!failed) failed = mlp_run_team(n_threads, predict, &p) == 0 || p.failed;
-    for (int l = 0; p.layers && l < network->n_layers; l++) {
+    for (int l = 0; p.layers && l < task->network->n_layers; l++) {
         free(p.layers[l].values);
         free(p.layers[l].step);
     }
@@ -475,10 +463,9 @@ int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network, con
 
 const int mlp_int8_compiled = 0;
 
-int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                     int n, float *outputs, int n_threads, mlp_poll *poll)
+int mlp_predict_int8(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
 {
-    (void)kernels, (void)network, (void)images, (void)n, (void)outputs, (void)n_threads, (void)poll;
+    (void)kernels, (void)task, (void)n_threads;
     return -1;
 }
 #endif

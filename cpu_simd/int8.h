@@ -2,8 +2,7 @@
 #ifndef MLPCORE_INT8_H
 #define MLPCORE_INT8_H
 
-#include "kernels.h"
-#include "poll.h"
+#include "predict.h"
 
 /* Whether this build has it; it runs where mlp_avx2 does. */
 extern const int mlp_int8_compiled;
@@ -11,11 +10,9 @@ extern const int mlp_int8_compiled;
 /* Inputs of a layer with which it pays, and with which no sum overflows. */
 enum { MLP_INT8_LEAST_INPUTS = 256, MLP_INT8_MOST_INPUTS = 1 << 17 };
 
-/* Outputs (n, n_classes) of the network for images (n, n_in), the last layer and the activation by
- * the kernels. NaN where an image, or weights that it depends on, are not finite. The network has
- * two layers or more, and all but the last a number of inputs within these bounds. Told to stop, it
- * leaves some as they were. Returns -1 when memory ran out. */
-int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                     int n, float *outputs, int n_threads, mlp_poll *poll);
+/* Like mlp_predict; the last layer and the activation by the kernels. NaN where an image, or
+ * weights that it depends on, are not finite. The network has two layers or more, and all but the
+ * last a number of inputs within these bounds. */
+int mlp_predict_int8(const mlp_kernels *kernels, mlp_prediction *task, int n_threads);
 
 #endif

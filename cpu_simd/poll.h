@@ -2,7 +2,6 @@
 #ifndef MLPCORE_POLL_H
 #define MLPCORE_POLL_H
 
-#include <limits.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -37,14 +36,6 @@ static inline void mlp_ask(mlp_poll *poll, int done)
     if (!poll->ask || poll->stop || mlp_seconds() < poll->next) return;
     if (poll->ask(poll->argument, done)) poll->stop = 1;
     poll->next = mlp_seconds() + 0.05;
-}
-
-/* The number of a batch that nobody has begun, for whoever is free; a great one once it is time to
- * stop. */
-static inline int mlp_next_batch(mlp_poll *poll, int thread, atomic_int *begun)
-{
-    if (thread == 0) mlp_ask(poll, 0);
-    return poll->stop ? INT_MAX : atomic_fetch_add(begun, 1);
 }
 
 #endif

@@ -13,15 +13,10 @@ enum { SAMPLES = 64 };
 
 typedef struct {
     const mlp_kernels *kernels;
-    const mlp_network *network;
-    const float *images;
-    float *outputs;
-    int n, n_batches;
-    float *row_sums;  /* of the first layer's weights */
-    size_t room;      /* floats for the inputs of any layer */
-    atomic_int begun; /* batches: who is free takes the next */
+    mlp_prediction *task;
+    float *row_sums; /* of the first layer's weights */
+    size_t room;     /* floats for the inputs of any layer */
     atomic_int failed;
-    mlp_poll *poll;
 } prediction;
 
 /* What a thread works with. */
@@ -52,12 +47,12 @@ static void pack_images(const mlp_layer *layer, const float *images, int n, work
 
 static void predict_batch(const prediction *p, int begin, int n, workspace *work)
 {
-    const mlp_network *network = p->network;
+    const mlp_network *network = p->task->network;
     const int n_panels = (n + MLP_PANEL - 1) / MLP_PANEL;
     const mlp_layer *layer = network->layers;
     mlp_panels inputs = work->images;
     long panel = 0;
-    pack_images(layer, p->images + (long)begin * layer->n_in, n, work);
+    pack_images(layer, p->task->images + (long)begin * layer->n_in, n, work);
     for (int l = 0; l < network->n_layers; l++) {
         layer = &network->layers[l];
         panel = (long)(l + 1 == network->n_layers ? layer->n_out : layer[1].stride) * MLP_PANEL;
@@ -74,7 +69,7 @@ static void predict_batch(const prediction *p, int begin, int n, workspace *work
         work->sums = swap;
     }
     const int n_out = layer->n_out;
-    mlp_from_panels(work->inputs, panel, n_out, n, p->outputs + (long)begin * n_out, n_out);
+    mlp_from_panels(work->inputs, panel, n_out, n, p->task->outputs + (long)begin * n_out, n_out);
 }
 
 static int allocate(workspace *work, const prediction *p)
@@ -84,7 +79,8 @@ static int allocate(workspace *work, const prediction *p)
     work->images.background = work->background;
     work->images.row_sums = p->row_sums;
     if (!work->inputs || !work->sums) return -1;
-    return mlp_allocate_panels(&work->images, p->network->layers, SAMPLES, p->kernels->together);
+    return mlp_allocate_panels(&work->images, p->task->network->layers, SAMPLES,
+                               p->kernels->together);
 }
 
 static void predict(void *argument, mlp_team *team, int thread, int n_threads)
@@ -95,10 +91,8 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     if (allocate(&work, p)) {
         p->failed = 1;
     } else {
-        for (int batch; (batch = mlp_next_batch(p->poll, thread, &p->begun)) < p->n_batches;) {
-            const int begin = batch * SAMPLES, left = p->n - begin;
-            predict_batch(p, begin, left < SAMPLES ? left : SAMPLES, &work);
-        }
+        for (int begin, n; (n = mlp_next_batch(p->task, thread, SAMPLES, &begin));)
+            predict_batch(p, begin, n, &work);
     }
     mlp_free_panels(&work.images);
     free(work.inputs);
@@ -108,7 +102,7 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 /* The sums of the first layer's rows, for the background; -1 when there is no room. */
 static int sum_rows(prediction *p)
 {
-    const mlp_layer *layer = p->network->layers;
+    const mlp_layer *layer = p->task->network->layers;
     float *ones = mlp_floats((size_t)layer->stride);
     p->row_sums = mlp_floats((size_t)mlp_padded(layer->n_out));
     if (ones && p->row_sums) {
@@ -119,25 +113,20 @@ static int sum_rows(prediction *p)
     return ones && p->row_sums ? 0 : -1;
 }
 
-int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const float *images, int n,
-                float *outputs, int n_threads, mlp_poll *poll)
+int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
 {
-    if (n == 0) return 0;
-    prediction p = {.kernels = kernels,
-                    .network = network,
-                    .images = images,
-                    .outputs = outputs,
-                    .n = n,
-                    .n_batches = (n - 1) / SAMPLES + 1,
-                    .poll = poll};
+    if (task->n == 0) return 0;
+    task->begun = 0;
+    const mlp_network *network = task->network;
+    prediction p = {.kernels = kernels, .task = task};
     for (int l = 0; l < network->n_layers; l++) {
         const mlp_layer *layer = &network->layers[l];
         size_t longest = (size_t)(layer->stride > layer->n_out ? layer->stride : layer->n_out);
         if (longest * SAMPLES > p.room) p.room = longest * SAMPLES;
     }
     int failed = sum_rows(&p);
-    if (!failed)
-        failed = mlp_run_team(mlp_at_most(n_threads, p.n_batches), predict, &p) == 0 || p.failed;
+    n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
+    if (!failed) failed = mlp_run_team(n_threads, predict, &p) == 0 || p.failed;
     free(p.row_sums);
     return failed ? -1 : 0;
 }

@@ -70,23 +70,25 @@ cdef extern from "train.h" nogil:
                    const float *deltas, float learning_rate, int n, int n_threads)
 
 cdef extern from "predict.h" nogil:
-    int mlp_predict(const mlp_kernels *kernels, const mlp_network *network, const float *images,
-                    int n, float *outputs, int n_threads, mlp_poll *poll)
+    ctypedef struct mlp_prediction:
+        const mlp_network *network
+        const float *images
+        float *outputs
+        int n
+        mlp_poll poll
+
+    int mlp_predict(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
 
 cdef extern from "amx.h" nogil:
     const int MLP_AMX_INPUTS
     int mlp_has_amx()
-    int mlp_predict_amx(const mlp_kernels *kernels, const mlp_network *network,
-                        const float *images, int n, float *outputs, int n_threads,
-                        mlp_poll *poll)
+    int mlp_predict_amx(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
 
 cdef extern from "int8.h" nogil:
     const int MLP_INT8_LEAST_INPUTS
     const int MLP_INT8_MOST_INPUTS
     const int mlp_int8_compiled
-    int mlp_predict_int8(const mlp_kernels *kernels, const mlp_network *network,
-                         const float *images, int n, float *outputs, int n_threads,
-                         mlp_poll *poll)
+    int mlp_predict_int8(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
 
 cdef extern from "deformation.h" nogil:
     ctypedef struct mlp_deformation:
@@ -368,30 +370,32 @@ class SimdBackend(Backend):
     def _predict(self, Network network not None, images, int way, poll=None):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
+        if len(images) == 0:
+            return outputs
         cdef const float[:, ::1] x = images
         cdef float[:, ::1] y = outputs
-        cdef int n = len(images), threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
         state = _PollState(lambda done: (poll(), False)[1])
-        cdef mlp_poll asked
+        cdef mlp_prediction prediction
+        prediction.network = &network.c
+        prediction.images = &x[0, 0]
+        prediction.outputs = &y[0, 0]
+        prediction.n = len(images)
         if poll is None:
-            mlp_start_poll(&asked, NULL, NULL)
+            mlp_start_poll(&prediction.poll, NULL, NULL)
         else:
-            mlp_start_poll(&asked, _poll, <void *>state)
-        if n:
-            with nogil:
-                if way == BY_AMX:
-                    status = mlp_predict_amx(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads,
-                                             &asked)
-                elif way == BY_INT8:
-                    status = mlp_predict_int8(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads,
-                                              &asked)
-                else:
-                    status = mlp_predict(kernels, &network.c, &x[0, 0], n, &y[0, 0], threads,
-                                         &asked)
-            if state.exception is not None:
-                raise state.exception
-            _check(status)
+            mlp_start_poll(&prediction.poll, _poll, <void *>state)
+        cdef int threads = self.threads, status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        with nogil:
+            if way == BY_AMX:
+                status = mlp_predict_amx(kernels, &prediction, threads)
+            elif way == BY_INT8:
+                status = mlp_predict_int8(kernels, &prediction, threads)
+            else:
+                status = mlp_predict(kernels, &prediction, threads)
+        if state.exception is not None:
+            raise state.exception
+        _check(status)
         return outputs
 
     def noise(self, seed, epoch, grid, height, width):
