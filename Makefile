@@ -12,7 +12,8 @@ INSTALLED := $(VENV)/.mlpcore-installed
 CHECKERS := $(VENV)/.mlpcore-checkers
 C_FILES := $(wildcard cpu_simd/*.[ch])
 CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
-EMULATION_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu)
+EMULATION_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu \
+                               tests/amx_emulation/*.[ch])
 BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.pyx)
 

@@ -1,10 +1,13 @@
-"""Batches through the matrix unit, where this CPU has one."""
+"""Batches through the matrix unit: of this CPU, where it has one, and an emulated one."""
+
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import amx_emulated
 from mlpcore.backends import counting
 from mlpcore.backends.inference import A, B
 from mlpcore.backends.simd import SimdBackend, has_amx
@@ -18,30 +21,42 @@ WIDTHS = st.sampled_from([256, 257, 271, 287, 288, 289, 300])
 OUTPUTS = st.sampled_from([1, 2, 10, 15, 16, 17, 31, 32, 33, 65])
 
 
-@WITH_AMX
+@pytest.fixture(scope="module", params=["cpu", "emulated"])
+def predict_by_amx(request, tmp_path_factory):
+    """Outputs of a network for images, by so many threads."""
+    if request.param == "emulated":
+        if sys.platform != "linux" or amx_emulated.compiler() is None:
+            pytest.skip("amx.c is compiled on Linux alone, by a C compiler")
+        return amx_emulated.EmulatedUnit(tmp_path_factory.mktemp("amx"))
+    if not has_amx():
+        pytest.skip("this CPU has no AMX")
+    return lambda network, images, threads: SimdBackend("avx512", threads).predict_by_amx(
+        network, images
+    )
+
+
 @given(n_in=WIDTHS, n_out=OUTPUTS, n=st.sampled_from([0, 1, 31, 33, 127, 128, 130]), seed=SEEDS)
 @example(n_in=287, n_out=32, n=128, seed=0)  # 288 with the bias: whole tiles
 @settings(max_examples=40)
-def test_one_layer(reference, n_in, n_out, n, seed):
+def test_one_layer(reference, predict_by_amx, n_in, n_out, n, seed):
     """Off by what amx.c says: 3 * 2^-18 of the terms' magnitudes, and a sum's rounding."""
     network, images = random_network((n_in, n_out), seed % 2**32), uniform(seed, n, n_in)
-    got = SimdBackend("avx512", 2).predict_by_amx(network, images)
+    got = predict_by_amx(network, images, 2)
     magnitude = np.abs(images) @ np.abs(network.weights[0]).T + np.abs(network.biases[0])
     tolerance = A * B * (sum_tolerance(magnitude, n_in + 1) + 3 * 2.0**-18 * magnitude)
     tolerance += A * (TANH_ERROR + EPSILON)
     assert np.all(np.abs(got - reference.predict(network, images)) <= tolerance)
 
 
-@WITH_AMX
 @given(sizes=st.lists(WIDTHS, min_size=2, max_size=4), n_out=OUTPUTS, seed=SEEDS)
 @settings(max_examples=15)
-def test_several_layers(reference, sizes, n_out, seed):
+def test_several_layers(reference, predict_by_amx, sizes, n_out, seed):
     """An error grows from layer to layer by the weights' norm, here about 1."""
     network, images = random_network((*sizes, n_out), seed % 2**32), uniform(seed, 140, sizes[0])
-    got = SimdBackend("avx512", 1).predict_by_amx(network, images)
+    got = predict_by_amx(network, images, 1)
     assert np.abs(got - reference.predict(network, images)).max() <= 5e-4
-    assert np.array_equal(SimdBackend("avx512", 3).predict_by_amx(network, images), got)
-    assert np.array_equal(SimdBackend("avx512", 2).predict_by_amx(network, images[5:38]), got[5:38])
+    assert np.array_equal(predict_by_amx(network, images, 3), got)
+    assert np.array_equal(predict_by_amx(network, images[5:38], 2), got[5:38])
 
 
 @WITH_AMX
@@ -85,3 +100,16 @@ def test_who_is_asked_in_between_may_use_the_unit():
 
     assert backend.count_errors(network, images, labels, use_it) == 0
     assert counts == [0] * len(counts) != []
+
+
+@pytest.mark.parametrize("predict_by_amx", ["emulated"], indirect=True)
+def test_the_unit_is_set_up_again_after_asking_and_left_on_a_stop(predict_by_amx):
+    network, images = random_network((300, 256, 10), 1), uniform(2, 700, 300)
+    expected, calls = predict_by_amx(network, images, 1), []
+
+    def use_it():
+        calls.append(predict_by_amx(network, images[:40], 1))
+
+    assert np.array_equal(predict_by_amx(network, images, 1, use_it), expected)
+    assert calls and all(np.array_equal(outputs, expected[:40]) for outputs in calls)
+    assert np.isnan(predict_by_amx(network, images, 2, lambda: True)).any()
