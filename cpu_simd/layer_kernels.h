@@ -260,11 +260,11 @@ static void KERNEL(delta_hidden)(const float *sum, const float *y, int begin, in
         vf_store(delta + i, vf_mul(vf_load(sum + i), derivative(vf_load(y + i))));
 }
 
-static void KERNEL(delta_output)(const float *y, int label, int begin, int end, float *delta)
+static void KERNEL(delta_output)(const float *y, int label, float target, int begin, int end,
+                                 float *delta)
 {
     for (int i = begin; i < end; i++) {
-        float target = i == label ? 1.0f : -1.0f;
         float slope = MLP_B / MLP_A * ((MLP_A - y[i]) * (MLP_A + y[i]));
-        delta[i] = (y[i] - target) * slope;
+        delta[i] = (y[i] - (i == label ? target : -target)) * slope;
     }
 }

@@ -15,9 +15,9 @@ void mlp_observe(mlp_schedule *schedule, const float *y, int label, int done)
     mlp_training *training = schedule->training;
     int n = training->network->layers[training->network->n_layers - 1].n_out;
     int guess = 0;
-    double loss = 0.0;
+    double loss = 0.0, target = (double)training->target;
     for (int i = 0; i < n; i++) {
-        double error = (double)y[i] - (i == label ? 1.0 : -1.0);
+        double error = (double)y[i] - (i == label ? target : -target);
         loss += error * error;
         if (y[i] > y[guess]) guess = i;
     }

@@ -14,8 +14,9 @@ typedef struct {
     const int32_t *order;       /* the image of each step */
     int n_samples;              /* steps */
     float learning_rate;
-    int block; /* samples between two updates of the deferred schedule, 1 or
-                * more; 0 for the immediate schedule */
+    float target; /* t of the class; -t is that of the others */
+    int block;    /* samples between two updates of the deferred schedule, 1 or
+                   * more; 0 for the immediate schedule */
 
     /* Told to stop, training ends after the current block of samples, or after the next sample
      * without blocks. */

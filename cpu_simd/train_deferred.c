@@ -123,7 +123,8 @@ static void come_down(const mlp_worker *self, int t, int label, int done)
     const mlp_layer_buffers *b = &schedule->buffers[top];
     const float *y = b->states + (long)t * b->width;
     mlp_worker_rows(self, top, &begin, &end);
-    schedule->kernels->delta_output(y, label, begin, end, b->deltas + (long)t * b->width);
+    schedule->kernels->delta_output(y, label, schedule->training->target, begin, end,
+                                    b->deltas + (long)t * b->width);
     for (int l = top; l >= 1; l--) {
         backward(self, l, t);
         mlp_barrier(self->team, self->thread);

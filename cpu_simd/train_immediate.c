@@ -51,7 +51,7 @@ static void come_down(const mlp_worker *self, int label, int done)
     int top = network->n_layers - 1, begin, end;
     const mlp_layer_buffers *b = &schedule->buffers[top];
     mlp_worker_rows(self, top, &begin, &end);
-    kernels->delta_output(b->states, label, begin, end, b->deltas);
+    kernels->delta_output(b->states, label, schedule->training->target, begin, end, b->deltas);
     for (int l = top; l >= 1; l--) {
         const mlp_layer *layer = &network->layers[l];
         b = &schedule->buffers[l];

@@ -74,7 +74,7 @@ struct resident_job {
     const float *images;          // (n, SIZES[0])
     const unsigned char *labels;  // (n)
     const int *order;             // the image of each step
-    training_state *state;        // its rate is read, its counts are written at the end
+    training_state *state;        // its rate and target are read, its counts written at the end
     exchange_word *words;         // (PLANNED_WORDS), zero when training starts
     float *weights[LAYERS];       // as in layout.cuh
 };
@@ -113,7 +113,7 @@ struct trainer {
     int step, parity;  // which half of the inputs is this sample's
     unsigned barriers;
     bool stopped;
-    float rate;
+    float rate, target;
 
     // ---- weights ----
 
@@ -478,7 +478,7 @@ struct trainer {
             const float sum = collect<LAYERS, false>(row);
             const float y = activation(sum + shared[biases_at<LAYERS> + row]);
             shared[OUTPUTS_AT + row] = y;
-            take_delta<LAYERS>(row, n, (y - (row == label ? 1.0f : -1.0f)) * slope(y), last);
+            take_delta<LAYERS>(row, n, (y - (row == label ? target : -target)) * slope(y), last);
         });
         meet();
     }
@@ -523,7 +523,8 @@ struct trainer {
 };
 
 // Loss and error of a sample, by one thread of one block: the outputs ascending.
-__device__ inline void observe(const float *outputs, int label, double &loss, int &errors)
+__device__ inline void observe(const float *outputs, int label, double target, double &loss,
+                               int &errors)
 {
     double sum = 0.0;
     float best = -INFINITY;
@@ -531,7 +532,7 @@ __device__ inline void observe(const float *outputs, int label, double &loss, in
 #pragma unroll 16
     for (int i = 0; i < OUTPUTS; i++) {
         const float y = outputs[i];
-        const double error = (double)y - (i == label ? 1.0 : -1.0);
+        const double error = (double)y - (i == label ? target : -target);
         sum = fma(error, error, sum);
         if (y > best) {
             best = y;
@@ -573,6 +574,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     all.coordinates[0] = block % parts_of<0>;
     all.coordinates[1] = block / parts_of<0>;
     all.rate = job.state->learning_rate;
+    all.target = job.state->target;
     all.barriers = 0;
     all.stopped = false;
     all.load<0>(job);
@@ -603,7 +605,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         else
             all.update<0>(all.inputs(1 - all.parity));
         // Of the sample before, now that there is nothing to do but to wait.
-        if (observer && step > 0) observe(shared + OUTPUTS_AT, last_label, loss, errors);
+        if (observer && step > 0)
+            observe(shared + OUTPUTS_AT, last_label, all.target, loss, errors);
         all.forward_from<0>();
         next_label = job.labels[image];
         image = after;
@@ -616,7 +619,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (all.stopped) return;
     all.store<0>(job);
     if (observer) {
-        observe(shared + OUTPUTS_AT, label, loss, errors);
+        observe(shared + OUTPUTS_AT, label, all.target, loss, errors);
         job.state->loss += loss;
         job.state->errors += errors;
         job.state->step += steps;

@@ -41,12 +41,13 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS)
 {
     const int lane = threadIdx.x;
     const int label = labels[order[state->step]];
+    const float target = state->target;
     double loss = 0.0;
     float best = -INFINITY;
     int guess = n_out;
     for (int i = lane; i < n_out; i += SUM_THREADS) {
         const float y = outputs[i];
-        const float error = y - (i == label ? 1.0f : -1.0f);
+        const float error = y - (i == label ? target : -target);
         deltas[i] = error * slope(y);
         loss = fma((double)error, (double)error, loss);
         if (y > best) {

@@ -7,4 +7,5 @@ struct training_state {
     int step;             // index into `order` of the sample in work
     int errors;           // misclassified among those seen
     float learning_rate;  // eta
+    float target;         // t of the class, -t of the others
 };

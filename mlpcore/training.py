@@ -275,6 +275,7 @@ class Trainer:
                     order[begin:end],
                     learning_rate,
                     functools.partial(self._on_samples, begin),
+                    self.config.target,
                 )
                 self._count(before, result)
             except BaseException as error:

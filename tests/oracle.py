@@ -69,13 +69,14 @@ def random_network(sizes, seed, scale=1.0):
 
 
 class Problem(NamedTuple):
-    """Layer sizes, images, seed, learning rate, and the images' ground if they have one."""
+    """Layer sizes, images, seed, learning rate, the images' ground if they have one, target."""
 
     sizes: tuple[int, ...]
     n: int
     seed: int
     rate: float
     ground: float | None = None
+    target: float = 1.0
 
 
 @st.composite
@@ -88,12 +89,13 @@ def training_problems(draw, samples=12):
     sizes = tuple(draw(st.lists(WIDTHS, min_size=2, max_size=5)))
     rate = draw(st.sampled_from([0.01, 0.1, 0.5])) / (max(sizes) + 1)
     ground = draw(st.sampled_from([None, -1.0, 0.0, 0.3]))
-    return Problem(sizes, draw(st.integers(1, samples)), draw(SEEDS), rate, ground)
+    target = draw(st.sampled_from([1.0, 0.5, 1.3]))
+    return Problem(sizes, draw(st.integers(1, samples)), draw(SEEDS), rate, ground, target)
 
 
 def check_training(backend, reference, problem):
     """Weights, loss and counts after a training are the oracle's."""
-    sizes, n, seed, rate, ground = problem
+    sizes, n, seed, rate, ground, target = problem
     network = random_network(sizes, seed % 2**32)
     expected = network.copy()
     images = uniform(seed, n, sizes[0])
@@ -103,9 +105,10 @@ def check_training(backend, reference, problem):
     labels = rng.integers(0, min(sizes[-1], 256), n).astype(np.uint8)
     order = rng.integers(0, n, 2 * n).astype(np.int32)
     loaded = backend.load(network)
-    result = backend.train(loaded, backend.put(images), backend.put(labels), order, rate)
+    samples = backend.put(images), backend.put(labels), order
+    result = backend.train(loaded, *samples, rate, target=target)
     backend.store(loaded, network)
-    wanted = reference.train(expected, images, labels, order, rate)
+    wanted = reference.train(expected, images, labels, order, rate, target=target)
     assert result.samples == wanted.samples == 2 * n
     # Up to eighty steps of a few roundings each, on weights that start at up to 1: 32 half
     # units in the last place. A lost update would show at 1e-5 or more.

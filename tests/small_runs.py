@@ -143,12 +143,12 @@ class StopAfter:
     def __getattr__(self, name):
         return getattr(self.backend, name)
 
-    def train(self, network, images, labels, order, learning_rate, progress=None):
+    def train(self, network, images, labels, order, learning_rate, progress=None, target=1.0):
         here = self.trainer.state.epoch == self.epoch and self.samples is not None
         if here and self.samples < len(order):
             order, self.samples = order[: self.samples], None
             self.trainer.request_stop()
-        return self.backend.train(network, images, labels, order, learning_rate)
+        return self.backend.train(network, images, labels, order, learning_rate, target=target)
 
 
 def run_with_stop(config, dataset, backend, epoch, samples, observers=()):

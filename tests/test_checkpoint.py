@@ -627,7 +627,7 @@ def test_a_run_killed_before_its_first_network(tmp_path, uninterrupted):
 def test_a_diverged_run_keeps_its_last_good_weights(tmp_path):
     trainer, run = start(tmp_path / "run")
 
-    def train(network, images, labels, order, learning_rate, progress=None):
+    def train(network, images, labels, order, learning_rate, progress=None, target=1.0):
         if trainer.state.epoch == 1:
             network.weights[0][0, 0] = np.nan
         return backends.TrainingResult(len(order), 0, 1.0)

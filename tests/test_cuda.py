@@ -87,12 +87,12 @@ def assert_same_weights(got, expected, tolerance=0.0):
         np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)
 
 
-def trained(backend, network, images, labels, order, rate=1e-3, progress=None):
+def trained(backend, network, images, labels, order, rate=1e-3, progress=None, target=1.0):
     """A copy of the network after training, and the result."""
     network = network.copy()
     loaded = backend.load(network)
     images, labels = backend.put(images), backend.put(labels)
-    result = backend.train(loaded, images, labels, order, rate, progress)
+    result = backend.train(loaded, images, labels, order, rate, progress, target)
     backend.store(loaded, network)
     return network, result
 

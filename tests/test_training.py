@@ -161,7 +161,7 @@ class Scripted:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def train(self, network, images, labels, order, learning_rate, progress=None):
+    def train(self, network, images, labels, order, learning_rate, progress=None, target=1.0):
         self.value += 1
         network.biases[0][0] = self.value
         return backends.TrainingResult(len(order), 0, 1.0)
@@ -456,7 +456,7 @@ def poisoned(loss, samples_per_call):
     """A backend whose training in the second epoch leaves a NaN in the weights."""
     scripted = Scripted(validation=(9,), test=(9,))
 
-    def train(network, images, labels, order, learning_rate, progress=None):
+    def train(network, images, labels, order, learning_rate, progress=None, target=1.0):
         samples_per_call.append(len(order))
         bad = sum(samples_per_call) > 230
         if bad:
@@ -536,6 +536,10 @@ def test_default_end_of_the_schedule_is_the_papers(epochs, end):
         ({"learning_rate": 1e39}, "learning rate 1e"),
         ({"learning_rate": "fast"}, "learning rate 'fast'"),
         ({"learning_rate_end": 1e-60}, "final learning rate 1e-60"),
+        ({"target": 0}, "target 0"),
+        ({"target": 1.72}, "target 1.72"),
+        ({"target": math.nan}, "target nan"),
+        ({"target": "1"}, "target '1'"),
         ({"backend": None}, "backend None"),
     ],
 )
@@ -552,6 +556,7 @@ configs = st.builds(
     epochs=st.integers(1, 10**6),
     learning_rate=st.floats(1e-30, 1e30),
     learning_rate_end=st.none() | st.floats(1e-30, 1e30),
+    target=st.floats(1e-9, 1.7),
     deformation=st.builds(
         DeformationParameters,
         sigma=st.floats(0, 1e9),
@@ -591,6 +596,12 @@ def test_json_with_another_value_is_refused_or_read(data):
                 | {"similar_labels": list(config.deformation.similar_labels)},
             }
         )
+
+
+def test_runs_from_before_the_target_was_a_setting_had_one():
+    values = json.loads(json.dumps(make_config().to_json()))
+    del values["target"]
+    assert TrainingConfig.from_json(values) == make_config()
 
 
 @pytest.mark.parametrize("values", [None, [], {}, {"epochs": 1}, "x"])

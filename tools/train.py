@@ -52,6 +52,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--lr", type=number, help="learning rate of the first epoch (0.001)")
     add("--lr-end", type=number, help="of the last epoch (by the paper's schedule)")
+    add("--target", type=number, help="wanted output of the class, else its negative (1)")
     add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")
     add_backend_options(parser)
@@ -84,6 +85,7 @@ def make_config(
         epochs=options.get("epochs", epochs),
         learning_rate=options.get("lr", TrainingConfig.learning_rate),
         learning_rate_end=options.get("lr_end"),
+        target=options.get("target", TrainingConfig.target),
         deformation=deformation,
         seed=options.get("seed", TrainingConfig.seed),
         backend=backend.name,

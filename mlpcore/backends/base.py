@@ -233,6 +233,7 @@ class Backend(ABC):
         order: BackendArray,
         learning_rate: float,
         progress: Progress | None = None,
+        target: float = 1.0,
     ) -> TrainingResult:
         """On-line back-propagation: one update after each sample, in the given order.
 
@@ -243,12 +244,14 @@ class Backend(ABC):
         order
             (m,) int32, the image of each step, also as `permutation` gave it.
         learning_rate
-            eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2, t = +1 for the class, else -1.
+            eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2.
         progress
             Called about twenty times a second. Training stops when it returns true, or when
             it or a signal handler raises: at the end of a sample, or of a block of samples
             where a backend works by blocks. Training the rest of the order in another call
             then gives the same bits; how far it came, `kept_results` has of the exception.
+        target
+            t of the class; that of the others is its negative.
         """
 
     @abstractmethod

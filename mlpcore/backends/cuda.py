@@ -28,6 +28,7 @@ from mlpcore.backends.base import (
 )
 from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork, Driver
 from mlpcore.backends.cuda_resident import Resident, ResidentStepper
+from mlpcore.backends.inference import check_target
 from mlpcore.backends.resident_plan import VERSIONS, DoesNotFit, make_plan
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -210,8 +211,10 @@ class CudaBackend(Backend):
         order: BackendArray,
         learning_rate: float,
         progress: Progress | None = None,
+        target: float = 1.0,
     ) -> TrainingResult:
-        (result,) = self._train([network], [images], [labels], [order], learning_rate, progress)
+        one = [network], [images], [labels], [order]
+        (result,) = self._train(*one, learning_rate, target, progress)
         return result
 
     def train_committee(
@@ -222,6 +225,7 @@ class CudaBackend(Backend):
         orders: list[BackendArray],
         learning_rate: float,
         progress: Progress | None = None,
+        target: float = 1.0,
     ) -> list[TrainingResult]:
         """`train` for several networks of the same layer sizes, each on samples of its own.
 
@@ -233,7 +237,7 @@ class CudaBackend(Backend):
         ----------
         networks, images, labels, orders
             As for `train`, one of each for each network; orders are of the same length.
-        learning_rate
+        learning_rate, target
             For all.
         progress
             Of each network, with the number of samples that it has done.
@@ -245,7 +249,7 @@ class CudaBackend(Backend):
                 f"a committee of layers {sorted(sizes)}: expected networks of the same sizes, "
                 "and images, labels and an order for each, all orders of the same length"
             )
-        return self._train(networks, images, labels, orders, learning_rate, progress)
+        return self._train(networks, images, labels, orders, learning_rate, target, progress)
 
     def _train(
         self,
@@ -254,6 +258,7 @@ class CudaBackend(Backend):
         labels: list[BackendArray],
         orders: list[BackendArray],
         learning_rate: float,
+        target: float,
         progress: Progress | None,
     ) -> list[TrainingResult]:
         """Results of the networks, which train together or one after another."""
@@ -265,6 +270,7 @@ class CudaBackend(Backend):
             self._resident("labels", each, (len(of),), np.uint8) for each, of in zip(labels, images)
         ]
         orders = [self._resident("order", order, (None,), np.int32) for order in orders]
+        check_target(target)
         if len(orders[0]) == 0:
             return [TrainingResult(0, 0, 0.0)] * len(networks)
         for network, order, of in zip(networks, orders, images):
@@ -275,9 +281,11 @@ class CudaBackend(Backend):
             resident = networks[0].resident if len(networks) == 1 else self._committee(networks)
             if resident is not None:
                 stepper = ResidentStepper(resident, networks, images, labels, orders)
-                return cuda_training.train(networks, stepper, n_steps, learning_rate, progress)
+                return cuda_training.train(
+                    networks, stepper, n_steps, learning_rate, target, progress
+                )
             for one in zip(networks, images, labels, orders):
-                arguments = self._stepper(*one), n_steps, learning_rate, progress
+                arguments = self._stepper(*one), n_steps, learning_rate, target, progress
                 try:
                     results += cuda_training.train([one[0]], *arguments)
                 except BaseException as error:

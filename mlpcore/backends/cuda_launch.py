@@ -56,7 +56,14 @@ KERNELS: dict[str, str] = {
 
 #: training_state of cuda/training_state.cuh.
 STATE = np.dtype(
-    [("loss", "f8"), ("step", "i4"), ("errors", "i4"), ("learning_rate", "f4")], align=True
+    [
+        ("loss", "f8"),
+        ("step", "i4"),
+        ("errors", "i4"),
+        ("learning_rate", "f4"),
+        ("target", "f4"),
+    ],
+    align=True,
 )
 assert STATE.fields is not None
 LEARNING_RATE_OFFSET: int = STATE.fields["learning_rate"][1]

@@ -233,10 +233,10 @@ class DeviceNetwork:
                 biases[...] = matrix[0, : layer.n_out]
                 weights[...] = matrix[1 : layer.n_in + 1, : layer.n_out].T
 
-    def set_state(self, learning_rate: float) -> None:
-        """Starts counting anew, with a learning rate."""
+    def set_state(self, learning_rate: float, target: float = 1.0) -> None:
+        """Starts counting anew, with a learning rate and a target."""
         state = np.zeros(1, STATE)
-        state["learning_rate"] = learning_rate
+        state["learning_rate"], state["target"] = learning_rate, target
         self.driver.upload(self.state, state)
 
     def get_state(self) -> np.void:

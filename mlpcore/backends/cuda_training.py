@@ -119,6 +119,7 @@ def train(
     stepper: Stepper | ResidentStepper,
     n_steps: int,
     learning_rate: float,
+    target: float,
     progress: Progress | None,
 ) -> list[TrainingResult]:
     """All steps, or as many as were done when progress said stop or raised.
@@ -127,7 +128,7 @@ def train(
     loss is then NaN.
     """
     for network in networks:
-        network.set_state(learning_rate)
+        network.set_state(learning_rate, target)
     try:
         finite = _train_chunks(stepper, n_steps, progress)
     except BaseException as error:

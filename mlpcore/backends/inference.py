@@ -10,6 +10,8 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from mlpcore.backends.base import Poll
+from mlpcore.checks import check_real
+from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array
 
@@ -18,6 +20,13 @@ A, B = 1.7159, 0.6666
 
 #: Images at a time: enough for BLAS to run at full speed, few enough to stay in the cache.
 BATCH = 512
+
+
+def check_target(value: Any) -> None:
+    """Raises InputError unless an output can come as near to the value as one likes."""
+    check_real("target", value)
+    if not 0 < value < A:
+        raise InputError(f"target {value}: expected more than 0 and less than {A}")
 
 
 @functools.cache

@@ -22,7 +22,7 @@ from mlpcore.backends.base import (
     keep_results,
     layer_shape,
 )
-from mlpcore.backends.inference import A, B
+from mlpcore.backends.inference import A, B, check_target
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, Int32Array, UInt8Array
 
@@ -105,6 +105,7 @@ class ReferenceBackend(Backend):
         order: Int32Array,
         learning_rate: float,
         progress: Progress | None = None,
+        target: float = 1.0,
     ) -> TrainingResult:
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = check_array("images", images, (None, n_in))
@@ -112,6 +113,7 @@ class ReferenceBackend(Backend):
         order = check_array("order", order, (None,), np.int32)
         check_range("labels", labels, n_classes)
         check_range("order", order, len(images))
+        check_target(target)
         weights = [w.astype(np.float64) for w in network.weights]
         biases = [b.astype(np.float64) for b in network.biases]
         done, errors, loss = 0, 0, 0.0
@@ -122,11 +124,11 @@ class ReferenceBackend(Backend):
                 states = [images[i].astype(np.float64)]
                 for w, b in zip(weights, biases):
                     states.append(activation(w @ states[-1] + b))
-                target = np.full(n_classes, -1.0)
-                target[labels[i]] = 1.0
-                loss += 0.5 * np.sum((states[-1] - target) ** 2)
+                wanted = np.full(n_classes, -target)
+                wanted[labels[i]] = target
+                loss += 0.5 * np.sum((states[-1] - wanted) ** 2)
                 errors += int(states[-1].argmax() != labels[i])
-                delta = (states[-1] - target) * derivative(states[-1])
+                delta = (states[-1] - wanted) * derivative(states[-1])
                 for layer in range(network.n_layers - 1, -1, -1):
                     below = weights[layer].T @ delta * derivative(states[layer])
                     weights[layer] -= learning_rate * np.outer(delta, states[layer])

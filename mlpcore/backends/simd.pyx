@@ -28,6 +28,7 @@ from mlpcore.backends.base import (
     keep_results,
     layer_shape,
 )
+from mlpcore.backends.inference import check_target
 from mlpcore.checks import check_rate, check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
@@ -55,6 +56,7 @@ cdef extern from "train.h" nogil:
         const int32_t *order
         int n_samples
         float learning_rate
+        float target
         int block
         mlp_poll poll
         int done
@@ -300,11 +302,13 @@ class SimdBackend(Backend):
                                     threads)
             _check(status)
 
-    def train(self, Network network not None, images, labels, order, learning_rate, progress=None):
+    def train(self, Network network not None, images, labels, order, learning_rate, progress=None,
+              target=1.0):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         order = check_array("order", order, (None,), np.int32)
         check_rate("learning_rate", learning_rate)
+        check_target(target)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
         check_range("labels", labels, network.layer_sizes[network.n_layers])
@@ -320,6 +324,7 @@ class SimdBackend(Backend):
         training.order = &o[0]
         training.n_samples = len(order)
         training.learning_rate = learning_rate
+        training.target = target
         training.block = self.block if self.schedule == "deferred" else 0
         mlp_start_poll(&training.poll, _poll, <void *>state)
         cdef int threads = self.threads, status

@@ -9,7 +9,12 @@ from collections.abc import Sequence
 
 from scipy.special import stdtrit
 
-from mlpcore.config import PAPER_EPOCHS, PAPER_LEARNING_RATE, PAPER_LEARNING_RATE_END
+from mlpcore.config import (
+    PAPER_EPOCHS,
+    PAPER_LEARNING_RATE,
+    PAPER_LEARNING_RATE_END,
+    PAPER_TARGET,
+)
 from mlpcore.dataset import kind_of_test
 from mlpcore.deformation import DeformationParameters
 from mlpcore.evaluation import CONFIDENCE, wilson_interval
@@ -73,6 +78,8 @@ def other_settings(record: Record) -> str:
     rates = config.learning_rate, config.learning_rate_end
     if (config.epochs, *rates) != (PAPER_EPOCHS, PAPER_LEARNING_RATE, PAPER_LEARNING_RATE_END):
         said.append("learning rate {:g} to {:g} in {:,} epochs".format(*rates, config.epochs))
+    if config.target != PAPER_TARGET:
+        said.append(f"targets of {config.target:g} and {-config.target:g}")
     if dataclasses.replace(config.deformation, similar_labels=()) != STANDARD:
         values = dataclasses.asdict(config.deformation)
         said += [f"{name} {values[name]:g}" for name in ("sigma", "alpha", "beta", "gamma")]
