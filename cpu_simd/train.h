@@ -8,15 +8,15 @@
 #include "poll.h"
 
 typedef struct {
-    const mlp_network *network; /* its weights are changed */
-    const float *images;        /* n_images rows of layers[0].n_in floats */
-    const uint8_t *labels;      /* a class per image */
-    const int32_t *order;       /* the image of each step */
-    int n_samples;              /* steps */
-    float learning_rate;
-    float target; /* t of the class; -t is that of the others */
-    int block;    /* samples between two updates of the deferred schedule, 1 or
-                   * more; 0 for the immediate schedule */
+    const mlp_network *network;  /* its weights are changed */
+    const float *images;         /* n_images rows of layers[0].n_in floats */
+    const uint8_t *labels;       /* a class per image */
+    const int32_t *order;        /* the image of each step */
+    int n_samples;               /* steps */
+    const float *learning_rates; /* of each layer */
+    float target;                /* t of the class; -t is that of the others */
+    int block;                   /* samples between two updates of the deferred schedule, 1 or
+                                  * more; 0 for the immediate schedule */
 
     /* Told to stop, training ends after the current block of samples, or after the next sample
      * without blocks. */

@@ -23,16 +23,17 @@
 #include "buffers.h"
 #include "schedule.h"
 
-/* coefficients[s] = eta (bias + sum over the tiles of dots[tile][s]), s < n. */
-static const float *add_dots(const mlp_worker *self, const float *dots, int n_tiles, float bias,
-                             int n)
+/* coefficients[s] = eta (bias + sum over the tiles of dots[tile][s]), s < n, eta that of layer l.
+ */
+static const float *add_dots(const mlp_worker *self, int l, const float *dots, int n_tiles,
+                             float bias, int n)
 {
     const mlp_schedule *schedule = self->schedule;
     float *c = schedule->coefficients + (long)self->thread * schedule->block;
     for (int s = 0; s < n; s++) c[s] = bias;
     for (int tile = 0; tile < n_tiles; tile++)
         for (int s = 0; s < n; s++) c[s] += dots[(long)tile * schedule->block + s];
-    for (int s = 0; s < n; s++) c[s] *= schedule->training->learning_rate;
+    for (int s = 0; s < n; s++) c[s] *= schedule->training->learning_rates[l];
     return c;
 }
 
@@ -81,7 +82,7 @@ static void go_up(const mlp_worker *self, int t)
         schedule->kernels->product(layer, b[-1].states + (long)t * b[-1].width, begin, end,
                                    b->sums);
         finish_forward(self, l, t, b->sums,
-                       add_dots(self, b[-1].state_dots, mlp_n_tiles(layer - 1), 1.0f, t));
+                       add_dots(self, l, b[-1].state_dots, mlp_n_tiles(layer - 1), 1.0f, t));
     }
 }
 
@@ -110,8 +111,8 @@ static void finish_backward(const mlp_worker *self, int l, int t)
     int begin, end, n_tiles = mlp_n_tiles(above);
     mlp_worker_rows(self, l, &begin, &end);
     kernels->sum_tiles(b[1].partials, n_tiles, above->stride, begin, end, b->sums);
-    kernels->correct(b->states, b->width, t, add_dots(self, b[1].delta_dots, n_tiles, 0.0f, t),
-                     begin, end, b->sums);
+    kernels->correct(b->states, b->width, t,
+                     add_dots(self, l + 1, b[1].delta_dots, n_tiles, 0.0f, t), begin, end, b->sums);
     kernels->delta_hidden(b->sums, b->states + (long)t * b->width, begin, end,
                           b->deltas + (long)t * b->width);
 }
@@ -177,7 +178,7 @@ static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
     for (int t = self->thread; t < n; t += self->n_threads) {
         float *dots = schedule->input_dots + (long)t * schedule->block;
         schedule->kernels->dots(b->rows, stride, t, b->rows + t * stride, 0, layer->stride, dots);
-        for (int s = 0; s < t; s++) dots[s] *= training->learning_rate;
+        for (int s = 0; s < t; s++) dots[s] *= training->learning_rates[0];
     }
     pack_block(self, b);
     mlp_barrier(self->team, self->thread);
@@ -193,7 +194,7 @@ static void update_upper(const mlp_worker *self, int n)
         int begin, end;
         mlp_worker_rows(self, l, &begin, &end);
         schedule->kernels->update_block(&network->layers[l], b->deltas, b->width, b[-1].states, n,
-                                        schedule->training->learning_rate, begin, end);
+                                        schedule->training->learning_rates[l], begin, end);
     }
 }
 
@@ -215,7 +216,7 @@ static void update_first(const mlp_worker *self, const mlp_block *block, int n_n
         for (int i = 0; i * MLP_CHUNK_SAMPLES < block->n; i++)
             kernels->update_foreground(layer, b->deltas + (long)i * MLP_CHUNK_SAMPLES * b->width,
                                        b->width, group_samples(block, i), &block->groups[i],
-                                       schedule->training->learning_rate, begin, end);
+                                       schedule->training->learning_rates[0], begin, end);
         if (n_next) {
             kernels->product(layer, schedule->ones, begin, end, schedule->row_sums);
             kernels->product_block(layer, &schedule->panels, n_next, begin, end, products, panel);

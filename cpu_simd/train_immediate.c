@@ -36,7 +36,7 @@ static void backward_update(const mlp_worker *self, int l)
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = last - 1; tile >= first; tile--)
-        schedule->kernels->backward_update(layer, b->deltas, schedule->training->learning_rate,
+        schedule->kernels->backward_update(layer, b->deltas, schedule->training->learning_rates[l],
                                            b[-1].states, mlp_tile_begin(layer, tile),
                                            mlp_tile_begin(layer, tile + 1),
                                            b->partials + (long)tile * layer->stride);
@@ -92,11 +92,11 @@ void mlp_train_immediate(void *argument, mlp_team *team, int thread, int n_threa
         come_down(&self, training->labels[training->order[step]], step + 1);
         if (last) break;
         mlp_set_input(x_next, image(training, step + 1), layer->n_in);
-        kernels->update_product(layer, b->deltas, training->learning_rate, x, x_next, begin, end,
-                                b->sums);
+        kernels->update_product(layer, b->deltas, training->learning_rates[0], x, x_next, begin,
+                                end, b->sums);
         float *swap = x;
         x = x_next;
         x_next = swap;
     }
-    kernels->update(layer, b->deltas, training->learning_rate, x, begin, end);
+    kernels->update(layer, b->deltas, training->learning_rates[0], x, begin, end);
 }

@@ -74,7 +74,8 @@ struct resident_job {
     const float *images;          // (n, SIZES[0])
     const unsigned char *labels;  // (n)
     const int *order;             // the image of each step
-    training_state *state;        // its rate and target are read, its counts written at the end
+    const float *rates;           // (LAYERS) eta of each layer
+    training_state *state;        // its target is read, its counts are written at the end
     exchange_word *words;         // (PLANNED_WORDS), zero when training starts
     float *weights[LAYERS];       // as in layout.cuh
 };
@@ -113,7 +114,7 @@ struct trainer {
     int step, parity;  // which half of the inputs is this sample's
     unsigned barriers;
     bool stopped;
-    float rate, target;
+    float target;
 
     // ---- weights ----
 
@@ -270,13 +271,20 @@ struct trainer {
     }
 
     template <int l>
+    __device__ __forceinline__ float rate() const
+    {
+        return shared[RATES_AT + l];
+    }
+
+    template <int l>
     __device__ __forceinline__ void update(const float *x)
     {
         using t = tile<l>;
+        const float step = -rate<l>();
         const int tr = threadIdx.x % t::TR, tc = threadIdx.x / t::TR;
         float change[t::TILE_ROWS];
 #pragma unroll
-        for (int i = 0; i < t::TILE_ROWS; i++) change[i] = -rate * deltas<l + 1>()[tr + i * t::TR];
+        for (int i = 0; i < t::TILE_ROWS; i++) change[i] = step * deltas<l + 1>()[tr + i * t::TR];
 #pragma unroll t::UNROLLED
         for (int j = 0; j < t::TILE_COLUMNS; j++) {
             const float value = x[tc + j * t::TC];
@@ -430,11 +438,11 @@ struct trainer {
     {
         deltas<k>()[element] = delta;
         float &bias = shared[biases_at<k> + element];
-        bias = fmaf(-rate, delta, bias);
+        bias = fmaf(-rate<k - 1>(), delta, bias);
         if constexpr (k == 1 && AHEAD)
             if (!last)
                 publish<1, false>(epoch + 1, element,
-                                  fmaf(-rate * delta, product_ahead[n], sums_ahead[n]));
+                                  fmaf(-rate<0>() * delta, product_ahead[n], sums_ahead[n]));
     }
 
     // This block's parts of a layer's sums, to the members of its group.
@@ -566,6 +574,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const bool observer = block == 0 && threadIdx.x == THREADS - 1;
     for (int i = threadIdx.x; i < KEPT_AT; i += THREADS) shared[i] = 0.0f;
     __syncthreads();
+    if (threadIdx.x < LAYERS) shared[RATES_AT + threadIdx.x] = job.rates[threadIdx.x];
 
     trainer all;
     all.shared = shared;
@@ -573,7 +582,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     all.control = control;
     all.coordinates[0] = block % parts_of<0>;
     all.coordinates[1] = block / parts_of<0>;
-    all.rate = job.state->learning_rate;
     all.target = job.state->target;
     all.barriers = 0;
     all.stopped = false;

@@ -80,7 +80,8 @@ template <>
 constexpr int biases_at<1> = deltas_at<LAYERS + 1>;
 
 constexpr int OUTPUTS_AT = biases_at<LAYERS + 1>;
-constexpr int SCRATCH_AT = OUTPUTS_AT + OUTPUTS;
+constexpr int RATES_AT = OUTPUTS_AT + OUTPUTS;  // the learning rate of each layer
+constexpr int SCRATCH_AT = RATES_AT + LAYERS;
 constexpr int KEPT_AT = SCRATCH_AT + scratch_before<LAYERS>;
 static_assert(KEPT_AT + KEPT * THREADS == PLANNED_SHARED_FLOATS, "the host plans otherwise");
 

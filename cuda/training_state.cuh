@@ -3,9 +3,8 @@
 
 // Mirrored by STATE in mlpcore/backends/cuda_launch.py.
 struct training_state {
-    double loss;          // sum of 1/2 |y - t|^2 over the samples seen
-    int step;             // index into `order` of the sample in work
-    int errors;           // misclassified among those seen
-    float learning_rate;  // eta
-    float target;         // t of the class, -t of the others
+    double loss;   // sum of 1/2 |y - t|^2 over the samples seen
+    int step;      // index into `order` of the sample in work
+    int errors;    // misclassified among those seen
+    float target;  // t of the class, -t of the others
 };

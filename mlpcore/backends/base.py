@@ -11,14 +11,14 @@ C-contiguous float32 unless stated otherwise. Equivalence tests run every backen
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from mlpcore import affine, philox
-from mlpcore.checks import check_whole
+from mlpcore.checks import check_rate, check_whole
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import (
@@ -33,6 +33,9 @@ from mlpcore.typing import (
 
 Progress: TypeAlias = Callable[[int], bool | None]
 """Called now and then during training with the number of samples done; true means stop."""
+
+LearningRate: TypeAlias = float | Sequence[float]
+"""Of all layers, or of each, the first layer's first."""
 
 Poll: TypeAlias = Callable[[], object]
 """Called now and then during a count; what it raises ends it."""
@@ -152,6 +155,25 @@ def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
     return network.layer_sizes[layer], network.layer_sizes[layer + 1]
 
 
+def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64Array:
+    """(n_layers,) float64: the learning rate of each layer.
+
+    Raises
+    ------
+    InputError
+        When they are not as many as layers, or not learning rates.
+    """
+    if isinstance(learning_rate, str) or not isinstance(learning_rate, (Sequence, np.ndarray)):
+        check_rate("learning_rate", learning_rate)
+        return np.full(network.n_layers, float(learning_rate))
+    if len(learning_rate) != network.n_layers:
+        n = len(learning_rate)
+        raise InputError(f"learning rates of {n} layers, expected one or {network.n_layers}")
+    for rate in learning_rate:
+        check_rate("learning_rate", rate)
+    return np.array(learning_rate, np.float64)
+
+
 class Backend(ABC):
     """One way to compute the operations below."""
 
@@ -231,7 +253,7 @@ class Backend(ABC):
         images: BackendArray,
         labels: BackendArray,
         order: BackendArray,
-        learning_rate: float,
+        learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
     ) -> TrainingResult:
@@ -244,7 +266,7 @@ class Backend(ABC):
         order
             (m,) int32, the image of each step, also as `permutation` gave it.
         learning_rate
-            eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2.
+            eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2; of all layers, or of each.
         progress
             Called about twenty times a second. Training stops when it returns true, or when
             it or a signal handler raises: at the end of a sample, or of a block of samples

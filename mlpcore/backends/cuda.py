@@ -17,6 +17,7 @@ from mlpcore.backends.base import (
     MARGIN,
     TAPS,
     Backend,
+    LearningRate,
     Poll,
     Progress,
     TrainingResult,
@@ -24,6 +25,7 @@ from mlpcore.backends.base import (
     check_place,
     keep_results,
     kept_results,
+    layer_rates,
     layer_shape,
 )
 from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork, Driver
@@ -194,10 +196,10 @@ class CudaBackend(Backend):
         inputs = self._resident("inputs", inputs, (None, n_in))
         deltas = self._resident("deltas", deltas, (len(inputs), n_out))
         with self.driver.active():
-            network.set_state(learning_rate)
+            network.set_rates(layer_rates(network, learning_rate))
         for i in range(len(inputs)):
             x, d = inputs[i:].address, deltas[i:].address
-            self._run(cuda_launch.update(network.layers[layer], x, d, network.state))
+            self._run(cuda_launch.update(network.layers[layer], x, d, network.rate(layer)))
         with self.driver.active():
             self.driver.synchronize()
 
@@ -209,7 +211,7 @@ class CudaBackend(Backend):
         images: BackendArray,
         labels: BackendArray,
         order: BackendArray,
-        learning_rate: float,
+        learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
     ) -> TrainingResult:
@@ -223,7 +225,7 @@ class CudaBackend(Backend):
         images: list[BackendArray],
         labels: list[BackendArray],
         orders: list[BackendArray],
-        learning_rate: float,
+        learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
     ) -> list[TrainingResult]:
@@ -257,7 +259,7 @@ class CudaBackend(Backend):
         images: list[BackendArray],
         labels: list[BackendArray],
         orders: list[BackendArray],
-        learning_rate: float,
+        learning_rate: LearningRate,
         target: float,
         progress: Progress | None,
     ) -> list[TrainingResult]:

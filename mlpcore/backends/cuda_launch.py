@@ -55,18 +55,7 @@ KERNELS: dict[str, str] = {
 }
 
 #: training_state of cuda/training_state.cuh.
-STATE = np.dtype(
-    [
-        ("loss", "f8"),
-        ("step", "i4"),
-        ("errors", "i4"),
-        ("learning_rate", "f4"),
-        ("target", "f4"),
-    ],
-    align=True,
-)
-assert STATE.fields is not None
-LEARNING_RATE_OFFSET: int = STATE.fields["learning_rate"][1]
+STATE = np.dtype([("loss", "f8"), ("step", "i4"), ("errors", "i4"), ("target", "f4")], align=True)
 
 
 class Launch(NamedTuple):
@@ -161,10 +150,9 @@ def backward(layer: Layer, deltas: int, states: int, partials: int, below: int) 
     ]
 
 
-def update(layer: Layer, inputs: int, deltas: int, state: int) -> list[Launch]:
-    """W -= eta x delta^T with the learning rate of a training state."""
+def update(layer: Layer, inputs: int, deltas: int, rate: int) -> list[Launch]:
+    """W -= eta x delta^T with the learning rate in device memory."""
     grid = blocks(layer.n_out, UPDATE_THREADS), blocks(layer.n_in + 1, UPDATE_ROWS), 1
-    rate = state + LEARNING_RATE_OFFSET
     arguments = inputs, layer.n_in, deltas, layer.n_out, layer.weights, layer.stride, rate
     return [Launch("update_kernel", grid, (UPDATE_THREADS, 1, 1), arguments)]
 

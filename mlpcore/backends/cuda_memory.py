@@ -15,7 +15,7 @@ from mlpcore.backends.cuda_launch import STATE, Launch, Layer
 from mlpcore.backends.resident_plan import Device, Plan
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.typing import AnyArray, DTypeLike, Float32Array
+from mlpcore.typing import AnyArray, DTypeLike, Float32Array, Float64Array
 
 if TYPE_CHECKING:
     from mlpcore.backends.cuda_resident import Resident
@@ -180,8 +180,9 @@ class DeviceNetwork:
         Address of a sample, (n_in,).
     states, deltas : list of int
         Addresses per layer, (n_out,).
-    partials, state, errors : int
-        Addresses of partial sums, shared by all layers, of a training state, and of a count.
+    partials, rates, state, errors : int
+        Addresses of partial sums, shared by all layers, of the learning rate of each layer, of a
+        training state, and of a count.
     outputs : list of int
         Addresses of two buffers for the outputs of a layer, (batch, n_out).
     batch : int
@@ -205,7 +206,7 @@ class DeviceNetwork:
         layers = [Layer(n_in, n_out, 0) for n_in, n_out in zip(self.layer_sizes, widths)]
         lengths = [layer.rows * layer.stride for layer in layers]
         lengths += [n_inputs, *widths, *widths, max(layer.n_partials for layer in layers)]
-        lengths += [STATE.itemsize // 4, 1, *[self.batch * max(widths)] * 2]
+        lengths += [len(widths), STATE.itemsize // 4, 1, *[self.batch * max(widths)] * 2]
         what = f"a network of layers {', '.join(map(str, self.layer_sizes))}"
         self._memory = allocate(self.driver, what, [4 * length for length in lengths])
 
@@ -214,7 +215,7 @@ class DeviceNetwork:
         self.inputs = next(addresses)
         self.states = list(islice(addresses, n))
         self.deltas = list(islice(addresses, n))
-        self.partials, self.state, self.errors, *self.outputs = addresses
+        self.partials, self.rates, self.state, self.errors, *self.outputs = addresses
 
     def assign(self, network: Network) -> None:
         """Copies the weights of a network to the device."""
@@ -233,10 +234,18 @@ class DeviceNetwork:
                 biases[...] = matrix[0, : layer.n_out]
                 weights[...] = matrix[1 : layer.n_in + 1, : layer.n_out].T
 
-    def set_state(self, learning_rate: float, target: float = 1.0) -> None:
-        """Starts counting anew, with a learning rate and a target."""
+    def set_rates(self, rates: Float64Array) -> None:
+        """The learning rate of each layer."""
+        self.driver.upload(self.rates, rates.astype(np.float32))
+
+    def rate(self, layer: int) -> int:
+        """The address of a layer's learning rate."""
+        return self.rates + 4 * layer
+
+    def set_state(self, target: float) -> None:
+        """Starts counting anew, with a target."""
         state = np.zeros(1, STATE)
-        state["learning_rate"], state["target"] = learning_rate, target
+        state["target"] = target
         self.driver.upload(self.state, state)
 
     def get_state(self) -> np.void:

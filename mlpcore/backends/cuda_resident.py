@@ -67,7 +67,7 @@ class Resident:
         self.wait_seconds = wait_seconds
         #: Samples of the next launch: what the last ones showed to take a good while.
         self.chunk = BLOCK
-        self._jobs = np.zeros((networks, 5 + plan.n_layers), np.uint64)
+        self._jobs = np.zeros((networks, 6 + plan.n_layers), np.uint64)
         self._words = np.zeros(networks * plan.words, np.uint64)
         sizes = [self._jobs.nbytes, CONTROL.itemsize, self._words.nbytes]
         with driver.active():
@@ -89,10 +89,10 @@ class Resident:
     ) -> None:
         """What each network trains on from now on: its images, labels and order."""
         for i, network in enumerate(networks):
-            addresses = images[i].address, labels[i].address, orders[i].address, network.state
+            samples = images[i].address, labels[i].address, orders[i].address
             words = int(self._memory[2]) + 8 * i * self.plan.words
             weights = (layer.weights for layer in network.layers)
-            self._jobs[i] = *addresses, words, *weights
+            self._jobs[i] = *samples, network.rates, network.state, words, *weights
         self.driver.upload(int(self._memory[0]), self._jobs)
 
     def enqueue(self, begin: int, steps: int) -> None:

@@ -10,7 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from mlpcore.backends import cuda_launch
-from mlpcore.backends.base import Progress, TrainingResult, keep_results
+from mlpcore.backends.base import (
+    LearningRate,
+    Progress,
+    TrainingResult,
+    keep_results,
+    layer_rates,
+)
 from mlpcore.backends.cuda_launch import Launch
 from mlpcore.backends.cuda_memory import DeviceArray, DeviceNetwork
 from mlpcore.backends.cuda_resident import ResidentStepper
@@ -44,7 +50,7 @@ def step_launches(
             net.layers[i], net.deltas[i], inputs[i], net.partials, net.deltas[i - 1]
         )
     for i in range(top, -1, -1):
-        launches += cuda_launch.update(net.layers[i], inputs[i], net.deltas[i], net.state)
+        launches += cuda_launch.update(net.layers[i], inputs[i], net.deltas[i], net.rate(i))
     return launches
 
 
@@ -118,7 +124,7 @@ def train(
     networks: list[DeviceNetwork],
     stepper: Stepper | ResidentStepper,
     n_steps: int,
-    learning_rate: float,
+    learning_rate: LearningRate,
     target: float,
     progress: Progress | None,
 ) -> list[TrainingResult]:
@@ -128,7 +134,8 @@ def train(
     loss is then NaN.
     """
     for network in networks:
-        network.set_state(learning_rate, target)
+        network.set_rates(layer_rates(network, learning_rate))
+        network.set_state(target)
     try:
         finite = _train_chunks(stepper, n_steps, progress)
     except BaseException as error:

@@ -12,6 +12,7 @@ from mlpcore.backends.base import (
     MARGIN,
     TAPS,
     Backend,
+    LearningRate,
     Poll,
     Progress,
     TrainingResult,
@@ -20,6 +21,7 @@ from mlpcore.backends.base import (
     check_place,
     check_range,
     keep_results,
+    layer_rates,
     layer_shape,
 )
 from mlpcore.backends.inference import A, B, check_target
@@ -103,7 +105,7 @@ class ReferenceBackend(Backend):
         images: Float32Array,
         labels: UInt8Array,
         order: Int32Array,
-        learning_rate: float,
+        learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
     ) -> TrainingResult:
@@ -113,6 +115,7 @@ class ReferenceBackend(Backend):
         order = check_array("order", order, (None,), np.int32)
         check_range("labels", labels, n_classes)
         check_range("order", order, len(images))
+        rates = layer_rates(network, learning_rate)
         check_target(target)
         weights = [w.astype(np.float64) for w in network.weights]
         biases = [b.astype(np.float64) for b in network.biases]
@@ -131,8 +134,8 @@ class ReferenceBackend(Backend):
                 delta = (states[-1] - wanted) * derivative(states[-1])
                 for layer in range(network.n_layers - 1, -1, -1):
                     below = weights[layer].T @ delta * derivative(states[layer])
-                    weights[layer] -= learning_rate * np.outer(delta, states[layer])
-                    biases[layer] -= learning_rate * delta
+                    weights[layer] -= rates[layer] * np.outer(delta, states[layer])
+                    biases[layer] -= rates[layer] * delta
                     delta = below
                 done += 1
         except BaseException as error:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from mlpcore.backends.base import Backend, Poll, Progress, TrainingResult
+from mlpcore.backends.base import Backend, LearningRate, Poll, Progress, TrainingResult
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
 
@@ -71,7 +71,7 @@ class SimdBackend(Backend):
         images: Float32Array,
         labels: UInt8Array,
         order: Int32Array,
-        learning_rate: float,
+        learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
     ) -> TrainingResult: ...

@@ -26,6 +26,7 @@ from mlpcore.backends.base import (
     check_range,
     check_sides,
     keep_results,
+    layer_rates,
     layer_shape,
 )
 from mlpcore.backends.inference import check_target
@@ -55,7 +56,7 @@ cdef extern from "train.h" nogil:
         const uint8_t *labels
         const int32_t *order
         int n_samples
-        float learning_rate
+        const float *learning_rates
         float target
         int block
         mlp_poll poll
@@ -307,7 +308,7 @@ class SimdBackend(Backend):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         order = check_array("order", order, (None,), np.int32)
-        check_rate("learning_rate", learning_rate)
+        rates = layer_rates(network, learning_rate).astype(np.float32)
         check_target(target)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
@@ -316,6 +317,7 @@ class SimdBackend(Backend):
         cdef const float[:, ::1] x = images
         cdef const uint8_t[::1] t = labels
         cdef const int32_t[::1] o = order
+        cdef const float[::1] eta = rates
         state = _PollState(progress)
         cdef mlp_training training
         training.network = &network.c
@@ -323,7 +325,7 @@ class SimdBackend(Backend):
         training.labels = &t[0]
         training.order = &o[0]
         training.n_samples = len(order)
-        training.learning_rate = learning_rate
+        training.learning_rates = &eta[0]
         training.target = target
         training.block = self.block if self.schedule == "deferred" else 0
         mlp_start_poll(&training.poll, _poll, <void *>state)
