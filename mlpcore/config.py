@@ -17,6 +17,8 @@ import reprlib
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from mlpcore import dataset
 from mlpcore.architecture import MAX_WIDTH, PRESETS
 from mlpcore.backends.base import MAX_SIDE
@@ -29,6 +31,7 @@ from mlpcore.errors import InputError
 PAPER_LEARNING_RATE = 1e-3
 """From here, the paper goes to 1e-6 in an unstated number of epochs (paper, "Architectures")."""
 
+PAPER_RATIO = 1.0
 PAPER_TARGET = 1.0
 
 PAPER_DECADES = 3
@@ -62,6 +65,9 @@ class TrainingConfig:
     learning_rate, learning_rate_end
         Of the first and of the last epoch; in between it changes by a constant factor. By
         default the end is where the paper's schedule would be after as many epochs.
+    learning_rate_ratio
+        Of each layer's learning rate to that of the layer above it; the geometric mean over the
+        layers is the learning rate. The paper has the same for all, 1.
     target
         Of the output for the class; that for the others is its negative. The paper does not
         state it; 1 is where the scaled tanh bends most, and the usual choice. Below 1.7159.
@@ -84,6 +90,7 @@ class TrainingConfig:
     epochs: int = 30
     learning_rate: float = PAPER_LEARNING_RATE
     learning_rate_end: float | None = None
+    learning_rate_ratio: float = PAPER_RATIO
     target: float = PAPER_TARGET
     deformation: DeformationParameters = field(default_factory=DeformationParameters)
     seed: int = 0
@@ -105,6 +112,7 @@ class TrainingConfig:
         if end is None:
             end = default_learning_rate_end(self.learning_rate, self.epochs)
         check_rate("final learning rate", end)
+        check_rate("learning rate ratio", self.learning_rate_ratio)
         check_target(self.target)
         if not isinstance(self.deformation, DeformationParameters):
             shown = reprlib.repr(self.deformation)
@@ -120,11 +128,15 @@ class TrainingConfig:
             "seed": int(self.seed),
             "learning_rate": float(self.learning_rate),
             "learning_rate_end": float(end),
+            "learning_rate_ratio": float(self.learning_rate_ratio),
             "target": float(self.target),
             "deformation": dataclasses.replace(self.deformation, similar_labels=labels),
         }
         for name, value in plain.items():
             object.__setattr__(self, name, value)
+        for epoch in (0, self.epochs - 1):
+            for rate in self.learning_rates_at(epoch):
+                check_rate("learning rate of a layer", rate)
 
     def learning_rate_at(self, epoch: int) -> float:
         """eta of an epoch, counted from 0: eta_0 (eta_end / eta_0)^(epoch / (epochs - 1))."""
@@ -133,6 +145,13 @@ class TrainingConfig:
         assert self.learning_rate_end is not None  # since __post_init__
         ratio = self.learning_rate_end / self.learning_rate
         return self.learning_rate * ratio ** (epoch / (self.epochs - 1))
+
+    def learning_rates_at(self, epoch: int) -> tuple[float, ...]:
+        """That of each layer: eta ratio^((L - 1) / 2 - l) of layer l = 0 ... L - 1."""
+        rate, last = self.learning_rate_at(epoch), len(self.hidden_layers)
+        with np.errstate(over="ignore", under="ignore"):
+            factors = np.float64(self.learning_rate_ratio) ** (last / 2 - np.arange(last + 1))
+            return tuple((rate * factors).tolist())
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON file."""
@@ -147,8 +166,8 @@ class TrainingConfig:
         InputError
             When a setting is missing, unknown, of another type or out of range.
         """
-        if isinstance(values, dict):  # runs from before it was a setting do not have it
-            values = {"target": PAPER_TARGET} | values
+        if isinstance(values, dict):  # runs from before these were settings
+            values = {"learning_rate_ratio": PAPER_RATIO, "target": PAPER_TARGET} | values
         values = dict(check_fields("training", values, cls))
         deformation = dict(
             check_fields("deformation", values["deformation"], DeformationParameters)

@@ -260,7 +260,7 @@ class Trainer:
         order = self.backend.permutation(
             self.n_samples, self.config.seed, state.epoch, out=self._order
         )
-        learning_rate = self.config.learning_rate_at(state.epoch)
+        learning_rates = self.config.learning_rates_at(state.epoch)
         images = self._flat(self._shown)
         while state.progress.samples < self.n_samples:
             before, result = state.progress, None
@@ -273,7 +273,7 @@ class Trainer:
                     images,
                     self._train_labels,
                     order[begin:end],
-                    learning_rate,
+                    learning_rates,
                     functools.partial(self._on_samples, begin),
                     self.config.target,
                 )

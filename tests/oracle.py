@@ -69,7 +69,8 @@ def random_network(sizes, seed, scale=1.0):
 
 
 class Problem(NamedTuple):
-    """Layer sizes, images, seed, learning rate, the images' ground if they have one, target."""
+    """A training: `rate` is that of the first layer, and `ratio` times that of the layer above;
+    `ground` is the images' background, if they have one."""
 
     sizes: tuple[int, ...]
     n: int
@@ -77,6 +78,7 @@ class Problem(NamedTuple):
     rate: float
     ground: float | None = None
     target: float = 1.0
+    ratio: float = 1.0
 
 
 @st.composite
@@ -90,12 +92,15 @@ def training_problems(draw, samples=12):
     rate = draw(st.sampled_from([0.01, 0.1, 0.5])) / (max(sizes) + 1)
     ground = draw(st.sampled_from([None, -1.0, 0.0, 0.3]))
     target = draw(st.sampled_from([1.0, 0.5, 1.3]))
-    return Problem(sizes, draw(st.integers(1, samples)), draw(SEEDS), rate, ground, target)
+    ratio = draw(st.sampled_from([1.0, 2.0]))
+    n, seed = draw(st.integers(1, samples)), draw(SEEDS)
+    return Problem(sizes, n, seed, rate, ground, target, ratio)
 
 
 def check_training(backend, reference, problem):
     """Weights, loss and counts after a training are the oracle's."""
-    sizes, n, seed, rate, ground, target = problem
+    sizes, n, seed, rate, ground, target, ratio = problem
+    rates = rate if ratio == 1 else [rate / ratio**layer for layer in range(len(sizes) - 1)]
     network = random_network(sizes, seed % 2**32)
     expected = network.copy()
     images = uniform(seed, n, sizes[0])
@@ -106,9 +111,9 @@ def check_training(backend, reference, problem):
     order = rng.integers(0, n, 2 * n).astype(np.int32)
     loaded = backend.load(network)
     samples = backend.put(images), backend.put(labels), order
-    result = backend.train(loaded, *samples, rate, target=target)
+    result = backend.train(loaded, *samples, rates, target=target)
     backend.store(loaded, network)
-    wanted = reference.train(expected, images, labels, order, rate, target=target)
+    wanted = reference.train(expected, images, labels, order, rates, target=target)
     assert result.samples == wanted.samples == 2 * n
     # Up to eighty steps of a few roundings each, on weights that start at up to 1: 32 half
     # units in the last place. A lost update would show at 1e-5 or more.

@@ -347,6 +347,8 @@ def test_values_that_no_operation_can_use(name):
         "learning_rate 'a'": lambda: backend.train(network, images, labels, order, "a"),
         "target 1.7159": lambda: backend.train(network, images, labels, order, 0.1, target=1.7159),
         "target 0": lambda: backend.train(network, images, labels, order, 0.1, target=0),
+        "learning rates of 1 layers": lambda: backend.train(network, images, labels, order, [0.1]),
+        "learning_rate -1": lambda: backend.train(network, images, labels, order, (0.1, -1)),
         "learning_rate inf": lambda: backend.update(network, 0, images, images[:, :3], np.inf),
         "order": lambda: backend.train(network, images[:0], labels[:0], order, 0.1),
         "layer 0.5": lambda: backend.forward(network, 0.5, images),
@@ -387,7 +389,7 @@ def test_an_array_too_long_for_the_kernels():
 @pytest.mark.parametrize("size", [1.0, 1.3])
 def test_gradient_is_the_slope_of_the_error(reference, size):
     """Central differences of E = 1/2 sum (y - t)^2 against the oracle's step, in float64."""
-    sizes, rate, h = (5, 4, 3), 1e-3, 1e-3
+    sizes, rates, h = (5, 4, 3), [1e-3, 2e-3], 1e-3
     network = random_network(sizes, 3)
     image, label = uniform(4, 1, 5), np.array([1], np.uint8)
     target = np.array([-size, size, -size])
@@ -399,9 +401,10 @@ def test_gradient_is_the_slope_of_the_error(reference, size):
         return 0.5 * np.sum((states - target) ** 2)
 
     trained = network.copy()
-    result = reference.train(trained, image, label, np.zeros(1, np.int32), rate, target=size)
+    result = reference.train(trained, image, label, np.zeros(1, np.int32), rates, target=size)
     assert result.loss == pytest.approx(error(network), rel=1e-12)
-    for before, after in zip(network.weights + network.biases, trained.weights + trained.biases):
+    arrays = network.weights + network.biases, trained.weights + trained.biases
+    for before, after, rate in zip(*arrays, rates * 2):
         for index in np.ndindex(before.shape):
             value = before[index]
             before[index] = value + h

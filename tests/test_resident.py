@@ -60,14 +60,15 @@ def one_hidden_layer():
 # ---- equivalence ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case, target", [*((case, 1.0) for case in CASES), ("one block", 1.3)])
-def test_weights_are_those_of_the_oracle(reference, case, target):
+@pytest.mark.parametrize("case", CASES)
+def test_weights_are_those_of_the_oracle(reference, case):
     (sizes, limits), n = CASES[case], 80
     network, data = random_network(sizes, 1), problem(sizes, n, 2)
     backend = resident(limits)
-    got, result = trained(backend, network, *data, RATE, target=target)
+    how = {"rate": [RATE / 2**layer for layer in range(len(sizes) - 1)], "target": 1.3}
+    got, result = trained(backend, network, *data, **how)
     assert backend.notice is None
-    expected, wanted = trained(reference, network, *data, RATE, target=target)
+    expected, wanted = trained(reference, network, *data, **how)
     assert_same_weights(got, expected, n * EPSILON)
     assert (result.samples, result.errors) == (n, wanted.errors)
     assert result.loss == pytest.approx(wanted.loss, rel=1e-5)

@@ -502,6 +502,17 @@ def test_a_stop_does_not_keep_weights_that_are_not_finite():
 # Settings
 
 
+def test_learning_rates_of_layers():
+    rates = make_config(hidden_layers=(9, 9), learning_rate=0.1).learning_rates_at(0)
+    assert rates == (0.1, 0.1, 0.1)
+    config = make_config(hidden_layers=(9, 9), learning_rate=0.1, learning_rate_ratio=2)
+    assert config.learning_rates_at(0) == pytest.approx((0.2, 0.1, 0.05), rel=1e-15)
+    config = make_config(hidden_layers=(), learning_rate=0.1, learning_rate_ratio=2)
+    assert config.learning_rates_at(0) == (0.1,)
+    config = make_config(hidden_layers=(9,), learning_rate=0.1, learning_rate_ratio=4)
+    assert config.learning_rates_at(0) == pytest.approx((0.2, 0.05), rel=1e-15)
+
+
 def test_learning_rate_schedule():
     config = make_config(epochs=4, learning_rate=1e-3, learning_rate_end=1e-6)
     rates = [config.learning_rate_at(epoch) for epoch in range(4)]
@@ -536,6 +547,10 @@ def test_default_end_of_the_schedule_is_the_papers(epochs, end):
         ({"learning_rate": 1e39}, "learning rate 1e"),
         ({"learning_rate": "fast"}, "learning rate 'fast'"),
         ({"learning_rate_end": 1e-60}, "final learning rate 1e-60"),
+        ({"learning_rate_ratio": 0}, "learning rate ratio 0"),
+        ({"learning_rate_ratio": "2"}, "learning rate ratio '2'"),
+        ({"learning_rate_ratio": 1e38, "learning_rate": 1e30}, "learning rate of a layer 1e+"),
+        ({"learning_rate_ratio": 1e9, "hidden_layers": (1,) * 99}, "of a layer inf"),
         ({"target": 0}, "target 0"),
         ({"target": 1.72}, "target 1.72"),
         ({"target": math.nan}, "target nan"),
@@ -598,9 +613,9 @@ def test_json_with_another_value_is_refused_or_read(data):
         )
 
 
-def test_runs_from_before_the_target_was_a_setting_had_one():
+def test_runs_from_before_targets_and_ratios_were_settings():
     values = json.loads(json.dumps(make_config().to_json()))
-    del values["target"]
+    del values["target"], values["learning_rate_ratio"]
     assert TrainingConfig.from_json(values) == make_config()
 
 

@@ -52,6 +52,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--lr", type=number, help="learning rate of the first epoch (0.001)")
     add("--lr-end", type=number, help="of the last epoch (by the paper's schedule)")
+    add("--lr-ratio", type=number, help="of each layer's learning rate to the next one's (1)")
     add("--target", type=number, help="wanted output of the class, else its negative (1)")
     add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")
@@ -85,6 +86,7 @@ def make_config(
         epochs=options.get("epochs", epochs),
         learning_rate=options.get("lr", TrainingConfig.learning_rate),
         learning_rate_end=options.get("lr_end"),
+        learning_rate_ratio=options.get("lr_ratio", TrainingConfig.learning_rate_ratio),
         target=options.get("target", TrainingConfig.target),
         deformation=deformation,
         seed=options.get("seed", TrainingConfig.seed),

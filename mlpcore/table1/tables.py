@@ -13,6 +13,7 @@ from mlpcore.config import (
     PAPER_EPOCHS,
     PAPER_LEARNING_RATE,
     PAPER_LEARNING_RATE_END,
+    PAPER_RATIO,
     PAPER_TARGET,
 )
 from mlpcore.dataset import kind_of_test
@@ -78,6 +79,8 @@ def other_settings(record: Record) -> str:
     rates = config.learning_rate, config.learning_rate_end
     if (config.epochs, *rates) != (PAPER_EPOCHS, PAPER_LEARNING_RATE, PAPER_LEARNING_RATE_END):
         said.append("learning rate {:g} to {:g} in {:,} epochs".format(*rates, config.epochs))
+    if config.learning_rate_ratio != PAPER_RATIO:
+        said.append(f"{config.learning_rate_ratio:g} times as high in each layer as in the next")
     if config.target != PAPER_TARGET:
         said.append(f"targets of {config.target:g} and {-config.target:g}")
     if dataclasses.replace(config.deformation, similar_labels=()) != STANDARD:
