@@ -114,7 +114,6 @@ struct trainer {
     int step, parity;  // which half of the inputs is this sample's
     unsigned barriers;
     bool stopped;
-    float target;
 
     // ---- weights ----
 
@@ -482,6 +481,7 @@ struct trainer {
         forward_and_publish<TOP>();
         barrier(2 * LAYERS);
         if (AHEAD && !last) look_ahead();
+        const float target = shared[TARGET_AT];
         for_own<OUTPUTS>([&](int row, int n) {
             const float sum = collect<LAYERS, false>(row);
             const float y = activation(sum + shared[biases_at<LAYERS> + row]);
@@ -574,7 +574,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const bool observer = block == 0 && threadIdx.x == THREADS - 1;
     for (int i = threadIdx.x; i < KEPT_AT; i += THREADS) shared[i] = 0.0f;
     __syncthreads();
-    if (threadIdx.x < LAYERS) shared[RATES_AT + threadIdx.x] = job.rates[threadIdx.x];
+    for_own<LAYERS>([&](int l, int) { shared[RATES_AT + l] = job.rates[l]; });
+    if (threadIdx.x == 0) shared[TARGET_AT] = job.state->target;
 
     trainer all;
     all.shared = shared;
@@ -582,7 +583,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     all.control = control;
     all.coordinates[0] = block % parts_of<0>;
     all.coordinates[1] = block / parts_of<0>;
-    all.target = job.state->target;
     all.barriers = 0;
     all.stopped = false;
     all.load<0>(job);
@@ -614,7 +614,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             all.update<0>(all.inputs(1 - all.parity));
         // Of the sample before, now that there is nothing to do but to wait.
         if (observer && step > 0)
-            observe(shared + OUTPUTS_AT, last_label, all.target, loss, errors);
+            observe(shared + OUTPUTS_AT, last_label, shared[TARGET_AT], loss, errors);
         all.forward_from<0>();
         next_label = job.labels[image];
         image = after;
@@ -627,7 +627,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (all.stopped) return;
     all.store<0>(job);
     if (observer) {
-        observe(shared + OUTPUTS_AT, label, all.target, loss, errors);
+        observe(shared + OUTPUTS_AT, label, shared[TARGET_AT], loss, errors);
         job.state->loss += loss;
         job.state->errors += errors;
         job.state->step += steps;

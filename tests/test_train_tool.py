@@ -148,7 +148,7 @@ def test_a_folder_of_figures_that_cannot_be_written(data, capsys):
 
 def test_options_reach_the_settings(data):
     options = "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3"
-    options += " --backend scalar --schedule immediate"
+    options += " --backend scalar --schedule immediate --lr-ratio 2 --target 1.5"
     argv = ["--data", data, "--arch", "7,5", "--epochs", "1", *options.split(), "--out", "r"]
     assert tool.main(argv) == 0
     config = json.loads(Path("r", CONFIG).read_text())["training"]
@@ -158,7 +158,8 @@ def test_options_reach_the_settings(data):
     del config["deformation"]
     assert config == {
         "hidden_layers": [7, 5], "epochs": 1, "learning_rate": 0.02, "learning_rate_end": 0.01,
-        "seed": 3, "backend": "scalar", "schedule": "immediate",
+        "learning_rate_ratio": 2, "target": 1.5, "seed": 3, "backend": "scalar",
+        "schedule": "immediate",
     }  # fmt: skip
 
 

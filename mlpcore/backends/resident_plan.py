@@ -175,7 +175,7 @@ class Plan:
             floats += layer.padded_rows + layer.rows  # deltas and biases
         rows = self.layers[0].padded_rows + 1  # and the product of two samples' inputs
         ahead = rows * (self.layers[0].thread_columns | 1)
-        floats += self.sizes[-1] + self.n_layers  # outputs, and learning rates
+        floats += self.sizes[-1] + self.n_layers + 1  # outputs, learning rates, target
         return floats + max(ahead, *(layer.scratch for layer in self.layers))
 
     @property
