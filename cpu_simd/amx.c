@@ -243,7 +243,6 @@ int mlp_predict_amx(const mlp_kernels *kernels, mlp_prediction *task, int n_thre
 {
     if (task->n == 0) return 0;
     task->begun = 0;
-    n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
     prediction p = {.kernels = kernels, .task = task};
     int status = allocate(&p, n_threads);
     if (status == 0 && mlp_run_team(n_threads, predict, &p) == 0) status = -1;

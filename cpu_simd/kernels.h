@@ -51,7 +51,7 @@ typedef struct {
     /* delta[i] = sum[i] y'(a[i]), the derivative from the state y[i]. */
     void (*delta_hidden)(const float *sum, const float *y, int begin, int end, float *delta);
 
-    /* delta[i] = (y[i] - t[i]) y'(a[i]) with t = +1 for `label`, else -1. */
+    /* delta[i] = (y[i] - t[i]) y'(a[i]) with t = target for `label`, else -target. */
     void (*delta_output)(const float *y, int label, float target, int begin, int end, float *delta);
 
     /* ---- a block of n samples; the rows of h, D, X and A are samples ---- */

@@ -22,7 +22,7 @@ extern "C" __global__ void __launch_bounds__(COPY_THREADS)
     inputs[i] = images[(size_t)order[state->step] * n_in + i];
 }
 
-// delta = (y - t) y' of the output layer, t = +1 for the class and -1 elsewhere; counts the
+// delta = (y - t) y' of the output layer, t = target for the class, else -target; counts the
 // sample's loss and error; goes on to the next step.
 //
 //   outputs, deltas  (n_out)

@@ -16,7 +16,9 @@ from mlpcore.typing import AnyArray, Float64Array
 
 
 class Committee:
-    """Networks whose outputs are averaged, each of the same weight.
+    """Networks whose outputs are averaged as they are.
+
+    One that was trained to larger targets thus counts for more.
 
     Their errors differ where they were trained from other seeds, in other architectures or on
     other deformations, and so partly cancel. U. Meier, D. C. Cireşan, L. M. Gambardella and

@@ -322,7 +322,7 @@ class Trainer:
         epoch = self.state.epoch
         return Diverged(
             f"training diverged in epoch {epoch + 1} at learning rate "
-            f"{self.config.learning_rate_at(epoch):.4g}: {what} is not finite; "
+            f"{max(self.config.learning_rates_at(epoch)):.4g}: {what} is not finite; "
             "expected a lower learning rate"
         )
 

@@ -151,8 +151,9 @@ def test_float64_in_torch_is_the_oracle(tools, reference):
     network, rng = Network((30, 20, 10, 4), seed=1), np.random.default_rng(0)
     images = rng.uniform(-1, 1, (50, 30)).astype(np.float32)
     labels, order = rng.integers(0, 4, 50).astype(np.uint8), np.arange(50, dtype=np.int32)
-    twin = train_in_float64(network, images, labels, order, 0.01, "cpu")
-    reference.train(network, images, labels, order, 0.01)
+    rates = [0.02, 0.01, 0.005]
+    twin = train_in_float64(network, images, labels, order, rates, "cpu", 1.3)
+    reference.train(network, images, labels, order, rates, target=1.3)
     for got, expected in zip(twin, network.weights + network.biases):
         np.testing.assert_allclose(got, expected, rtol=0, atol=2.0**-24)  # rounded once, at the end
 

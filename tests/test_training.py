@@ -552,6 +552,8 @@ def test_default_end_of_the_schedule_is_the_papers(epochs, end):
         ({"learning_rate_ratio": 1e38, "learning_rate": 1e30}, "learning rate of a layer 1e+"),
         ({"learning_rate_ratio": 1e9, "hidden_layers": (1,) * 99}, "of a layer inf"),
         ({"target": 0}, "target 0"),
+        ({"target": 1e-50}, "target 1e-50"),
+        ({"target": 1.71589999}, "target 1.71589999"),
         ({"target": 1.72}, "target 1.72"),
         ({"target": math.nan}, "target nan"),
         ({"target": "1"}, "target '1'"),
@@ -571,6 +573,7 @@ configs = st.builds(
     epochs=st.integers(1, 10**6),
     learning_rate=st.floats(1e-30, 1e30),
     learning_rate_end=st.none() | st.floats(1e-30, 1e30),
+    learning_rate_ratio=st.floats(0.1, 10),
     target=st.floats(1e-9, 1.7),
     deformation=st.builds(
         DeformationParameters,

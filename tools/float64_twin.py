@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ def train_in_float64(
     images: Float32Array,
     labels: UInt8Array,
     order: Int32Array,
-    rate: float,
+    rates: Sequence[float],
     device: str,
+    target: float = 1.0,
 ) -> list[Float64Array]:
     """The oracle's steps in float64: weights, then biases, of each layer as NumPy arrays.
 
@@ -30,7 +32,7 @@ def train_in_float64(
         return torch.tensor(np.asarray(array), dtype=torch.float64, device=device)
 
     weights, biases = [float64(w) for w in network.weights], [float64(b) for b in network.biases]
-    samples, targets = float64(images), float64(_targets(labels, len(biases[-1])))
+    samples, targets = float64(images), float64(target * _signs(labels, len(biases[-1])))
     with torch.no_grad():
         for i in order.tolist():
             states = [samples[i]]
@@ -39,8 +41,8 @@ def train_in_float64(
             delta = (states[-1] - targets[i]) * _slope(states[-1])
             for layer in range(len(weights) - 1, -1, -1):
                 below = (weights[layer].T @ delta) * _slope(states[layer])
-                weights[layer].addr_(delta, states[layer], alpha=-rate)
-                biases[layer].add_(delta, alpha=-rate)
+                weights[layer].addr_(delta, states[layer], alpha=-rates[layer])
+                biases[layer].add_(delta, alpha=-rates[layer])
                 delta = below
     return [array.cpu().numpy() for array in weights + biases]
 
@@ -49,6 +51,6 @@ def _slope(y: torch.Tensor) -> torch.Tensor:
     return B / A * (A - y) * (A + y)
 
 
-def _targets(labels: UInt8Array, n_classes: int) -> Float64Array:
+def _signs(labels: UInt8Array, n_classes: int) -> Float64Array:
     """(n, n_classes): +1 for the class, -1 elsewhere."""
     return np.where(labels[:, None] == np.arange(n_classes), 1.0, -1.0)

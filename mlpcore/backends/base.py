@@ -163,9 +163,10 @@ def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64A
     InputError
         When they are not as many as layers, or not learning rates.
     """
-    if isinstance(learning_rate, str) or not isinstance(learning_rate, (Sequence, np.ndarray)):
+    if isinstance(learning_rate, str) or np.ndim(learning_rate) == 0:
         check_rate("learning_rate", learning_rate)
-        return np.full(network.n_layers, float(learning_rate))
+        return np.full(network.n_layers, learning_rate, np.float64)
+    learning_rate = list(learning_rate)  # type: ignore[arg-type]
     if len(learning_rate) != network.n_layers:
         n = len(learning_rate)
         raise InputError(f"learning rates of {n} layers, expected one or {network.n_layers}")

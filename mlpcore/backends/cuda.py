@@ -272,6 +272,7 @@ class CudaBackend(Backend):
             self._resident("labels", each, (len(of),), np.uint8) for each, of in zip(labels, images)
         ]
         orders = [self._resident("order", order, (None,), np.int32) for order in orders]
+        layer_rates(networks[0], learning_rate)
         check_target(target)
         if len(orders[0]) == 0:
             return [TrainingResult(0, 0, 0.0)] * len(networks)
