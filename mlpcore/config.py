@@ -32,7 +32,9 @@ PAPER_LEARNING_RATE = 1e-3
 """From here, the paper goes to 1e-6 in an unstated number of epochs (paper, "Architectures")."""
 
 PAPER_RATIO = 1.0
-PAPER_TARGET = 1.0
+
+USUAL_TARGET = 1.0
+"""The paper does not state its own."""
 
 PAPER_DECADES = 3
 PAPER_EPOCHS = 2000
@@ -91,7 +93,7 @@ class TrainingConfig:
     learning_rate: float = PAPER_LEARNING_RATE
     learning_rate_end: float | None = None
     learning_rate_ratio: float = PAPER_RATIO
-    target: float = PAPER_TARGET
+    target: float = USUAL_TARGET
     deformation: DeformationParameters = field(default_factory=DeformationParameters)
     seed: int = 0
     backend: str = "auto"
@@ -167,7 +169,7 @@ class TrainingConfig:
             When a setting is missing, unknown, of another type or out of range.
         """
         if isinstance(values, dict):  # runs from before these were settings
-            values = {"learning_rate_ratio": PAPER_RATIO, "target": PAPER_TARGET} | values
+            values = {"learning_rate_ratio": PAPER_RATIO, "target": USUAL_TARGET} | values
         values = dict(check_fields("training", values, cls))
         deformation = dict(
             check_fields("deformation", values["deformation"], DeformationParameters)

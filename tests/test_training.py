@@ -467,6 +467,19 @@ def poisoned(loss, samples_per_call):
     return scripted
 
 
+def test_rates_of_layers_and_the_target_reach_the_backend():
+    scripted, seen = Scripted(validation=(9, 9), test=(9, 9)), []
+
+    def train_one(network, images, labels, order, learning_rate, progress=None, target=1.0):
+        seen.append((learning_rate, target))
+        return backends.TrainingResult(len(order), 0, 1.0)
+
+    scripted.train = train_one
+    config = make_config(epochs=2, learning_rate_ratio=2, target=1.3)
+    train(config, scripted)
+    assert seen == [(config.learning_rates_at(epoch), 1.3) for epoch in range(2)]
+
+
 def test_weights_that_are_not_finite_stop_training():
     events = []
     hook = Hook(lambda trainer, event, *rest: events.append(event))

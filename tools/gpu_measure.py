@@ -38,7 +38,7 @@ MEMBERS = (2, 4, 8)
 #: Layers around the edges of the kernels' blocks, for compute-sanitizer.
 SHAPES = ((1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128))
 
-#: Of the outputs where weights are compared: not 1, nor as it is where none is given.
+#: Of the outputs where weights are compared: not the default, which would hide a lost one.
 TARGET = 1.3
 
 #: The paper's forward kernel 1, GB/s.

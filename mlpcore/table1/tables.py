@@ -14,7 +14,7 @@ from mlpcore.config import (
     PAPER_LEARNING_RATE,
     PAPER_LEARNING_RATE_END,
     PAPER_RATIO,
-    PAPER_TARGET,
+    USUAL_TARGET,
 )
 from mlpcore.dataset import kind_of_test
 from mlpcore.deformation import DeformationParameters
@@ -81,7 +81,7 @@ def other_settings(record: Record) -> str:
         said.append("learning rate {:g} to {:g} in {:,} epochs".format(*rates, config.epochs))
     if config.learning_rate_ratio != PAPER_RATIO:
         said.append(f"{config.learning_rate_ratio:g} times as high in each layer as in the next")
-    if config.target != PAPER_TARGET:
+    if config.target != USUAL_TARGET:
         said.append(f"targets of {config.target:g} and {-config.target:g}")
     if dataclasses.replace(config.deformation, similar_labels=()) != STANDARD:
         values = dataclasses.asdict(config.deformation)
