@@ -784,6 +784,8 @@ def test_a_rerun_of_other_data_or_settings_is_refused(kept, capsys, data, tmp_pa
         ("--out=", "'', expected a folder"),
         ("--evidence kept --epochs 0", "--epochs together with"),
         ("--rerun kept --seeds 0", "--seeds together with --rerun"),
+        ("--rerun kept --recipe paper", "--recipe together with --rerun"),
+        ("--recipe nonsense", "argument --recipe: invalid choice: 'nonsense'"),
         ("--rerun kept --report", "--report together with --rerun"),
         ("--rerun none", "none/config.json"),
         ("--report", "runs/table1"),

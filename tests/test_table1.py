@@ -211,6 +211,15 @@ def test_runs_are_those_of_the_first_seed_first():
     assert [run.name for run in experiment.runs] == names
 
 
+def test_another_recipe_has_runs_and_settings_of_its_own():
+    experiment = Experiment(("net1",), (3,), 1000, Path("out"), recipe="saturating")
+    (run,) = experiment.runs
+    assert run.name == "net1-saturating-seed3"
+    config = experiment.config(run, (1, 7), "sse2", "deferred")
+    paper = Experiment(("net1",), (3,), 1000, Path("out")).config(run, (1, 7), "sse2", "deferred")
+    assert config == dataclasses.replace(paper, target=1.5, learning_rate_ratio=2.0)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -163,6 +163,22 @@ def test_options_reach_the_settings(data):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("options", "ratio", "target"),
+    [
+        ("--recipe paper", 1, 1),
+        ("--recipe saturating", 2, 1.5),
+        ("--recipe saturating --target 1.2", 2, 1.2),
+        ("--recipe saturating --lr-ratio 1", 1, 1.5),
+    ],
+)
+def test_a_recipe_stands_where_options_do_not(data, options, ratio, target):
+    argv = ["--data", data, "--arch", "7,5", "--epochs", "1", *options.split(), "--out", "r"]
+    assert tool.main(argv) == 0
+    config = json.loads(Path("r", CONFIG).read_text())["training"]
+    assert (config["learning_rate_ratio"], config["target"]) == (ratio, target)
+
+
 def test_no_deform(data):
     assert tool.main(["--data", data, *QUICK, "--no-deform", "--out", "r"]) == 0
     deformation = json.loads(Path("r", CONFIG).read_text())["training"]["deformation"]

@@ -30,6 +30,7 @@ from mlpcore.command_line import (
 from mlpcore.config import TrainingConfig
 from mlpcore.console import Console
 from mlpcore.deformation import IDENTITY, DeformationParameters
+from mlpcore.recipes import DEFAULT_RECIPE, RECIPES
 
 #: Those that were given, by name.
 Options: TypeAlias = dict[str, Any]
@@ -52,6 +53,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     )
     add("--lr", type=number, help="learning rate of the first epoch (0.001)")
     add("--lr-end", type=number, help="of the last epoch (by the paper's schedule)")
+    add("--recipe", choices=RECIPES, help=f"sets the next two ({DEFAULT_RECIPE})")
     add("--lr-ratio", type=number, help="of each layer's learning rate to the next one's (1)")
     add("--target", type=number, help="wanted output of the class, else its negative (1)")
     add_deformation_options(parser)
@@ -81,13 +83,15 @@ def make_config(
         deformation = DeformationParameters(**given, similar_labels=tuple(similar_labels))
     elif given:
         raise InputError(f"--no-deform together with --{next(iter(given))}: expected one of them")
+    hidden = parse_hidden_layers(options.get("arch", "net1"))
+    recipe = RECIPES[options.get("recipe", DEFAULT_RECIPE)]
     return TrainingConfig(
-        hidden_layers=parse_hidden_layers(options.get("arch", "net1")),
+        hidden_layers=hidden,
         epochs=options.get("epochs", epochs),
         learning_rate=options.get("lr", TrainingConfig.learning_rate),
         learning_rate_end=options.get("lr_end"),
-        learning_rate_ratio=options.get("lr_ratio", TrainingConfig.learning_rate_ratio),
-        target=options.get("target", TrainingConfig.target),
+        learning_rate_ratio=options.get("lr_ratio", recipe.learning_rate_ratio(len(hidden))),
+        target=options.get("target", recipe.target),
         deformation=deformation,
         seed=options.get("seed", TrainingConfig.seed),
         backend=backend.name,

@@ -21,6 +21,7 @@ from mlpcore.config import PAPER_EPOCHS
 from mlpcore.console import Console
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_writable, read_bounded
+from mlpcore.recipes import DEFAULT_RECIPE, RECIPES
 from mlpcore.report import text_table
 from mlpcore.table1 import evidence
 from mlpcore.table1.collect import write_evidence
@@ -41,6 +42,9 @@ OUT, RERUN_OUT = "runs/table1", "runs/rerun"
 
 MAX_README_BYTES = 2**24
 
+#: Options that say what is to be trained.
+TRAINING = ("nets", "seeds", "recipe", "epochs", "backend")
+
 
 def parser() -> Parser:
     """The options."""
@@ -48,6 +52,9 @@ def parser() -> Parser:
     add = result.add_argument
     add("--nets", type=_nets, metavar="N,...", help="of the paper's networks 1 to 5 (all)")
     add("--seeds", type=_seeds, metavar="N,...", help="a run of each network with each (0)")
+    add(
+        "--recipe", choices=RECIPES, help=f"changes the paper's settings, or not ({DEFAULT_RECIPE})"
+    )
     add("--epochs", type=whole_number, help=f"passes over the training set ({PAPER_EPOCHS:,})")
     add_backend_options(result)
     add(
@@ -106,14 +113,14 @@ def main(argv: Sequence[str] | None = None, script: str = "tools/reproduce.py") 
         options = parser().parse_args(arguments)
         again = command_text(script, *arguments)
         if options.rerun:
-            _refuse(options, "--rerun", "nets", "seeds", "epochs", "backend", "report", "evidence")
+            _refuse(options, "--rerun", *TRAINING, "report", "evidence")
             _refuse(options, "--rerun", "unfinished", "readme")
             out = options.out or Path(RERUN_OUT)
             with Console(sys.stdout) as console:
                 return rerun(options.rerun, out, console, again, options.threads, options.data)
         if options.report or options.evidence or options.readme:
             mode = next(name for name in ("report", "evidence", "readme") if getattr(options, name))
-            _refuse(options, f"--{mode}", "nets", "seeds", "epochs", "backend")
+            _refuse(options, f"--{mode}", *TRAINING)
             if options.unfinished and not options.evidence:
                 raise InputError(f"--unfinished together with --{mode}: expected --evidence")
             if mode == "readme":
@@ -195,6 +202,7 @@ def _reproduce(options: argparse.Namespace, again: str) -> int:
         epochs=PAPER_EPOCHS if options.epochs is None else options.epochs,
         out=options.out or Path(OUT),
         backend=None if chosen == "auto" else backend.name,
+        recipe=options.recipe or DEFAULT_RECIPE,
     )
     for run in experiment.runs:  # bad settings are noticed before anything is read
         experiment.config(run, (), backend.name, backend.schedule)

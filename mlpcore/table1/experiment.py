@@ -16,6 +16,7 @@ from mlpcore.config import (
 )
 from mlpcore.deformation import DeformationParameters
 from mlpcore.errors import InputError, shown
+from mlpcore.recipes import DEFAULT_RECIPE, RECIPES
 from mlpcore.table1.records import Record, read_record
 
 
@@ -47,6 +48,8 @@ class Experiment:
         In which the learning rate goes all its way, however few they are.
     backend
         The name of the one asked for; None leaves each run with its own.
+    recipe
+        One of `RECIPES`, by which the paper's settings are changed or not.
     """
 
     nets: tuple[str, ...]
@@ -54,12 +57,14 @@ class Experiment:
     epochs: int
     out: Path
     backend: str | None = None
+    recipe: str = DEFAULT_RECIPE
 
     @property
     def runs(self) -> list[Planned]:
         """In the order in which they are trained: all networks with the first seed first."""
+        changed = "" if self.recipe == DEFAULT_RECIPE else f"-{self.recipe}"
         return [
-            Planned(net, seed, self.out / f"{net}-seed{seed}")
+            Planned(net, seed, self.out / f"{net}{changed}-seed{seed}")
             for seed in self.seeds
             for net in self.nets
         ]
@@ -67,12 +72,15 @@ class Experiment:
     def config(
         self, run: Planned, similar_labels: tuple[int, ...], backend: str, schedule: str | None
     ) -> TrainingConfig:
-        """The settings of a run: the paper's, as far as it states them."""
+        """The settings of a run: the paper's, as far as it states them, by the recipe."""
+        recipe, hidden = RECIPES[self.recipe], PRESETS[run.net]
         return TrainingConfig(
-            hidden_layers=PRESETS[run.net],
+            hidden_layers=hidden,
             epochs=self.epochs,
             learning_rate=PAPER_LEARNING_RATE,
             learning_rate_end=PAPER_LEARNING_RATE_END,
+            learning_rate_ratio=recipe.learning_rate_ratio(len(hidden)),
+            target=recipe.target,
             deformation=DeformationParameters(similar_labels=similar_labels),
             seed=run.seed,
             backend=backend,
