@@ -12,8 +12,8 @@ INSTALLED := $(VENV)/.mlpcore-installed
 CHECKERS := $(VENV)/.mlpcore-checkers
 C_FILES := $(wildcard cpu_simd/*.[ch])
 CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
-EMULATION_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu \
-                               tests/amx_emulation/*.[ch])
+UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu \
+                               tests/amx_emulation/*.[ch] benchmarks/*.cu)
 BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.pyx)
 
@@ -60,12 +60,12 @@ lint: $(CHECKERS)
 	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network mlpcore.backends.simd
-	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
+	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
 
 format: $(CHECKERS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(EMULATION_FILES)
+	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
 
 # The reference of the modules, from docstrings, in build/docs. Whatever pdoc warns of is an
 # error, such as a module that cannot be imported. Modules are named, but for the package itself,
