@@ -7,6 +7,7 @@
 // time of a round: the numbers out of shared memory, to the other blocks and back into it, and a
 // __syncthreads. The members' numbers are neighbours, or as far apart as they can be (what that
 // means for their places on the chip is the device's affair). benchmarks/resident.md has results.
+// `make gpu-check` runs it as well.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -65,6 +66,9 @@ __device__ uint4 load_quad(const word4 *p)
     return v;
 }
 
+// Clusters are there from compute capability 9.0 on; `measure_all` asks.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+
 __device__ void store_in_cluster(unsigned address, unsigned rank, word8 v)
 {
     unsigned there;
@@ -77,6 +81,13 @@ __device__ void meet_cluster()
 {
     asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
 }
+
+#else
+
+__device__ void store_in_cluster(unsigned, unsigned, word8) {}
+__device__ void meet_cluster() {}
+
+#endif
 
 __device__ word8 tagged(float value, int round)
 {
@@ -257,7 +268,10 @@ void measure_all()
     measure<M, S, OWN_COPIES, APART>();
     measure<M, S, QUADS, APART>();
     // Of clusters of 8 an H200 runs 15 at a time, not 16, and these do not wait for other clusters.
-    if constexpr (!APART && M <= 8) measure<M, S, CLUSTER, APART>();
+    int major;
+    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
+    if constexpr (!APART && M <= 8)
+        if (major >= 9) measure<M, S, CLUSTER, APART>();
 }
 
 int main()

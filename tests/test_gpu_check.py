@@ -327,6 +327,18 @@ def test_packages_are_found_where_the_caller_has_them(tools, monkeypatch, tmp_pa
     assert check._import_path() == {"PYTHONPATH": str(check.ROOT)}
 
 
+def test_the_lines_of_the_exchange_program_are_kept(tools, monkeypatch, tmp_path):
+    check, _ = tools
+    nvcc = tmp_path / "nvcc"  # the last argument is the source, the one before it the program
+    nvcc.write_text(
+        "#!/bin/sh\nwhile [ $# -gt 2 ]; do shift; done\ntest -f $2 || exit 1\n"
+        'printf "#!/bin/sh\\necho 8 members: 667 cycles\\n" > $1; chmod +x $1\n'
+    )
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert check.run_step("exchange", None) == {"ok": True, "output": ["8 members: 667 cycles"]}
+
+
 def test_a_failing_step_is_reported_and_does_not_stop_the_others(tmp_path):
     if backends.available()["cuda"] is None:
         pytest.skip("there is a GPU here")
