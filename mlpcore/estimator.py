@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlpcore import backends, deformation, evaluation, probabilities
 from mlpcore.architecture import MAX_WIDTH, parse_hidden_layers
+from mlpcore.backends.inference import check_target
 from mlpcore.checks import check_rate, check_whole
-from mlpcore.config import MAX_EPOCHS
+from mlpcore.config import MAX_EPOCHS, PAPER_RATIO, USUAL_TARGET
 from mlpcore.console import Console
 from mlpcore.dataset import Dataset
 from mlpcore.deformation import IDENTITY, DeformationParameters
@@ -54,9 +55,9 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A multilayer perceptron trained by true on-line back-propagation.
 
     Weights change after every single sample (batch size 1, no momentum), presented in a new
-    random order every epoch; loss 1/2 |y - t|^2 with targets t of +1 for the class and -1 for
-    the others; y(a) = 1.7159 tanh(0.6666 a) in all layers, the output layer included (Cireşan
-    et al. 2010, "Architectures"). All arithmetic is float32; X is converted.
+    random order every epoch; loss 1/2 |y - t|^2 with targets t of `target` for the class and its
+    negative for the others; y(a) = 1.7159 tanh(0.6666 a) in all layers, the output layer included
+    (Cireşan et al. 2010, "Architectures"). All arithmetic is float32; X is converted.
 
     X is not scaled: bring its values to about [-1, 1] first, images to exactly that with -1 as
     background.
@@ -71,6 +72,12 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     learning_rate_end : float, default=None
         Of the last epoch; in between it changes by a constant factor. None goes as far as the
         paper's schedule, three decades in 2,000 epochs.
+    learning_rate_ratio : float, default=1.0
+        Of each layer's learning rate to that of the layer above it; their geometric mean is the
+        learning rate.
+    target : float, default=1.0
+        Of the output for the class, below 1.7159. MNIST is learnt faster at 1.5, with a
+        `learning_rate_ratio` of 2 for two hidden layers (docs/recipe.md).
     max_iter : int, default=200
         Epochs that `fit` trains; there is no early stopping.
     deformation : DeformationParameters, default=None
@@ -116,6 +123,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         before its update.
     loss_ : float
         The last of them.
+    target_ : float
+        `target` of the last training.
     n_iter_ : int
         Epochs and calls of `partial_fit` so far.
 
@@ -138,6 +147,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes_: AnyArray
     network_: Network
+    target_: float
     loss_curve_: list[float]
     _seed: int
     _history: list[EpochMetrics]
@@ -148,6 +158,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         learning_rate_init: float = 1e-3,
         learning_rate_end: float | None = None,
+        learning_rate_ratio: float = PAPER_RATIO,
+        target: float = USUAL_TARGET,
         max_iter: int = 200,
         deformation: DeformationParameters | None = None,
         image_shape: tuple[int, int] | None = None,
@@ -161,6 +173,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.hidden_layer_sizes = hidden_layer_sizes
         self.learning_rate_init = learning_rate_init
         self.learning_rate_end = learning_rate_end
+        self.learning_rate_ratio = learning_rate_ratio
+        self.target = target
         self.max_iter = max_iter
         self.deformation = deformation
         self.image_shape = image_shape
@@ -203,6 +217,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             epochs=len(history) + self.max_iter,
             learning_rate=self.learning_rate_init,
             learning_rate_end=self.learning_rate_end,
+            learning_rate_ratio=self.learning_rate_ratio,
+            target=self.target,
             deformation=self._deformation_of(classes),
             seed=seed,
             backend=self.backend,
@@ -221,6 +237,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         losses = [metrics.loss for metrics in history[-self.max_iter :]]
         self.network_, self.classes_, self._seed, self._history = network, classes, seed, history
         self.loss_curve_ = [*self.loss_curve_, *losses] if again else losses
+        self.target_ = config.target
         return self
 
     def partial_fit(
@@ -269,7 +286,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loaded = backend.load(network)
         order = backend.put(np.arange(len(X), dtype=np.int32))
         inputs = images.reshape(X.shape)
-        result = backend.train(loaded, inputs, labels, order, self.learning_rate_init)
+        rates = self._first_rates().learning_rates_at(0)
+        result = backend.train(loaded, inputs, labels, order, rates, target=self.target)
         backend.store(loaded, network)
         if not (np.isfinite(result.loss) and network.is_finite()):
             if not first:
@@ -281,6 +299,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if first:
             self.network_, self.classes_, self._seed, self._history = network, classes, seed, []
             self.loss_curve_ = losses
+        self.target_ = float(self.target)
         losses.append(result.loss / len(X))
         return self
 
@@ -292,7 +311,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[guesses]
 
     def decision_function(self, X: ArrayLike) -> Float32Array:
-        """The network's outputs, float32 of shape (n_samples, n_classes), near +1 and -1.
+        """The network's outputs, float32 of shape (n_samples, n_classes), near +-`target`.
 
         Of two classes, (n_samples,): half the second output less the first, so that a positive
         number stands for ``classes_[1]``.
@@ -305,14 +324,14 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: ArrayLike) -> Float32Array:
         """Estimates of the classes' probabilities, float32 of shape (n_samples, n_classes).
 
-        Of outputs y trained towards +1 and -1, (y + 1) / 2 estimates them; these are the nearest
-        numbers to it that are not negative and have a sum of 1: see
-        `mlpcore.probabilities.of_outputs` for why. The greatest is that of the class that
-        `predict` gives. Many are exactly 0 or 1, as sure as a network is that has learnt its
+        Of outputs y trained towards +1 and -1, (y + 1) / 2 estimates them (towards +t and -t,
+        (y / t + 1) / 2); these are the nearest numbers to it that are not negative and have a sum
+        of 1: see `mlpcore.probabilities.of_outputs` for why. The greatest is that of the class
+        that `predict` gives. Many are exactly 0 or 1, as sure as a network is that has learnt its
         samples: where their size matters, calibrate them with
         `sklearn.calibration.CalibratedClassifierCV`.
         """
-        return probabilities.of_outputs(self._outputs(X)).astype(np.float32)
+        return probabilities.of_outputs(self._outputs(X), self.target_).astype(np.float32)
 
     def _outputs(self, X: Any) -> Float32Array:
         check_is_fitted(self, "network_")
@@ -372,11 +391,22 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_rate("learning_rate_init", self.learning_rate_init)
         if self.learning_rate_end is not None:
             check_rate("learning_rate_end", self.learning_rate_end)
+        check_rate("learning_rate_ratio", self.learning_rate_ratio)
+        check_target(self.target)
+        self._first_rates()
         if not (self.deformation is None or isinstance(self.deformation, DeformationParameters)):
             raise InputError(
                 f"deformation {self.deformation!r}: expected DeformationParameters or None"
             )
         self._hidden_layers()
+
+    def _first_rates(self) -> TrainingConfig:
+        """Settings that have the learning rates of the first epoch, and of `partial_fit`."""
+        return TrainingConfig(
+            hidden_layers=self._hidden_layers(),
+            learning_rate=self.learning_rate_init,
+            learning_rate_ratio=self.learning_rate_ratio,
+        )
 
     def _hidden_layers(self) -> tuple[int, ...]:
         sizes: Any = self.hidden_layer_sizes

@@ -7,7 +7,7 @@ import numpy as np
 from mlpcore.typing import AnyArray, Float64Array
 
 
-def of_outputs(outputs: AnyArray) -> Float64Array:
+def of_outputs(outputs: AnyArray, target: float = 1.0) -> Float64Array:
     """Probabilities (n, n_classes) of the classes, from the outputs y of a trained network.
 
     Training on 1/2 |y - t|^2 draws an output to the mean of its target given the input, which
@@ -16,8 +16,9 @@ def of_outputs(outputs: AnyArray) -> Float64Array:
     Computation 3). So (y + 1) / 2 estimates P, but may be negative, and its sum is not 1. The
     result is the point nearest to it that is a distribution; the true P being one, it is never
     farther from P than (y + 1) / 2 is. The greatest output has the greatest probability.
+    For targets of +t and -t, `target` being t, the mean is t (2 P - 1): y / t takes y's place.
     """
-    return nearest_distributions((outputs.astype(np.float64) + 1) / 2)
+    return nearest_distributions((outputs.astype(np.float64) / target + 1) / 2)
 
 
 def nearest_distributions(points: Float64Array) -> Float64Array:

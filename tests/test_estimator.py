@@ -71,6 +71,15 @@ def test_fit_is_the_trainers_run(parameters):
     assert mlp.n_iter_ == 3
 
 
+def test_fit_with_other_targets_and_rates_is_the_trainers_run():
+    mlp = make_mlp(target=1.5, learning_rate_ratio=2).fit(X, Y)
+    config = make_config(deformation=IDENTITY, target=1.5, learning_rate_ratio=2.0)
+    trainer = Trainer(config, DATA, backends.get("cpu"))
+    trainer.run()
+    assert same_weights(mlp.network_, trainer.state.network)
+    assert mlp.target_ == 1.5
+
+
 def test_it_learns():
     mlp = make_mlp(max_iter=8).fit(X, Y)
     assert mlp.score(DATA.test_images.reshape(60, 35), DATA.test_labels) > 0.95
@@ -189,6 +198,15 @@ def test_partial_fit_is_one_pass_in_the_order_given():
     assert same_weights(mlp.network_, network)
     assert mlp.loss_curve_ == [result.loss / 230]
     assert mlp.n_iter_ == 1
+
+
+def test_partial_fit_with_other_targets_and_rates():
+    mlp = make_mlp(target=1.5, learning_rate_ratio=2).partial_fit(X, Y, classes=[0, 1, 2])
+    network, backend = Network((35, 9, 6, 3), 5), backends.get("cpu", 1)
+    order = np.arange(230, dtype=np.int32)
+    backend.train(network, X, Y, order, [0.02, 0.01, 0.005], target=1.5)
+    assert same_weights(mlp.network_, network)
+    assert mlp.target_ == 1.5
 
 
 def test_partial_fit_of_parts_is_partial_fit_of_the_whole():
@@ -336,7 +354,8 @@ def test_nearest_probabilities_by_hand():
     np.testing.assert_allclose(nearest_distributions(np.array(points)), expected, atol=1e-15)
 
 
-def test_probabilities_estimate_the_posterior():
+@pytest.mark.parametrize("target", [1.0, 1.5])
+def test_probabilities_estimate_the_posterior(target):
     """Two values of x, of which each has one class with probability 0.8 and 0.3.
 
     4,000 samples estimate those to 4 standard errors of 0.015 at most, and the last of the
@@ -346,9 +365,14 @@ def test_probabilities_estimate_the_posterior():
     x = rng.choice([-1.0, 1.0], (4000, 1))
     y = rng.uniform(size=4000) < np.where(x[:, 0] < 0, 0.8, 0.3)
     mlp = OnlineMLPClassifier(
-        (8,), learning_rate_init=0.02, learning_rate_end=1e-3, max_iter=20, random_state=0
+        (8,),
+        learning_rate_init=0.02,
+        learning_rate_end=1e-3,
+        target=target,
+        max_iter=20,
+        random_state=0,
     )
-    found = mlp.fit(x, y).predict_proba([[-1.0], [1.0]])
+    found = mlp.fit(x, y).set_params(target=0.7).predict_proba([[-1.0], [1.0]])
     np.testing.assert_allclose(found, [[0.2, 0.8], [0.7, 0.3]], atol=0.08)
 
 
@@ -478,6 +502,9 @@ def test_verbose_prints_a_line_for_each_epoch(capsys):
         ({"learning_rate_init": -1}, "learning_rate_init -1"),
         ({"learning_rate_init": None}, "learning_rate_init None"),
         ({"learning_rate_end": 0}, "learning_rate_end 0"),
+        ({"learning_rate_ratio": 0}, "learning_rate_ratio 0"),
+        ({"target": 1.8}, "target 1.8"),
+        ({"target": None}, "target None"),
         ({"random_state": -1}, "random_state -1"),
         ({"random_state": "x"}, "random_state 'x'"),
         ({"deformation": True}, "deformation True"),
