@@ -311,7 +311,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[guesses]
 
     def decision_function(self, X: ArrayLike) -> Float32Array:
-        """The network's outputs, float32 of shape (n_samples, n_classes), near +-`target`.
+        """The network's outputs, float32 of shape (n_samples, n_classes), near +-`target_`.
 
         Of two classes, (n_samples,): half the second output less the first, so that a positive
         number stands for ``classes_[1]``.

@@ -106,6 +106,25 @@ def test_the_mean_over_seeds_and_its_interval():
     assert tables.t_interval([1, 2, 3]) == pytest.approx((2 - 2.4841, 2 + 2.4841), abs=1e-4)
 
 
+def test_means_of_two_recipes_have_their_own_names():
+    def runs(name, **changes):
+        made = [record(seed=i, errors=[(600, 50)]) for i in range(2)]
+        return [
+            dataclasses.replace(
+                run,
+                name=name.format(i),
+                config=dataclasses.replace(run.config, **changes),
+            )
+            for i, run in enumerate(made)
+        ]
+
+    rows = tables.table([*runs("net1-seed{}"), *runs("net1-saturating-seed{}", target=1.5)])
+    means = [cells[0] for cells in rows if "mean" in cells[0]]
+    assert means == ["net1, mean of 2 seeds", "net1-saturating, mean of 2 seeds"]
+    rows = tables.table(runs("my-run{}"))
+    assert rows[-1][0] == "net1, mean of 2 seeds"
+
+
 def test_no_mean_of_one_seed_nor_of_the_same_seed_twice_nor_of_other_settings():
     run = record()
     copy = dataclasses.replace(run, name="copy")

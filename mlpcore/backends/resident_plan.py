@@ -196,7 +196,7 @@ class Plan:
     def estimate(self, device: Device, version: str = VERSIONS[-1]) -> dict[str, float]:
         """Predicted microseconds of a sample by their cause, for choosing between plans.
 
-        An H200 takes twice as long and more: `benchmarks/resident.md` has both.
+        An H200 takes 1.6 to 2.7 times as long: `benchmarks/resident.md` has both.
 
         ``exchange`` is hand-offs (or barriers) and what a block reads of others' words,
         ``reduce`` the sums over threads of a block, ``products`` the passes over the weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import statistics
 from collections.abc import Sequence
 
@@ -149,7 +150,7 @@ def _mean_row(group: Sequence[Record]) -> tuple[str, ...]:
         right, errors = sum(c.second_right for c in counts), sum(c.errors for c in counts)
         second = f"{right:,} of {errors:,}"
     return (
-        f"{first.network}, mean of {len(group)} seeds",
+        f"{_group_name(group)}, mean of {len(group)} seeds",
         weights_text(first.n_parameters),
         f"{first.config.epochs:,}",
         f"{statistics.mean(m.validation_error for m in best):.2f} %",
@@ -162,6 +163,12 @@ def _mean_row(group: Sequence[Record]) -> tuple[str, ...]:
         _paper(first, 2),
         _rate(statistics.mean(rates) if rates else None),
     )
+
+
+def _group_name(group: Sequence[Record]) -> str:
+    """What the runs' names have before their seeds, which tells recipes apart; else the network."""
+    stems = {re.sub(r"-seed\d+$", "", record.name) for record in group}
+    return stems.pop() if len(stems) == 1 else group[0].network
 
 
 def _committee_row(committee: Committee) -> tuple[str, ...]:
