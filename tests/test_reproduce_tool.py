@@ -119,6 +119,18 @@ def test_from_nothing_to_the_table(data, capsys, whole):
     assert "| committee of all 2 finished runs |" in text
 
 
+def test_another_recipe_has_its_own_runs_beside_the_papers(data, capsys):
+    for recipe in ("saturating", "paper"):
+        assert main([*arguments(data, "--recipe", recipe), "--nets", "2"]) == 0
+    names = sorted(path.name for path in Path("runs/table1").glob("net*"))
+    assert names == ["net2-saturating-seed0", "net2-seed0"]
+    text = Path("runs/table1/report.md").read_text()
+    assert (
+        "Settings of net2-saturating-seed0: learning rate 0.001 to 1e-06 in 3 epochs, 2 t" in text
+    )
+    assert "targets of 1.5 and -1.5" in text
+
+
 def test_finished_runs_are_left_alone(data, capsys):
     assert main(arguments(data)) == 0
     before = contents("runs/table1/net1-seed0") | contents("runs/table1/net2-seed0")
