@@ -271,6 +271,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _partial_fit(self, X: Any, y: Any, classes: Any) -> OnlineMLPClassifier:
         first = not hasattr(self, "network_")
         self._check_parameters()
+        rates = self._first_rates()
         classes = self._classes_for_partial_fit(classes, first)
         X, y = self._check_samples(X, y, reset=first)
         codes = encode(classes, y)
@@ -286,7 +287,6 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loaded = backend.load(network)
         order = backend.put(np.arange(len(X), dtype=np.int32))
         inputs = images.reshape(X.shape)
-        rates = self._first_rates().learning_rates_at(0)
         result = backend.train(loaded, inputs, labels, order, rates, target=self.target)
         backend.store(loaded, network)
         if not (np.isfinite(result.loss) and network.is_finite()):
@@ -393,20 +393,20 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_rate("learning_rate_end", self.learning_rate_end)
         check_rate("learning_rate_ratio", self.learning_rate_ratio)
         check_target(self.target)
-        self._first_rates()
         if not (self.deformation is None or isinstance(self.deformation, DeformationParameters)):
             raise InputError(
                 f"deformation {self.deformation!r}: expected DeformationParameters or None"
             )
         self._hidden_layers()
 
-    def _first_rates(self) -> TrainingConfig:
-        """Settings that have the learning rates of the first epoch, and of `partial_fit`."""
-        return TrainingConfig(
+    def _first_rates(self) -> tuple[float, ...]:
+        """The layers' learning rates in the first epoch, and in `partial_fit`."""
+        config = TrainingConfig(
             hidden_layers=self._hidden_layers(),
             learning_rate=self.learning_rate_init,
             learning_rate_ratio=self.learning_rate_ratio,
         )
+        return config.learning_rates_at(0)
 
     def _hidden_layers(self) -> tuple[int, ...]:
         sizes: Any = self.hidden_layer_sizes

@@ -29,6 +29,10 @@ def test_rates_fall_by_as_much_whatever_the_depth(preset):
     assert config.target == 1.5
 
 
+def test_a_single_layer_has_nothing_to_fall_to():
+    assert RECIPES["saturating"].learning_rate_ratio(0) == 1
+
+
 def test_net1_is_what_was_measured():
     """`--target 1.5 --lr-ratio 2`, to the bit."""
     assert RECIPES["saturating"].learning_rate_ratio(len(PRESETS["net1"])) == 2
