@@ -40,8 +40,8 @@
 // memory need no barrier either. All indices of registers are constants: every loop over a tile
 // is unrolled. Sums over threads pass through `scratch`.
 //
-// Order of sums: a thread's columns (rows, backward) ascending, then threads, then blocks. The
-// same plan gives the same bits, whatever the timing.
+// Order of sums: a thread's columns (rows, backward) ascending, then threads, then blocks, both by
+// `sum_of`. The same plan gives the same bits, whatever the timing.
 //
 // Version 0, for comparison and to start from, has a barrier of all blocks around a counter
 // instead of epochs. 1 has epochs. 2 updates weights while it waits for words, 3 computes the
@@ -67,6 +67,10 @@
 constexpr bool FLAGGED = VERSION >= 1, OVERLAPPED = VERSION >= 2, AHEAD = VERSION >= 3;
 constexpr int SAMPLES_PER_BLOCK = 64;  // see version 3
 constexpr int POLLS_PER_CHECK = 256;   // looks at words between two at the clock
+constexpr int WORDS_AT_A_TIME = 16;    // that a thread waits for together
+constexpr int SUMS_AT_A_TIME = 4;      // of which a thread adds up one, side by side
+constexpr int WARP = 32;
+constexpr unsigned ALL_LANES = 0xffffffffu;
 
 // One network and its samples; the kernel takes several. Mirrored by Resident.assign in
 // cuda_resident.py.
@@ -76,7 +80,7 @@ struct resident_job {
     const int *order;             // the image of each step
     const float *rates;           // (LAYERS) eta of each layer
     training_state *state;        // its target is read, its counts are written at the end
-    exchange_word *words;         // (PLANNED_WORDS), zero when training starts
+    exchange_word *words;         // (PLANNED_WORDS), zero when training starts at epoch 2
     float *weights[LAYERS];       // as in layout.cuh
 };
 
@@ -102,16 +106,48 @@ __device__ __forceinline__ void for_own(F body)
     }
 }
 
+// The sum of term(0) ... term(n - 1): so many at a time, for short chains of additions.
+template <int n, class F>
+__device__ __forceinline__ float sum_of(F term)
+{
+    constexpr int AT_A_TIME = n < SUMS_AT_A_TIME ? n : SUMS_AT_A_TIME;
+    float sums[AT_A_TIME];
+#pragma unroll
+    for (int i = 0; i < n; i++)
+        sums[i % AT_A_TIME] = i < AT_A_TIME ? term(i) : sums[i % AT_A_TIME] + term(i);
+#pragma unroll
+    for (int i = 1; i < AT_A_TIME; i *= 2)
+#pragma unroll
+        for (int j = 0; j + i < AT_A_TIME; j += 2 * i) sums[j] += sums[j + i];
+    return sums[0];
+}
+
+// All of a block's shared memory. A pointer kept in a structure would lose what kind of memory it
+// is, and each access would have to find out.
+__device__ __forceinline__ float *shared()
+{
+#ifdef __CUDACC__
+    extern __shared__ float memory[];
+    return memory;
+#else
+    return emulated_dynamic_shared();
+#endif
+}
+
+// Where the words of a sample begin, and the bit that tells them from others.
+struct words_of_sample {
+    exchange_word *words, bit;
+};
+
 struct trainer {
     float weight_registers[REGISTERS > 0 ? REGISTERS : 1];
-    float sums_ahead[ceil_div(slice(1), THREADS)], product_ahead[ceil_div(slice(1), THREADS)];
     float pixels[ceil_div(slice(0), THREADS)];  // of the next sample, on their way
-    float *shared;
-    exchange_word *words;
+    words_of_sample now, next;                  // of this sample, and of the one after it
+    int sends[2], takes[2];  // of even and odd boundaries: where this block's row of words is in
+                             // an exchange, and where the first row of its group is
     resident_control *control;
     int coordinates[2];  // of this block: slice of even and of odd boundaries
-    unsigned epoch;
-    int step, parity;  // which half of the inputs is this sample's
+    int step, parity;    // which half of the inputs is this sample's
     unsigned barriers;
     bool stopped;
 
@@ -121,7 +157,7 @@ struct trainer {
     __device__ __forceinline__ float get(int slot) const
     {
         if (slot < tile<l>::REGISTERS) return weight_registers[registers_before<l> + slot];
-        return shared[kept_index<l>(slot)];
+        return shared()[kept_index<l>(slot)];
     }
 
     template <int l>
@@ -130,7 +166,7 @@ struct trainer {
         if (slot < tile<l>::REGISTERS)
             weight_registers[registers_before<l> + slot] = value;
         else
-            shared[kept_index<l>(slot)] = value;
+            shared()[kept_index<l>(slot)] = value;
     }
 
     template <int l>
@@ -157,7 +193,7 @@ struct trainer {
     __device__ __forceinline__ void for_weights(F body)
     {
         using t = tile<l>;
-        const int thread = known_anew(threadIdx.x), tr = thread % t::TR, tc = thread / t::TR;
+        const int thread = opaque(threadIdx.x), tr = thread % t::TR, tc = thread / t::TR;
         const int stride = ceil_div(size_of<l + 1>, PITCH) * PITCH;
         const int rows = length<l + 1>(), columns = length<l>();
 #pragma unroll
@@ -179,7 +215,7 @@ struct trainer {
             [&](int slot, size_t at, bool there) { set<l>(slot, there ? matrix[at] : 0.0f); });
         for_own<tile<l>::ROWS>([&](int row, int) {
             const bool there = row < length<l + 1>();
-            shared[biases_at<l + 1> + row] = there ? matrix[first<l + 1>() + row] : 0.0f;
+            shared()[biases_at<l + 1> + row] = there ? matrix[first<l + 1>() + row] : 0.0f;
         });
         if constexpr (l < TOP) load<l + 1>(job);
     }
@@ -203,7 +239,7 @@ struct trainer {
         if (writes_biases)
             for_own<tile<l>::ROWS>([&](int row, int) {
                 if (row < length<l + 1>())
-                    write(first<l + 1>() + row, shared[biases_at<l + 1> + row]);
+                    write(first<l + 1>() + row, shared()[biases_at<l + 1> + row]);
             });
         if (!finite) control->not_finite = 1;
         if constexpr (l < TOP) store<l + 1>(job);
@@ -211,24 +247,24 @@ struct trainer {
 
     // ---- sums over the threads of the block ----
 
-    __device__ __forceinline__ float *scratch() const { return shared + SCRATCH_AT; }
+    __device__ __forceinline__ float *scratch() const { return shared() + SCRATCH_AT; }
 
     template <int k>
     __device__ __forceinline__ float *states() const
     {
-        return shared + states_at<k>;
+        return shared() + states_at<k>;
     }
 
     template <int k>
     __device__ __forceinline__ float *deltas() const
     {
-        return shared + deltas_at<k>;
+        return shared() + deltas_at<k>;
     }
 
     // Inputs of this sample, or of the one before or after it.
     __device__ __forceinline__ float *inputs(int which) const
     {
-        return shared + which * tile<0>::PADDED_COLUMNS;
+        return shared() + which * tile<0>::PADDED_COLUMNS;
     }
 
     // The threads' parts of W x, into scratch.
@@ -272,7 +308,7 @@ struct trainer {
     template <int l>
     __device__ __forceinline__ float rate() const
     {
-        return shared[RATES_AT + l];
+        return shared()[RATES_AT + l];
     }
 
     template <int l>
@@ -295,66 +331,99 @@ struct trainer {
         }
     }
 
-    // Of the threads' parts of an element, ascending.
-    template <int parts>
-    __device__ __forceinline__ float scratch_sum(int element) const
+    // Sums over the threads' parts of elements 0 ... n - 1, each by as many threads side by side
+    // as it is worth: calls body(element, sum). Element `n - 1` is in row `last` of scratch.
+    template <int n, int parts, int last = n - 1, class F>
+    __device__ __forceinline__ void for_sums(F body)
     {
-        const float *part = scratch() + element * (parts | 1);
-        float sum = part[0];
-#pragma unroll 16
-        for (int i = 1; i < parts; i++) sum += part[i];
-        return sum;
+        constexpr int SHARERS = summing_lanes(n, parts), ITEMS = n * SHARERS;
+#pragma unroll
+        for (int turn = 0; turn < ceil_div(ITEMS, THREADS); turn++) {
+            const int item = turn * THREADS + threadIdx.x;
+            const int element = item / SHARERS, lane = item % SHARERS;
+            if (item / WARP * WARP >= ITEMS) return;  // a whole warp: sums need all lanes
+            float sum = 0.0f;
+            if (item < ITEMS) {
+                const float *part = scratch() + (element < n - 1 ? element : last) * (parts | 1);
+                sum = sum_of<parts / SHARERS>([&](int i) { return part[i * SHARERS + lane]; });
+            }
+#pragma unroll
+            for (int distance = 1; distance < SHARERS; distance *= 2)
+                sum += __shfl_xor_sync(ALL_LANES, sum, distance);
+            if (lane == 0 && item < ITEMS) body(element, sum);
+        }
     }
 
     // ---- sums over blocks ----
 
-    // The word of an element of this block's slice of boundary k, from a member of its group.
-    template <int k, bool BACKWARD>
-    __device__ __forceinline__ exchange_word *word(unsigned of_epoch, int member, int element) const
+    __device__ __forceinline__ void find_words(exchange_word *words, unsigned first_epoch)
     {
-        const int group = coordinates[k % 2];
-        const int slot = ((of_epoch % 2) * parts_of<k> + group) * parts_of<k + 1> + member;
-        constexpr int BEGIN = BACKWARD ? backward_words_at<k> : forward_words_at<k>;
-        return words + BEGIN + slot * slice(k) + element;
+        now = {opaque(words + first_epoch % 2 * HALF), opaque(epoch_bit(first_epoch))};
+        next = {opaque(words + (first_epoch + 1) % 2 * HALF), opaque(epoch_bit(first_epoch + 1))};
+        find_rows<0>();
+        find_rows<1>();
+    }
+
+    template <int parity>
+    __device__ __forceinline__ void find_rows()
+    {
+        const int first = coordinates[parity] * parts_of<1 - parity>;
+        takes[parity] = opaque(first * ROW);
+        sends[parity] = opaque((first + coordinates[1 - parity]) * ROW);
+    }
+
+    // On to the next sample: epochs e and e + 2 share a buffer.
+    __device__ __forceinline__ void turn_over()
+    {
+        const words_of_sample before = now;
+        now = next;
+        next = {before.words, before.bit ^ 1};
     }
 
     template <int k, bool BACKWARD>
-    __device__ __forceinline__ void publish(unsigned of_epoch, int element, float value)
+    __device__ __forceinline__ void publish(const words_of_sample &of, int element, float value)
     {
-        store_word(word<k, BACKWARD>(of_epoch, coordinates[(k + 1) % 2], element), value, of_epoch);
+        store_word(of.words + words_at<k, BACKWARD> + (sends[k % 2] + element), value, of.bit);
     }
 
-    // Sum of all members' parts of an element, members ascending.
+    // Sums over all members of the elements of this block's slice: calls body(element, sum).
+    template <int k, bool BACKWARD, class F>
+    __device__ __forceinline__ void collect(F body)
+    {
+        for_own<slice(k)>([&](int element, int) { body(element, receive<k, BACKWARD>(element)); });
+    }
+
+    // Sum of all members' parts of an element.
     template <int k, bool BACKWARD>
-    __device__ __forceinline__ float collect(int element)
+    __device__ __forceinline__ float receive(int element)
     {
         constexpr int MEMBERS = parts_of<k + 1>;
+        constexpr int MOST = MEMBERS < WORDS_AT_A_TIME ? MEMBERS : WORDS_AT_A_TIME;
+        const exchange_word *first = now.words + words_at<k, BACKWARD> + (takes[k % 2] + element);
         float sum = 0.0f;
 #pragma unroll
-        for (int begin = 0; begin < MEMBERS; begin += WORDS_AT_A_TIME) {
-            constexpr int MOST = MEMBERS < WORDS_AT_A_TIME ? MEMBERS : WORDS_AT_A_TIME;
+        for (int begin = 0; begin < MEMBERS; begin += MOST) {
+            const int n = MEMBERS - begin < MOST ? MEMBERS - begin : MOST;
             exchange_word found[MOST];
             int polls = 0;
             unsigned long long since = 0;
-            bool waiting;
-            do {
-                waiting = false;
+            while (true) {
 #pragma unroll
                 for (int i = 0; i < MOST; i++)
-                    if (begin + i < MEMBERS)
-                        found[i] = load_word(word<k, BACKWARD>(epoch, begin + i, element));
+                    found[i] = i < n ? load_word(first + (begin + i) * ROW) : found[i - 1];
+                exchange_word others = 0;
 #pragma unroll
-                for (int i = 0; i < MOST; i++)
-                    if (begin + i < MEMBERS) waiting |= word_epoch(found[i]) != epoch;
-                waiting = waiting && FLAGGED && !stopped;
-                if (waiting) {
-                    poll_again();
-                    if (++polls % POLLS_PER_CHECK == 0) check_time(since, 2 * k + BACKWARD);
-                }
-            } while (waiting);
-#pragma unroll
-            for (int i = 0; i < MOST; i++)
-                if (begin + i < MEMBERS) sum += word_value(found[i]);
+                for (int i = (MOST - 1) / 2; i >= 0;
+                     i--)  // the last first: all have been asked for
+                    others = either(others, either_other(found[2 * i],
+                                                         found[min(2 * i + 1, MOST - 1)], now.bit));
+                if (!FLAGGED || !(others & 1) || stopped) break;
+                poll_again();
+                if (++polls % POLLS_PER_CHECK == 0) check_time(since, 2 * k + BACKWARD);
+            }
+            const float part =
+                sum_of<MOST>([&](int i) { return i < n ? word_value(found[i]) : 0.0f; });
+            sum = begin == 0 ? part : sum + part;
         }
         return sum;
     }
@@ -390,9 +459,6 @@ struct trainer {
         }
     }
 
-    // Makes what each thread has written visible to the block; all give up if one does.
-    __device__ __forceinline__ void meet() { stopped = __syncthreads_or(stopped); }
-
     // ---- samples ----
 
     // Inputs travel a sample ahead: `send_for_inputs` starts the loads of this block's slice, and
@@ -409,7 +475,7 @@ struct trainer {
     }
 
     // First-layer sums of the next sample by the weights of this one, and the product of both
-    // samples' inputs as one row more.
+    // samples' inputs as one row more. The sums wait where this sample's deltas will be.
     __device__ __forceinline__ void look_ahead()
     {
         using t = tile<0>;
@@ -425,23 +491,23 @@ struct trainer {
             scratch()[t::AHEAD_ROW * t::FORWARD_PITCH + tc] = sum;
         }
         __syncthreads();
-        for_own<slice(1)>([&](int row, int n) {
-            sums_ahead[n] = scratch_sum<t::TC>(row);
-            product_ahead[n] = scratch_sum<t::TC>(t::AHEAD_ROW);
+        for_sums<slice(1) + 1, t::TC, t::AHEAD_ROW>([&](int row, float sum) {
+            (row < slice(1) ? deltas<1>()[row] : shared()[PRODUCT_AT]) = sum;
         });
     }
 
     // A delta of boundary k: for the update, for the bias, and for the next sample's first sums.
     template <int k>
-    __device__ __forceinline__ void take_delta(int element, int n, float delta, bool last)
+    __device__ __forceinline__ void take_delta(int element, float delta, bool last)
     {
-        deltas<k>()[element] = delta;
-        float &bias = shared[biases_at<k> + element];
-        bias = fmaf(-rate<k - 1>(), delta, bias);
         if constexpr (k == 1 && AHEAD)
-            if (!last)
-                publish<1, false>(epoch + 1, element,
-                                  fmaf(-rate<0>() * delta, product_ahead[n], sums_ahead[n]));
+            if (!last) {
+                const float sum = deltas<1>()[element], product = shared()[PRODUCT_AT];
+                publish<1, false>(next, element, fmaf(-rate<0>() * delta, product, sum));
+            }
+        deltas<k>()[element] = delta;
+        float &bias = shared()[biases_at<k> + element];
+        bias = fmaf(-rate<k - 1>(), delta, bias);
     }
 
     // This block's parts of a layer's sums, to the members of its group.
@@ -453,9 +519,8 @@ struct trainer {
         else
             forward<l>(states<l>());
         __syncthreads();
-        for_own<slice(l + 1)>([&](int row, int) {
-            publish<l + 1, false>(epoch, row, scratch_sum<tile<l>::TC>(row));
-        });
+        for_sums<slice(l + 1), tile<l>::TC>(
+            [&](int row, float sum) { publish<l + 1, false>(now, row, sum); });
     }
 
     // States of layers l, l + 1, ... up to the last hidden one; parts of layer l are published.
@@ -465,11 +530,10 @@ struct trainer {
         if constexpr (l < TOP) {
             if constexpr (l > 0) forward_and_publish<l>();
             barrier(2 * (l + 1));
-            for_own<slice(l + 1)>([&](int row, int) {
-                const float sum = collect<l + 1, false>(row);
-                states<l + 1>()[row] = activation(sum + shared[biases_at<l + 1> + row]);
+            collect<l + 1, false>([&](int row, float sum) {
+                states<l + 1>()[row] = activation(sum + shared()[biases_at<l + 1> + row]);
             });
-            meet();
+            __syncthreads();
             if constexpr (l == 0) keep_inputs(inputs(1 - parity));
             forward_from<l + 1>();
         }
@@ -481,14 +545,13 @@ struct trainer {
         forward_and_publish<TOP>();
         barrier(2 * LAYERS);
         if (AHEAD && !last) look_ahead();
-        const float target = shared[TARGET_AT];
-        for_own<OUTPUTS>([&](int row, int n) {
-            const float sum = collect<LAYERS, false>(row);
-            const float y = activation(sum + shared[biases_at<LAYERS> + row]);
-            shared[OUTPUTS_AT + row] = y;
-            take_delta<LAYERS>(row, n, (y - (row == label ? target : -target)) * slope(y), last);
+        const float target = shared()[TARGET_AT];
+        collect<LAYERS, false>([&](int row, float sum) {
+            const float y = activation(sum + shared()[biases_at<LAYERS> + row]);
+            shared()[OUTPUTS_AT + row] = y;
+            take_delta<LAYERS>(row, (y - (row == label ? target : -target)) * slope(y), last);
         });
-        meet();
+        __syncthreads();
     }
 
     // Deltas of boundary l and below, and the updates of layer l and below but the first.
@@ -496,25 +559,22 @@ struct trainer {
     __device__ __forceinline__ void backward_from(bool last)
     {
         if constexpr (l > 0) {
+            const auto take = [&](int column, float sum) {
+                take_delta<l>(column, sum * slope(states<l>()[column]), last);
+            };
             backward<l>();
             __syncthreads();
             if constexpr (l < TOP) {
-                for_own<slice(l)>([&](int column, int) {
-                    publish<l, true>(epoch, column, scratch_sum<tile<l>::TR>(column));
-                });
+                for_sums<slice(l), tile<l>::TR>(
+                    [&](int column, float sum) { publish<l, true>(now, column, sum); });
                 barrier(2 * l + 1);
                 if (OVERLAPPED) update_from<l>();
+                collect<l, true>(take);
+            } else {
+                for_sums<slice(l), tile<l>::TR>(take);
             }
-            for_own<slice(l)>([&](int column, int n) {
-                float sum;
-                if constexpr (l < TOP)
-                    sum = collect<l, true>(column);
-                else
-                    sum = scratch_sum<tile<l>::TR>(column);
-                take_delta<l>(column, n, sum * slope(states<l>()[column]), last);
-            });
             if (OVERLAPPED && TOP == 1) update<TOP>(states<TOP>());
-            meet();
+            __syncthreads();
             if (!OVERLAPPED) update<l>(states<l>());
             backward_from<l - 1>(last);
         }
@@ -564,25 +624,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     resident_train_kernel(const resident_job *__restrict__ jobs, int begin, int steps,
                           unsigned first_epoch, resident_control *control)
 {
-#ifdef __CUDACC__
-    extern __shared__ float shared[];
-#else
-    float *shared = emulated_dynamic_shared();
-#endif
     const resident_job &job = jobs[blockIdx.x / BLOCKS];
     const int block = blockIdx.x % BLOCKS;
     const bool observer = block == 0 && threadIdx.x == THREADS - 1;
-    for (int i = threadIdx.x; i < KEPT_AT; i += THREADS) shared[i] = 0.0f;
+    for (int i = threadIdx.x; i < KEPT_AT; i += THREADS) shared()[i] = 0.0f;
     __syncthreads();
-    for_own<LAYERS>([&](int l, int) { shared[RATES_AT + l] = job.rates[l]; });
-    if (threadIdx.x == 0) shared[TARGET_AT] = job.state->target;
+    for_own<LAYERS>([&](int l, int) { shared()[RATES_AT + l] = job.rates[l]; });
+    if (threadIdx.x == 0) shared()[TARGET_AT] = job.state->target;
 
     trainer all;
-    all.shared = shared;
-    all.words = job.words;
     all.control = control;
     all.coordinates[0] = block % parts_of<0>;
     all.coordinates[1] = block / parts_of<0>;
+    all.find_words(job.words, first_epoch);
     all.barriers = 0;
     all.stopped = false;
     all.load<0>(job);
@@ -607,14 +661,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         label = next_label;
         all.step = step;
         all.parity = step % 2;
-        all.epoch = first_epoch + step;
         if (!AHEAD || fresh)
             all.forward_and_publish<0>();
         else
             all.update<0>(all.inputs(1 - all.parity));
         // Of the sample before, now that there is nothing to do but to wait.
         if (observer && step > 0)
-            observe(shared + OUTPUTS_AT, last_label, shared[TARGET_AT], loss, errors);
+            observe(shared() + OUTPUTS_AT, last_label, shared()[TARGET_AT], loss, errors);
         all.forward_from<0>();
         next_label = job.labels[image];
         image = after;
@@ -622,12 +675,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         after = order[min(step + 3, steps - 1)];
         all.outputs(label, last);
         all.backward_from<TOP>(last);
+        all.stopped = __syncthreads_or(all.stopped);  // all of a block give up if one does
         if (!AHEAD || last) all.update<0>(all.inputs(all.parity));
+        all.turn_over();
     }
     if (all.stopped) return;
     all.store<0>(job);
     if (observer) {
-        observe(shared + OUTPUTS_AT, label, shared[TARGET_AT], loss, errors);
+        observe(shared() + OUTPUTS_AT, label, shared()[TARGET_AT], loss, errors);
         job.state->loss += loss;
         job.state->errors += errors;
         job.state->step += steps;

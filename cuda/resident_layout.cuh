@@ -82,18 +82,32 @@ constexpr int biases_at<1> = deltas_at<LAYERS + 1>;
 constexpr int OUTPUTS_AT = biases_at<LAYERS + 1>;
 constexpr int RATES_AT = OUTPUTS_AT + OUTPUTS;  // the learning rate of each layer
 constexpr int TARGET_AT = RATES_AT + LAYERS;
-constexpr int SCRATCH_AT = TARGET_AT + 1;
+constexpr int PRODUCT_AT = TARGET_AT + 1;  // of the inputs of this sample and the next
+constexpr int SCRATCH_AT = PRODUCT_AT + 1;
 constexpr int KEPT_AT = SCRATCH_AT + scratch_before<LAYERS>;
 static_assert(KEPT_AT + KEPT * THREADS == PLANNED_SHARED_FLOATS, "the host plans otherwise");
 
-// Words of the exchanges, forward and backward: a slice for each block and each of two buffers.
-template <int k>
-constexpr int forward_words_at = forward_words_at<k - 1> + 2 * BLOCKS * slice(k - 1);
-template <>
-constexpr int forward_words_at<1> = 0;
+// Threads that share the sum of the `parts` of each of n elements: one, as a shuffle takes longer
+// than some additions, or more for long sums. Powers of two, as `parts` is.
+constexpr int LONGEST_SUM = 32;
+__host__ __device__ constexpr int summing_lanes(int n, int parts)
+{
+    int lanes = 1;
+    while (parts / lanes > LONGEST_SUM && 2 * lanes * n <= THREADS && lanes < 32) lanes *= 2;
+    return lanes;
+}
 
-template <int k>
-constexpr int backward_words_at = backward_words_at<k - 1> + 2 * BLOCKS * slice(k - 1);
-template <>
-constexpr int backward_words_at<1> = forward_words_at<LAYERS + 1>;
-static_assert(backward_words_at<TOP> == PLANNED_WORDS, "the host plans otherwise");
+// Words of the exchanges, all of one length: two buffers, in each a part for each exchange, in it
+// a row for each block, grouped by slice. Rows are whole lines of the cache.
+__host__ __device__ constexpr int longest_slice()
+{
+    int longest = 0;
+    for (int k = 1; k <= LAYERS; k++) longest = greater(longest, slice(k));
+    return longest;
+}
+
+constexpr int LINE = 32, ROW = ceil_div(longest_slice(), LINE) * LINE;
+constexpr int EXCHANGES = LAYERS + (LAYERS - 2), HALF = EXCHANGES * BLOCKS * ROW;
+template <int k, bool BACKWARD>
+constexpr int words_at = ((BACKWARD ? LAYERS : 0) + k - 1) * BLOCKS * ROW;
+static_assert(2 * HALF == PLANNED_WORDS, "the host plans otherwise");

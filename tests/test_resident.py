@@ -141,15 +141,17 @@ def test_validation_sees_the_trained_weights(one_hidden_layer, reference):
     np.testing.assert_allclose(outputs, reference.predict(trained_network, images), atol=2e-5)
 
 
-def test_epochs_start_anew_at_the_end_of_their_range(one_hidden_layer):
-    backend, network, data = one_hidden_layer
-    expected, _ = trained(backend, network, *data, RATE)
-    loaded = backend.load(network)
-    loaded.resident._epoch = cuda_resident.EPOCHS - 100  # in the middle of the samples
+@pytest.mark.parametrize("before", [1, 2, 3])
+def test_results_do_not_depend_on_the_epoch_at_which_training_begins(one_hidden_layer, before):
+    backend, network, (images, labels, order) = one_hidden_layer
+    loaded, started = backend.load(network), network.copy()
+    backend.train(loaded, images, labels, order[:before], RATE)
+    backend.store(loaded, started)
+    expected, _ = trained(backend, started, images, labels, order, RATE)
+    backend.train(loaded, images, labels, order, RATE)
     got = network.copy()
-    backend.train(loaded, *data, RATE)
     backend.store(loaded, got)
-    assert loaded.resident._epoch == 1 + 150 - 64
+    assert loaded.resident._epoch == (cuda_resident.FIRST_EPOCH + before + len(order)) % 4
     assert_same_weights(got, expected)
 
 
@@ -270,30 +272,30 @@ def outcome(source, case, version=VERSIONS[-1], seeds=8):
     [
         (  # a reader that does not wait
             "two hidden layers",
-            "waiting |= word_epoch(found[i]) != epoch",
-            "waiting |= false",
+            "if (!FLAGGED || !(others & 1) || stopped) break;",
+            "break;",
             {"other"},
         ),
         (  # one buffer instead of two: a fast block overwrites what a slow one has yet to read
             "one hidden layer",
-            "((of_epoch % 2) * parts_of<k> + group)",
-            "((of_epoch % 1) * parts_of<k> + group)",
-            {"gave up"},
+            "now = next;",
+            "now = {now.words, next.bit};",
+            {"gave up", "other"},
         ),
         (  # a lost word
             "two hidden layers",
-            "store_word(word<k, BACKWARD>(",
-            "if (blockIdx.x != 2 || of_epoch != 9 || k != 2) store_word(word<k, BACKWARD>(",
+            "store_word(of.words",
+            "if (blockIdx.x != 2 || step != 9 || k != 2) store_word(of.words",
             {"gave up"},
         ),
         (  # states that are read before all of them are written
             "two hidden layers",
-            "stopped = __syncthreads_or(stopped);",
-            "",
+            "__syncthreads();\n            if constexpr (l == 0) keep_inputs",
+            "if constexpr (l == 0) keep_inputs",
             {"other"},
         ),
         (  # scratch that is written while it is still read
-            "one hidden layer",
+            "two hidden layers",
             "__syncthreads();  // scratch has been read",
             "",
             {"other"},
@@ -317,7 +319,7 @@ def test_the_barrier_is_needed_without_epochs(tmp_path):
 
 def test_giving_up_names_the_exchange(tmp_path):
     """Block 1 sends no deltas of hidden layer 1 for the third sample: all others end as well."""
-    old = "publish<l, true>(epoch, column, scratch_sum<tile<l>::TR>(column));"
+    old = "publish<l, true>(now, column, sum);"
     source = faulty(tmp_path, old, f"if (blockIdx.x != 1 || step != 2) {old}")
     sizes, limits = CASES["two hidden layers"]
     backend = resident(limits, source=source)

@@ -261,8 +261,8 @@ def resident(
             plan = make_plan(preset_sizes(preset), limits)
             rows[version] = {
                 "us_per_sample": 1e6 * _training_rate(each, preset, n),
-                "predicted_us": plan.microseconds(limits, version),
-                "predicted_by_cause_us": plan.estimate(limits, version),
+                "predicted_us": plan.microseconds(limits),
+                "predicted_by_cause_us": plan.estimate(limits),
                 "grid": [plan.parts[1], plan.parts[0]],
                 "threads": plan.threads,
             }

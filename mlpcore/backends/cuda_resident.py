@@ -34,8 +34,10 @@ BLOCK = 64
 #: Samples of a launch at most: some tens of milliseconds, after which Python looks at signals.
 MAX_STEPS = 8192
 
-#: Beyond the last epoch, words start anew.
-EPOCHS = 2**32
+#: A sample's epoch tells its words from those two samples before (cuda/exchange.cuh): it counts
+#: modulo so many. Words that are zero are of epochs 0 and 1.
+EPOCHS = 4
+FIRST_EPOCH = 2
 
 
 class Resident:
@@ -68,7 +70,7 @@ class Resident:
         #: Samples of the next launch: what the last ones showed to take a good while.
         self.chunk = BLOCK
         self._jobs = np.zeros((networks, 6 + plan.n_layers), np.uint64)
-        self._words = np.zeros(networks * plan.words, np.uint64)
+        self._words = np.zeros(networks * plan.words, np.uint32)
         sizes = [self._jobs.nbytes, CONTROL.itemsize, self._words.nbytes]
         with driver.active():
             self._kernel = driver.specialise(plan, version)
@@ -76,8 +78,8 @@ class Resident:
             self._restart()
 
     def _restart(self) -> None:
-        """No word is of any epoch to come."""
-        self._epoch = 1
+        """No word is of an epoch to come."""
+        self._epoch = FIRST_EPOCH
         self.driver.upload(int(self._memory[2]), self._words)
 
     def assign(
@@ -90,22 +92,24 @@ class Resident:
         """What each network trains on from now on: its images, labels and order."""
         for i, network in enumerate(networks):
             samples = images[i].address, labels[i].address, orders[i].address
-            words = int(self._memory[2]) + 8 * i * self.plan.words
+            words = int(self._memory[2]) + 4 * i * self.plan.words
             weights = (layer.weights for layer in network.layers)
             self._jobs[i] = *samples, network.rates, network.state, words, *weights
         self.driver.upload(int(self._memory[0]), self._jobs)
 
     def enqueue(self, begin: int, steps: int) -> None:
         """Starts so many samples of each network, from an index into their orders on."""
-        if self._epoch + steps >= EPOCHS:
-            self._restart()
         control = np.zeros(1, CONTROL)
         control["limit"] = int(1e9 * self.wait_seconds)
         jobs, address, _ = map(int, self._memory)
         self.driver.upload(address, control)
         blocks = len(self._jobs) * self.plan.blocks
-        self._kernel.launch(blocks, (jobs, begin, steps, self._epoch, address))
-        self._epoch += steps
+        try:
+            self._kernel.launch(blocks, (jobs, begin, steps, self._epoch, address))
+            self._epoch = (self._epoch + steps) % EPOCHS
+        except BaseException:  # an interruption as well: words and epoch must agree
+            self._restart()
+            raise
 
     def check(self) -> bool:
         """Whether all weights are finite after what was enqueued.
@@ -119,6 +123,7 @@ class Resident:
         self.driver.download(downloaded, int(self._memory[1]))
         control = downloaded[0]
         if control["given_up"]:
+            self._restart()
             boundary, backward = divmod(int(control["given_up"]) - 1, 2)
             raise InputError(
                 f"resident training gave up on {self.driver.description}: block "

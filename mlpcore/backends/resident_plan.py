@@ -28,13 +28,19 @@ SPARE_REGISTERS = (80, 64)
 #: Registers that a thread can have at most, and that are allocated at a time.
 MAX_REGISTERS, REGISTER_UNIT = 255, 8
 
-# Of the estimate (see `Plan.estimate`): published measurements on H100 and H200.
-HAND_OFF_US = 0.16  #: a word from one multiprocessor to another that polls
-BARRIER_US = 0.60  #: a counter with release and acquire, all multiprocessors
-BLOCK_BARRIER_CYCLES = 30  #: __syncthreads
-LATENCY_CYCLES = 60  #: from the last product to the first sum: shared memory, twice
-CACHE_US = 0.20  #: a load from L2
-WORD_BYTES = 8
+# Of the estimate (see `Plan.estimate`), in cycles of a multiprocessor: fitted to the times of 49
+# kernels, five networks with grids and threads of many kinds, measured on an H200, which it gives
+# within 2.1 % (root mean square). `benchmarks/resident.md` has them.
+EXCHANGE_CYCLES = 811  #: from the stores of one block to the end of another's wait
+WORD_CYCLES = (2.5, 1.5)  #: for each word of a thread, at even boundaries (from far apart) and odd
+TURN_CYCLES = 541  #: for words beyond those that it waits for together
+PASS_CYCLES = 342  #: forward or backward through a layer, whatever its size
+BARRIER_CYCLES = 16.6  #: for each warp of a block that meets the others, in a pass
+PRODUCT_CYCLES = 5.4  #: of 128 weights, in a pass and in their update
+KEPT_CYCLES = 11.7  #: more of a thread's weight in shared memory, likewise
+
+LINE_WORDS = 32  #: of a line of the cache
+WORDS_AT_A_TIME = 16  #: that a thread waits for together
 
 
 def ceil_div(n: int, size: int) -> int:
@@ -58,17 +64,16 @@ class Device:
         Compute capability as an architecture, 90 for 9.0.
     threads
         Sizes of a block to choose from.
-    clock_ghz, cache_bytes_per_us
-        For the estimate: clock, and what one multiprocessor reads from L2 while all do.
+    clock_ghz
+        For the estimate.
     """
 
     multiprocessors: int
     shared_bytes: int
     registers: int = 65536
     capability: int = 90
-    threads: tuple[int, ...] = (256, 512)
-    clock_ghz: float = 1.75
-    cache_bytes_per_us: float = 5.5e6 / 132
+    threads: tuple[int, ...] = (128, 256, 512)
+    clock_ghz: float = 1.98
 
 
 @dataclass(frozen=True)
@@ -161,11 +166,6 @@ class Plan:
         return sum(layer.registers for layer in self.layers)
 
     @property
-    def words_at_a_time(self) -> int:
-        """Words that a thread waits for together, 2 registers each: fewer beside more weights."""
-        return 16 if self.weight_registers <= 128 else 8
-
-    @property
     def vector_floats(self) -> int:
         """Of shared memory for everything but weights, as the kernel lays it out."""
         floats = 2 * self.layers[0].padded_columns  # this sample's inputs and the next
@@ -175,7 +175,7 @@ class Plan:
             floats += layer.padded_rows + layer.rows  # deltas and biases
         rows = self.layers[0].padded_rows + 1  # and the product of two samples' inputs
         ahead = rows * (self.layers[0].thread_columns | 1)
-        floats += self.sizes[-1] + self.n_layers + 1  # outputs, learning rates, target
+        floats += self.sizes[-1] + self.n_layers + 2  # outputs, learning rates, target, product
         return floats + max(ahead, *(layer.scratch for layer in self.layers))
 
     @property
@@ -186,62 +186,38 @@ class Plan:
 
     @property
     def words(self) -> int:
-        """Of 8 bytes, through which blocks exchange sums: two buffers of each."""
-        forward = sum(layer.rows for layer in self.layers)
-        backward = sum(layer.rows for layer in self.layers[:-2])
-        return 2 * self.blocks * (forward + backward)
+        """Of 4 bytes, through which blocks exchange sums: in two buffers for each exchange a row
+        of whole lines for each block."""
+        row = ceil_div(max(layer.rows for layer in self.layers), LINE_WORDS) * LINE_WORDS
+        return 2 * (2 * self.n_layers - 2) * self.blocks * row
 
     # ---- time --------------------------------------------------------------------------
 
-    def estimate(self, device: Device, version: str = VERSIONS[-1]) -> dict[str, float]:
+    def estimate(self, device: Device) -> dict[str, float]:
         """Predicted microseconds of a sample by their cause, for choosing between plans.
 
-        An H200 takes 1.6 to 2.7 times as long: `benchmarks/resident.md` has both.
-
-        ``exchange`` is hand-offs (or barriers) and what a block reads of others' words,
-        ``reduce`` the sums over threads of a block, ``products`` the passes over the weights
-        that the exchanges wait for, ``updates`` those that nothing hides.
+        ``exchanges`` between blocks, ``passes`` through the layers, whatever their sizes, and
+        ``weights``: products and updates.
         """
-        level, cycle = VERSIONS.index(version), 1e-3 / device.clock_ghz
-        hand_off = HAND_OFF_US if level else BARRIER_US
-        result = {"exchange": 0.0, "reduce": 0.0, "products": 0.0, "updates": 0.0}
-        n = self.n_layers
-        for boundary in range(1, n + 1):
+        exchanges = passes = weights = 0.0
+        for boundary in range(1, self.n_layers + 1):
             members, rows = self.parts[(boundary + 1) % 2], self.layers[boundary - 1].rows
-            directions = 1 + (boundary < n - 1)
-            read = members * rows * WORD_BYTES / device.cache_bytes_per_us
-            turns = ceil_div(rows, self.threads) * ceil_div(members, self.words_at_a_time)
-            result["exchange"] += directions * (hand_off + max(read, CACHE_US * (turns - 1)))
+            directions = 1 + (boundary < self.n_layers - 1)
+            elements = ceil_div(rows, self.threads)
+            turns = elements * ceil_div(members, WORDS_AT_A_TIME)
+            words = elements * members * WORD_CYCLES[boundary % 2]
+            exchanges += directions * (EXCHANGE_CYCLES + TURN_CYCLES * (turns - 1) + words)
         for i, layer in enumerate(self.layers):
-            both = i > 0  # the inputs have no deltas
-            reduced = layer.rows * layer.thread_columns + both * layer.columns * layer.thread_rows
-            result["reduce"] += cycle * (
-                2 * reduced / 32 + (1 + both) * (2 * BLOCK_BARRIER_CYCLES + LATENCY_CYCLES)
-            )
-            read = self._cycles(layer, 1)
-            result["products"] += cycle * (read + both * read)
-            result["updates"] += cycle * self._cycles(layer, 2)
-        if level >= 2:  # in the time of an exchange, at most one of them
-            result["updates"] = sum(
-                max(0.0, cycle * self._cycles(layer, 2) - hand_off) for layer in self.layers
-            )
-        if level >= 3:
-            first, cycles = self.layers[0], self._cycles(self.layers[0], 1)
-            sums = 2 * first.rows * first.thread_columns / 32
-            sums += 2 * BLOCK_BARRIER_CYCLES + LATENCY_CYCLES
-            result["products"] -= cycle * cycles
-            result["reduce"] -= cycle * sums
-            result["updates"] += max(0.0, cycle * (cycles + sums) - hand_off)
-        return result
+            directions = 1 + (i > 0)  # the inputs have no deltas
+            passes += directions * (PASS_CYCLES + BARRIER_CYCLES * self.threads / 32)
+            weights += directions * PRODUCT_CYCLES * layer.slots * self.threads / 128
+            weights += directions * KEPT_CYCLES * (layer.slots - layer.registers)
+        us = 1e-3 / device.clock_ghz
+        return {"exchanges": us * exchanges, "passes": us * passes, "weights": us * weights}
 
-    def _cycles(self, layer: LayerPlan, touches: int) -> float:
-        """Of a pass over a layer's weights: 128 products, or 32 words of shared memory, each."""
-        kept = layer.slots - layer.registers
-        return self.threads * (layer.slots / 128 + touches * kept / 32)
-
-    def microseconds(self, device: Device, version: str = VERSIONS[-1]) -> float:
+    def microseconds(self, device: Device) -> float:
         """Predicted time of a sample."""
-        return sum(self.estimate(device, version).values())
+        return sum(self.estimate(device).values())
 
     # ---- for the kernel ----------------------------------------------------------------
 
@@ -255,7 +231,6 @@ class Plan:
             "// Written by mlpcore/backends/resident_plan.py.\n#pragma once\n\n"
             f"constexpr int VERSION = {VERSIONS.index(version)};\n"
             f"constexpr int THREADS = {self.threads};\n"
-            f"constexpr int WORDS_AT_A_TIME = {self.words_at_a_time};\n"
             f"constexpr int SIZES[] = {{{', '.join(map(str, self.sizes))}}};\n"
             f"constexpr int PARTS[] = {{{', '.join(map(str, self.parts))}}};\n"
             "struct layer_plan {\n    int thread_rows, thread_columns, registers;\n};\n"
@@ -380,7 +355,7 @@ def _fastest(shapes: list[list[LayerPlan]]) -> Iterator[list[LayerPlan]]:
     def cycles(layer: LayerPlan) -> float:
         reduced = layer.rows * layer.thread_columns + layer.columns * layer.thread_rows
         threads = layer.thread_rows * layer.thread_columns
-        return threads * layer.slots / 32 + reduced / 16
+        return threads * layer.slots / 32 + reduced / 4
 
     yield [min(options, key=cycles) for options in shapes]
 
