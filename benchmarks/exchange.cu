@@ -15,19 +15,25 @@
 constexpr int BLOCKS = 128, THREADS = 256, ROUNDS = 5000, LINE = 32;
 
 enum kind {
-    WORDS_8,            // value and epoch in 8 bytes, as resident.cu does; a thread an element
+    WORDS_8,            // value and epoch in 8 bytes; a thread an element
     WORDS_8_UNALIGNED,  // blocks' words share lines of 128 bytes
-    WORDS_4,            // the epoch in the last bit of the value
+    WORDS_4,            // the epoch in the last bit of the value, as resident.cu does
     WORDS_4_UNALIGNED,
     ONLY_MISSING,  // WORDS_4, and only what has not come is loaded again
     OWN_COPIES,    // WORDS_4, stored once for each reader
     QUADS,         // WORDS_4 loaded by 16 bytes: eight lanes for the members of four elements
+    ATOMICS,       // one fixed-point word for an element of a group, to which all members add
     CLUSTER        // WORDS_8, stored into the shared memory of the members, a cluster
 };
-const char *const NAMES[] = {"8-byte words",           "8-byte words, unaligned",
-                             "4-byte words",           "4-byte words, unaligned",
-                             "only the missing again", "a copy each",
-                             "16-byte loads",          "shared memory of a cluster"};
+const char *const NAMES[] = {"8-byte words",
+                             "8-byte words, unaligned",
+                             "4-byte words",
+                             "4-byte words, unaligned",
+                             "only the missing again",
+                             "a copy each",
+                             "16-byte loads",
+                             "atomic additions",
+                             "shared memory of a cluster"};
 
 typedef unsigned long long word8;
 typedef unsigned word4;
@@ -54,6 +60,16 @@ __device__ word4 load(const word4 *p)
     word4 v;
     asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
     return v;
+}
+
+// A number as an integer, and in the last 8 bits how many have been added. Nobody sets the sums to
+// zero: what a round has added is the difference, also when they overflow.
+__device__ word8 counted(float value) { return ((word8)__float2ll_rn(value * 0x1p36f) << 8) + 1; }
+__device__ float uncounted(word8 sum, int n) { return ((long long)(sum - n) >> 8) * 0x1p-36f; }
+
+__device__ void add(word8 *p, word8 v)
+{
+    asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(p), "l"(v) : "memory");
 }
 
 __device__ uint4 load_quad(const word4 *p)
@@ -129,9 +145,12 @@ __global__ void __launch_bounds__(THREADS, 1) rounds(void *words, float *result)
     constexpr int ROW = K == WORDS_8_UNALIGNED || K == WORDS_4_UNALIGNED ? ALIGNED + 1 : ALIGNED;
     __shared__ __align__(16) float numbers[ALIGNED];
     __shared__ word8 inbox[K == CLUSTER ? 2 * M * S : 1];
+    __shared__ word8 before[K == ATOMICS ? 2 * ALIGNED : 1];
     const int group = APART ? blockIdx.x % GROUPS : blockIdx.x / M;
     const int member = APART ? blockIdx.x / GROUPS : blockIdx.x % M, t = threadIdx.x;
     for (int i = t; i < ALIGNED; i += THREADS) numbers[i] = i + 1;
+    if constexpr (K == ATOMICS)
+        for (int i = t; i < 2 * ALIGNED; i += THREADS) before[i] = 0;
     if constexpr (K == CLUSTER) {
         for (int i = t; i < 2 * M * S; i += THREADS) inbox[i] = 0;
         meet_cluster();
@@ -146,6 +165,16 @@ __global__ void __launch_bounds__(THREADS, 1) rounds(void *words, float *result)
                 store(row + member * ROW + e, tagged(numbers[e], round));
             for (int e = t; e < S; e += THREADS)
                 numbers[e] = collect<M, false>(row + e, ROW, round) / M;
+        } else if constexpr (K == ATOMICS) {
+            word8 *row = (word8 *)words + (size_t)slot * ROW, *last = before + half * ALIGNED;
+            for (int e = t; e < S; e += THREADS) add(row + e, counted(numbers[e]));
+            for (int e = t; e < S; e += THREADS) {
+                word8 found;
+                do found = load(row + e) - last[e];
+                while ((found & 255) != M);
+                last[e] += found;
+                numbers[e] = uncounted(found, M) / M;
+            }
         } else if constexpr (K == CLUSTER) {
             const unsigned base = (unsigned)__cvta_generic_to_shared(inbox);
             for (int e = t; e < S; e += THREADS)
@@ -267,6 +296,7 @@ void measure_all()
     measure<M, S, ONLY_MISSING, APART>();
     measure<M, S, OWN_COPIES, APART>();
     measure<M, S, QUADS, APART>();
+    measure<M, S, ATOMICS, APART>();
     // Of clusters of 8 an H200 runs 15 at a time, not 16, and these do not wait for other clusters.
     int major;
     check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0));
@@ -288,5 +318,7 @@ int main()
     measure_all<8, 160, false>();
     measure_all<16, 64, true>();
     measure_all<16, 248, true>();
+    measure<128, 10, ATOMICS, true>();
+    measure<128, 500, ATOMICS, true>();
     return 0;
 }

@@ -539,6 +539,18 @@ def test_evidence_has_the_rows_of_the_report(kept):
     assert table in (kept / "README.md").read_text()
 
 
+def test_committees_of_other_runs_stay(kept):
+    path = kept / evidence.SUMMARY
+    summary = json.loads(path.read_text())
+    counts = {"n": 10, "errors": 2, "second_right": 1}
+    others = {"members": ["net2-seed7", "net3-seed7"], "counts": counts}
+    with_this = {"members": ["net1-seed0", "net3-seed7"], "counts": counts}
+    path.write_text(json.dumps(summary | {"committees": [others, with_this]}))
+    assert main(["--evidence", "kept", "--out", "out"]) == 0
+    assert json.loads(path.read_text())["committees"] == [others]
+    assert "| committee of 2 finished runs |" in evidence.readme_table(kept)
+
+
 @pytest.mark.figures
 def test_evidence_shows_what_is_misclassified(kept, half_done, capsys, monkeypatch):
     folder = kept / "net1-seed0"

@@ -146,6 +146,17 @@ def test_a_committee_has_a_row():
     assert cells["best test error"] == cells["epochs"] == "-"
 
 
+def test_a_committee_of_some_runs_is_not_called_one_of_all():
+    runs = [record(seed=seed) for seed in range(3)]
+    committee = Committee(("net1-seed0", "net1-seed2"), ErrorCounts(10_000, 40, 30))
+    assert row(runs, "committee of 2 finished runs", [committee])
+    text = report.table_text(runs, [committee], [])
+    assert "The committee of 2 is of net1-seed0, net1-seed2." in text
+    everyone = Committee(tuple(each.name for each in runs), committee.counts)
+    assert row(runs, "committee of all 3 finished runs", [everyone])
+    assert "The committee of" not in report.table_text(runs, [everyone], [])
+
+
 @pytest.mark.parametrize("held_out", [(0, 0), (0, 60), (60, 60)])
 def test_the_curves_are_called_what_the_column_is(held_out):
     records = [

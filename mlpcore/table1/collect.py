@@ -36,9 +36,10 @@ from mlpcore.table1.evidence import (
     Evidence,
     Weights,
     read_origin,
+    read_summary,
     readme_table,
 )
-from mlpcore.table1.measure import Measured
+from mlpcore.table1.measure import Committee, Measured
 from mlpcore.table1.records import Record
 from mlpcore.weights import read_network, weights_sha256
 
@@ -54,7 +55,7 @@ def write_evidence(
 ) -> tuple[list[str], list[str]]:
     """Writes the evidence of the runs in a folder.
 
-    Evidence of other runs, if there already, stays; committees are of these runs alone.
+    Evidence of other runs, if there already, stays, and so do committees of others alone.
 
     Parameters
     ----------
@@ -103,8 +104,12 @@ def write_evidence(
         evaluation = measured.evaluations.get(record.name)
         _write_run(folder / record.name, evidence, evaluation, drawn)
         written.append(record.name)
-    committees = [dataclasses.asdict(committee) for committee in measured.committees]
     make_folder(folder)
+    names = {record.name for record in measured.records}
+    others = [
+        committee for committee in _committees_of(folder) if not names & set(committee.members)
+    ]
+    committees = [dataclasses.asdict(committee) for committee in (*others, *measured.committees)]
     _write_json(folder / SUMMARY, {"committees": committees, "missing": missing})
     held_out = all(record.data.held_out for record in measured.records)
     text = [
@@ -128,6 +133,13 @@ def _refuse_another(folder: Path, record: Record) -> None:
             f"{shown(folder)} has other settings or data than the run {record.name}: expected "
             "those of the same run, or another name of the run's folder"
         )
+
+
+def _committees_of(folder: Path) -> tuple[Committee, ...]:
+    """Those whose evidence is there already."""
+    if not os.path.lexists(folder / SUMMARY):
+        return ()
+    return read_summary(folder)[0]
 
 
 def _collect(folder: Path, record: Record) -> Evidence:

@@ -114,18 +114,28 @@ def read_evidence(folder: Path) -> Collection:
         for name in names
         if os.path.lexists(folder / name / CONFIG)
     ]
+    runs = sorted(found, key=lambda each: in_order(each.record))
+    return Collection(tuple(runs), *read_summary(folder))
+
+
+def read_summary(folder: Path) -> tuple[tuple[Committee, ...], tuple[str, ...]]:
+    """The committees, and what runs are missing.
+
+    Raises
+    ------
+    InputError
+        When the file that says so is not there, or is damaged.
+    """
     path = folder / SUMMARY
     summary = _read_json(path)
     try:
-        committees = [
+        committees = tuple(
             Committee(tuple(map(shown, each["members"])), _counts(each["counts"]))
             for each in summary["committees"]
-        ]
-        missing = tuple(map(shown, summary["missing"]))
+        )
+        return committees, tuple(map(shown, summary["missing"]))
     except _MALFORMED:
         raise InputError(f"{shown(path)} is damaged: expected committees") from None
-    runs = sorted(found, key=lambda each: in_order(each.record))
-    return Collection(tuple(runs), tuple(committees), missing)
 
 
 def read_run_evidence(folder: Path) -> Evidence:

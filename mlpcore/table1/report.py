@@ -78,6 +78,11 @@ def table_text(
         Runs that were started and are not among the records.
     """
     text = [markdown_table(table(records, committees)), *notes(records)]
+    finished = {record.name for record in records if record.finished}
+    for committee in committees:
+        if not finished <= set(committee.members):
+            members = ", ".join(sorted(committee.members))
+            text.append(f"The committee of {len(committee.members)} is of {members}.")
     if missing := sorted(missing):
         text.append(f"Started, but not in the table: {', '.join(missing)}.")
     return "\n\n".join(text)

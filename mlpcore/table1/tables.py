@@ -106,7 +106,11 @@ def table(records: Sequence[Record], committees: Sequence[Committee] = ()) -> Ro
         finished = distinct_seeds(record for record in group if record.finished)
         if len(finished) > 1:
             rows.append(_mean_row(finished))
-    rows += map(_committee_row, committees)
+    all_finished = {record.name for record in records if record.finished}
+    rows += [
+        _committee_row(committee, all_finished <= set(committee.members))
+        for committee in committees
+    ]
     if all(_paper(record, 0) == NONE for record in records):
         kept = [i for i, name in enumerate(HEADER) if name != "paper"]
         rows = [tuple(row[i] for i in kept) for row in rows]
@@ -171,10 +175,10 @@ def _group_name(group: Sequence[Record]) -> str:
     return stems.pop() if len(stems) == 1 else group[0].network
 
 
-def _committee_row(committee: Committee) -> tuple[str, ...]:
+def _committee_row(committee: Committee, of_all: bool) -> tuple[str, ...]:
     counts = committee.counts
     row = dict.fromkeys(range(len(HEADER)), NONE)
-    row[0] = f"committee of all {len(committee.members)} finished runs"
+    row[0] = f"committee of{' all' * of_all} {len(committee.members)} finished runs"
     row[HEADER.index("test error at best validation")] = _error(counts.errors, counts.n)
     row[HEADER.index("second guess right")] = _second(counts)
     return tuple(row.values())
