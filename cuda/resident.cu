@@ -68,9 +68,7 @@ constexpr bool FLAGGED = VERSION >= 1, OVERLAPPED = VERSION >= 2, AHEAD = VERSIO
 constexpr int SAMPLES_PER_BLOCK = 64;  // see version 3
 constexpr int POLLS_PER_CHECK = 256;   // looks at words between two at the clock
 constexpr int WORDS_AT_A_TIME = 16;    // that a thread waits for together
-constexpr int SUMS_AT_A_TIME = 4;      // of which a thread adds up one, side by side
-constexpr int WARP = 32;
-constexpr unsigned ALL_LANES = 0xffffffffu;
+constexpr int CHAINS = 4;              // of additions side by side, for one sum
 
 // One network and its samples; the kernel takes several. Mirrored by Resident.assign in
 // cuda_resident.py.
@@ -106,19 +104,19 @@ __device__ __forceinline__ void for_own(F body)
     }
 }
 
-// The sum of term(0) ... term(n - 1): so many at a time, for short chains of additions.
+// The sum of term(0) ... term(n - 1): every fourth into the same of four chains, and then these,
+// since each addition of a chain waits for the one before.
 template <int n, class F>
 __device__ __forceinline__ float sum_of(F term)
 {
-    constexpr int AT_A_TIME = n < SUMS_AT_A_TIME ? n : SUMS_AT_A_TIME;
-    float sums[AT_A_TIME];
+    constexpr int HERE = n < CHAINS ? n : CHAINS;
+    float sums[HERE];
 #pragma unroll
-    for (int i = 0; i < n; i++)
-        sums[i % AT_A_TIME] = i < AT_A_TIME ? term(i) : sums[i % AT_A_TIME] + term(i);
+    for (int i = 0; i < n; i++) sums[i % HERE] = i < HERE ? term(i) : sums[i % HERE] + term(i);
 #pragma unroll
-    for (int i = 1; i < AT_A_TIME; i *= 2)
+    for (int i = 1; i < HERE; i *= 2)
 #pragma unroll
-        for (int j = 0; j + i < AT_A_TIME; j += 2 * i) sums[j] += sums[j + i];
+        for (int j = 0; j + i < HERE; j += 2 * i) sums[j] += sums[j + i];
     return sums[0];
 }
 
@@ -331,27 +329,15 @@ struct trainer {
         }
     }
 
-    // Sums over the threads' parts of elements 0 ... n - 1, each by as many threads side by side
-    // as it is worth: calls body(element, sum). Element `n - 1` is in row `last` of scratch.
+    // Sums over the threads' parts of elements 0 ... n - 1, each by one thread, since a shuffle
+    // takes longer than some additions: calls body(element, sum). Element `n - 1` is in row `last`.
     template <int n, int parts, int last = n - 1, class F>
     __device__ __forceinline__ void for_sums(F body)
     {
-        constexpr int SHARERS = summing_lanes(n, parts), ITEMS = n * SHARERS;
-#pragma unroll
-        for (int turn = 0; turn < ceil_div(ITEMS, THREADS); turn++) {
-            const int item = turn * THREADS + threadIdx.x;
-            const int element = item / SHARERS, lane = item % SHARERS;
-            if (item / WARP * WARP >= ITEMS) return;  // a whole warp: sums need all lanes
-            float sum = 0.0f;
-            if (item < ITEMS) {
-                const float *part = scratch() + (element < n - 1 ? element : last) * (parts | 1);
-                sum = sum_of<parts / SHARERS>([&](int i) { return part[i * SHARERS + lane]; });
-            }
-#pragma unroll
-            for (int distance = 1; distance < SHARERS; distance *= 2)
-                sum += __shfl_xor_sync(ALL_LANES, sum, distance);
-            if (lane == 0 && item < ITEMS) body(element, sum);
-        }
+        for_own<n>([&](int element, int) {
+            const float *part = scratch() + (element < n - 1 ? element : last) * (parts | 1);
+            body(element, sum_of<parts>([&](int i) { return part[i]; }));
+        });
     }
 
     // ---- sums over blocks ----

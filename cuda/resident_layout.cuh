@@ -87,16 +87,6 @@ constexpr int SCRATCH_AT = PRODUCT_AT + 1;
 constexpr int KEPT_AT = SCRATCH_AT + scratch_before<LAYERS>;
 static_assert(KEPT_AT + KEPT * THREADS == PLANNED_SHARED_FLOATS, "the host plans otherwise");
 
-// Threads that share the sum of the `parts` of each of n elements: one, as a shuffle takes longer
-// than some additions, or more for long sums. Powers of two, as `parts` is.
-constexpr int LONGEST_SUM = 32;
-__host__ __device__ constexpr int summing_lanes(int n, int parts)
-{
-    int lanes = 1;
-    while (parts / lanes > LONGEST_SUM && 2 * lanes * n <= THREADS && lanes < 32) lanes *= 2;
-    return lanes;
-}
-
 // Words of the exchanges, all of one length: two buffers, in each a part for each exchange, in it
 // a row for each block, grouped by slice. Rows are whole lines of the cache.
 __host__ __device__ constexpr int longest_slice()
