@@ -5,7 +5,8 @@ constexpr float ACTIVATION_A = 1.7159f;
 constexpr float ACTIVATION_B = 0.6666f;
 
 // 1 / q to the last bit or two, for 1 <= q: a third of what a division takes. The last bits of
-// an activation are the one thing besides the order of sums in which a GPU differs from a CPU.
+// an activation, the order of sums and the last bits of words that blocks exchange (exchange.cuh)
+// are all in which a GPU differs from a CPU.
 __device__ inline float reciprocal(float q)
 {
 #ifdef __CUDACC__
@@ -18,8 +19,7 @@ __device__ inline float reciprocal(float q)
 }
 
 // tanh z = z P(z^2) / Q(z^2) on [-9, 9], a minimax fit of the relative error (2e-8; 4e-7 after
-// rounding); beyond 9 tanh is 1 in single precision. The C kernels use the same polynomials, so
-// that a GPU and a CPU differ by the order of their sums and by nothing else.
+// rounding); beyond 9 tanh is 1 in single precision. The C kernels use the same polynomials.
 __device__ inline float activation(float a)
 {
     float z = fmaxf(-9.0f, fminf(9.0f, ACTIVATION_B * a));

@@ -2,15 +2,18 @@
 // twin for the emulation.
 //
 // A word is 4 bytes: a value, whose last bit says of which epoch it is. Epochs e and e + 2 share
-// a buffer (see resident.cu) and differ in that bit, which is bit 1 of the epoch. Who finds the
-// bit that it waits for has the value of that epoch in its hands, so no other access has to be
+// a buffer (see resident.cu) and differ in that bit, which is bit 1 of the epoch. One bit is enough
+// because a word is stored in every epoch, and read in every epoch by the same threads: one that
+// has read e - 2 cannot find e - 4 there any more, whose bit is that of e. So whoever finds the bit
+// has the value of its epoch in its hands; no other access has to be
 // ordered before or after, and neither a fence nor acquire and release is needed. `relaxed.gpu`
 // is the weakest access that other multiprocessors are sure to see: it goes to L2, never to a
 // copy in L1. That a word is written again only after it was read needs no more
 // either: the reader's next store depends on what it has loaded, and the writer's next on that.
 //
-// The bit costs a value its last one, rounded to even: the same value whatever the epoch, so that
-// results do not depend on when training began.
+// The bit costs a value its last one: if that is 1, the value becomes the neighbour that ends
+// in 10. So it is the same whatever the epoch, and results do not depend on when training began; it
+// goes up as often as down; and nothing is carried, which would make a number of a NaN.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +24,7 @@ __device__ inline exchange_word epoch_bit(unsigned epoch) { return epoch >> 1 & 
 
 __device__ inline exchange_word rounded(exchange_word bits)
 {
-    return (bits + (bits >> 1 & 1)) & ~1u;
+    return (bits | (bits & 1) << 1) & ~1u;
 }
 
 #ifdef __CUDACC__

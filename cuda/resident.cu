@@ -23,10 +23,10 @@
 // outputs and their deltas, and the deltas of the boundary below without an exchange. With L
 // layers that makes 2 L - 2 exchanges a sample. (Cutting the columns of the last layer as well
 // costs one exchange of n_out numbers. Without it every block would read all parts of all of
-// boundary L - 1, in net1 on an H200 8,000 words instead of 1,000: longer than an exchange.)
+// boundary L - 1, in net1 on an H200 4,000 words instead of 256: longer than an exchange.)
 //
-// Exchange. Each block writes its parts as words of value and epoch (exchange.cuh), where the
-// epoch is the number of the sample; who needs them polls the words themselves. There is no
+// Exchange. Each block writes its parts as words of a value and a bit of its epoch (exchange.cuh),
+// which is the number of the sample; who needs them polls the words themselves. There is no
 // barrier and no fence. Two buffers alternate with the epoch, and that is enough: a block writes
 // a buffer again at epoch e + 2, after it has seen the parts of epoch e + 1 of all members, and
 // a member writes these only after it has read all parts of epoch e. Threads that read and
@@ -397,10 +397,9 @@ struct trainer {
 #pragma unroll
                 for (int i = 0; i < MOST; i++)
                     found[i] = i < n ? load_word(first + (begin + i) * ROW) : found[i - 1];
-                exchange_word others = 0;
+                exchange_word others = 0;  // the last first, for which all have been asked for
 #pragma unroll
-                for (int i = (MOST - 1) / 2; i >= 0;
-                     i--)  // the last first: all have been asked for
+                for (int i = (MOST - 1) / 2; i >= 0; i--)
                     others = either(others, either_other(found[2 * i],
                                                          found[min(2 * i + 1, MOST - 1)], now.bit));
                 if (!FLAGGED || !(others & 1) || stopped) break;
@@ -602,7 +601,7 @@ __device__ inline void observe(const float *outputs, int label, double target, d
 //   jobs         one for each network, of the same layer sizes
 //   begin        index into `order` of the first; the states' step is not looked at
 //   steps        samples, 1 or more
-//   first_epoch  epoch of the first; one more than that of the last before
+//   first_epoch  epoch of the first modulo 4; one more than that of the last before
 //   grid         networks x BLOCKS, all of which must be resident at once
 //   block        THREADS
 //   shared       PLANNED_SHARED_FLOATS, dynamic

@@ -539,7 +539,7 @@ def test_evidence_has_the_rows_of_the_report(kept):
     assert table in (kept / "README.md").read_text()
 
 
-def test_committees_of_other_runs_stay(kept):
+def test_committees_of_other_runs_stay(kept, capsys):
     path = kept / evidence.SUMMARY
     summary = json.loads(path.read_text())
     counts = {"n": 10, "errors": 2, "second_right": 1}
@@ -548,6 +548,11 @@ def test_committees_of_other_runs_stay(kept):
     path.write_text(json.dumps(summary | {"committees": [others, with_this]}))
     assert main(["--evidence", "kept", "--out", "out"]) == 0
     assert json.loads(path.read_text())["committees"] == [others]
+    path.write_text("{")
+    before = contents(kept)
+    assert "summary.json is damaged" in refusal(capsys, "--evidence", "kept", "--out", "out")
+    assert contents(kept) == before
+    path.write_text(json.dumps(summary | {"committees": [others]}))
     assert "| committee of 2 finished runs |" in evidence.readme_table(kept)
 
 

@@ -4,6 +4,8 @@ Tolerance: a step rounds a weight below 1 by at most 2^-25, and its change, whic
 rate makes small, by less than that; n steps by n 2^-24.
 """
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,8 @@ from mlpcore import backends
 from mlpcore.backends import cuda_emulated, cuda_resident, resident_plan
 from mlpcore.backends.cuda import CudaBackend
 from mlpcore.backends.cuda_emulated import SOURCES, EmulatedDriver, EmulationError
+from mlpcore.backends.cuda_launch import Launch
+from mlpcore.backends.cuda_memory import DeviceArray
 from mlpcore.backends.resident_plan import VERSIONS, Device, make_plan
 from mlpcore.errors import InputError
 from test_cuda import EPSILON, assert_same_weights, problem, random_network, trained
@@ -72,6 +76,18 @@ def test_weights_are_those_of_the_oracle(reference, case):
     assert_same_weights(got, expected, n * EPSILON)
     assert (result.samples, result.errors) == (n, wanted.errors)
     assert result.loss == pytest.approx(wanted.loss, rel=1e-5)
+
+
+def test_more_members_than_words_at_a_time(reference, monkeypatch):
+    sizes, device = (38, 40, 21, 3), Device(19, 48 << 10, 64 * 96, threads=(32,))
+    plans = resident_plan._plans(sizes, 19, device, 64, resident_plan._fastest)
+    plan = next(plan for plan in plans if plan.parts == (1, 19))
+    assert plan.parts[1] > resident_plan.WORDS_AT_A_TIME
+    monkeypatch.setattr("mlpcore.backends.cuda.make_plan", lambda *arguments: plan)
+    network, data = random_network(sizes, 1), problem(sizes, 70, 2)
+    got, _ = trained(resident(device), network, *data, RATE)
+    expected, _ = trained(reference, network, *data, RATE)
+    assert_same_weights(got, expected, 70 * EPSILON)
 
 
 def test_cases_are_what_they_say():
@@ -276,7 +292,7 @@ def outcome(source, case, version=VERSIONS[-1], seeds=8):
             "break;",
             {"other"},
         ),
-        (  # one buffer instead of two: a fast block overwrites what a slow one has yet to read
+        (  # one buffer instead of two: a reader takes the words of the sample before for this one's
             "one hidden layer",
             "now = next;",
             "now = {now.words, next.bit};",
@@ -333,6 +349,31 @@ def test_giving_up_names_the_exchange(tmp_path):
     assert "\n" not in text
 
 
+def test_an_interrupted_launch_leaves_no_words_behind(one_hidden_layer, monkeypatch):
+    """It ran, but its epochs were not counted: the next one begins with clear words."""
+    backend, network, (images, labels, order) = one_hidden_layer
+    parts = order[:3], order[3:43]
+    loaded, expected = backend.load(network), network.copy()
+    for part in parts:
+        backend.train(loaded, images, labels, part, RATE)
+    backend.store(loaded, expected)
+    loaded, got = backend.load(network), network.copy()
+    kernel = loaded.resident._kernel
+    launch = kernel.launch
+
+    def interrupted(*arguments):
+        launch(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel, "launch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            backend.train(loaded, images, labels, parts[0], RATE)
+    backend.train(loaded, images, labels, parts[1], RATE)
+    backend.store(loaded, got)
+    assert_same_weights(got, expected)
+
+
 def test_blocks_that_cannot_all_be_resident_are_no_hang(monkeypatch):
     """The emulation refuses what a cooperative launch would."""
     sizes, limits = CASES["two hidden layers"]
@@ -342,6 +383,27 @@ def test_blocks_that_cannot_all_be_resident_are_no_hang(monkeypatch):
     loaded.resident.wait_seconds = 1e-3
     with pytest.raises((InputError, EmulationError), match=r"gave up|nobody answers"):
         backend.train(loaded, *problem(sizes, 10, 2), RATE)
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_words_keep_values_but_for_their_last_bit(bit):
+    special = [np.inf, -np.inf, 0.0, -0.0, np.finfo(np.float32).max]
+    nans = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001], np.uint32).view(np.float32)
+    consecutive = np.arange(0x3F800000, 0x3F800000 + 504, dtype=np.uint32).view(np.float32)
+    values = np.concatenate([np.float32(special), nans, consecutive])
+    driver = EmulatedDriver(Path(__file__).with_name("cuda_snippets") / "words.cu")
+    source, out, words = (DeviceArray(driver, values.shape, t) for t in ("f4", "f4", "u4"))
+    source.set(values)
+    arguments = (source.address, out.address, words.address, bit)
+    driver.launch(Launch("round_trip_kernel", (1, 1, 1), (values.size, 1, 1), arguments))
+    got = np.asarray(out)
+    np.testing.assert_array_equal(got[:4], values[:4])
+    assert np.isfinite(got[4])
+    assert np.isnan(got[5:8]).all()
+    errors = got[8:].view(np.uint32).astype(int) - consecutive.view(np.uint32)
+    assert set(errors) == {-1, 0, 1}
+    assert errors.sum() == 0  # up as often as down
+    assert np.all(np.asarray(words) == bit)
 
 
 def test_resident_training_stays_within_bounds():
@@ -360,4 +422,5 @@ def test_the_launch_agrees_with_the_kernel():
     }
     text = (SOURCES / "resident.cu").read_text()
     assert f"SAMPLES_PER_BLOCK = {cuda_resident.BLOCK};" in text
+    assert f"WORDS_AT_A_TIME = {resident_plan.WORDS_AT_A_TIME};" in text
     assert resident_plan.VERSIONS == ("barrier", "flags", "overlap", "ahead")

@@ -261,11 +261,12 @@ def resident(
             plan = make_plan(preset_sizes(preset), limits)
             rows[version] = {
                 "us_per_sample": 1e6 * _training_rate(each, preset, n),
-                "predicted_us": plan.microseconds(limits),
-                "predicted_by_cause_us": plan.estimate(limits),
                 "grid": [plan.parts[1], plan.parts[0]],
                 "threads": plan.threads,
             }
+            if version == VERSIONS[-1]:
+                rows[version]["predicted_us"] = plan.microseconds(limits)
+                rows[version]["predicted_by_cause_us"] = plan.estimate(limits)
     return _judge(results, {STREAMS: streamed})
 
 

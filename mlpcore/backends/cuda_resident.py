@@ -69,6 +69,8 @@ class Resident:
         self.wait_seconds = wait_seconds
         #: Samples of the next launch: what the last ones showed to take a good while.
         self.chunk = BLOCK
+        #: Whether words and epoch agree: not before the end of a launch is known.
+        self._settled = True
         self._jobs = np.zeros((networks, 6 + plan.n_layers), np.uint64)
         self._words = np.zeros(networks * plan.words, np.uint32)
         sizes = [self._jobs.nbytes, CONTROL.itemsize, self._words.nbytes]
@@ -81,6 +83,7 @@ class Resident:
         """No word is of an epoch to come."""
         self._epoch = FIRST_EPOCH
         self.driver.upload(int(self._memory[2]), self._words)
+        self._settled = True
 
     def assign(
         self,
@@ -99,17 +102,16 @@ class Resident:
 
     def enqueue(self, begin: int, steps: int) -> None:
         """Starts so many samples of each network, from an index into their orders on."""
+        if not self._settled:  # the last launch was interrupted, or a block gave up
+            self._restart()
         control = np.zeros(1, CONTROL)
         control["limit"] = int(1e9 * self.wait_seconds)
         jobs, address, _ = map(int, self._memory)
         self.driver.upload(address, control)
         blocks = len(self._jobs) * self.plan.blocks
-        try:
-            self._kernel.launch(blocks, (jobs, begin, steps, self._epoch, address))
-            self._epoch = (self._epoch + steps) % EPOCHS
-        except BaseException:  # an interruption as well: words and epoch must agree
-            self._restart()
-            raise
+        self._settled = False
+        self._kernel.launch(blocks, (jobs, begin, steps, self._epoch, address))
+        self._epoch = (self._epoch + steps) % EPOCHS
 
     def check(self) -> bool:
         """Whether all weights are finite after what was enqueued.
@@ -123,7 +125,6 @@ class Resident:
         self.driver.download(downloaded, int(self._memory[1]))
         control = downloaded[0]
         if control["given_up"]:
-            self._restart()
             boundary, backward = divmod(int(control["given_up"]) - 1, 2)
             raise InputError(
                 f"resident training gave up on {self.driver.description}: block "
@@ -131,6 +132,7 @@ class Resident:
                 f"{self._name(boundary, backward)} of sample {control['step']} of a launch; "
                 "the weights in its memory are lost"
             )
+        self._settled = True
         return not control["not_finite"]
 
     def _name(self, boundary: int, backward: int) -> str:

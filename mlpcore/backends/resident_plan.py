@@ -28,9 +28,9 @@ SPARE_REGISTERS = (80, 64)
 #: Registers that a thread can have at most, and that are allocated at a time.
 MAX_REGISTERS, REGISTER_UNIT = 255, 8
 
-# Of the estimate (see `Plan.estimate`), in cycles of a multiprocessor: fitted to the times of 49
+# Of the estimate (see `Plan.estimate`), in cycles of a multiprocessor: fitted to the times of 47
 # kernels, five networks with grids and threads of many kinds, measured on an H200, which it gives
-# within 2.1 % (root mean square). `benchmarks/resident.md` has them.
+# within 2.2 % (root mean square). `benchmarks/resident.md` has them.
 EXCHANGE_CYCLES = 811  #: from the stores of one block to the end of another's wait
 WORD_CYCLES = (2.5, 1.5)  #: for each word of a thread, at even boundaries (from far apart) and odd
 TURN_CYCLES = 541  #: for words beyond those that it waits for together
@@ -195,6 +195,8 @@ class Plan:
 
     def estimate(self, device: Device) -> dict[str, float]:
         """Predicted microseconds of a sample by their cause, for choosing between plans.
+
+        Of the last version of the kernel.
 
         ``exchanges`` between blocks, ``passes`` through the layers, whatever their sizes, and
         ``weights``: products and updates.

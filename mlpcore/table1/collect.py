@@ -76,13 +76,14 @@ def write_evidence(
     ------
     InputError
         When there is no such run, the evidence of one of the same name is of other settings or
-        data, or a file cannot be written.
+        data, that of committees is damaged, or a file cannot be written.
     """
     if not any(record.history and (record.finished or unfinished) for record in measured.records):
         kind = "run of at least one epoch" if unfinished else "finished run"
         raise InputError(f"{shown(out)} holds no {kind}: expected one to keep evidence of")
     for record in measured.records:
         _refuse_another(folder / record.name, record)
+    committees = _committees_of_others(folder, measured) + measured.committees
     written, left_out, missing = [], [], [f"{name} (damaged)" for name in problems]
     for record in measured.records:
         if not record.history or not (record.finished or unfinished):
@@ -105,12 +106,10 @@ def write_evidence(
         _write_run(folder / record.name, evidence, evaluation, drawn)
         written.append(record.name)
     make_folder(folder)
-    names = {record.name for record in measured.records}
-    others = [
-        committee for committee in _committees_of(folder) if not names & set(committee.members)
-    ]
-    committees = [dataclasses.asdict(committee) for committee in (*others, *measured.committees)]
-    _write_json(folder / SUMMARY, {"committees": committees, "missing": missing})
+    _write_json(
+        folder / SUMMARY,
+        {"committees": [dataclasses.asdict(each) for each in committees], "missing": missing},
+    )
     held_out = all(record.data.held_out for record in measured.records)
     text = [
         f"# {'Runs tested on held-out images' if held_out else 'Table 1'}, by this library",
@@ -135,11 +134,12 @@ def _refuse_another(folder: Path, record: Record) -> None:
         )
 
 
-def _committees_of(folder: Path) -> tuple[Committee, ...]:
-    """Those whose evidence is there already."""
+def _committees_of_others(folder: Path, measured: Measured) -> list[Committee]:
+    """Those whose evidence is there already, and of which none of these runs is a member."""
     if not os.path.lexists(folder / SUMMARY):
-        return ()
-    return read_summary(folder)[0]
+        return []
+    names = {record.name for record in measured.records}
+    return [each for each in read_summary(folder)[0] if not names & set(each.members)]
 
 
 def _collect(folder: Path, record: Record) -> Evidence:
