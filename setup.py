@@ -23,7 +23,7 @@ FATBIN = Path("mlpcore/backends/kernels.fatbin")
 BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
 BASELINE += ["foreground", "layer_operations", "predict", "deformation"]
 
-#: One file per instruction set, one for the matrix unit, and one for 8-bit integers. A file whose
+#: One file per instruction set, one for the matrix unit, and two for 8-bit integers. A file whose
 #: flags the compiler lacks is compiled without them, defines an empty table or says that it is not
 #: there, and is reported as missing when it is asked for.
 INSTRUCTION_SETS = {
@@ -34,6 +34,7 @@ INSTRUCTION_SETS = {
     "avx512": ["-mavx512f"],
     "amx": ["-mavx512f", "-mamx-tile", "-mamx-bf16"],
     "int8": ["-mavx2", "-mfma"],
+    "vnni": ["-mavx512f", "-mavx512vnni"],
 }
 
 #: Products and sums are fused where the code says so and nowhere else.

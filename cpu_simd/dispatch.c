@@ -5,6 +5,7 @@
 
 #include "amx.h"
 #include "kernels.h"
+#include "vnni.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -14,7 +15,7 @@
 #endif
 
 typedef struct {
-    int avx2_fma, avx512f, amx_bf16;
+    int avx2_fma, avx512f, avx512_vnni, amx_bf16;
 } features;
 
 static unsigned enabled_states(void)
@@ -26,8 +27,8 @@ static unsigned enabled_states(void)
 
 static features detect(void)
 {
-    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
-    features found = {0, 0, 0};
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, VNNI = 1 << 11 };
+    features found = {0, 0, 0, 0};
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return found;
     int fma = (c & bit_FMA) != 0;
@@ -37,6 +38,7 @@ static features detect(void)
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
     found.avx2_fma = ymm && fma && (b & bit_AVX2);
     found.avx512f = zmm && (b & bit_AVX512F);
+    found.avx512_vnni = found.avx512f && (c & VNNI);
     found.amx_bf16 = tiles && (d & AMX_BF16) && (d & AMX_TILE);
     return found;
 }
@@ -47,7 +49,11 @@ static int runs_here(const mlp_kernels *kernels)
     if (kernels == &mlp_avx2) return detect().avx2_fma;
     return 1;
 }
+
+int mlp_has_vnni(void) { return mlp_vnni_compiled && detect().avx512_vnni; }
 #else
+int mlp_has_vnni(void) { return 0; }
+
 static int runs_here(const mlp_kernels *kernels)
 {
     return kernels == &mlp_scalar || kernels == &mlp_neon;

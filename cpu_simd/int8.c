@@ -21,6 +21,7 @@
 
 #include "buffers.h"
 #include "threads.h"
+#include "vnni.h"
 
 const int mlp_int8_compiled = 1;
 
@@ -55,6 +56,7 @@ typedef struct {
     mlp_prediction *task;
     weights *layers; /* all but the last */
     int most_quads;  /* of any of them */
+    int vnni;        /* whether mlp_multiply_vnni does the products */
     atomic_int failed;
 } prediction;
 
@@ -263,12 +265,17 @@ static void add_up(const prediction *p, int l, int row, int rows, int n, workspa
             for (int i = 0; i < rows; i += BLOCK) {
                 const quad *values = w->values + (long)(row + i) * w->n_quads;
                 int32_t *sums = work->sums + i * SAMPLES + group * GROUP;
-                if (l == 0)
-                    multiply(values, work->listed + begin, x,
-                             work->counts[group][first / CHUNK_QUADS], sums);
+                const int quads = l == 0               ? work->counts[group][first / CHUNK_QUADS]
+                                  : rest < CHUNK_QUADS ? rest
+                                                       : CHUNK_QUADS;
+                const int *listed = l == 0 ? work->listed + begin : NULL;
+                if (l > 0) values += (long)first * BLOCK;
+                if (p->vnni)
+                    mlp_multiply_vnni(values, listed, x, quads, sums, SAMPLES);
+                else if (l == 0)
+                    multiply(values, listed, x, quads, sums);
                 else
-                    multiply(values + (long)first * BLOCK, NULL, x,
-                             rest < CHUNK_QUADS ? rest : CHUNK_QUADS, sums);
+                    multiply(values, NULL, x, quads, sums);
             }
         }
 }
@@ -447,7 +454,8 @@ int mlp_predict_int8(const mlp_kernels *kernels, mlp_prediction *task, int n_thr
 {
     if (task->n == 0) return 0;
     task->begun = 0;
-    prediction p = {.kernels = kernels, .task = task};
+    const int vnni = kernels == &mlp_avx512 && mlp_has_vnni();
+    prediction p = {.kernels = kernels, .task = task, .vnni = vnni};
     int failed = allocate(&p);
     n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
     if (!failed) failed = mlp_run_team(n_threads, predict, &p) == 0 || p.failed;

@@ -1,4 +1,5 @@
-/* The forward pass of many samples in 8-bit integers (AVX2), nearly as in float32. */
+/* The forward pass of many samples in 8-bit integers, nearly as in float32: by AVX2, and beside the
+ * kernels of AVX-512 by VNNI where the CPU has it (vnni.h). */
 #ifndef MLPCORE_INT8_H
 #define MLPCORE_INT8_H
 

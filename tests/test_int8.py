@@ -11,10 +11,14 @@ from mlpcore.backends.simd import SimdBackend, unavailable_reason
 from mlpcore.network import Network
 from oracle import SEEDS, on_ground, random_network, uniform
 
-WITH_INT8 = pytest.mark.skipif(
-    unavailable_reason("avx2") is not None or not SimdBackend("avx2").int8,
-    reason="no AVX2 here",
-)
+
+def _with_int8(name):
+    has = unavailable_reason(name) is None and SimdBackend(name).int8
+    reason = f"no 8-bit integers by {name} here"
+    return pytest.param(name, marks=pytest.mark.skipif(not has, reason=reason))
+
+
+WITH_INT8 = pytest.mark.parametrize("name", [_with_int8("avx2"), _with_int8("avx512")])
 
 #: Around quads, pairs of them, 32 inputs and a chunk of 1,024.
 WIDTHS = st.sampled_from([256, 257, 260, 263, 287, 841, 1023, 1025, 1033])
@@ -46,48 +50,48 @@ def rounded(network, images):
 @given(n_in=WIDTHS, hidden=HIDDEN, n_out=st.integers(1, 33), n=NUMBERS, seed=SEEDS)
 @example(n_in=841, hidden=1, n_out=10, n=64, seed=0)
 @settings(max_examples=60)
-def test_sums_of_integers_are_exact(n_in, hidden, n_out, n, seed):
+def test_sums_of_integers_are_exact(name, n_in, hidden, n_out, n, seed):
     """What is left is float32's rounding: of some tens of terms in the first layer's three, and of
     the last layer's sum, of up to 131 terms below 2."""
     network = random_network((n_in, hidden, n_out), seed % 2**32)
     images = on_ground(uniform(seed, n, n_in), -1.0, seed % 2**32)
-    got = SimdBackend("avx2", 2).predict_by_int8(network, images)
+    got = SimdBackend(name, 2).predict_by_int8(network, images)
     np.testing.assert_allclose(got, rounded(network, images), rtol=0, atol=1e-4)
 
 
 @WITH_INT8
-def test_an_odd_number_of_quads_with_foreground():
+def test_an_odd_number_of_quads_with_foreground(name):
     """The last is one of them, and the place of the next holds what the last batch but one left."""
     network, images = random_network((256, 20, 3), 1), uniform(2, 192, 256)
     images[128:, 8:252] = images[128:].min(axis=1, keepdims=True)
-    got = SimdBackend("avx2", 1).predict_by_int8(network, images)
+    got = SimdBackend(name, 1).predict_by_int8(network, images)
     np.testing.assert_allclose(got, rounded(network, images), rtol=0, atol=1e-4)
 
 
 @WITH_INT8
 @given(sizes=st.lists(WIDTHS, min_size=2, max_size=4), n_out=st.integers(2, 33), seed=SEEDS)
 @settings(max_examples=20)
-def test_several_layers(sizes, n_out, seed):
+def test_several_layers(name, sizes, n_out, seed):
     """A weight is off by 1/126 of the greatest at most, an input by 1/254 of the range: all layers
     together, whose errors are as good as independent, by 0.4 at most, and by 0.05 as a rule."""
     network, images = random_network((*sizes, n_out), seed % 2**32), uniform(seed, 140, sizes[0])
-    want = SimdBackend("avx2", 1).predict(network, images)
-    got = SimdBackend("avx2", 1).predict_by_int8(network, images)
+    want = SimdBackend(name, 1).predict(network, images)
+    got = SimdBackend(name, 1).predict_by_int8(network, images)
     assert np.abs(got - want).max() <= 0.4
     assert np.sqrt(np.mean((got - want) ** 2)) <= 0.05
-    assert np.array_equal(SimdBackend("avx2", 3).predict_by_int8(network, images), got)
-    part = SimdBackend("avx2", 2).predict_by_int8(network, images[5:38])
+    assert np.array_equal(SimdBackend(name, 3).predict_by_int8(network, images), got)
+    part = SimdBackend(name, 2).predict_by_int8(network, images[5:38])
     assert np.array_equal(part, got[5:38])
 
 
 @WITH_INT8
-def test_equal_inputs_and_weights_of_zero():
+def test_equal_inputs_and_weights_of_zero(name):
     """An image of one value has no range, a neuron without weights no greatest."""
     network, images = random_network((256, 20, 3), 1), uniform(2, 40, 256)
     images[3:20] = 0.25
     images[20] = 0.0
     network.weights[0][:5] = 0.0
-    backend = SimdBackend("avx2", 2)
+    backend = SimdBackend(name, 2)
     got = backend.predict_by_int8(network, images)
     np.testing.assert_allclose(got, backend.predict(network, images), rtol=0, atol=0.1)
     np.testing.assert_allclose(got, rounded(network, images), rtol=0, atol=1e-4)
@@ -96,9 +100,9 @@ def test_equal_inputs_and_weights_of_zero():
 @WITH_INT8
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("sizes", [(256, 300, 10), (256, 300, 300, 10)])
-def test_what_is_not_finite_is_not_a_number(sizes, value):
+def test_what_is_not_finite_is_not_a_number(name, sizes, value):
     network, images = random_network(sizes, 1), uniform(2, 40, 256)
-    backend = SimdBackend("avx2", 2)
+    backend = SimdBackend(name, 2)
     whole = backend.predict_by_int8(network, images)
     images[7, 3] = value
     got = backend.predict_by_int8(network, images)
@@ -109,25 +113,25 @@ def test_what_is_not_finite_is_not_a_number(sizes, value):
 
 
 @WITH_INT8
-def test_only_networks_that_it_suits():
+def test_only_networks_that_it_suits(name):
     assert not SimdBackend("scalar").int8
     with pytest.raises(ValueError, match="scalar"):
         SimdBackend("scalar").predict_by_int8(Network((300, 5, 2), 1), uniform(1, 3, 300))
     for sizes in ((255, 300, 2), (300, 255, 300, 2), (300, 10)):
-        with pytest.raises(ValueError, match="avx2"):
-            SimdBackend("avx2").predict_by_int8(Network(sizes, 1), uniform(1, 3, sizes[0]))
+        with pytest.raises(ValueError, match=name):
+            SimdBackend(name).predict_by_int8(Network(sizes, 1), uniform(1, 3, sizes[0]))
 
 
 @WITH_INT8
 @pytest.mark.parametrize("spread", [1e-3, 0.03, 1.0])
-def test_errors_are_counted_as_in_float32(spread):
+def test_errors_are_counted_as_in_float32(name, spread):
     """Also where outputs are as good as equal; with `spread` 1 many saturate."""
     network, images = random_network((300, 256, 10), 1), uniform(2, 3000, 300)
     rng = np.random.default_rng(3)
     network.weights[1][:] = network.weights[1][0]
     network.weights[1][:] += spread * rng.normal(0, 0.3, network.weights[1].shape)
     network.biases[1][:] = network.biases[1][0]
-    backend = SimdBackend("avx2", 2)
+    backend = SimdBackend(name, 2)
     labels = backend.predict(network, images).argmax(axis=1).astype(np.uint8)
     off = backend.predict_by_int8(network, images).argmax(axis=1) != labels
     assert off.any()  # integers alone would miscount

@@ -93,6 +93,9 @@ cdef extern from "int8.h" nogil:
     const int mlp_int8_compiled
     int mlp_predict_int8(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
 
+cdef extern from "vnni.h" nogil:
+    int mlp_has_vnni()
+
 cdef extern from "deformation.h" nogil:
     ctypedef struct mlp_deformation:
         int height
@@ -245,6 +248,8 @@ class SimdBackend(Backend):
     def int8(self):
         """Whether 8-bit integers count errors of networks of 256 or more inputs a layer, as far as
         they leave no doubt."""
+        if self.name == "avx512":
+            return bool(mlp_int8_compiled and mlp_has_vnni())
         return self.name == "avx2" and bool(mlp_int8_compiled)
 
     def put(self, array):

@@ -168,7 +168,8 @@ EXPLANATION = (
     "Error: greatest difference from the float64 oracle, relative to the result, or to what "
     "training has changed.",
     "A displacement field is the work of one thread. Validation may be faster than the floor, "
-    "which counts multiply-adds in float32: by avx2 in 8-bit integers, by avx512 with AMX.",
+    "which counts multiply-adds in float32: by avx2, and by avx512 with VNNI, in 8-bit integers, "
+    "by avx512 with AMX.",
 )
 
 
