@@ -274,7 +274,7 @@ static void add_up(const prediction *p, int l, int row, int rows, int n, workspa
                     mlp_multiply_vnni(values, listed, x, quads, sums, SAMPLES);
                 else if (l == 0)
                     multiply(values, listed, x, quads, sums);
-                else
+                else /* NULL by name, for a loop without the question */
                     multiply(values, NULL, x, quads, sums);
             }
         }

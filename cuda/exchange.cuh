@@ -5,11 +5,11 @@
 // a buffer (see resident.cu) and differ in that bit, which is bit 1 of the epoch. One bit is enough
 // because a word is stored in every epoch, and read in every epoch by the same threads: one that
 // has read e - 2 cannot find e - 4 there any more, whose bit is that of e. So whoever finds the bit
-// has the value of its epoch in its hands; no other access has to be
-// ordered before or after, and neither a fence nor acquire and release is needed. `relaxed.gpu`
-// is the weakest access that other multiprocessors are sure to see: it goes to L2, never to a
-// copy in L1. That a word is written again only after it was read needs no more
-// either: the reader's next store depends on what it has loaded, and the writer's next on that.
+// has the value of its epoch in its hands; no other access has to be ordered before or after, and
+// neither a fence nor acquire and release is needed. `relaxed.gpu` is the weakest access that other
+// multiprocessors are sure to see: it goes to L2, never to a copy in L1. That a word is written
+// again only after it was read needs no more either: the reader's next store depends on what it
+// has loaded, and the writer's next on that.
 //
 // The bit costs a value its last one: if that is 1, the value becomes the neighbour that ends
 // in 10. So it is the same whatever the epoch, and results do not depend on when training began; it

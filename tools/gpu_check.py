@@ -38,9 +38,8 @@ Result: TypeAlias = dict[str, Any]
 BUDGET = 540
 
 #: Each step in the order in which they run, and its share of the budget in seconds: what an H200
-#: with 16 cores took, and some more (`exchange` is not among what was run there; a first build
-#: took 43 s). What a step leaves of its share is the next one's; the shares of those to come are
-#: never touched.
+#: with 16 cores took, and some more (a first build took 43 s). What a step leaves of its share is
+#: the next one's; the shares of those to come are never touched.
 STEPS = {
     "requirements": 5,
     "build": 85,

@@ -105,12 +105,18 @@ def write_evidence(
         evaluation = measured.evaluations.get(record.name)
         _write_run(folder / record.name, evidence, evaluation, drawn)
         written.append(record.name)
-    make_folder(folder)
-    _write_json(
-        folder / SUMMARY,
-        {"committees": [dataclasses.asdict(each) for each in committees], "missing": missing},
-    )
     held_out = all(record.data.held_out for record in measured.records)
+    _write_summary(folder, committees, missing, held_out)
+    return written, left_out
+
+
+def _write_summary(
+    folder: Path, committees: Sequence[Committee], missing: Sequence[str], held_out: bool
+) -> None:
+    """What there is beside the runs' own folders."""
+    make_folder(folder)
+    found = [dataclasses.asdict(committee) for committee in committees]
+    _write_json(folder / SUMMARY, {"committees": found, "missing": missing})
     text = [
         f"# {'Runs tested on held-out images' if held_out else 'Table 1'}, by this library",
         readme_table(folder),
@@ -119,7 +125,6 @@ def write_evidence(
         "with the revision that its `result.json` names, on the same instruction set.",
     ]
     atomic_write(folder / README, ("\n\n".join(text) + "\n").encode())
-    return written, left_out
 
 
 def _refuse_another(folder: Path, record: Record) -> None:

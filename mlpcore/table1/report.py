@@ -12,7 +12,7 @@ from mlpcore.files import atomic_write
 from mlpcore.report import markdown_table
 from mlpcore.table1.measure import Committee, Measured
 from mlpcore.table1.records import Record
-from mlpcore.table1.tables import notes, table, test_kind
+from mlpcore.table1.tables import is_of_all, notes, table, test_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,9 +78,8 @@ def table_text(
         Runs that were started and are not among the records.
     """
     text = [markdown_table(table(records, committees)), *notes(records)]
-    finished = {record.name for record in records if record.finished}
     for committee in committees:
-        if not finished <= set(committee.members):
+        if not is_of_all(committee, records):
             members = ", ".join(sorted(committee.members))
             text.append(f"The committee of {len(committee.members)} is of {members}.")
     if missing := sorted(missing):

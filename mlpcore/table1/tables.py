@@ -106,16 +106,17 @@ def table(records: Sequence[Record], committees: Sequence[Committee] = ()) -> Ro
         finished = distinct_seeds(record for record in group if record.finished)
         if len(finished) > 1:
             rows.append(_mean_row(finished))
-    all_finished = {record.name for record in records if record.finished}
-    rows += [
-        _committee_row(committee, all_finished <= set(committee.members))
-        for committee in committees
-    ]
+    rows += [_committee_row(each, is_of_all(each, records)) for each in committees]
     if all(_paper(record, 0) == NONE for record in records):
         kept = [i for i, name in enumerate(HEADER) if name != "paper"]
         rows = [tuple(row[i] for i in kept) for row in rows]
     rows[0] = tuple(name.replace("test", test_kind(records)) for name in rows[0])
     return rows
+
+
+def is_of_all(committee: Committee, records: Sequence[Record]) -> bool:
+    """Whether all finished runs are members."""
+    return {record.name for record in records if record.finished} <= set(committee.members)
 
 
 def test_kind(records: Sequence[Record]) -> str:
