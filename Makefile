@@ -81,7 +81,7 @@ docs: $(CHECKERS)
 # ThreadSanitizer, in builds of their own. Python's own allocations at exit are not leaks of ours.
 SANITIZED := build/sanitize
 SANITIZERS := address,undefined
-SANITIZED_TESTS := $(patsubst %,tests/test_%.py,backends simd deformation network amx int8)
+SANITIZED_TESTS := $(patsubst %,tests/test_%.py,backends simd packed deformation network amx int8)
 library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
 sanitize: $(INSTALLED)
 	MLPCORE_CUDA=0 MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \

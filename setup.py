@@ -21,7 +21,7 @@ FATBIN = Path("mlpcore/backends/kernels.fatbin")
 
 #: Built for the plainest CPU of its kind.
 BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
-BASELINE += ["foreground", "layer_operations", "predict", "deformation"]
+BASELINE += ["packed", "foreground", "layer_operations", "predict", "deformation"]
 
 #: One file per instruction set, one for the matrix unit, and two for 8-bit integers. A file whose
 #: flags the compiler lacks is compiled without them, defines an empty table or says that it is not

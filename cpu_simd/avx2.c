@@ -34,7 +34,14 @@ static inline int vf_any(vf a)
 
 static inline vi vi_load(const uint32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 static inline vi vi_set1(uint32_t a) { return _mm256_set1_epi32((int)a); }
+static inline void vi_store(uint32_t *p, vi a) { _mm256_storeu_si256((__m256i *)p, a); }
 static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+static inline vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
+static inline vi vi_and(vi a, vi b) { return _mm256_and_si256(a, b); }
+static inline vi vi_or(vi a, vi b) { return _mm256_or_si256(a, b); }
+static inline vi vi_shl(vi a, int n) { return _mm256_slli_epi32(a, n); }
+static inline vi vi_shr(vi a, int n) { return _mm256_srli_epi32(a, n); }
+static inline vi vi_or_and(vi a, vi b, vi c) { return vi_or(a, vi_and(b, c)); }
 static inline vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 {
@@ -46,6 +53,7 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 }
 static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline vi vi_from_vf(vf a) { return _mm256_cvttps_epi32(a); }
+static inline vi vi_round(vf a) { return _mm256_cvtps_epi32(a); }
 /* AMD's gather instructions take three cycles and more a number, plain loads half of one. */
 static inline __m128 two_pairs(const float *p, uint32_t i, uint32_t k)
 {
@@ -65,6 +73,8 @@ static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *seco
 enum { SUM_ROWS = 6, SUM_VECTORS = 2 };
 
 #include "layer_kernels.h"
+
+#include "packed_kernels.h"
 
 #include "block_kernels.h"
 #include "deformation_kernels.h"

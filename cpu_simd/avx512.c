@@ -29,7 +29,14 @@ static inline int vf_any(vf a)
 
 static inline vi vi_load(const uint32_t *p) { return _mm512_loadu_si512(p); }
 static inline vi vi_set1(uint32_t a) { return _mm512_set1_epi32((int)a); }
+static inline void vi_store(uint32_t *p, vi a) { _mm512_storeu_si512(p, a); }
 static inline vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+static inline vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
+static inline vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
+static inline vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
+static inline vi vi_shl(vi a, unsigned n) { return _mm512_slli_epi32(a, n); }
+static inline vi vi_shr(vi a, unsigned n) { return _mm512_srli_epi32(a, n); }
+static inline vi vi_or_and(vi a, vi b, vi c) { return _mm512_ternarylogic_epi32(a, b, c, 0xF8); }
 static inline vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 {
@@ -41,6 +48,7 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 }
 static inline vf vf_from_vi(vi a) { return _mm512_cvtepi32_ps(a); }
 static inline vi vi_from_vf(vf a) { return _mm512_cvttps_epi32(a); }
+static inline vi vi_round(vf a) { return _mm512_cvtps_epi32(a); }
 static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *second)
 {
     *first = _mm512_i32gather_ps(index, p, 4);
@@ -50,6 +58,8 @@ static inline void vf_gather_pairs(const float *p, vi index, vf *first, vf *seco
 enum { SUM_ROWS = 12, SUM_VECTORS = 2 };
 
 #include "layer_kernels.h"
+
+#include "packed_kernels.h"
 
 #include "block_kernels.h"
 #include "deformation_kernels.h"

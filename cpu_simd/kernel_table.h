@@ -1,6 +1,10 @@
 /* Closes an instruction set's file: its kernels as the table of kernels.h. */
 #define ENTRY(kernel) .kernel = KERNEL(kernel)
 
+#ifndef PACKED_ENTRIES
+#define PACKED_ENTRIES .pack = NULL
+#endif
+
 #define DEFINE_KERNEL_TABLE(table, text) \
     const mlp_kernels table = {          \
         .name = text,                    \
@@ -19,6 +23,7 @@
         ENTRY(update_foreground),        \
         ENTRY(pack_groups),              \
         ENTRY(product_block),            \
+        PACKED_ENTRIES,                  \
         .together = TOGETHER,            \
         .group_columns = VW,             \
         ENTRY(noise),                    \

@@ -13,6 +13,7 @@ typedef struct {
     float *partials;   /* W^T delta, a row of `stride` floats per tile */
     float *state_dots; /* y_s . y_t over each tile's neurons, a row of `block` floats per tile */
     float *delta_dots; /* delta_s . delta_t, likewise */
+    mlp_packed packed; /* the weights for both passes, or nothing */
     int width;         /* n_out and the bias, padded */
 } mlp_layer_buffers;
 

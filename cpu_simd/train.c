@@ -43,6 +43,17 @@ static int allocate_layer(mlp_layer_buffers *b, const mlp_layer *layer, int bloc
     return 0;
 }
 
+static int allocate_packed(mlp_schedule *schedule)
+{
+    const mlp_network *network = schedule->training->network;
+    for (int l = 1; schedule->kernels->pack && l < network->n_layers; l++)
+        if (mlp_is_packed(network, l, schedule->training->packed_from) &&
+            mlp_allocate_packed(&schedule->buffers[l].packed, &network->layers[l],
+                                schedule->kernels->group_columns))
+            return -1;
+    return 0;
+}
+
 static int allocate_block(mlp_block *b, const mlp_layer *layer, int block, int columns)
 {
     const int n_groups = (block + MLP_CHUNK_SAMPLES - 1) / MLP_CHUNK_SAMPLES;
@@ -98,7 +109,7 @@ static int allocate(mlp_schedule *schedule, int n_threads)
     schedule->buffers = calloc((size_t)network->n_layers, sizeof *schedule->buffers);
     if (!schedule->buffers) return -1;
     if (schedule->training->block) {
-        if (allocate_deferred(schedule, n_threads)) return -1;
+        if (allocate_deferred(schedule, n_threads) || allocate_packed(schedule)) return -1;
     } else {
         schedule->inputs = mlp_floats(2 * (size_t)n_threads * (size_t)network->layers[0].stride);
         if (!schedule->inputs) return -1;
@@ -114,6 +125,7 @@ static void release(mlp_schedule *schedule)
         mlp_layer_buffers *b = &schedule->buffers[l];
         float *all[] = {b->sums, b->states, b->deltas, b->partials, b->state_dots, b->delta_dots};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+        mlp_free_packed(&b->packed);
     }
     free(schedule->buffers);
     free(schedule->inputs);

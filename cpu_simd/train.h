@@ -17,6 +17,8 @@ typedef struct {
     float target;                /* t of the class; -t is that of the others */
     int block;                   /* samples between two updates of the deferred schedule, 1 or
                                   * more; 0 for the immediate schedule */
+    long packed_from;            /* weights above the first layer from which on the deferred
+                                  * schedule reads packed ones; negative: never */
 
     /* Told to stop, training ends after the current block of samples, or after the next sample
      * without blocks. */

@@ -67,6 +67,18 @@ static void finish_forward(const mlp_worker *self, int l, int t, float *sums,
         own_dots(self, l, b->states, t, b->state_dots);
 }
 
+/* a = W x, the own rows of layer l. */
+static void product(const mlp_worker *self, int l, const float *x, int begin, int end, float *a)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    const mlp_packed *packed = &schedule->buffers[l].packed;
+    if (packed->words)
+        schedule->kernels->product_packed(layer, packed, x, begin, end, a);
+    else
+        schedule->kernels->product(layer, x, begin, end, a);
+}
+
 static void go_up(const mlp_worker *self, int t)
 {
     mlp_schedule *schedule = self->schedule;
@@ -74,15 +86,12 @@ static void go_up(const mlp_worker *self, int t)
     float *sums = schedule->products + (long)t * schedule->buffers[0].width;
     finish_forward(self, 0, t, sums, schedule->input_dots + (long)t * schedule->block);
     for (int l = 1; l < network->n_layers; l++) {
-        const mlp_layer *layer = &network->layers[l];
         const mlp_layer_buffers *b = &schedule->buffers[l];
-        int begin, end;
+        int begin, end, n_tiles = mlp_n_tiles(&network->layers[l - 1]);
         mlp_worker_rows(self, l, &begin, &end);
         mlp_barrier(self->team, self->thread);
-        schedule->kernels->product(layer, b[-1].states + (long)t * b[-1].width, begin, end,
-                                   b->sums);
-        finish_forward(self, l, t, b->sums,
-                       add_dots(self, l, b[-1].state_dots, mlp_n_tiles(layer - 1), 1.0f, t));
+        product(self, l, b[-1].states + (long)t * b[-1].width, begin, end, b->sums);
+        finish_forward(self, l, t, b->sums, add_dots(self, l, b[-1].state_dots, n_tiles, 1.0f, t));
     }
 }
 
@@ -94,10 +103,15 @@ static void backward(const mlp_worker *self, int l, int t)
     const mlp_layer_buffers *b = &schedule->buffers[l];
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
-    for (int tile = last - 1; tile >= first; tile--)
-        schedule->kernels->backward(layer, b->deltas + (long)t * b->width,
-                                    mlp_tile_begin(layer, tile), mlp_tile_begin(layer, tile + 1),
-                                    b->partials + (long)tile * layer->stride);
+    const float *delta = b->deltas + (long)t * b->width;
+    for (int tile = last - 1; tile >= first; tile--) {
+        const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
+        float *partial = b->partials + (long)tile * layer->stride;
+        if (b->packed.words)
+            schedule->kernels->backward_packed(layer, &b->packed, delta, begin, end, partial);
+        else
+            schedule->kernels->backward(layer, delta, begin, end, partial);
+    }
     own_dots(self, l, b->deltas, t, b->delta_dots);
 }
 
@@ -184,17 +198,26 @@ static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
     mlp_barrier(self->team, self->thread);
 }
 
-/* The block's update of the layers above the first. */
+/* Updates rows of layer l by n samples, and packs them if they are to be. */
+static void update_rows(const mlp_worker *self, int l, int n, int begin, int end)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    mlp_layer_buffers *b = &schedule->buffers[l];
+    schedule->kernels->update_block(layer, b->deltas, b->width, b[-1].states, n,
+                                    schedule->training->learning_rates[l], begin, end);
+    if (b->packed.words) schedule->kernels->pack(layer, begin, end, &b->packed);
+}
+
+/* The block's update of the layers above the first; n is 0 before the first block. */
 static void update_upper(const mlp_worker *self, int n)
 {
     mlp_schedule *schedule = self->schedule;
-    const mlp_network *network = schedule->training->network;
-    for (int l = 1; l < network->n_layers; l++) {
-        const mlp_layer_buffers *b = &schedule->buffers[l];
+    for (int l = 1; l < schedule->training->network->n_layers; l++) {
         int begin, end;
         mlp_worker_rows(self, l, &begin, &end);
-        schedule->kernels->update_block(&network->layers[l], b->deltas, b->width, b[-1].states, n,
-                                        schedule->training->learning_rates[l], begin, end);
+        for (int i = begin; i < end; i += MLP_PACKED_ROWS)
+            update_rows(self, l, n, i, end - i < MLP_PACKED_ROWS ? end : i + MLP_PACKED_ROWS);
     }
 }
 
@@ -235,6 +258,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
     mlp_block *now = &schedule->blocks[0], *next = &schedule->blocks[1];
     int n = total < block ? total : block;
 
+    update_upper(&self, 0);
     load_block(&self, 0, n, now);
     update_first(&self, next, n); /* which is empty yet */
     for (int begin = 0; n;) {

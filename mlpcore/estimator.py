@@ -98,7 +98,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         undeformed, after the epoch.
     backend : str, default="cpu"
         What computes: "cpu", "cuda", "auto" or any other of `mlpcore.backends.get`.
-    schedule : {None, "deferred", "immediate"}, default=None
+    schedule : {None, "packed", "deferred", "immediate"}, default=None
         When updates are applied on a CPU; they differ in rounding and speed only.
     threads : int, default=None
         Threads on a CPU. None takes one for each 262,144 weights, but no more than there are

@@ -42,7 +42,7 @@ def main():
     for name in (names[0], names[-1]):
         for threads in (2, 3):
             for schedule in SCHEDULES:
-                train(SimdBackend(name, threads, schedule), np.random.default_rng(0))
+                train(SimdBackend(name, threads, schedule, packed_from=0), np.random.default_rng(0))
             operate(SimdBackend(name, threads), np.random.default_rng(0))
     print("no data races in", ", ".join(dict.fromkeys((names[0], names[-1]))))
 

@@ -76,5 +76,17 @@ def test_deferred_updates(simd_name, preset, block):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
+@given(block=st.integers(1, 130))
+@example(block=32)
+@settings(max_examples=2)
+def test_packed_weights(simd_name, preset, block):
+    """Within the same tolerance, net1's as well, which are not packed unless asked for."""
+    backend = SimdBackend(simd_name, 2, "packed", block, 0)
+    if not backend.packs:
+        pytest.skip(f"{simd_name} packs no weights")
+    check(backend, preset)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
 def test_immediate_updates(simd_name, preset):
     check(SimdBackend(simd_name, 2, "immediate"), preset)

@@ -244,7 +244,7 @@ def test_every_routine_is_right_and_can_be_timed(problem, key):
     assert routine.check(problem, backend) < TOLERANCE
     case = routine.prepare(problem, backend)
     case.run(case.step)
-    assert floors.floor_seconds(routine.work(problem), machine_limits()) > 0
+    assert floors.floor_seconds(routine.work(problem, backend), machine_limits()) > 0
 
 
 def test_the_oracle_keeps_to_its_budget():

@@ -78,7 +78,8 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     threads
         1 to 1,024, by default the cores available to this process; CUDA has no use for them.
     schedule
-        For the C backends: ``"deferred"``, the default, or ``"immediate"``. For CUDA:
+        For the C backends: ``"packed"``, the default, ``"deferred"`` or ``"immediate"``, which
+        `SimdBackend` explains. For CUDA:
         ``"resident"``, the default on a device, or ``"streaming"``.
 
     Raises

@@ -10,6 +10,7 @@ __all__ = [
     "INSTRUCTION_SETS",
     "MAX_BLOCK",
     "MAX_THREADS",
+    "PACKED_FROM",
     "SCHEDULES",
     "SimdBackend",
     "has_amx",
@@ -20,10 +21,13 @@ INSTRUCTION_SETS: tuple[str, ...]
 """From the plainest to the widest."""
 
 SCHEDULES: tuple[str, ...]
-"""When weights change: after every sample, or by blocks to the same effect."""
+"""When weights change, by blocks to the same effect or after every sample; packed is deferred."""
 
 DEFAULT_BLOCK: int
 """Samples between two updates of the deferred schedule."""
+
+PACKED_FROM: int
+"""Weights above the first layer from which on the packed schedule packs them."""
 
 MAX_BLOCK: int
 MAX_THREADS: int
@@ -36,16 +40,21 @@ def unavailable_reason(name: str) -> str | None: ...
 class SimdBackend(Backend):
     __doc__ = ""  # not that of Backend, which the reference would show
     block: int
+    packed_from: int
 
     def __init__(
         self,
         name: str,
         threads: int | None = None,
-        schedule: str = "deferred",
+        schedule: str = "packed",
         block: int = 32,
+        packed_from: int = 1 << 20,
     ) -> None: ...
     @property
     def description(self) -> str: ...
+    @property
+    def packs(self) -> bool: ...
+    def pass_bytes(self, network: Network) -> list[int]: ...
     @property
     def amx(self) -> bool: ...
     @property
@@ -65,6 +74,9 @@ class SimdBackend(Backend):
         deltas: Float32Array,
         learning_rate: float,
     ) -> None: ...
+    def packed_passes(
+        self, network: Network, layer: int, inputs: Float32Array, deltas: Float32Array
+    ) -> tuple[Float32Array, Float32Array]: ...
     def train(
         self,
         network: Network,

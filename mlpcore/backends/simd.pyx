@@ -39,8 +39,12 @@ from mlpcore.network cimport Network, mlp_layer, mlp_network
 cdef extern from "kernels.h" nogil:
     ctypedef struct mlp_kernels:
         const char *name
+        void *pack
+        int group_columns
 
     const mlp_kernels *mlp_find_kernels(const char *name, const char **reason)
+    int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
+                          const float *deltas, int n, float *sums, float *sums_below)
 
 cdef extern from "poll.h" nogil:
     ctypedef struct mlp_poll:
@@ -59,6 +63,7 @@ cdef extern from "train.h" nogil:
         const float *learning_rates
         float target
         int block
+        long packed_from
         mlp_poll poll
         int done
         int errors
@@ -71,6 +76,10 @@ cdef extern from "train.h" nogil:
                      const float *states, int n, float *deltas_below, int n_threads)
     int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
                    const float *deltas, float learning_rate, int n, int n_threads)
+
+cdef extern from "packed.h" nogil:
+    int mlp_is_packed(const mlp_network *network, int l, long from_)
+    long mlp_packed_stride(int stride, int lanes)
 
 cdef extern from "predict.h" nogil:
     ctypedef struct mlp_prediction:
@@ -122,6 +131,7 @@ __all__ = [
     "INSTRUCTION_SETS",
     "MAX_BLOCK",
     "MAX_THREADS",
+    "PACKED_FROM",
     "SCHEDULES",
     "SimdBackend",
     "has_amx",
@@ -131,12 +141,19 @@ __all__ = [
 #: From the plainest to the widest.
 INSTRUCTION_SETS = ("scalar", "sse2", "neon", "avx2", "avx512")
 
-#: When weights change: after every sample, or by blocks to the same effect.
-SCHEDULES = ("deferred", "immediate")
+#: When weights change, by blocks to the same effect or after every sample; packed is deferred.
+SCHEDULES = ("packed", "deferred", "immediate")
 
 #: Samples between two updates of the deferred schedule.
 DEFAULT_BLOCK = 32
 MAX_BLOCK = 1024
+
+#: Weights above the first layer from which on the packed schedule packs them: 4 MB of float32,
+#: what the second-level caches of two cores hold.
+PACKED_FROM = 1 << 20
+
+#: More than any machine has room for are a typing error.
+MAX_WEIGHTS = 1 << 48
 
 #: Outputs by the matrix unit that are closer to each other than this are computed once more in
 #: float32, so that errors are counted as there: some fifty times what they were seen to be off.
@@ -206,18 +223,24 @@ class SimdBackend(Backend):
     schedule : str
         ``"deferred"`` applies the updates of a block of samples together, with corrections
         that make every sample see the weights as changed by all before it; ``"immediate"``
-        applies each at once. They differ in rounding and speed only.
+        applies each at once. ``"packed"``, the default, is deferred, and between two updates
+        reads copies of a large network's weights that are rounded to 21 bits
+        (``docs/deferred-updates.md``), with AVX2 and AVX-512. They differ in rounding and speed
+        only.
     block : int
         Samples between two updates of the deferred schedule.
+    packed_from : int
+        Weights above the first layer from which on the packed schedule packs them.
 
     Raises
     ------
     InputError
-        When this CPU or build lacks the instruction set, there is no such schedule, or
-        threads or block are not from 1 to 1,024.
+        When this CPU or build lacks the instruction set, there is no such schedule, threads or
+        block are not from 1 to 1,024, or `packed_from` is negative.
     """
 
-    def __init__(self, name, threads=None, schedule="deferred", block=DEFAULT_BLOCK):
+    def __init__(self, name, threads=None, schedule="packed", block=DEFAULT_BLOCK,
+                 packed_from=PACKED_FROM):
         reason = unavailable_reason(name)
         if reason is not None:
             raise InputError(f"backend {name!r} cannot run: {reason}")
@@ -226,18 +249,42 @@ class SimdBackend(Backend):
         if schedule not in SCHEDULES:
             raise InputError(f"schedule {schedule!r}: expected {' or '.join(SCHEDULES)}")
         check_whole("block", block, 1, MAX_BLOCK)
+        check_whole("packed_from", packed_from, 0, MAX_WEIGHTS)
         self.name = name
         self.threads = threads
         self.schedule = schedule
         self.block = block
+        self.packed_from = packed_from
 
     @property
     def description(self):
         plural = "" if self.threads == 1 else "s"
         unit = "AMX" if self.amx else "8-bit integers" if self.int8 else ""
         validation = f", validation of wide networks by {unit}" if unit else ""
+        updates = "immediate" if self.schedule == "immediate" else "deferred"
+        packed = ", packed weights of large networks" if self.packs else ""
         return (f"{self.name}: C, float32, {self.threads} thread{plural}, "
-                f"{self.schedule} updates{validation}")
+                f"{updates} updates{packed}{validation}")
+
+    @property
+    def packs(self):
+        """Whether training reads packed copies of the weights, if there are enough of them."""
+        return self.schedule == "packed" and _kernels(self.name).pack != NULL
+
+    def pass_bytes(self, Network network not None):
+        """Bytes of weights and biases that training reads on the way up, and again on the way
+        down, of each layer above the first."""
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef const mlp_layer *layer
+        cdef long from_ = self.packed_from if self.packs else -1, words
+        result = []
+        for l in range(1, network.c.n_layers):
+            layer = &network.c.layers[l]
+            words = layer.stride
+            if mlp_is_packed(&network.c, l, from_):
+                words = mlp_packed_stride(layer.stride, kernels.group_columns)
+            result.append(4 * layer.n_out * words)
+        return result
 
     @property
     def amx(self):
@@ -308,6 +355,24 @@ class SimdBackend(Backend):
                                     threads)
             _check(status)
 
+    def packed_passes(self, Network network not None, layer, inputs, deltas):
+        """W x + b of inputs x (n, n_in) and W^T d of deltas d (n, n_out), the bias' last, with a
+        layer's weights packed: what training's two passes make of them, to compare."""
+        if not self.packs:
+            raise InputError(f"{self.description}: has no packed weights")
+        n_in, n_out = layer_shape(network, layer)
+        inputs = check_array("inputs", inputs, (None, n_in))
+        deltas = check_array("deltas", deltas, (len(inputs), n_out))
+        sums = np.empty((len(inputs), n_out), np.float32)
+        sums_below = np.empty((len(inputs), n_in + 1), np.float32)
+        cdef const float[:, ::1] x = inputs, d = deltas
+        cdef float[:, ::1] a = sums, b = sums_below
+        cdef int index = layer, n = len(inputs)
+        if n:
+            _check(mlp_packed_passes(_kernels(self.name), &network.c.layers[index], &x[0, 0],
+                                     &d[0, 0], n, &a[0, 0], &b[0, 0]))
+        return sums, sums_below
+
     def train(self, Network network not None, images, labels, order, learning_rate, progress=None,
               target=1.0):
         images = check_array("images", images, (None, network.layer_sizes[0]))
@@ -332,7 +397,8 @@ class SimdBackend(Backend):
         training.n_samples = len(order)
         training.learning_rates = &eta[0]
         training.target = target
-        training.block = self.block if self.schedule == "deferred" else 0
+        training.block = 0 if self.schedule == "immediate" else self.block
+        training.packed_from = self.packed_from if self.packs else -1
         mlp_start_poll(&training.poll, _poll, <void *>state)
         cdef int threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)

@@ -115,7 +115,12 @@ def update(layer_sizes: Sequence[int]) -> Work:
     return Work(traffic, sum(counts), sum(counts))
 
 
-def step(layer_sizes: Sequence[int], immediate: bool = False, foreground: float = 1.0) -> Work:
+def step(
+    layer_sizes: Sequence[int],
+    immediate: bool = False,
+    foreground: float = 1.0,
+    read: Sequence[float] | None = None,
+) -> Work:
     """An on-line step: forward, backward, update.
 
     However updates are put off, the layers above the first are read on the way up, and again
@@ -126,12 +131,14 @@ def step(layer_sizes: Sequence[int], immediate: bool = False, foreground: float 
     layers are read once more, on the way up.
 
     Only the share `foreground` of the inputs is not background; an update after every sample
-    has to change the weights of the others as well.
+    has to change the weights of the others as well. `read` are the bytes that each layer above
+    the first takes where it is read, if they are not float32.
     """
     counts = parameters(layer_sizes)
     total, upper = sum(counts), sum(counts[1:])
     first = (foreground + (1.0 if immediate else foreground)) * counts[0]
-    traffic: tuple[Traffic, ...] = (Traffic(8 * upper, 4 * upper),)
+    resident = 4 * upper if read is None else sum(read)
+    traffic: tuple[Traffic, ...] = (Traffic(2 * resident, resident),)
     if immediate:
         traffic = (Traffic(4 * upper, 4 * total), Traffic(8 * total, 4 * total, "copy"))
     return Work(traffic, first + 3 * upper, total)

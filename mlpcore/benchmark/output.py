@@ -95,7 +95,9 @@ def _architecture(results: ArchitectureResults) -> dict[str, Any]:
         lines = []
         for result in row.results:
             values = asdict(result)
-            lines.append({**values.pop("line"), **values})
+            line = values.pop("line")
+            del line["work"]  # of which `bandwidth` and `floor` are told
+            lines.append({**line, **values})
         rows.append({"key": row.key, "title": row.title, "unit": row.unit, "results": lines})
     return {
         "name": results.name,

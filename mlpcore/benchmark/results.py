@@ -23,6 +23,8 @@ class Line:
         Greatest relative error of its result; None where there was nothing to compare with.
     other
         How what it computes differs from the routine; empty when it does not.
+    work
+        Of the unit that its time is for; None for that of the routine.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Line:
     other: str = ""
     peer: bool = False
     failed: bool = False  #: its result was wrong
+    work: Work | None = None
 
     @property
     def label(self) -> str:
@@ -124,5 +127,5 @@ def derive_all(
     for line in lines:
         on_device = line.name == "cuda" or "GPU" in line.name or "CUDA" in line.name
         place = ("cuda", 1) if on_device else ("cpu", line.threads)
-        results.append(derive(line, work, limits.get(place), base))
+        results.append(derive(line, line.work or work, limits.get(place), base))
     return tuple(results)

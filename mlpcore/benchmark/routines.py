@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlpcore.backends.base import IMAGES_PER_GRID, Backend
+from mlpcore.backends.simd import SimdBackend
 from mlpcore.benchmark import checks, floors
 from mlpcore.benchmark.floors import Work
 from mlpcore.benchmark.problem import SIDE, Problem
@@ -40,7 +41,7 @@ class Routine:
     check
         The greatest relative error of a result, against the oracle.
     work
-        Of one sample or image, for the floor.
+        Of one sample or image, for the floor: of a backend, or of who reads float32 weights.
     schedule
         Of the backend; None for the one that it chooses.
     per
@@ -52,7 +53,7 @@ class Routine:
     unit: str
     prepare: Callable[[Problem, Backend], Case]
     check: Callable[[Problem, Backend], float]
-    work: Callable[[Problem], Work]
+    work: Callable[[Problem, Backend | None], Work]
     schedule: str | None = None
     per: int = 1
 
@@ -165,34 +166,38 @@ def prepare_epoch(problem: Problem, backend: Backend) -> Case:
     return Case(run, IMAGES_PER_GRID, most, length=8.0)
 
 
-def _step_work(problem: Problem) -> Work:
-    return floors.step(problem.layer_sizes, foreground=problem.foreground)
+def _step_work(problem: Problem, backend: Backend | None) -> Work:
+    read = backend.pass_bytes(problem.network) if isinstance(backend, SimdBackend) else None
+    return floors.step(problem.layer_sizes, foreground=problem.foreground, read=read)
 
 
-def _validation_work(problem: Problem) -> Work:
+def _validation_work(problem: Problem, _: Backend | None) -> Work:
     return floors.validation(problem.layer_sizes, problem.foreground)
 
 
-def _epoch_work(problem: Problem) -> Work:
-    return floors.deformation(SIDE, SIDE) + _step_work(problem) + _validation_work(problem)
+def _epoch_work(problem: Problem, backend: Backend | None) -> Work:
+    each = (_step_work(problem, backend), _validation_work(problem, backend))
+    return sum(each, floors.deformation(SIDE, SIDE))
 
 
 ROUTINES = {
     routine.key: routine
     for routine in (
         Routine("forward", "Forward", "sample", prepare_forward, checks.forward,
-                lambda p: floors.forward(p.layer_sizes)),
+                lambda p, _: floors.forward(p.layer_sizes)),
         Routine("backward", "Backward of deltas", "sample", prepare_backward, checks.backward,
-                lambda p: floors.backward(p.layer_sizes)),
+                lambda p, _: floors.backward(p.layer_sizes)),
         Routine("update", "Weight update", "sample", prepare_update, checks.update,
-                lambda p: floors.update(p.layer_sizes)),
+                lambda p, _: floors.update(p.layer_sizes)),
         Routine("step", "On-line step", "sample", prepare_step, checks.step, _step_work),
+        Routine("step-deferred", "On-line step, weights in float32", "sample", prepare_step,
+                checks.step, _step_work, "deferred"),
         Routine("step-immediate", "On-line step, immediate updates", "sample", prepare_step,
-                checks.step, lambda p: floors.step(p.layer_sizes, True), "immediate"),
+                checks.step, lambda p, _: floors.step(p.layer_sizes, True), "immediate"),
         Routine("field", "Elastic displacement field", "image", prepare_field, checks.field,
-                lambda p: floors.displacement_field(SIDE, SIDE)),
+                lambda p, _: floors.displacement_field(SIDE, SIDE)),
         Routine("deformation", "Whole deformation", "image", prepare_deformation,
-                checks.deformation, lambda p: floors.deformation(SIDE, SIDE)),
+                checks.deformation, lambda p, _: floors.deformation(SIDE, SIDE)),
         Routine("validation", "Batched validation", "image", prepare_validation,
                 checks.validation, _validation_work),
         Routine("epoch", f"Epoch of {EPOCH:,} images", "epoch", prepare_epoch, checks.epoch,

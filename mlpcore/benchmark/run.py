@@ -104,7 +104,8 @@ def _prepare_backend(
     if name == "cuda":
         driver = cast(CudaDriver, cast(CudaBackend, backend).driver)
         case = dataclasses.replace(case, clock=driver.time_call)
-    return Line(name, threads, error=error), case
+    work = routine.work(problem, backend).scale(routine.per)
+    return Line(name, threads, error=error, work=work), case
 
 
 def _prepare_peer(peer: Peer, problem: Problem, threads: int) -> tuple[Line, Case | None]:
@@ -145,7 +146,7 @@ def measure_row(
     for line, case in prepared:
         timing = next(timings).times(routine.per) if case else None
         lines.append(Line(**{**vars(line), "timing": timing}))
-    work = routine.work(problem).scale(routine.per)
+    work = routine.work(problem, None).scale(routine.per)
     return Row(routine.key, routine.title, routine.unit, derive_all(lines, work, limits))
 
 

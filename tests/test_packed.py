@@ -1,0 +1,205 @@
+"""Training's passes over packed weights: 21 bits for each, and what follows from that."""
+
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mlpcore import backends
+from mlpcore.backends.simd import DEFAULT_BLOCK, PACKED_FROM, SimdBackend
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+from oracle import EPSILON, SEEDS, Problem, check_training, random_network, sum_tolerance, uniform
+
+PACKING = [
+    name
+    for name in backends.INSTRUCTION_SETS
+    if backends.available()[name] is None and backends.get(name).packs
+]
+
+#: Half of the last of 21 bits, the first being the sign; and the roundings to float32 of a scale,
+#: of its inverse, of the product with that and of the whole number, times a weight below 1.
+PACKED_EPSILON = 2.0**-21 + 4 * EPSILON
+
+#: Around one, two and three vectors of 8 and of 16 floats, and whole groups of them.
+INPUTS = st.one_of(st.integers(1, 60), st.sampled_from([95, 96, 97, 127, 143, 144, 300]))
+
+pytestmark = pytest.mark.skipif(not PACKING, reason="no instruction set here packs weights")
+
+
+@pytest.fixture(params=PACKING, scope="module")
+def name(request):
+    return request.param
+
+
+def bits(network):
+    return [a.tobytes() for a in network.weights + network.biases]
+
+
+def matrix(network):
+    """Weights and biases of the first layer, float64."""
+    return np.hstack([network.weights[0], network.biases[0][:, None]]).astype(float)
+
+
+def as_read(name, network):
+    """The first layer's weights and biases as the passes up and down read them."""
+    n_in, n_out = network.layer_sizes
+    backend, n = SimdBackend(name, 1), max(n_in, n_out) + 1
+    inputs, deltas = np.eye(n, n_in, dtype=np.float32), np.eye(n, n_out, dtype=np.float32)
+    sums, below = backend.packed_passes(network, 0, inputs, deltas)
+    bias = backend.packed_passes(network, 0, inputs[-1:] * 0, deltas[-1:])[0][0]
+    return sums[:n_in].T, bias, below[:n_out]
+
+
+@given(n_in=INPUTS, n_out=st.integers(1, 40), seed=SEEDS, size=st.sampled_from([1e-25, 1.0, 1e30]))
+@settings(max_examples=40)
+def test_a_weight_is_off_by_half_of_its_last_bit_at_most(name, n_in, n_out, seed, size):
+    network = random_network((n_in, n_out), seed % 2**32)
+    network.weights[0][...] *= size
+    network.biases[0][...] *= size
+    expected = matrix(network)
+    sums, _, below = as_read(name, network)
+    tolerance = PACKED_EPSILON * np.abs(expected).max(axis=1, keepdims=True)
+    assert np.all(np.abs(below - expected) <= tolerance)
+    assert below.any()
+    # A sum on the way up is that of a column and of the bias.
+    assert np.all(np.abs(sums - expected[:, :-1] - expected[:, -1:]) <= 3 * tolerance)
+
+
+def test_the_same_numbers_are_read_on_the_way_up_and_down(name):
+    network = random_network((200, 50), 1)
+    network.biases[0][...] = 0
+    sums, bias, below = as_read(name, network)
+    assert np.array_equal(sums, below[:, :-1])
+    assert not bias.any() and not below[:, -1].any()
+    assert len(np.unique(below)) > 9_000  # of 10,000: in 16 bits many would be the same
+
+
+def test_a_rows_weights_share_its_scale_and_no_others(name):
+    """Rows may differ in size; one of zeros stays so."""
+    network = random_network((100, 20), 2)
+    network.weights[0][3], network.biases[0][3] = 0, 0
+    network.weights[0][4] *= 1e20
+    network.weights[0][5] *= 1e-20
+    network.weights[0][6], network.biases[0][6] = 1e-36, 0  # below what the scale tells apart
+    expected, (_, _, below) = matrix(network), as_read(name, network)
+    greatest = np.abs(expected).max(axis=1)
+    assert not below[3].any()
+    assert np.abs(below[6]).max() < 1e-34
+    for row in (0, 4, 5, 7):
+        assert np.abs(below[row] - expected[row]).max() <= PACKED_EPSILON * greatest[row]
+
+
+@given(n_in=INPUTS, n_out=st.integers(1, 40), seed=SEEDS)
+@settings(max_examples=40)
+def test_sums_of_packed_weights(name, reference, n_in, n_out, seed):
+    """Those of the weights, off by what each weight and each addition is off by."""
+    network, n = random_network((n_in, n_out), seed % 2**32), 3
+    expected = matrix(network)
+    inputs, deltas = uniform(seed, n, n_in), uniform(seed + 1, n, n_out)
+    sums, below = SimdBackend(name, 1).packed_passes(network, 0, inputs, deltas)
+    x, greatest = np.hstack([inputs, np.ones((n, 1))]), np.abs(expected).max(axis=1)
+    off = PACKED_EPSILON * np.abs(x).sum(axis=1, keepdims=True) * greatest
+    off += sum_tolerance(np.abs(x) @ np.abs(expected).T, n_in + 1)
+    assert np.all(np.abs(sums - x @ expected.T) <= off)
+    off = PACKED_EPSILON * (np.abs(deltas) @ greatest)[:, None]
+    off = off + sum_tolerance(np.abs(deltas) @ np.abs(expected), n_out)
+    assert np.all(np.abs(below - deltas @ expected) <= off)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_row_that_is_not_finite_is_not_a_number(name, value):
+    network = random_network((50, 5), 1)
+    network.weights[0][2, 7] = value
+    sums, bias, below = as_read(name, network)
+    assert np.isnan(sums[2]).all() and np.isnan(bias[2])
+    assert np.isfinite(np.delete(sums, 2, axis=0)).all()
+    assert np.isnan(below).all(axis=1).tolist() == [True] * 5  # 0 times NaN
+    assert not np.isfinite(network.weights[0][2, 7])
+
+
+#: Layers between such widths are shared by threads, and so packed.
+WIDTHS = st.sampled_from([130, 144, 200, 257, 300])
+
+
+@given(
+    hidden=st.lists(WIDTHS, min_size=2, max_size=4),
+    n=st.integers(1, 30),
+    block=st.integers(1, 40),
+    rate=st.sampled_from([0.01, 0.1, 0.5]),
+    seed=SEEDS,
+)
+@example(hidden=[300, 257, 130], n=100, block=DEFAULT_BLOCK, rate=0.1, seed=1)
+@settings(max_examples=20)
+def test_training_with_packed_weights_equals_the_oracle(
+    name, reference, hidden, n, block, rate, seed
+):
+    """Also where they are packed anew every few samples: a block late would show."""
+    backend = SimdBackend(name, 2, "packed", block, 0)
+    problem = Problem((20, *hidden, 10), n, seed, rate / (max(hidden) + 1))
+    check_training(backend, reference, problem)
+
+
+@functools.cache
+def problem(n_in=100, n=80):
+    rng = np.random.default_rng(0)
+    images = rng.uniform(-1, 1, (n, n_in)).astype(np.float32)
+    return images, rng.integers(0, 10, n).astype(np.uint8), rng.permutation(n).astype(np.int32)
+
+
+def trained(sizes, backend):
+    network = Network(sizes, seed=1)
+    backend.train(network, *problem(sizes[0]), 0.01)
+    return bits(network)
+
+
+@given(hidden=st.lists(WIDTHS, min_size=2, max_size=3), threads=st.sampled_from([2, 3, 16]))
+@settings(max_examples=10)
+def test_bits_do_not_depend_on_the_number_of_threads(name, hidden, threads):
+    sizes = (100, *hidden, 10)
+    one, many = (trained(sizes, SimdBackend(name, n, packed_from=0)) for n in (1, threads))
+    assert one == many
+    assert one != trained(sizes, SimdBackend(name, 1, "deferred"))  # they were packed
+
+
+def test_a_call_may_be_cut_at_a_blocks_end(name):
+    sizes, (images, labels, order) = (100, 200, 200, 10), problem()
+    backend, pieces = SimdBackend(name, 2, packed_from=0), Network(sizes, seed=1)
+    backend.train(pieces, images, labels, order[:64], 0.01)
+    backend.train(pieces, images, labels, order[64:], 0.01)
+    assert bits(pieces) == trained(sizes, backend)
+
+
+def test_small_networks_are_not_packed(name):
+    """Nor any, unless asked for: with the bits of the deferred schedule."""
+    for sizes in ((100, 200, 200, 10), (100, 10)):
+        deferred = trained(sizes, SimdBackend(name, 2, "deferred"))
+        assert trained(sizes, SimdBackend(name, 2)) == deferred
+        assert trained(sizes, SimdBackend(name, 2, "deferred", packed_from=0)) == deferred
+    thin = (100, 20, 20, 10)  # whose layers are one thread's
+    one = SimdBackend(name, 2, packed_from=0)
+    assert trained(thin, one) == trained(thin, SimdBackend(name, 2, "deferred"))
+
+
+def test_what_passes_read(name):
+    backend = SimdBackend(name, 1)
+    assert backend.pass_bytes(Network((841, 1000, 500, 10))) == [4 * 500 * 1008, 4 * 10 * 512]
+    net2 = Network((841, 1500, 1000, 500, 10))
+    assert sum(SimdBackend(name, 1, "deferred").pass_bytes(net2)) // 4 > PACKED_FROM
+    hidden, above, output = backend.pass_bytes(net2)
+    assert 2 / 3 <= hidden / (4 * 1000 * 1504) < 0.7
+    assert 2 / 3 <= above / (4 * 500 * 1008) < 0.7
+    assert output == 4 * 10 * 512
+
+
+def test_who_has_no_packed_weights_says_so(name):
+    network, x = Network((3, 2)), np.zeros((1, 3), np.float32)
+    for backend in (SimdBackend("scalar", 1), SimdBackend(name, 1, "deferred")):
+        assert "packed" not in backend.description
+        with pytest.raises(InputError, match="has no packed weights"):
+            backend.packed_passes(network, 0, x, x[:, :2])
+    assert "packed weights of large networks" in SimdBackend(name, 1).description
+    with pytest.raises(InputError, match=r"packed_from -1: expected"):
+        SimdBackend(name, 1, packed_from=-1)
