@@ -1,4 +1,4 @@
-/* Zeroed float buffers on cache-line boundaries, and how they are filled. */
+/* Float buffers on cache-line boundaries, and how they are filled. */
 #ifndef MLPCORE_BUFFERS_H
 #define MLPCORE_BUFFERS_H
 
@@ -10,20 +10,26 @@
 
 #include "kernels.h"
 
-/* Pages that Linux gives whom it is asked by: one look at the page table for 2 MB instead of 4 KB. */
+/* Linux gives such pages when asked: one look at the page table for 2 MB instead of 4 KB. */
 enum { MLP_HUGE_PAGE = 1 << 21 };
 
-/* n floats, or NULL; to be freed with free(). */
-static inline float *mlp_floats(size_t n)
+/* Room for n floats, or NULL; to be freed with free(). */
+static inline void *mlp_room(size_t n)
 {
     size_t align = n * sizeof(float) < MLP_HUGE_PAGE ? 64 : MLP_HUGE_PAGE;
     size_t bytes = (n * sizeof(float) + align - 1) / align * align;
-    float *buffer = aligned_alloc(align, bytes ? bytes : align);
-    if (!buffer) return NULL;
+    void *room = aligned_alloc(align, bytes ? bytes : align);
 #ifdef MADV_HUGEPAGE
-    if (align == MLP_HUGE_PAGE) madvise(buffer, bytes, MADV_HUGEPAGE); /* or it stays as it is */
+    if (room && align == MLP_HUGE_PAGE) madvise(room, bytes, MADV_HUGEPAGE); /* or it stays as is */
 #endif
-    memset(buffer, 0, bytes);
+    return room;
+}
+
+/* The same, n zeros. */
+static inline float *mlp_floats(size_t n)
+{
+    float *buffer = mlp_room(n);
+    if (buffer) memset(buffer, 0, n * sizeof(float));
     return buffer;
 }
 

@@ -14,7 +14,7 @@ int mlp_is_packed(const mlp_network *network, int l, long from)
 int mlp_allocate_packed(mlp_packed *packed, const mlp_layer *layer, int lanes)
 {
     packed->stride = mlp_packed_stride(layer->stride, lanes);
-    packed->words = (uint32_t *)mlp_floats((size_t)layer->n_out * (size_t)packed->stride);
+    packed->words = mlp_room((size_t)layer->n_out * (size_t)packed->stride);
     packed->scales = mlp_floats((size_t)layer->n_out);
     return packed->words && packed->scales ? 0 : -1;
 }
