@@ -1,35 +1,18 @@
-/* Float buffers on cache-line boundaries, and how they are filled. */
+/* Zeroed float buffers on cache-line boundaries, and how they are filled. */
 #ifndef MLPCORE_BUFFERS_H
 #define MLPCORE_BUFFERS_H
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
 
 #include "kernels.h"
 
-/* Linux gives such pages when asked: one look at the page table for 2 MB instead of 4 KB. */
-enum { MLP_HUGE_PAGE = 1 << 21 };
-
-/* Room for n floats, or NULL; to be freed with free(). */
-static inline void *mlp_room(size_t n)
-{
-    size_t align = n * sizeof(float) < MLP_HUGE_PAGE ? 64 : MLP_HUGE_PAGE;
-    size_t bytes = (n * sizeof(float) + align - 1) / align * align;
-    void *room = aligned_alloc(align, bytes ? bytes : align);
-#ifdef MADV_HUGEPAGE
-    if (room && align == MLP_HUGE_PAGE) madvise(room, bytes, MADV_HUGEPAGE); /* or it stays as is */
-#endif
-    return room;
-}
-
-/* The same, n zeros. */
+/* n floats, or NULL; to be freed with free(). */
 static inline float *mlp_floats(size_t n)
 {
-    float *buffer = mlp_room(n);
-    if (buffer) memset(buffer, 0, n * sizeof(float));
+    size_t bytes = (n * sizeof(float) + 63) / 64 * 64;
+    float *buffer = aligned_alloc(64, bytes ? bytes : 64);
+    if (buffer) memset(buffer, 0, bytes);
     return buffer;
 }
 

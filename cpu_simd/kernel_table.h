@@ -2,7 +2,7 @@
 #define ENTRY(kernel) .kernel = KERNEL(kernel)
 
 #ifndef PACKED_ENTRIES
-#define PACKED_ENTRIES .pack = NULL
+#define PACKED_ENTRIES .pack_weights = NULL
 #endif
 
 #define DEFINE_KERNEL_TABLE(table, text) \

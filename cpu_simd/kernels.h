@@ -82,9 +82,12 @@ typedef struct {
     void (*product_block)(const mlp_layer *layer, const mlp_panels *x, int n, int begin, int end,
                           float *a, long a_panel);
 
-    /* product and backward of packed weights, and their packing; NULL where unpacking would take
-     * longer than reading more. */
-    void (*pack)(const mlp_layer *layer, int begin, int end, mlp_packed *packed);
+    /* ---- packed weights (packed.h); NULL where an instruction set does without ---- */
+
+    /* Packs the rows begin <= i < end. */
+    void (*pack_weights)(const mlp_layer *layer, int begin, int end, mlp_packed *packed);
+
+    /* As product and backward. */
     void (*product_packed)(const mlp_layer *layer, const mlp_packed *packed, const float *x,
                            int begin, int end, float *a);
     void (*backward_packed)(const mlp_layer *layer, const mlp_packed *packed, const float *delta,
@@ -113,12 +116,6 @@ typedef struct {
 } mlp_kernels;
 
 extern const mlp_kernels mlp_scalar, mlp_sse2, mlp_neon, mlp_avx2, mlp_avx512;
-
-/* A layer's packed passes by themselves, for each of n samples: to be compared with the oracle.
- * sums (n, n_out) = W x + b of inputs (n, n_in); sums_below (n, n_in + 1) = W^T delta, that of the
- * bias last, of deltas (n, n_out). Returns 0, or -1 when memory ran out. */
-int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-                      const float *deltas, int n, float *sums, float *sums_below);
 
 /* The table for `name`, or NULL; *reason then says why in a few words. */
 const mlp_kernels *mlp_find_kernels(const char *name, const char **reason);

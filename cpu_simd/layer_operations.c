@@ -1,5 +1,5 @@
-/* The paper's three routines by themselves, for one layer: to be compared with the oracle,
- * and timed. */
+/* The paper's three routines by themselves, for one layer, and the passes over packed weights: to
+ * be compared with the oracle, and timed. */
 #include "buffers.h"
 #include "partition.h"
 #include "train.h"
@@ -119,4 +119,27 @@ int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *
     const int status = run(&op, update_task, n_threads);
     mlp_clear_padding(layer);
     return status;
+}
+
+int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
+                      const float *deltas, int n, float *sums, float *sums_below)
+{
+    const long n_in = layer->n_in, n_out = layer->n_out;
+    mlp_packed packed;
+    float *x = mlp_floats((size_t)layer->stride), *below = mlp_floats((size_t)layer->stride);
+    float *a = mlp_floats((size_t)mlp_padded(layer->n_out));
+    const int ok = !mlp_allocate_packed(&packed, layer, kernels->group_columns) && x && below && a;
+    if (ok) kernels->pack_weights(layer, 0, layer->n_out, &packed);
+    for (long s = 0; ok && s < n; s++) {
+        mlp_set_input(x, inputs + s * n_in, layer->n_in);
+        kernels->product_packed(layer, &packed, x, 0, layer->n_out, a);
+        memcpy(sums + s * n_out, a, sizeof(float) * (size_t)n_out);
+        kernels->backward_packed(layer, &packed, deltas + s * n_out, 0, layer->n_out, below);
+        memcpy(sums_below + s * (n_in + 1), below, sizeof(float) * (size_t)(n_in + 1));
+    }
+    mlp_free_packed(&packed);
+    free(x);
+    free(below);
+    free(a);
+    return ok ? 0 : -1;
 }

@@ -6,14 +6,16 @@
  * updated as such, and are packed anew after each block's update.
  *
  * A row's weights are whole numbers times one scale, which takes its greatest to the end of the
- * range: none is off by more than 2^-21 of that. Three numbers a, b, c share two words:
+ * range: none is off by more than 2^-21 of that, half of its last bit, and some roundings to
+ * float32. Three numbers a, b, c share two words:
  *
  *     first word     21 bits of a, the first 11 bits of c
  *     second word    21 bits of b, the other 11 bits of c
  *
  * The words are a and b as they are, and what is behind their 21 bits is not masked away: packing
- * knows it, and chooses the 21 bits so that all 32 together come closest. Only c has to be put
- * together. In a row, columns come in groups of three vectors, and a group is two vectors of words.
+ * knows it, and chooses the 21 bits so that all 32 together come closest. Only c, of 22 bits, has
+ * to be put together. In a row, columns come in groups of three vectors, and a group is two vectors
+ * of words.
  */
 #ifndef MLPCORE_PACKED_H
 #define MLPCORE_PACKED_H
@@ -25,7 +27,8 @@
 /* Vectors of a group, and vectors of words that hold them; bits of a word that are the third's. */
 enum { MLP_PACKED_VECTORS = 3, MLP_PACKED_WORDS = 2, MLP_PACKED_REST = 11 };
 
-/* Rows that are packed while what their update has left of them is in the cache. */
+/* Rows that are packed while their update's results are in the cache: those that it takes together
+ * (CHUNK_ROWS of block_kernels.h). */
 enum { MLP_PACKED_ROWS = 64 };
 
 typedef struct {
@@ -41,7 +44,7 @@ static inline long mlp_packed_stride(int stride, int lanes)
     return (long)((stride + columns - 1) / columns) * MLP_PACKED_WORDS * lanes;
 }
 
-/* Whether layer l is packed: it is not the first, its rows are shared by threads, and the layers
+/* Whether layer l is packed: it is not the first, its rows may be shared by threads, and the layers
  * above the first have `from` weights or more; never if `from` is negative. */
 int mlp_is_packed(const mlp_network *network, int l, long from);
 

@@ -11,6 +11,11 @@
 
 #include "packed.h"
 
+/* Half of the way from whole numbers below 2^31 to fractions, which sums on the way down go at
+ * their end. A scale times a small delta would be denormal, slow and imprecise, if they went none
+ * of it later; sums would overflow at deltas that float32 still stands, if they went all. */
+#define PACKED_LATER 65536.0f
+
 #define PACKED_LOW ((1u << MLP_PACKED_REST) - 1)
 
 enum { GROUP_VECTORS = MLP_PACKED_VECTORS, GROUP_WORDS = MLP_PACKED_WORDS * VW };
@@ -66,7 +71,7 @@ static void KERNEL(product_packed)(const mlp_layer *layer, const mlp_packed *pac
 
 /* partial += the rows' numbers of a group times d, of `vectors` vectors. */
 INLINE void backward_group(int rows, int vectors, const uint32_t *words, long stride, const vf d[8],
-                           int first, float *partial)
+                           int first, int last, float *partial)
 {
     vf sum[GROUP_VECTORS], w[GROUP_VECTORS];
     UNROLL for (int k = 0; k < vectors; k++) sum[k] =
@@ -76,21 +81,24 @@ INLINE void backward_group(int rows, int vectors, const uint32_t *words, long st
         unpack_group(words + r * stride, w);
         UNROLL for (int k = 0; k < vectors; k++) sum[k] = vf_fma(w[k], d[r], sum[k]);
     }
+    if (last)
+        UNROLL for (int k = 0; k < vectors; k++) sum[k] = vf_mul(sum[k], vf_set1(1 / PACKED_LATER));
     UNROLL for (int k = 0; k < vectors; k++) vf_store(partial + k * VW, sum[k]);
 }
 
 INLINE void backward_packed_rows(int rows, const uint32_t *words, long stride, int vectors,
-                                 const float *scales, const float *delta, int first, float *partial)
+                                 const float *scales, const float *delta, int first, int last,
+                                 float *partial)
 {
     vf d[8];
-    UNROLL for (int r = 0; r < rows; r++) d[r] = vf_set1(scales[r] * delta[r]);
+    UNROLL for (int r = 0; r < rows; r++) d[r] = vf_set1(PACKED_LATER * scales[r] * delta[r]);
     for (; vectors >= GROUP_VECTORS; vectors -= GROUP_VECTORS) {
-        backward_group(rows, GROUP_VECTORS, words, stride, d, first, partial);
+        backward_group(rows, GROUP_VECTORS, words, stride, d, first, last, partial);
         words += GROUP_WORDS;
         partial += GROUP_VECTORS * VW;
     }
-    if (vectors == 2) backward_group(rows, 2, words, stride, d, first, partial);
-    if (vectors == 1) backward_group(rows, 1, words, stride, d, first, partial);
+    if (vectors == 2) backward_group(rows, 2, words, stride, d, first, last, partial);
+    if (vectors == 1) backward_group(rows, 1, words, stride, d, first, last, partial);
 }
 
 static void KERNEL(backward_packed)(const mlp_layer *layer, const mlp_packed *packed,
@@ -99,7 +107,7 @@ static void KERNEL(backward_packed)(const mlp_layer *layer, const mlp_packed *pa
 #define CALL(rows)                                                                           \
     backward_packed_rows(rows, packed->words + i * packed->stride, packed->stride,           \
                          layer->stride / VW, packed->scales + i, delta + i, i + rows == end, \
-                         partial)
+                         i == begin, partial)
     FOR_ROW_BLOCKS_DOWN(begin, end, CALL);
 #undef CALL
 }
@@ -146,7 +154,7 @@ INLINE void pack_group(int vectors, const float *w, vf inverse, uint32_t *group)
     vi_store(group + VW, ending_in(number[1], lower));
 }
 
-static void KERNEL(pack)(const mlp_layer *layer, int begin, int end, mlp_packed *packed)
+static void KERNEL(pack_weights)(const mlp_layer *layer, int begin, int end, mlp_packed *packed)
 {
     for (int i = begin; i < end; i++) {
         const float *w = ROW(i), scale = KERNEL(packed_scale)(w, layer->stride);
@@ -164,4 +172,4 @@ static void KERNEL(pack)(const mlp_layer *layer, int begin, int end, mlp_packed 
 }
 
 /* Their part of the table in kernel_table.h. */
-#define PACKED_ENTRIES ENTRY(pack), ENTRY(product_packed), ENTRY(backward_packed)
+#define PACKED_ENTRIES ENTRY(pack_weights), ENTRY(product_packed), ENTRY(backward_packed)

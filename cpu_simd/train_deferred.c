@@ -198,26 +198,28 @@ static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
     mlp_barrier(self->team, self->thread);
 }
 
-/* Updates rows of layer l by n samples, and packs them if they are to be. */
-static void update_rows(const mlp_worker *self, int l, int n, int begin, int end)
+/* Updates rows of layer l by n samples, and packs them for the next if they are to be. */
+static void update_and_pack(const mlp_worker *self, int l, int n, int next, int begin, int end)
 {
     mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[l];
     mlp_layer_buffers *b = &schedule->buffers[l];
     schedule->kernels->update_block(layer, b->deltas, b->width, b[-1].states, n,
                                     schedule->training->learning_rates[l], begin, end);
-    if (b->packed.words) schedule->kernels->pack(layer, begin, end, &b->packed);
+    if (next && b->packed.words) schedule->kernels->pack_weights(layer, begin, end, &b->packed);
 }
 
-/* The block's update of the layers above the first; n is 0 before the first block. */
-static void update_upper(const mlp_worker *self, int n)
+/* The block's update of the layers above the first, n samples, 0 before the first block; `next`
+ * if there may be another. */
+static void update_upper(const mlp_worker *self, int n, int next)
 {
     mlp_schedule *schedule = self->schedule;
     for (int l = 1; l < schedule->training->network->n_layers; l++) {
         int begin, end;
         mlp_worker_rows(self, l, &begin, &end);
         for (int i = begin; i < end; i += MLP_PACKED_ROWS)
-            update_rows(self, l, n, i, end - i < MLP_PACKED_ROWS ? end : i + MLP_PACKED_ROWS);
+            update_and_pack(self, l, n, next, i,
+                            end - i < MLP_PACKED_ROWS ? end : i + MLP_PACKED_ROWS);
     }
 }
 
@@ -258,7 +260,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
     mlp_block *now = &schedule->blocks[0], *next = &schedule->blocks[1];
     int n = total < block ? total : block;
 
-    update_upper(&self, 0);
+    update_upper(&self, 0, 1);
     load_block(&self, 0, n, now);
     update_first(&self, next, n); /* which is empty yet */
     for (int begin = 0; n;) {
@@ -266,7 +268,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
             go_up(&self, t);
             come_down(&self, t, training->labels[training->order[begin + t]], begin + t + 1);
         }
-        update_upper(&self, n);
+        update_upper(&self, n, begin + n < total);
         mlp_barrier(team, thread); /* nobody needs the block's states any more, or misses a stop */
         begin += n;
         int rest = training->poll.stop ? 0 : total - begin, n_next = rest < block ? rest : block;

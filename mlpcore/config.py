@@ -80,7 +80,7 @@ class TrainingConfig:
     backend
         The name of the backend; another one rounds differently.
     schedule
-        When the backend applies updates, if it has a choice; the other one rounds differently.
+        When the backend applies updates, if it has a choice; another one rounds differently.
 
     Raises
     ------

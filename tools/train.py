@@ -59,7 +59,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")
     add_backend_options(parser)
-    add("--schedule", help="packed, deferred, immediate; with CUDA resident, streaming (the first)")
+    add("--schedule", help="packed, deferred or immediate; with CUDA resident or streaming")
     add_seed_option(parser)
     add_data_options(parser)
     add(

@@ -39,12 +39,10 @@ from mlpcore.network cimport Network, mlp_layer, mlp_network
 cdef extern from "kernels.h" nogil:
     ctypedef struct mlp_kernels:
         const char *name
-        void *pack
+        void *pack_weights
         int group_columns
 
     const mlp_kernels *mlp_find_kernels(const char *name, const char **reason)
-    int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-                          const float *deltas, int n, float *sums, float *sums_below)
 
 cdef extern from "poll.h" nogil:
     ctypedef struct mlp_poll:
@@ -76,6 +74,8 @@ cdef extern from "train.h" nogil:
                      const float *states, int n, float *deltas_below, int n_threads)
     int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
                    const float *deltas, float learning_rate, int n, int n_threads)
+    int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
+                          const float *deltas, int n, float *sums, float *sums_below)
 
 cdef extern from "packed.h" nogil:
     int mlp_is_packed(const mlp_network *network, int l, long from_)
@@ -247,7 +247,8 @@ class SimdBackend(Backend):
         threads = available_cores() if threads is None else threads
         check_whole("threads", threads, 1, MAX_THREADS)
         if schedule not in SCHEDULES:
-            raise InputError(f"schedule {schedule!r}: expected {' or '.join(SCHEDULES)}")
+            *others, last = SCHEDULES
+            raise InputError(f"schedule {schedule!r}: expected {', '.join(others)} or {last}")
         check_whole("block", block, 1, MAX_BLOCK)
         check_whole("packed_from", packed_from, 0, MAX_WEIGHTS)
         self.name = name
@@ -269,7 +270,7 @@ class SimdBackend(Backend):
     @property
     def packs(self):
         """Whether training reads packed copies of the weights, if there are enough of them."""
-        return self.schedule == "packed" and _kernels(self.name).pack != NULL
+        return self.schedule == "packed" and _kernels(self.name).pack_weights != NULL
 
     def pass_bytes(self, Network network not None):
         """Bytes of weights and biases that training reads on the way up, and again on the way
@@ -278,10 +279,10 @@ class SimdBackend(Backend):
         cdef const mlp_layer *layer
         cdef long from_ = self.packed_from if self.packs else -1, words
         result = []
-        for l in range(1, network.c.n_layers):
-            layer = &network.c.layers[l]
-            words = layer.stride
-            if mlp_is_packed(&network.c, l, from_):
+        for index in range(1, network.c.n_layers):
+            layer = &network.c.layers[index]
+            words = layer.n_in + 1
+            if mlp_is_packed(&network.c, index, from_):
                 words = mlp_packed_stride(layer.stride, kernels.group_columns)
             result.append(4 * layer.n_out * words)
         return result
@@ -367,10 +368,13 @@ class SimdBackend(Backend):
         sums_below = np.empty((len(inputs), n_in + 1), np.float32)
         cdef const float[:, ::1] x = inputs, d = deltas
         cdef float[:, ::1] a = sums, b = sums_below
-        cdef int index = layer, n = len(inputs)
+        cdef int index = layer, n = len(inputs), status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
-            _check(mlp_packed_passes(_kernels(self.name), &network.c.layers[index], &x[0, 0],
-                                     &d[0, 0], n, &a[0, 0], &b[0, 0]))
+            with nogil:
+                status = mlp_packed_passes(kernels, &network.c.layers[index], &x[0, 0], &d[0, 0],
+                                           n, &a[0, 0], &b[0, 0])
+            _check(status)
         return sums, sums_below
 
     def train(self, Network network not None, images, labels, order, learning_rate, progress=None,

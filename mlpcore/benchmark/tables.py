@@ -162,8 +162,8 @@ def detail_table(results: ArchitectureResults) -> Table:
 EXPLANATION = (
     "Times are medians; the spread is that of the fastest and the slowest repeat.",
     "GB/s: the bytes of weights that the routine has to move at least, in float32 but for large "
-    "networks' steps by avx2 and avx512, which are read in 21 bits; of limit: of the bandwidth "
-    "measured where weights of this size fit.",
+    "networks' steps by avx2 and avx512, which read 21 bits unless it says otherwise; of limit: "
+    "of the bandwidth measured where weights of this size fit.",
     "Floor: the longer of moving these bytes and doing the multiply-adds, on this machine with "
     "as many threads; Reached: floor over time.",
     "Error: greatest difference from the float64 oracle, relative to the result, or to what "
