@@ -68,6 +68,11 @@ def random_network(sizes, seed, scale=1.0):
     return network
 
 
+def bits(network):
+    """Of all weights and biases, to be compared."""
+    return [a.tobytes() for a in network.weights + network.biases]
+
+
 class Problem(NamedTuple):
     """A training: `rate` is that of the first layer, and `ratio` times that of the layer above;
     `ground` is the images' background, if they have one."""

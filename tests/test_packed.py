@@ -12,7 +12,16 @@ from mlpcore.backends.reference import activation, derivative
 from mlpcore.backends.simd import DEFAULT_BLOCK, PACKED_FROM, SimdBackend
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from oracle import EPSILON, SEEDS, Problem, check_training, random_network, sum_tolerance, uniform
+from oracle import (
+    EPSILON,
+    SEEDS,
+    Problem,
+    bits,
+    check_training,
+    random_network,
+    sum_tolerance,
+    uniform,
+)
 
 PACKING = [
     name
@@ -33,10 +42,6 @@ pytestmark = pytest.mark.skipif(not PACKING, reason="no instruction set here pac
 @pytest.fixture(params=PACKING, scope="module")
 def name(request):
     return request.param
-
-
-def bits(network):
-    return [a.tobytes() for a in network.weights + network.biases]
 
 
 def matrix(network):

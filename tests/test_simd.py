@@ -18,6 +18,7 @@ from oracle import (
     EPSILON,
     SEEDS,
     Problem,
+    bits,
     check_training,
     on_ground,
     random_network,
@@ -31,10 +32,6 @@ def problem(sizes, n, seed=0):
     images = rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32)
     labels = rng.integers(0, sizes[-1], n).astype(np.uint8)
     return images, labels, rng.permutation(n).astype(np.int32)
-
-
-def bits(network):
-    return [a.tobytes() for a in network.weights + network.biases]
 
 
 @given(problem=training_problems(samples=40), block=st.integers(1, 50))

@@ -9,6 +9,7 @@ import pytest
 
 from mlpcore import backends
 from mlpcore.architecture import PRESETS
+from mlpcore.backends.simd import SimdBackend
 from mlpcore.benchmark import claims as claims_module
 from mlpcore.benchmark import floors, limits, machine, output, results, timing
 from mlpcore.benchmark.command import main, make_plan, parser
@@ -30,6 +31,8 @@ from mlpcore.network import Network
 
 #: As short as it gets.
 TINY = timing.Settings(seconds=1e-6, repeats=1)
+
+RUNNING = [name for name, reason in backends.available().items() if reason is None]
 
 SIZES = (841, 1000, 500, 10)
 FIRST, UPPER = 842 * 1000, 1001 * 500 + 501 * 10
@@ -143,6 +146,30 @@ def test_ratios_rates_and_fractions():
     assert fast.of_limit == pytest.approx(0.2)
     assert fast.floor == pytest.approx(2e-5)
     assert fast.reached == pytest.approx(0.2)
+
+
+def test_a_backend_may_have_less_to_move_than_others():
+    """Packed weights; who reads float32 keeps the routine's own floor."""
+    work = floors.Work((floors.Traffic(3e6, 3e6),), updates=1e6)
+    packed = replace(line("avx2", 1e-4), work=floors.Work((floors.Traffic(2e6, 2e6),), updates=1e6))
+    own, other = results.derive_all(
+        [packed, line("sse2", 1e-4)], work, {("cpu", 1): machine_limits()}
+    )
+    assert (own.bandwidth, other.bandwidth) == pytest.approx((20e9, 30e9))
+    assert own.floor < other.floor
+    assert own.updates == other.updates
+
+
+@pytest.mark.parametrize("name", [n for n in RUNNING if n in backends.INSTRUCTION_SETS])
+def test_the_floor_of_a_step_is_of_what_its_backend_reads(name):
+    problem, backend = Problem((1000, 500), images=64), SimdBackend(name, 1, packed_from=0)
+    step, epoch = ROUTINES["step"].work, ROUTINES["epoch"].work
+    moved = step(problem, None).moved
+    assert moved == epoch(problem, None).moved == 8 * UPPER
+    assert step(problem, SimdBackend(name, 1, "deferred")).moved == moved
+    assert step(problem, backend).moved == epoch(problem, backend).moved
+    share = step(problem, backend).moved / moved
+    assert 2 / 3 < share < 0.7 if backend.packs else share == 1
 
 
 def test_peers_on_the_device_have_its_floor():
