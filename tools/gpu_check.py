@@ -92,7 +92,13 @@ def _write(path: Path, result: Result) -> None:
 
 
 def _run(command: list[str], **environment: str) -> Result:
-    """A command in the root of the repository; its exit status and the end of what it says."""
+    """A command in the root of the repository; what it says, line by line.
+
+    Raises
+    ------
+    RuntimeError
+        With the end of that, when its exit status is not 0.
+    """
     result = subprocess.run(
         command,
         cwd=ROOT,
@@ -101,10 +107,10 @@ def _run(command: list[str], **environment: str) -> Result:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    tail = result.stdout.splitlines()[-40:]
+    lines = result.stdout.splitlines()
     if result.returncode:
-        raise RuntimeError(f"exit status {result.returncode}: " + "\n".join(tail))
-    return {"output": tail}
+        raise RuntimeError(f"exit status {result.returncode}: " + "\n".join(lines[-40:]))
+    return {"output": lines}
 
 
 def _import_path() -> dict[str, str]:
@@ -114,8 +120,9 @@ def _import_path() -> dict[str, str]:
 
 
 def build() -> Result:
-    """The extensions and the kernels, for this device's architecture and all others."""
-    return _run([sys.executable, "setup.py", "build_ext", "--inplace"])
+    """The extensions and the kernels; what is said of these, not the compilers' command lines."""
+    lines = _run([sys.executable, "setup.py", "build_ext", "--inplace"])["output"]
+    return {"output": [line for line in lines if line.startswith("mlpcore:")]}
 
 
 def tests() -> Result:
