@@ -48,6 +48,11 @@ static inline long mlp_packed_stride(int stride, int lanes)
  * above the first have `from` weights or more; never if `from` is negative. */
 int mlp_is_packed(const mlp_network *network, int l, long from);
 
+/* Whether to pack for the passes of n samples: that takes as long as it saves some of them, and
+ * the room for it several times as long. It depends on the block alone, as does all that
+ * rounds: a call that goes on where another was stopped has the same blocks. */
+static inline int mlp_packing_pays(int n, int block) { return 2 * n >= block; }
+
 /* Room for a layer; -1 when there is none. */
 int mlp_allocate_packed(mlp_packed *packed, const mlp_layer *layer, int lanes);
 void mlp_free_packed(mlp_packed *packed);

@@ -46,6 +46,7 @@ static int allocate_layer(mlp_layer_buffers *b, const mlp_layer *layer, int bloc
 static int allocate_packed(mlp_schedule *schedule)
 {
     const mlp_network *network = schedule->training->network;
+    if (!mlp_packing_pays(schedule->training->n_samples, schedule->block)) return 0;
     for (int l = 1; schedule->kernels->pack_weights && l < network->n_layers; l++)
         if (mlp_is_packed(network, l, schedule->training->packed_from) &&
             mlp_allocate_packed(&schedule->buffers[l].packed, &network->layers[l],

@@ -73,7 +73,7 @@ static void product(const mlp_worker *self, int l, const float *x, int begin, in
     const mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[l];
     const mlp_packed *packed = &schedule->buffers[l].packed;
-    if (packed->words)
+    if (packed->words && self->packed)
         schedule->kernels->product_packed(layer, packed, x, begin, end, a);
     else
         schedule->kernels->product(layer, x, begin, end, a);
@@ -107,7 +107,7 @@ static void backward(const mlp_worker *self, int l, int t)
     for (int tile = last - 1; tile >= first; tile--) {
         const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
         float *partial = b->partials + (long)tile * layer->stride;
-        if (b->packed.words)
+        if (b->packed.words && self->packed)
             schedule->kernels->backward_packed(layer, &b->packed, delta, begin, end, partial);
         else
             schedule->kernels->backward(layer, delta, begin, end, partial);
@@ -198,27 +198,28 @@ static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
     mlp_barrier(self->team, self->thread);
 }
 
-/* Updates rows of layer l by n samples, and packs them for the next if they are to be. */
-static void update_and_pack(const mlp_worker *self, int l, int n, int next, int begin, int end)
+/* Updates rows of layer l by n samples, and packs them if a next block is to read that. */
+static void update_and_pack(const mlp_worker *self, int l, int n, int pack, int begin, int end)
 {
     mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[l];
     mlp_layer_buffers *b = &schedule->buffers[l];
     schedule->kernels->update_block(layer, b->deltas, b->width, b[-1].states, n,
                                     schedule->training->learning_rates[l], begin, end);
-    if (next && b->packed.words) schedule->kernels->pack_weights(layer, begin, end, &b->packed);
+    if (pack && b->packed.words) schedule->kernels->pack_weights(layer, begin, end, &b->packed);
 }
 
-/* The block's update of the layers above the first, n samples, 0 before the first block; `next`
- * if there may be another. */
-static void update_upper(const mlp_worker *self, int n, int next)
+/* The block's update of the layers above the first, n samples, 0 before the first block; a next
+ * one may have n_next. */
+static void update_upper(const mlp_worker *self, int n, int n_next)
 {
     mlp_schedule *schedule = self->schedule;
+    const int pack = mlp_packing_pays(n_next, schedule->block);
     for (int l = 1; l < schedule->training->network->n_layers; l++) {
         int begin, end;
         mlp_worker_rows(self, l, &begin, &end);
         for (int i = begin; i < end; i += MLP_PACKED_ROWS)
-            update_and_pack(self, l, n, next, i,
+            update_and_pack(self, l, n, pack, i,
                             end - i < MLP_PACKED_ROWS ? end : i + MLP_PACKED_ROWS);
     }
 }
@@ -255,23 +256,26 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
 {
     mlp_schedule *schedule = argument;
     const mlp_training *training = schedule->training;
-    const mlp_worker self = {schedule, team, thread, n_threads};
+    mlp_worker self = {schedule, team, thread, n_threads, 0};
     const int total = training->n_samples, block = schedule->block;
     mlp_block *now = &schedule->blocks[0], *next = &schedule->blocks[1];
     int n = total < block ? total : block;
 
-    update_upper(&self, 0, 1);
+    update_upper(&self, 0, n);
     load_block(&self, 0, n, now);
     update_first(&self, next, n); /* which is empty yet */
     for (int begin = 0; n;) {
+        self.packed = mlp_packing_pays(n, block);
         for (int t = 0; t < n; t++) {
             go_up(&self, t);
             come_down(&self, t, training->labels[training->order[begin + t]], begin + t + 1);
         }
-        update_upper(&self, n, begin + n < total);
-        mlp_barrier(team, thread); /* nobody needs the block's states any more, or misses a stop */
         begin += n;
-        int rest = training->poll.stop ? 0 : total - begin, n_next = rest < block ? rest : block;
+        const int rest = total - begin;
+        int n_next = rest < block ? rest : block;
+        update_upper(&self, n, n_next);
+        mlp_barrier(team, thread); /* nobody needs the block's states any more, or misses a stop */
+        if (training->poll.stop) n_next = 0;
         if (n_next) load_block(&self, begin, n_next, next);
         update_first(&self, now, n_next);
         mlp_block *swap = now;

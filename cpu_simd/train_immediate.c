@@ -77,7 +77,7 @@ void mlp_train_immediate(void *argument, mlp_team *team, int thread, int n_threa
     const mlp_training *training = schedule->training;
     const mlp_layer *layer = &training->network->layers[0];
     const mlp_layer_buffers *b = &schedule->buffers[0];
-    const mlp_worker self = {schedule, team, thread, n_threads};
+    const mlp_worker self = {schedule, team, thread, n_threads, 0};
     float *x = schedule->inputs + 2 * (long)thread * layer->stride, *x_next = x + layer->stride;
     int begin, end;
     mlp_worker_rows(&self, 0, &begin, &end);

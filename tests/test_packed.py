@@ -1,6 +1,7 @@
 """Training's passes over packed weights: 21 bits for each, and what follows from that."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlpcore import backends
 from mlpcore.backends.reference import activation, derivative
-from mlpcore.backends.simd import DEFAULT_BLOCK, PACKED_FROM, SimdBackend
+from mlpcore.backends.simd import DEFAULT_BLOCK, PACKED_FROM, SCHEDULES, SimdBackend
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from oracle import (
@@ -155,7 +156,7 @@ WIDTHS = st.sampled_from([130, 144, 200, 257, 300])
 
 @given(
     hidden=st.lists(WIDTHS, min_size=2, max_size=4),
-    n=st.integers(1, 30),
+    n=st.integers(1, 60),
     block=st.integers(1, 40),
     rate=st.sampled_from([0.01, 0.1, 0.5]),
     seed=SEEDS,
@@ -175,7 +176,8 @@ def test_training_with_packed_weights_equals_the_oracle(
 def test_training_reads_packed_weights(name, way):
     """A large weight per row, of a neuron that is silent, leaves the others few bits: what one
     sample changes shows them, not those of float32."""
-    network, backend = random_network((4, 1000, 20, 10), 5), SimdBackend(name, 2, packed_from=0)
+    network = random_network((4, 1000, 20, 10), 5)
+    backend = SimdBackend(name, 2, block=1, packed_from=0)
     for biases in network.biases:
         biases[...] = 0
     network.weights[0][0], network.weights[1][:, 0] = 0, 30
@@ -204,9 +206,12 @@ def problem(n_in=100, n=80):
     return images, rng.integers(0, 10, n).astype(np.uint8), rng.permutation(n).astype(np.int32)
 
 
-def trained(sizes, backend):
-    network = Network(sizes, seed=1)
-    backend.train(network, *problem(sizes[0]), 0.01)
+def trained(sizes, backend, *cuts):
+    """Bits after training by the problem's samples up to the last cut, or all, in calls that end
+    there."""
+    network, (images, labels, order) = Network(sizes, seed=1), problem(sizes[0])
+    for begin, end in itertools.pairwise((0, *(cuts or (len(order),)))):
+        backend.train(network, images, labels, order[begin:end], 0.01)
     return bits(network)
 
 
@@ -220,11 +225,22 @@ def test_bits_do_not_depend_on_the_number_of_threads(name, hidden, threads):
 
 
 def test_a_call_may_be_cut_at_a_blocks_end(name):
-    sizes, (images, labels, order) = (100, 200, 200, 10), problem()
-    backend, pieces = SimdBackend(name, 2, packed_from=0), Network(sizes, seed=1)
-    backend.train(pieces, images, labels, order[:64], 0.01)
-    backend.train(pieces, images, labels, order[64:], 0.01)
-    assert bits(pieces) == trained(sizes, backend)
+    sizes, backend = (100, 200, 200, 10), SimdBackend(name, 2, packed_from=0)
+    assert trained(sizes, backend, 64, 80) == trained(sizes, backend)
+    assert trained(sizes, backend, 64, 70) == trained(sizes, backend, 70)
+
+
+def test_blocks_of_few_samples_are_not_packed(name):
+    """Less than half of a block, that is, be it all of a call or what is left at its end."""
+    sizes = (100, 200, 200, 10)
+    packed, deferred = (SimdBackend(name, 2, each, packed_from=0) for each in SCHEDULES[:2])
+    for few, cuts in ((True, (15,)), (False, (16,)), (True, (1, 2, 3)), (False, (32, 47))):
+        assert (trained(sizes, packed, *cuts) == trained(sizes, deferred, *cuts)) == few
+    rest = Network(sizes, seed=1)  # of a block, 15 samples: by float32 as well
+    images, labels, order = problem()
+    packed.train(rest, images, labels, order[:32], 0.01)
+    deferred.train(rest, images, labels, order[32:47], 0.01)
+    assert bits(rest) == trained(sizes, packed, 47)
 
 
 def test_small_networks_are_not_packed(name):

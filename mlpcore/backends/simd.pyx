@@ -225,8 +225,8 @@ class SimdBackend(Backend):
         that make every sample see the weights as changed by all before it; ``"immediate"``
         applies each at once. ``"packed"``, the default, is deferred, and between two updates
         reads copies of a large network's weights that are rounded to 21 bits
-        (``docs/deferred-updates.md``), with AVX2 and AVX-512. They differ in rounding and speed
-        only.
+        (``docs/deferred-updates.md``), with AVX2 and AVX-512, where at least half a block of
+        samples is left. They differ in rounding and speed only.
     block : int
         Samples between two updates of the deferred schedule.
     packed_from : int
