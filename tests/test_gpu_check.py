@@ -432,13 +432,13 @@ def test_the_build_needs_nothing_that_it_builds(tmp_path):
     (tmp_path / "tools").mkdir()
     for name in ("gpu_check.py", "gpu_measure.py"):
         (tmp_path / "tools" / name).write_text((TOOLS / name).read_text())
-    (tmp_path / "setup.py").write_text("print('built')")
+    (tmp_path / "setup.py").write_text("print('gcc -c x.c'); print('mlpcore: built')")
     (tmp_path / "mlpcore" / "__init__.py").write_text("raise ImportError('not built yet')")
     command = [sys.executable, "tools/gpu_check.py", "--results", "results", "--steps", "build"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (result.returncode, result.stderr) == (0, "")
     summary = json.loads((tmp_path / "results" / "summary.json").read_text())
-    assert summary["build"]["output"] == ["built"]
+    assert summary["build"]["output"] == ["mlpcore: built"]  # nor the compiler's command line
 
 
 def test_a_step_that_takes_too_long_ends_with_all_it_has_started(tools, tmp_path, monkeypatch):
