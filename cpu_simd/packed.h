@@ -48,9 +48,10 @@ static inline long mlp_packed_stride(int stride, int lanes)
  * above the first have `from` weights or more; never if `from` is negative. */
 int mlp_is_packed(const mlp_network *network, int l, long from);
 
-/* Whether to pack for the passes of n samples: that takes as long as it saves some of them, and
- * the room for it several times as long. It depends on the block alone, as does all that
- * rounds: a call that goes on where another was stopped has the same blocks. */
+/* Whether to pack for a block of n samples: packing takes the time that the passes of a few samples
+ * save by it, and the room for the copies, once a call, that of a dozen. The rule looks at the
+ * block alone: a call that goes on where another was stopped has the same blocks, and so the same
+ * bits. */
 static inline int mlp_packing_pays(int n, int block) { return 2 * n >= block; }
 
 /* Room for a layer; -1 when there is none. */

@@ -441,6 +441,16 @@ def test_the_build_needs_nothing_that_it_builds(tmp_path):
     assert summary["build"]["output"] == ["mlpcore: built"]  # nor the compiler's command line
 
 
+def test_nothing_that_a_command_says_is_lost_unless_it_fails(tools):
+    check, _ = tools
+    lines = "for i in range(50): print(i)"
+    said = check._run([sys.executable, "-c", lines])["output"]
+    assert said == [str(i) for i in range(50)]
+    with pytest.raises(RuntimeError, match="exit status 3: 10\n11\n") as raised:
+        check._run([sys.executable, "-c", f"{lines}\nraise SystemExit(3)"])
+    assert str(raised.value).endswith("\n49")
+
+
 def test_a_step_that_takes_too_long_ends_with_all_it_has_started(tools, tmp_path, monkeypatch):
     """Its time is over when its child is there, however long that takes on a busy machine."""
     check, _ = tools
