@@ -27,10 +27,12 @@ from mlpcore.training import Trainer
 from small_runs import make_config, make_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+FOLDERS = [ROOT / "docs", ROOT / "benchmarks"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+PAGES += [page for folder in FOLDERS for page in sorted(folder.glob("*.md"))]
 MAKEFILE = (ROOT / "Makefile").read_text()
 
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def tokens(page: Path) -> Iterator[Token]:

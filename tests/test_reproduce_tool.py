@@ -534,7 +534,7 @@ def test_evidence_holds_all_but_weights_and_paths(kept, whole):
 
 def test_evidence_has_the_rows_of_the_report(kept):
     assert main(["--report", "--out", "out"]) == 0
-    table = evidence.readme_table(kept)
+    table = evidence.full_table(kept)
     assert table in Path("out/report.md").read_text()
     assert table in (kept / "README.md").read_text()
 

@@ -298,6 +298,29 @@ def test_other_data_are_refused():
 # ---- the README ----------------------------------------------------------------------------
 
 
+def test_the_brief_table_has_every_row():
+    records = [record(errors=((600, 60), (500, 70))), record(seed=1, epochs=2), record("net2")]
+    committee = Committee(("net1-seed0", "net2-seed0"), ErrorCounts(10_000, 40, 30))
+    brief = tables.table(records, [committee], tables.BRIEF)
+    assert brief[0][:3] == ("run", "epochs", "validation error")
+    assert brief[0][3:] == ("test error at best validation", "paper", "time", "paper")
+    tested = "0.70 % (0.55 to 0.88)"
+    assert brief[1] == ("net1-seed0", "2/2", "0.83 %", tested, "0.49 %", "18.0 s", "23.4 h")
+    assert [cells[0] for cells in brief] == [
+        cells[0] for cells in tables.table(records, [committee])
+    ]
+    others = tables.table([record(data=LETTERS)], (), tables.BRIEF)
+    assert others[0] == (*brief[0][:4], "time")
+
+
+def test_the_brief_table_says_what_is_missing():
+    missing = ["net3-seed0 (1 of 2 epochs)", "net2-seed0 (not readable)"]
+    text = report.brief_table_text([record()], [], missing)
+    said = "net2-seed0 (not readable), net3-seed0 (1 of 2 epochs)"
+    assert text.endswith(f"|\n\nStarted, but not in the table: {said}.")
+    assert report.brief_table_text([record()], [], []).endswith("|")
+
+
 def test_the_table_goes_between_its_marks():
     text = f"a\n{evidence.BEGIN}\nold\n{evidence.END}\nb\n"
     new = evidence.replace_table(text, "| new |")

@@ -35,9 +35,9 @@ from mlpcore.table1.evidence import (
     SUMMARY,
     Evidence,
     Weights,
+    full_table,
     read_origin,
     read_summary,
-    readme_table,
 )
 from mlpcore.table1.measure import Committee, Measured
 from mlpcore.table1.records import Record
@@ -119,7 +119,7 @@ def _write_summary(
     _write_json(folder / SUMMARY, {"committees": found, "missing": missing})
     text = [
         f"# {'Runs tested on held-out images' if held_out else 'Table 1'}, by this library",
-        readme_table(folder),
+        full_table(folder),
         "Written by `tools/reproduce.py --evidence`. The weights are not here, but their SHA-256 "
         "is; `tools/reproduce.py --rerun FOLDER` computes a run again and compares: to the bit "
         "with the revision that its `result.json` names, on the same instruction set.",

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ from mlpcore.files import read_bounded
 from mlpcore.provenance import Revisions, read_revisions
 from mlpcore.table1.measure import Committee
 from mlpcore.table1.records import ErrorCounts, Record, in_order
-from mlpcore.table1.report import table_text
+from mlpcore.table1.report import brief_table_text, table_text
 
 #: Where the repository has its own.
 FOLDER = Path("benchmarks", "results", "table1")
@@ -200,10 +201,19 @@ def _weights(values: object) -> Weights:
     return Weights(**values)
 
 
+def full_table(folder: Path) -> str:
+    """What the evidence in a folder shows, every run and what there is to say."""
+    return _table(folder, table_text)
+
+
 def readme_table(folder: Path) -> str:
-    """What the project's README says of the evidence in a folder."""
+    """What the project's README shows of it: every run, in short."""
+    return _table(folder, brief_table_text)
+
+
+def _table(folder: Path, text: Callable[..., str]) -> str:
     found = read_evidence(folder)
-    return table_text([each.record for each in found.runs], found.committees, found.missing)
+    return text([each.record for each in found.runs], found.committees, found.missing)
 
 
 BEGIN, END = "<!-- table1 begin -->", "<!-- table1 end -->"

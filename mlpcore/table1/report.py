@@ -12,7 +12,7 @@ from mlpcore.files import atomic_write
 from mlpcore.report import markdown_table
 from mlpcore.table1.measure import Committee, Measured
 from mlpcore.table1.records import Record
-from mlpcore.table1.tables import is_of_all, notes, table, test_kind
+from mlpcore.table1.tables import BRIEF, is_of_all, notes, table, test_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -82,9 +82,20 @@ def table_text(
         if not is_of_all(committee, records):
             members = ", ".join(sorted(committee.members))
             text.append(f"The committee of {len(committee.members)} is of {members}.")
-    if missing := sorted(missing):
-        text.append(f"Started, but not in the table: {', '.join(missing)}.")
-    return "\n\n".join(text)
+    return "\n\n".join([*text, *_not_there(missing)])
+
+
+def brief_table_text(
+    records: Sequence[Record], committees: Sequence[Committee], missing: Iterable[str]
+) -> str:
+    """The same rows, with the columns by which runs are judged, and little said."""
+    rows = markdown_table(table(records, committees, BRIEF))
+    return "\n\n".join([rows, *_not_there(missing)])
+
+
+def _not_there(missing: Iterable[str]) -> list[str]:
+    names = ", ".join(sorted(missing))
+    return [f"Started, but not in the table: {names}."] if names else []
 
 
 def draw(folder: Path, measured: Measured) -> list[str]:

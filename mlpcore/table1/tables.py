@@ -40,6 +40,9 @@ HEADER = (
     "weight updates/s",
 )
 
+#: The columns by which a run is judged, for a page that has more to say than this.
+BRIEF = (0, 2, 3, 4, 5, 9, 10)
+
 #: What is not known, or makes no sense.
 NONE = "-"
 
@@ -66,7 +69,7 @@ def notes(records: Sequence[Record]) -> list[str]:
     for settings, names in others.items():
         if settings:
             said.append(f"Settings of {', '.join(names)}: {settings}.")
-    if any(_paper(record, 0) != NONE for record in records):
+    if _has_papers(records):
         said.append(
             "The paper does not give its number of epochs. The second guess of its net4 is right "
             "for 30 of 35 errors, and it trains with up to 5 G weight updates/s."
@@ -92,10 +95,15 @@ def other_settings(record: Record) -> str:
     return ", ".join(said)
 
 
-def table(records: Sequence[Record], committees: Sequence[Committee] = ()) -> Rows:
+def table(
+    records: Sequence[Record],
+    committees: Sequence[Committee] = (),
+    columns: Sequence[int] = range(len(HEADER)),
+) -> Rows:
     """All runs, in the given order, each group of seeds followed by its mean.
 
-    The paper's columns are left out where none of its networks, data and figures is there.
+    Of the given columns of `HEADER`, the paper's are left out where none of its networks, data and
+    figures is there.
     """
     rows: Rows = [HEADER]
     groups: dict[object, list[Record]] = {}
@@ -107,9 +115,8 @@ def table(records: Sequence[Record], committees: Sequence[Committee] = ()) -> Ro
         if len(finished) > 1:
             rows.append(_mean_row(finished))
     rows += [_committee_row(each, is_of_all(each, records)) for each in committees]
-    if all(_paper(record, 0) == NONE for record in records):
-        kept = [i for i, name in enumerate(HEADER) if name != "paper"]
-        rows = [tuple(row[i] for i in kept) for row in rows]
+    kept = [i for i in columns if _has_papers(records) or HEADER[i] != "paper"]
+    rows = [tuple(row[i] for i in kept) for row in rows]
     rows[0] = tuple(name.replace("test", test_kind(records)) for name in rows[0])
     return rows
 
@@ -210,6 +217,11 @@ def t_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple
     mean, n = statistics.mean(values), len(values)
     half = stdtrit(n - 1, (1 + confidence) / 2) * statistics.stdev(values) / math.sqrt(n)
     return float(mean - half), float(mean + half)
+
+
+def _has_papers(records: Sequence[Record]) -> bool:
+    """Whether the paper has figures for any of the runs."""
+    return any(_paper(record, 0) != NONE for record in records)
 
 
 def _paper(record: Record, column: int) -> str:
