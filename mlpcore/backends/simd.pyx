@@ -34,96 +34,35 @@ from mlpcore.checks import check_rate, check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 
-from mlpcore.network cimport Network, mlp_layer, mlp_network
-
-cdef extern from "kernels.h" nogil:
-    ctypedef struct mlp_kernels:
-        const char *name
-        void *pack_weights
-        int group_columns
-
-    const mlp_kernels *mlp_find_kernels(const char *name, const char **reason)
-
-cdef extern from "poll.h" nogil:
-    ctypedef struct mlp_poll:
-        pass
-
-    void mlp_start_poll(mlp_poll *poll, int (*ask)(void *argument, int done) noexcept nogil,
-                        void *argument)
-
-cdef extern from "train.h" nogil:
-    ctypedef struct mlp_training:
-        const mlp_network *network
-        const float *images
-        const uint8_t *labels
-        const int32_t *order
-        int n_samples
-        const float *learning_rates
-        float target
-        int block
-        long packed_from
-        mlp_poll poll
-        int done
-        int errors
-        double loss
-
-    int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
-    int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-                    int n, float *outputs, int n_threads)
-    int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, const float *deltas,
-                     const float *states, int n, float *deltas_below, int n_threads)
-    int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-                   const float *deltas, float learning_rate, int n, int n_threads)
-    int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-                          const float *deltas, int n, float *sums, float *sums_below)
-
-cdef extern from "packed.h" nogil:
-    int mlp_is_packed(const mlp_network *network, int l, long from_)
-    long mlp_packed_stride(int stride, int lanes)
-
-cdef extern from "predict.h" nogil:
-    ctypedef struct mlp_prediction:
-        const mlp_network *network
-        const float *images
-        float *outputs
-        int n
-        mlp_poll poll
-
-    int mlp_predict(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
-
-cdef extern from "amx.h" nogil:
-    const int MLP_AMX_INPUTS
-    int mlp_has_amx()
-    int mlp_predict_amx(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
-
-cdef extern from "int8.h" nogil:
-    const int MLP_INT8_LEAST_INPUTS
-    const int MLP_INT8_MOST_INPUTS
-    const int mlp_int8_compiled
-    int mlp_predict_int8(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
-
-cdef extern from "vnni.h" nogil:
-    int mlp_has_vnni()
-
-cdef extern from "deformation.h" nogil:
-    ctypedef struct mlp_deformation:
-        int height
-        int width
-        float taps[21]
-        float alpha
-        uint32_t key[2]
-        uint32_t epoch
-
-    int mlp_noise(const mlp_kernels *kernels, const uint32_t *key, uint32_t epoch,
-                  uint32_t grid, uint32_t purpose, int rows, int columns, float *noise)
-    int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows,
-                               int columns, const float *taps, float alpha, float *field)
-    int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height,
-                      int width, const float *affine, const float *displacement, float *out,
-                      int n_threads)
-    int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
-                   const float *images, uint32_t first, int n, const float *affine, float *out,
-                   int n_threads)
+from mlpcore.backends.cpu_simd cimport (
+    MLP_AMX_INPUTS,
+    MLP_INT8_LEAST_INPUTS,
+    MLP_INT8_MOST_INPUTS,
+    mlp_backward,
+    mlp_deform,
+    mlp_deform_by,
+    mlp_deformation,
+    mlp_displacement_field,
+    mlp_find_kernels,
+    mlp_forward,
+    mlp_has_amx,
+    mlp_has_vnni,
+    mlp_int8_compiled,
+    mlp_is_packed,
+    mlp_kernels,
+    mlp_noise,
+    mlp_packed_passes,
+    mlp_packed_stride,
+    mlp_predict,
+    mlp_predict_amx,
+    mlp_predict_int8,
+    mlp_prediction,
+    mlp_start_poll,
+    mlp_train,
+    mlp_training,
+    mlp_update,
+)
+from mlpcore.network cimport Network, mlp_layer
 
 __all__ = [
     "AMX_MARGIN",
