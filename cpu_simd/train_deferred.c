@@ -67,13 +67,20 @@ static void finish_forward(const mlp_worker *self, int l, int t, float *sums,
         own_dots(self, l, b->states, t, b->state_dots);
 }
 
+/* The copies that this block's passes read of layer l, or NULL: the weights themselves. */
+static const mlp_packed *packed_layer(const mlp_worker *self, int l)
+{
+    const mlp_packed *packed = &self->schedule->buffers[l].packed;
+    return self->packed && packed->words ? packed : NULL;
+}
+
 /* a = W x, the own rows of layer l. */
 static void product(const mlp_worker *self, int l, const float *x, int begin, int end, float *a)
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[l];
-    const mlp_packed *packed = &schedule->buffers[l].packed;
-    if (packed->words && self->packed)
+    const mlp_packed *packed = packed_layer(self, l);
+    if (packed)
         schedule->kernels->product_packed(layer, packed, x, begin, end, a);
     else
         schedule->kernels->product(layer, x, begin, end, a);
@@ -101,14 +108,15 @@ static void backward(const mlp_worker *self, int l, int t)
     mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[l];
     const mlp_layer_buffers *b = &schedule->buffers[l];
+    const mlp_packed *packed = packed_layer(self, l);
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     const float *delta = b->deltas + (long)t * b->width;
     for (int tile = last - 1; tile >= first; tile--) {
         const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
         float *partial = b->partials + (long)tile * layer->stride;
-        if (b->packed.words && self->packed)
-            schedule->kernels->backward_packed(layer, &b->packed, delta, begin, end, partial);
+        if (packed)
+            schedule->kernels->backward_packed(layer, packed, delta, begin, end, partial);
         else
             schedule->kernels->backward(layer, delta, begin, end, partial);
     }
