@@ -15,7 +15,7 @@ CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
 UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu \
                                tests/amx_emulation/*.[ch] benchmarks/*.cu)
 BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_FILES) \
-	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.pyx)
+	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.p[yx][xd])
 
 # By a path file: the default hides the package from scripts beside a clone named mlpcore.
 EDITABLE := --config-settings editable_mode=compat --editable

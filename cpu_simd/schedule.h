@@ -45,7 +45,7 @@ typedef struct {
     mlp_schedule *schedule;
     mlp_team *team;
     int thread, n_threads;
-    int packed; /* deferred: whether the block's passes read what is packed */
+    int reads_packed; /* deferred: whether the block's passes read what is packed */
 } mlp_worker;
 
 /* The rows of layer l that a thread owns. */

@@ -67,11 +67,11 @@ static void finish_forward(const mlp_worker *self, int l, int t, float *sums,
         own_dots(self, l, b->states, t, b->state_dots);
 }
 
-/* The copies that this block's passes read of layer l, or NULL: the weights themselves. */
+/* The packed weights that this block's passes read of layer l; NULL if they read float32. */
 static const mlp_packed *packed_layer(const mlp_worker *self, int l)
 {
     const mlp_packed *packed = &self->schedule->buffers[l].packed;
-    return self->packed && packed->words ? packed : NULL;
+    return self->reads_packed && packed->words ? packed : NULL;
 }
 
 /* a = W x, the own rows of layer l. */
@@ -273,7 +273,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
     load_block(&self, 0, n, now);
     update_first(&self, next, n); /* which is empty yet */
     for (int begin = 0; n;) {
-        self.packed = mlp_packing_pays(n, block);
+        self.reads_packed = mlp_packing_pays(n, block);
         for (int t = 0; t < n; t++) {
             go_up(&self, t);
             come_down(&self, t, training->labels[training->order[begin + t]], begin + t + 1);

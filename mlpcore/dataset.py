@@ -106,7 +106,8 @@ class Dataset:
         if self.held_out or n < 1 or rest < 1:
             most = len(self.train_labels) - 1
             expected = "none, as some are already" if self.held_out else f"1 to {most:,}"
-            raise InputError(f"{n:,} training images to hold out: expected {expected}")
+            note = f" ({self.notice})" if self.notice else ""
+            raise InputError(f"{n:,} training images to hold out: expected {expected}{note}")
         trained = np.unique(self.train_labels[:rest])
         unknown = np.setdiff1d(self.train_labels[rest:], trained)
         if len(trained) < 2 or len(unknown):

@@ -214,7 +214,7 @@ def _test_section(evaluation: Evaluation | None, data: DataSummary) -> str:
     return f"""
 ## Test
 
-Of the {images}, the network of that epoch misclassifies {describe_error(evaluation)}.
+By the network of that epoch, on {images}. Misclassified: {describe_error(evaluation)}.
 {describe_second(evaluation)}
 """
 

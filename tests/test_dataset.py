@@ -678,6 +678,10 @@ def test_hold_out_too_many(n, expected):
     assert found.startswith(f"{n:,} training images to hold out") and expected in found
 
 
+def test_hold_out_says_why_there_are_so_few():
+    assert "1,441 (MNIST was not found" in message(load().hold_out, 10_000)
+
+
 def test_hold_out_twice_or_a_class():
     whole = load(name="digits")
     assert "none, as some are already" in message(whole.hold_out(10).hold_out, 10)

@@ -14,6 +14,7 @@ import runpy
 import shlex
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -210,12 +211,25 @@ def test_variables_and_extras(page):
 # ---- files ---------------------------------------------------------------------------------
 
 
+def anchors(page: Path) -> set[str]:
+    """What its headings are linked by: lower case, dashes for blanks, no punctuation."""
+    found = list(tokens(page))
+    headings = [next_.content for each, next_ in pairwise(found) if each.type == "heading_open"]
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @each_page
 def test_links_and_files(page):
-    """Links into the repository, and files by their path from its root, wildcards included."""
+    """Links into the repository with their headings, and files by their path from its root,
+    wildcards included."""
     links = [token.attrs["href"] for token in tokens(page) if token.type == "link_open"]
-    files = [link.split("#")[0] for link in links if not re.match(r"\w+:|#", link)]
-    assert [file for file in files if not (page.parent / file).exists()] == []
+    for link in links:
+        if re.match(r"\w+:", link):
+            continue
+        file, _, heading = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), link
+        assert not heading or heading in anchors(target), link
     folders = "benchmarks|cpu_simd|cuda|docs|mlpcore|tests|tools"
     named = [line for line in code(page) if re.fullmatch(rf"(?:{folders})/[\w.*/]*", line)]
     assert [name for name in named if not any(ROOT.glob(name))] == []

@@ -189,7 +189,8 @@ def test_the_schedule_can_be_chosen():
     assert backends.get("cuda-emulated").schedule == "streaming"
     backend = backends.get("cuda-emulated", schedule="resident")
     assert backend.description.endswith(", resident schedule")
-    with pytest.raises(InputError, match="'deferred': expected resident or streaming"):
+    expected = "'deferred': expected resident or streaming with the backend cuda-emulated"
+    with pytest.raises(InputError, match=expected):
         backends.get("cuda-emulated", schedule="deferred")
 
 

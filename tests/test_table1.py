@@ -39,10 +39,10 @@ def record(net="net1", seed=0, errors=((600, 60),), epochs=None, data=MNIST, **m
 
 
 def row(records, name, committees=()):
-    """A row of the table by its first cell, as a dictionary; of equal columns the first."""
+    """A row of the table by its first cell, as a dictionary."""
     rows = tables.table(records, committees)
     cells = next(cells for cells in rows[1:] if cells[0] == name)
-    return dict(reversed(list(zip(rows[0], cells))))
+    return dict(zip(rows[0], cells, strict=True))
 
 
 # ---- the table -----------------------------------------------------------------------------
@@ -66,13 +66,12 @@ def test_validation_selects_and_the_test_does_not():
 @pytest.mark.parametrize("net", TABLE_1)
 def test_the_papers_columns(net):
     error, best, hours, _ = TABLE_1[net]
-    cells = tables.table([record(net)])[1]
-    assert (cells[5], cells[7], cells[10]) == (f"{error} %", f"{best:.2f} %", f"{hours} h")
-    other = tables.table([record(net), record(net, data=LETTERS)])[2]
-    assert (other[5], other[7], other[10]) == ("-", "-", "-")
-    alone = tables.table([record(net, data=LETTERS)])
-    assert "paper" not in alone[0] and [len(cells) for cells in alone] == [9, 9]
-    assert alone[1] == tuple(cell for i, cell in enumerate(other) if i not in (5, 7, 10))
+    papers = ("paper's", "paper's best", "paper's time")
+    cells = row([record(net)], f"{net}-seed0")
+    assert [cells[name] for name in papers] == [f"{error} %", f"{best:.2f} %", f"{hours} h"]
+    other = row([record(net, seed=1), record(net, data=LETTERS)], f"{net}-seed0")
+    assert [other.pop(name) for name in papers] == ["-", "-", "-"]
+    assert row([record(net, data=LETTERS)], f"{net}-seed0") == other
 
 
 def test_every_run_has_its_row_with_its_state():
@@ -299,13 +298,21 @@ def test_other_data_are_refused():
 
 
 def test_the_brief_table_has_every_row():
-    records = [record(errors=((600, 60), (500, 70))), record(seed=1, epochs=2), record("net2")]
+    errors = ((600, 60), (500, 70))
+    runs = [record(errors=errors), record(seed=1, errors=errors), record(seed=2, epochs=2)]
+    records = [*runs, record("net2")]
     committee = Committee(("net1-seed0", "net2-seed0"), ErrorCounts(10_000, 40, 30))
     brief = tables.table(records, [committee], tables.BRIEF)
     assert brief[0][:3] == ("run", "epochs", "validation error")
-    assert brief[0][3:] == ("test error at best validation", "paper", "time", "paper")
-    tested = "0.70 % (0.55 to 0.88)"
-    assert brief[1] == ("net1-seed0", "2/2", "0.83 %", tested, "0.49 %", "18.0 s", "23.4 h")
+    assert brief[0][3:] == ("test error at best validation", "paper's", "time", "paper's time")
+    tested, papers = "0.70 % (0.55 to 0.88)", ("0.49 %", "18.0 s", "23.4 h")
+    assert brief[1] == ("net1-seed0", "2/2", "0.83 %", tested, *papers)
+    unfinished = ("1.00 %", "0.60 % (0.47 to 0.77)", "0.49 %", "9.0 s", "23.4 h")
+    assert brief[3] == ("net1-seed2 (unfinished)", "1/2", *unfinished)
+    tested = "0.70 % (0.70 to 0.70)"  # of equal seeds
+    assert brief[4] == ("net1, mean of 2 seeds", "2", "0.83 %", tested, *papers)
+    tested = "0.40 % (0.29 to 0.54)"
+    assert brief[6] == ("committee of 2 finished runs", "-", "-", tested, "-", "-", "-")
     assert [cells[0] for cells in brief] == [
         cells[0] for cells in tables.table(records, [committee])
     ]

@@ -108,7 +108,7 @@ def test_the_report_shows_figures_of_the_best_network(data, monkeypatch):
     assert (images.shape, test.errors, test.n) == ((60, 7, 5), best.test_errors, 60)
     low, high = test.interval
     assert (
-        f"misclassifies {best.test_errors} of 60 images, {best.test_error:.2f} % "
+        f"Misclassified: {best.test_errors} of 60 images, {best.test_error:.2f} % "
         f"(95 % interval {low:.2f} to {high:.2f} %)."
     ) in text
     assert report.describe_second(test) in text.splitlines()
@@ -550,7 +550,7 @@ def test_held_out_images_take_the_place_of_the_test_images(data, capsys):
     assert "validation  held-out  samples/s" in out
     assert [m.n_test for m in run_state("r").history] == [40, 40]
     text = Path("r", "report.md").read_text()
-    assert "Of the 40 held-out training images, the network" in text
+    assert "By the network of that epoch, on 40 held-out training images. Misclassified:" in text
     assert "190 training and 40 held-out training images" in text
     assert tool.main(["--resume", "r"]) == 0
     assert "190 training and 40 held-out" in capsys.readouterr().out

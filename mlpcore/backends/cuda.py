@@ -80,7 +80,8 @@ class CudaBackend(Backend):
     ):
         self.schedule = driver.default_schedule if schedule is None else schedule
         if self.schedule not in SCHEDULES:
-            raise InputError(f"schedule {schedule!r}: expected {' or '.join(SCHEDULES)}")
+            expected = f"{' or '.join(SCHEDULES)} with the backend {driver.name}"
+            raise InputError(f"schedule {schedule!r}: expected {expected}")
         self.version = version
         #: Why the network that was loaded last is not resident, if it was to be.
         self.notice: str | None = None

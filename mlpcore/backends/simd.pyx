@@ -187,7 +187,8 @@ class SimdBackend(Backend):
         check_whole("threads", threads, 1, MAX_THREADS)
         if schedule not in SCHEDULES:
             *others, last = SCHEDULES
-            raise InputError(f"schedule {schedule!r}: expected {', '.join(others)} or {last}")
+            raise InputError(f"schedule {schedule!r}: expected {', '.join(others)} or {last} with "
+                             f"the backend {name}")
         check_whole("block", block, 1, MAX_BLOCK)
         check_whole("packed_from", packed_from, 0, MAX_WEIGHTS)
         self.name = name

@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -203,15 +203,17 @@ def _weights(values: object) -> Weights:
 
 def full_table(folder: Path) -> str:
     """What the evidence in a folder shows, every run and what there is to say."""
-    return _table(folder, table_text)
+    return _render(folder, table_text)
 
 
 def readme_table(folder: Path) -> str:
     """What the project's README shows of it: every run, in short."""
-    return _table(folder, brief_table_text)
+    return _render(folder, brief_table_text)
 
 
-def _table(folder: Path, text: Callable[..., str]) -> str:
+def _render(
+    folder: Path, text: Callable[[Sequence[Record], Sequence[Committee], Sequence[str]], str]
+) -> str:
     found = read_evidence(folder)
     return text([each.record for each in found.runs], found.committees, found.missing)
 

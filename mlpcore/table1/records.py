@@ -143,7 +143,8 @@ def read_records(out: Path) -> tuple[list[Record], dict[str, str]]:
     try:
         names = sorted(os.listdir(out))
     except OSError as error:
-        raise InputError(f"cannot read {shown(out)}: {error.strerror or error}") from None
+        reason = error.strerror or error
+        raise InputError(f"cannot read {shown(out)}: {reason}; expected a folder of runs") from None
     records, problems = [], {}
     for name in names:
         if not holds_run(out / name):

@@ -31,17 +31,25 @@ HEADER = (
     "epochs",
     "validation error",
     "test error at best validation",
-    "paper",
+    "paper's",
     "best test error",
-    "paper",
+    "paper's best",
     "second guess right",
     "time",
-    "paper",
+    "paper's time",
     "weight updates/s",
 )
 
 #: The columns by which a run is judged, for a page that has more to say than this.
-BRIEF = (0, 2, 3, 4, 5, 9, 10)
+BRIEF = (
+    "run",
+    "epochs",
+    "validation error",
+    "test error at best validation",
+    "paper's",
+    "time",
+    "paper's time",
+)
 
 #: What is not known, or makes no sense.
 NONE = "-"
@@ -98,7 +106,7 @@ def other_settings(record: Record) -> str:
 def table(
     records: Sequence[Record],
     committees: Sequence[Committee] = (),
-    columns: Sequence[int] = range(len(HEADER)),
+    columns: Sequence[str] = HEADER,
 ) -> Rows:
     """All runs, in the given order, each group of seeds followed by its mean.
 
@@ -115,7 +123,8 @@ def table(
         if len(finished) > 1:
             rows.append(_mean_row(finished))
     rows += [_committee_row(each, is_of_all(each, records)) for each in committees]
-    kept = [i for i in columns if _has_papers(records) or HEADER[i] != "paper"]
+    papers = _has_papers(records)
+    kept = [HEADER.index(name) for name in columns if papers or not name.startswith("paper's")]
     rows = [tuple(row[i] for i in kept) for row in rows]
     rows[0] = tuple(name.replace("test", test_kind(records)) for name in rows[0])
     return rows
