@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from mlpcore import backends
 from mlpcore.architecture import PRESETS
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.benchmark import claims as claims_module
-from mlpcore.benchmark import floors, limits, machine, output, results, timing
+from mlpcore.benchmark import floors, limits, machine, medians, output, results, timing
 from mlpcore.benchmark.command import main, make_plan, parser
 from mlpcore.benchmark.peers import PEERS, jax_trainer
 from mlpcore.benchmark.peers.base import Peer, WrongResult, ready_trainer
@@ -28,6 +29,8 @@ from mlpcore.benchmark.routines import ROUTINES
 from mlpcore.benchmark.run import Plan, columns, measure_row
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+
+ROOT = Path(__file__).resolve().parents[1]
 
 #: As short as it gets.
 TINY = timing.Settings(seconds=1e-6, repeats=1)
@@ -521,3 +524,143 @@ def test_peers_by_a_part_of_their_names():
 
 def test_numbers_that_json_lacks_become_null():
     assert output._finite({"a": [math.inf, 1.0, (np.nan,)]}) == {"a": [None, 1.0, [None]]}
+
+
+# ---- medians of several runs ---------------------------------------------------------------
+
+
+def document(**changes):
+    """What a run of two lines and a peer writes: seconds by (name, threads)."""
+    times = {("scalar", 1): 8.0, ("avx2", 2): 2.0, ("JAX scan", 1): 6.0, ("JAX scan", 2): 5.0}
+    times |= changes.pop("times", {})
+    lines = [
+        {
+            "name": name,
+            "threads": threads,
+            "peer": name == "JAX scan",
+            "timing": None if value is None else {"seconds": value},
+            "reached": 1 / value if value and name != "JAX scan" else None,
+        }
+        for (name, threads), value in times.items()
+    ]
+    routine = {"key": "step", "title": "On-line step", "unit": "sample", "results": lines}
+    network = {"name": "net1", "routines": [routine]}
+    machine_ = {"cpu": "A CPU", "cores": 2, "device": "none (no driver)"}
+    result = {"date": "2026-11-23T11:07:32+00:00", "machine": machine_, "architectures": [network]}
+    return result | changes
+
+
+@pytest.fixture
+def kept(tmp_path):
+    """Writes documents into files, and gives their names."""
+
+    def write(*documents):
+        paths = [tmp_path / f"run-{i}.json" for i in range(len(documents))]
+        for path, content in zip(paths, documents):
+            path.write_text(json.dumps(content))
+        return [str(path) for path in paths]
+
+    return write
+
+
+def medians_of(files, capsys):
+    """Title, cells of the only row by column, notes."""
+    assert main(["--medians", *files, "--markdown"]) == 0
+    title, _, columns, _, row, *notes = capsys.readouterr().out.splitlines()
+    cells = (line.strip("| ").split(" | ") for line in (columns, row))
+    return title, dict(zip(*cells)), " ".join(notes)
+
+
+def test_medians_of_runs(kept, capsys):
+    """Ratios are of one run each: JAX's median is 5 s and ours 2, but 2.5 is no run's ratio."""
+    slow = {("avx2", 2): 4.0, ("JAX scan", 1): 20.0, ("JAX scan", 2): 24.0}
+    fast = {("avx2", 2): 1.0, ("JAX scan", 2): 4.0}
+    files = kept(document(times=slow), document(), document(times=fast, date="2026-11-25"))
+    title, cells, notes = medians_of(files, capsys)
+    assert "On-line step, per sample: medians of 3 runs, 2026-11-23 to 2026-11-25" in title
+    assert cells == {
+        "By, threads": "net1",
+        "scalar, 1": "8.00 s",
+        "avx2, 2": "2.00 s",
+        "JAX scan": "5.00 s 4.0x (2.5 to 5.0)",
+        "of the floor": "50%",
+    }
+    assert "A CPU, 2 cores." in notes and "the least and the most" in notes
+
+
+def test_one_run_has_no_range(kept, capsys):
+    title, cells, notes = medians_of(kept(document()), capsys)
+    assert "one run, 2026-11-23**" in title and cells["JAX scan"] == "5.00 s 2.5x"
+    assert "the least" not in notes
+
+
+def test_medians_without_a_time(kept, capsys):
+    """A line that has none in one of the runs has no median; the fastest is another then."""
+    files = kept(document(), document(times={("avx2", 2): None, ("JAX scan", 2): None}))
+    _, cells, _ = medians_of(files, capsys)
+    assert cells["avx2, 2"] == "-" and cells["of the floor"] == "12%"
+    assert cells["JAX scan"] == "6.00 s 0.8x (0.8 to 0.8)"
+    nothing = {("scalar", 1): None, ("avx2", 2): None}
+    _, cells, _ = medians_of(kept(document(times=nothing)), capsys)
+    assert cells["JAX scan"] == "5.00 s" and cells["of the floor"] == "-"
+
+
+def test_medians_of_what_a_run_writes(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(limits, "MOST", 1 << 22)
+    path = str(tmp_path / "speed.json")
+    arguments = ["--arch", "8;4", "--backend", "scalar", "--routine", "forward,epoch"]
+    assert main([*arguments, "--threads", "1", "--json", path], TINY) == 0
+    capsys.readouterr()
+    assert main(["--medians", path, path, "--routine", "forward"]) == 0
+    out = capsys.readouterr().out
+    assert "Forward, per sample: medians of 2 runs" in out and "Epoch" not in out
+    assert main(["--medians", path]) == 0
+    assert "Epoch of 60,000 images: one run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "other, message",
+    [
+        ({"machine": {"cpu": "B", "cores": 2, "device": "none"}}, "is of B, 2 cores: expected"),
+        ({"machine": {"cpu": "A CPU", "cores": 2, "device": "a GPU"}}, "2 cores, a GPU: expected"),
+        ({"times": {("sse2", 1): 1.0}}, "other networks, routines or lines: expected the same as"),
+        ({"architectures": []}, "other networks, routines or lines"),
+        ({"architectures": None}, "expected what tools/speedup.py --json writes"),
+        ({"machine": []}, "expected what tools/speedup.py --json writes"),
+        ({"times": {("JAX scan", 2): "fast"}}, "expected what tools/speedup.py --json writes"),
+        ({"times": {("avx2", 2): 0.0}}, "expected what tools/speedup.py --json writes"),
+    ],
+)
+def test_runs_that_cannot_be_compared(kept, capsys, other, message):
+    files = kept(document(), document(**other))
+    assert main(["--medians", *files]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1 and "run-1.json" in err and message in err
+
+
+def test_bad_input_for_medians(kept, capsys, tmp_path):
+    (file,) = kept(document())
+    (tmp_path / "text").write_text("no JSON")
+    for arguments, message in (
+        ([file, "--arch", "net1"], "--arch together with --medians"),
+        ([file, "--json", "a.json"], "--json together with --medians"),
+        ([file, "--quick"], "--quick together with --medians"),
+        ([file, "--routine", "forward"], "routine 'forward': the runs have step"),
+        ([file, "--routine", "sort"], "routine 'sort': expected"),
+        ([str(tmp_path / "text")], "text: expected what tools/speedup.py --json writes"),
+        ([str(tmp_path / "none")], "cannot read"),
+        ([str(tmp_path)], "is not a regular file"),
+    ):
+        assert main(["--medians", *arguments]) == 2
+        out, err = capsys.readouterr()
+        assert out == "" and err.count("\n") == 1 and message in err
+
+
+def test_the_readme_says_what_the_runs_give():
+    """`tools/speedup.py --medians` of them; without the runs there is nothing to compare."""
+    runs = sorted(ROOT.glob("benchmarks/results/2026-11-23-xeon-2-cores-five-runs/*.json"))
+    if not runs:
+        pytest.skip("no runs")
+    text = output.markdown(medians.tables(medians.read_runs(runs), ["step"]))
+    table = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(table) == 7 and "\n".join(table) in (ROOT / "README.md").read_text()

@@ -13,6 +13,7 @@ floors      what a routine costs at least on such a machine
 run         all of that together: a plan, and the report on it
 results     ratios, rates and fractions from times
 claims      the paper's figures beside ours
+medians     of several runs, from their JSON documents
 tables      the report's rows; output: for a terminal, as Markdown, as JSON; plot: as a chart
 command     the options
 """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from mlpcore import backends
 from mlpcore.architecture import PRESETS, parse_hidden_layers
-from mlpcore.benchmark import output
+from mlpcore.benchmark import medians, output
 from mlpcore.benchmark.machine import available_memory
 from mlpcore.benchmark.peers import PEERS
 from mlpcore.benchmark.peers.base import Peer
@@ -21,6 +22,7 @@ from mlpcore.benchmark.plot import check_plot, draw
 from mlpcore.benchmark.problem import check_memory
 from mlpcore.benchmark.routines import ROUTINES
 from mlpcore.benchmark.run import COLUMNS, Plan, measure_plan, unavailable
+from mlpcore.benchmark.tables import Table, all_tables
 from mlpcore.benchmark.timing import QUICK, Settings
 from mlpcore.command_line import Parser, run_tool, whole_number
 from mlpcore.cpu import available_cores
@@ -29,7 +31,8 @@ from mlpcore.files import check_replaceable
 
 DESCRIPTION = """\
 Times the paper's routines on every backend, beside the machine's limits, the paper's figures
-and, with --peers, other libraries on the same work."""
+and, with --peers, other libraries on the same work. Several runs kept with --json become one table
+by --medians."""
 
 
 def parser() -> Parser:
@@ -70,6 +73,13 @@ def parser() -> Parser:
     add("--markdown", action="store_true", help="tables as Markdown")
     add("--json", type=Path, metavar="FILE", help="all figures, for programs")
     add("--plot", type=Path, metavar="FILE", help="a bar chart, .png, .pdf or .svg")
+    add(
+        "--medians",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="nothing is measured: the medians of runs whose --json are these",
+    )
     return result  # fmt: skip
 
 
@@ -168,6 +178,22 @@ def show_progress() -> Iterator[Callable[[str | None, int], object]]:
         yield report
 
 
+def _medians(options: argparse.Namespace) -> list[Table]:
+    """What `--medians` shows; an InputError for options that go with measuring."""
+    for name in ("arch", "backend", "threads", "peers", "quick", "json", "plot"):
+        if getattr(options, name):
+            raise InputError(f"--{name} together with --medians: expected --routine or --markdown")
+    routines = _choices(options.routine, "routine", ROUTINES)
+    return medians.tables(medians.read_runs(options.medians), routines)
+
+
+def _show(tables: Sequence[Table], as_markdown: bool) -> None:
+    if as_markdown:
+        print(output.markdown(tables))
+    else:
+        output.show(tables, output.console())
+
+
 def main(argv: list[str] | None = None, settings: Settings | None = None) -> int:
     """Runs the tool; the exit status.
 
@@ -177,6 +203,9 @@ def main(argv: list[str] | None = None, settings: Settings | None = None) -> int
 
     def command() -> int:
         options = parser().parse_args(argv)
+        if options.medians:
+            _show(_medians(options), options.markdown)
+            return 0
         plan = make_plan(options, settings)
         with show_progress() as progress:
             report = measure_plan(plan, progress)
@@ -187,9 +216,8 @@ def main(argv: list[str] | None = None, settings: Settings | None = None) -> int
                 draw(report, options.plot)
         finally:
             if options.markdown:
-                print(output.markdown(report))
-            else:
-                output.show(report, output.console())
+                print(f"Measured on {datetime.date.today().isoformat()} by `tools/speedup.py`.\n")
+            _show(all_tables(report), options.markdown)
         return 1 if report.failed else 0
 
     return run_tool(command, smaller="a smaller --arch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from mlpcore.benchmark.run import ArchitectureResults, Report
-from mlpcore.benchmark.tables import Table, all_tables
+from mlpcore.benchmark.tables import Table
 from mlpcore.files import atomic_write
 
 #: Columns of a pipe or a file, where no terminal limits them.
@@ -40,9 +41,9 @@ def _rich(table: Table) -> RichTable:
     return shown
 
 
-def show(report: Report, console: Console) -> None:
+def show(tables: Sequence[Table], console: Console) -> None:
     """On a terminal; plain text in a pipe."""
-    for table in all_tables(report):
+    for table in tables:
         console.print(_rich(table))
         for note in table.notes:
             console.print(Text(note, style="dim"))
@@ -61,10 +62,10 @@ def _escape(cell: str) -> str:
     return cell.replace("|", "\\|").replace("*", "\\*")
 
 
-def markdown(report: Report) -> str:
-    """All tables, with the date."""
-    lines = [f"Measured on {datetime.date.today().isoformat()} by `tools/speedup.py`.", ""]
-    for table in all_tables(report):
+def markdown(tables: Sequence[Table]) -> str:
+    """The same as Markdown."""
+    lines = []
+    for table in tables:
         lines += [f"**{table.title}**", ""]
         lines.append("| " + " | ".join(map(_escape, table.columns)) + " |")
         rules = [":--" if i < table.left else "--:" for i in range(len(table.columns))]

@@ -39,6 +39,11 @@ def digits(value: float) -> str:
     return f"{value:,.{min(places, 4)}f}"
 
 
+def column(backend: str, threads: int) -> str:
+    """The heading of a backend's column; a GPU has no threads of ours."""
+    return backend if backend == "cuda" else f"{backend}, {threads}"
+
+
 def _optional(value: float | None, text: str) -> str:
     return NOTHING if value is None else text.format(value)
 
@@ -88,9 +93,8 @@ def summary_table(results: ArchitectureResults, report: Report) -> Table:
     for row in results.rows:
         ours = [r.line for r in row.results if not r.line.peer]
         keys += [key for line in ours if (key := (line.name, line.threads)) not in keys]
-    columns = [f"{name}, {n}" if name != "cuda" else name for name, n in keys]
     title = f"{architecture_title(results)}: time, and times as fast as scalar with one thread"
-    table = Table(title, ("By, threads", *columns))
+    table = Table(title, ("By, threads", *(column(*key) for key in keys)))
     for row in results.rows:
         cells = [f"{row.title}, per {row.unit}" if row.unit != "epoch" else row.title]
         for name, threads in keys:
