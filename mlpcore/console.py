@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from mlpcore.dataset import kind_of_test
-from mlpcore.report import text_table
 from mlpcore.state import EpochMetrics
+from mlpcore.text_tables import text_table
 from mlpcore.training import Observer, Trainer
 
 #: Seconds between two updates of the live display.

@@ -1,11 +1,11 @@
-"""The result of a run as the paper's Table 1 gives it, with the paper's own row."""
+"""What is said of a run: its result beside the paper's, its errors, its settings."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from mlpcore.architecture import count_parameters, format_hidden_layers
 from mlpcore.config import DataSummary, TrainingConfig
@@ -13,6 +13,7 @@ from mlpcore.dataset import MNIST, kind_of_test, test_images_text
 from mlpcore.errors import shown
 from mlpcore.evaluation import Evaluation
 from mlpcore.state import EpochMetrics
+from mlpcore.text_tables import NONE, Rows, duration, markdown_table, weights_text
 
 #: Test error in percent for best validation and best of all, hours, millions of weights.
 TABLE_1 = {
@@ -22,8 +23,6 @@ TABLE_1 = {
     "net4": (0.35, 0.32, 114.5, 12.11),
     "net5": (0.44, 0.43, 107.7, 8.86),
 }
-
-Rows: TypeAlias = list[tuple[str, ...]]
 
 
 def is_the_papers(data: DataSummary) -> bool:
@@ -58,8 +57,8 @@ def result_table(config: TrainingConfig, data: DataSummary, state: Outcome) -> R
         ("network", f"{kind} error for best validation", f"best {kind} error", "time", "weights"),
         (
             f"{name}, {state.epoch} epoch{'s' * (state.epoch != 1)}",
-            f"{best.test_error:.2f} %",
-            f"{state.best_test_error:.2f} %",
+            f"{best.test_error:.2f} %" if data.n_test else NONE,
+            f"{state.best_test_error:.2f} %" if data.n_test else NONE,
             duration(state.seconds),
             weights_text(n_weights),
         ),
@@ -139,25 +138,6 @@ def misclassified_table(evaluation: Evaluation, limit: int | None = None) -> Row
     return rows
 
 
-def text_table(rows: Rows) -> str:
-    """Rows as aligned lines: the first column to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    return "\n".join(_aligned(row, widths, "  ").rstrip() for row in rows)
-
-
-def markdown_table(rows: Rows) -> str:
-    """Rows as a table in Markdown."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    lines = [rows[0], rule, *rows[1:]]
-    return "\n".join(f"| {_aligned(line, widths, ' | ')} |" for line in lines)
-
-
-def _aligned(row: Sequence[str], widths: Sequence[int], gap: str) -> str:
-    first = row[0].ljust(widths[0])
-    return gap.join([first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))])
-
-
 def report(
     config: TrainingConfig,
     data: DataSummary,
@@ -224,17 +204,3 @@ def _figure_section(figures: Sequence[str]) -> str:
         return ""
     images = (f"![{Path(file).stem.replace('-', ' ')}]({file})" for file in figures)
     return "\n## Figures\n\n" + "\n\n".join(images) + "\n"
-
-
-def weights_text(n: int) -> str:
-    """A number of weights, in millions cut off after two digits: the paper's 1.34 is 1,347,510."""
-    return f"{n // 10_000 / 100:.2f} M" if n >= 100_000 else f"{n:,}"
-
-
-def duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:.1f} h"

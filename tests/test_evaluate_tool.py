@@ -17,7 +17,8 @@ from safetensors.numpy import save
 
 from mlpcore import Committee, Network, backends, dataset, evaluate, mnist
 from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run
-from mlpcore.report import confusion_table, misclassified_table, text_table
+from mlpcore.report import confusion_table, misclassified_table
+from mlpcore.text_tables import text_table
 from mlpcore.training import Trainer
 from mlpcore.weights import read_network, write_network
 from small_runs import isolate, load_tool, make_config, write_idx

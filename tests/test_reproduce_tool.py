@@ -1,5 +1,6 @@
 """tools/reproduce.py: stopped anywhere it goes on; it refuses, reports and keeps evidence."""
 
+import dataclasses
 import json
 import os
 import random
@@ -18,7 +19,7 @@ from mlpcore import backends, mnist, runs
 from mlpcore.architecture import PRESETS
 from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.files import lock
-from mlpcore.table1 import collect, evidence, report, work
+from mlpcore.table1 import collect, evidence, readme, report, work
 from mlpcore.table1.command import main
 from mlpcore.table1.rerun import first_difference, other_revisions
 from mlpcore.training import Diverged, Trainer
@@ -534,9 +535,77 @@ def test_evidence_holds_all_but_weights_and_paths(kept, whole):
 
 def test_evidence_has_the_rows_of_the_report(kept):
     assert main(["--report", "--out", "out"]) == 0
-    table = evidence.full_table(kept)
+    table = readme.full_table(kept)
     assert table in Path("out/report.md").read_text()
     assert table in (kept / "README.md").read_text()
+
+
+def test_the_settings_stay_as_the_run_has_them(half_done, kept):
+    """The revision that wrote them may know none of those that have been added since."""
+    path = Path("out/net1-seed0", CONFIG)
+    settings = json.loads(path.read_text())
+    del settings["training"]["target"], settings["data"]["held_out"]
+    path.write_text(json.dumps(settings))
+    assert main(["--evidence", "kept", "--out", "out"]) == 0
+    kept_settings = json.loads((kept / "net1-seed0" / CONFIG).read_text())
+    assert kept_settings["training"] == settings["training"]
+    assert kept_settings["data"].keys() == settings["data"].keys()
+    assert evidence.read_run_evidence(kept / "net1-seed0").record.finished
+
+
+def test_without_the_data_nothing_is_lost(kept, half_done, capsys, monkeypatch):
+    """Second guesses and committees stay, for the networks are the same."""
+    result = kept / "net1-seed0" / "result.json"
+    assert json.loads(result.read_text())["test"]["n"] > 0
+    path = kept / evidence.SUMMARY
+    counts = {"n": 10, "errors": 2, "second_right": 1}
+    committee = {"members": ["net1-seed0", "net3-seed7"], "counts": counts}
+    summary = json.loads(path.read_text()) | {"committees": [committee]}
+    path.write_text(json.dumps(summary))
+    before = contents(kept / "net1-seed0")
+
+    def gone(*args, **kwargs):
+        raise mlpcore.InputError("the data are gone")
+
+    monkeypatch.setattr("mlpcore.table1.measure.find_data", gone)
+    assert main(["--evidence", "kept", "--out", "out"]) == 0
+    assert "without second guesses: the data are gone" in capsys.readouterr().out
+    assert contents(kept / "net1-seed0") == before
+    assert json.loads(path.read_text())["committees"] == [committee]
+
+
+def test_runs_of_other_folders_are_still_missing(kept):
+    """Until there is evidence of them."""
+    path = kept / evidence.SUMMARY
+    summary = json.loads(path.read_text())
+    missing = ["net1-seed0 (2 of 3 epochs)", "net3-seed7 (120 of 2,000 epochs)", "net4-seed7"]
+    path.write_text(json.dumps(summary | {"missing": missing}))
+    assert main(["--evidence", "kept", "--out", "out"]) == 0
+    assert json.loads(path.read_text())["missing"] == missing[1:]
+
+
+@pytest.mark.parametrize(
+    ("epochs", "change", "words"),
+    [
+        (2, {}, "has 3 epochs, the run net1-seed0 2: expected the same run"),
+        (3, {"validation_errors": 0}, "has other errors after epoch 2 than the run net1-seed0"),
+    ],
+)
+def test_better_evidence_is_not_overwritten(kept, capsys, monkeypatch, epochs, change, words):
+    """By a run that was started anew and stopped, or came to something else."""
+    history = list(evidence.read_run_evidence(kept / "net1-seed0").record.history)
+    history[1] = dataclasses.replace(history[1], **change)
+    load = Run.load
+
+    def changed(self):
+        state = load(self)
+        state.history[:] = history[:epochs]
+        return state
+
+    monkeypatch.setattr(Run, "load", changed)
+    before = contents(kept)
+    assert words in refusal(capsys, "--evidence", "kept", "--out", "out", "--unfinished")
+    assert contents(kept) == before
 
 
 def test_committees_of_other_runs_stay(kept, capsys):
@@ -547,13 +616,19 @@ def test_committees_of_other_runs_stay(kept, capsys):
     with_this = {"members": ["net1-seed0", "net3-seed7"], "counts": counts}
     path.write_text(json.dumps(summary | {"committees": [others, with_this]}))
     assert main(["--evidence", "kept", "--out", "out"]) == 0
+    assert json.loads(path.read_text())["committees"] == [others, with_this]
+    result = kept / "net1-seed0" / "result.json"
+    text = result.read_text()
+    sha256 = json.loads(text)["best"]["sha256"]
+    result.write_text(text.replace(sha256, "0" * 64))  # another network than that of the run now
+    assert main(["--evidence", "kept", "--out", "out"]) == 0
     assert json.loads(path.read_text())["committees"] == [others]
     path.write_text("{")
     before = contents(kept)
     assert "summary.json is damaged" in refusal(capsys, "--evidence", "kept", "--out", "out")
     assert contents(kept) == before
     path.write_text(json.dumps(summary | {"committees": [others]}))
-    assert "| committee of 2 finished runs |" in evidence.readme_table(kept)
+    assert "| committee of 2 finished runs |" in readme.readme_table(kept)
 
 
 @pytest.mark.figures
@@ -593,11 +668,9 @@ def test_evidence_of_unfinished_runs_only_on_demand(kept, half_done, capsys, mon
     assert main(["--evidence", "kept", "--out", "out"]) == 0
     assert "note: net2-seed0 is left out: 2 of 3 epochs, unfinished" in capsys.readouterr().out
     assert not (kept / "net2-seed0").exists()
-    assert "Started, but not in the table: net2-seed0 (2 of 3 epochs)." in evidence.readme_table(
-        kept
-    )
+    assert "Started, but not in the table: net2-seed0 (2 of 3 epochs)." in readme.readme_table(kept)
     assert main(["--evidence", "kept", "--out", "out", "--unfinished"]) == 0
-    assert "| net2-seed0 (unfinished) |" in evidence.readme_table(kept)
+    assert "| net2-seed0 (unfinished) |" in readme.readme_table(kept)
     text = (kept / "net2-seed0" / "report.md").read_text()
     assert text.startswith("**Not finished: 2 of 3 epochs.**")
     assert json.loads((kept / "net2-seed0" / "result.json").read_text())["last"] is None
@@ -605,7 +678,7 @@ def test_evidence_of_unfinished_runs_only_on_demand(kept, half_done, capsys, mon
     capsys.readouterr()
     assert main(["--rerun", "kept/net2-seed0", "--data", data, "--threads", "1"]) == 0
     out = capsys.readouterr().out
-    assert "the same errors as kept/net2-seed0 in its 2 epochs; it has no weights" in out
+    assert "the same errors as kept/net2-seed0 in its 2 epochs; weights not compared" in out
     assert "to the bit" not in out
 
 
@@ -636,14 +709,14 @@ def test_damaged_evidence(kept, name, old, new, words):
 
 
 def test_the_readme_gets_its_table(kept, capsys):
-    Path("README.md").write_text(f"# Ours\n{evidence.BEGIN}\nold\n{evidence.END}\nend\n")
+    Path("README.md").write_text(f"# Ours\n{readme.BEGIN}\nold\n{readme.END}\nend\n")
     Path("other.md").write_text("# Other\n")
     shutil.copytree(kept, evidence.FOLDER)
     assert "other.md: expected the lines" in refusal(capsys, "--readme", "other.md")
     assert main(["--readme"]) == 0
-    table = evidence.readme_table(kept)
+    table = readme.readme_table(kept)
     text = Path("README.md").read_text()
-    assert text == f"# Ours\n{evidence.BEGIN}\n{table}\n{evidence.END}\nend\n"
+    assert text == f"# Ours\n{readme.BEGIN}\n{table}\n{readme.END}\nend\n"
 
 
 # ---- once more -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from mlpcore.deformation import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.report import TABLE_1
 from mlpcore.state import EpochMetrics
-from mlpcore.table1 import evidence, progress, report, tables
+from mlpcore.table1 import evidence, progress, readme, report, tables
 from mlpcore.table1.experiment import Experiment, Planned, check_data
 from mlpcore.table1.measure import Committee
 from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds
@@ -329,31 +329,31 @@ def test_the_brief_table_says_what_is_missing():
 
 
 def test_the_table_goes_between_its_marks():
-    text = f"a\n{evidence.BEGIN}\nold\n{evidence.END}\nb\n"
-    new = evidence.replace_table(text, "| new |")
-    assert new == f"a\n{evidence.BEGIN}\n| new |\n{evidence.END}\nb\n"
-    assert evidence.replace_table(new, "| new |") == new
+    text = f"a\n{readme.BEGIN}\nold\n{readme.END}\nb\n"
+    new = readme.replace_table(text, "| new |")
+    assert new == f"a\n{readme.BEGIN}\n| new |\n{readme.END}\nb\n"
+    assert readme.replace_table(new, "| new |") == new
 
 
 @pytest.mark.parametrize(
     "text",
     [
         "",
-        f"{evidence.BEGIN}\n",
-        f"{evidence.END}\n{evidence.BEGIN}\n",
-        f"{evidence.BEGIN}\n{evidence.END}\n" * 2,
-        f"{evidence.BEGIN}\n{evidence.BEGIN}\n{evidence.END}\n",
+        f"{readme.BEGIN}\n",
+        f"{readme.END}\n{readme.BEGIN}\n",
+        f"{readme.BEGIN}\n{readme.END}\n" * 2,
+        f"{readme.BEGIN}\n{readme.BEGIN}\n{readme.END}\n",
     ],
 )
 def test_marks_that_are_not_there_once(text):
     with pytest.raises(InputError, match="once each"):
-        evidence.replace_table(text, "new")
+        readme.replace_table(text, "new")
 
 
 def test_the_readme_says_what_the_evidence_gives():
     """Without evidence there is no table; with it, `make readme` has been called."""
     text = (ROOT / "README.md").read_text()
     if (ROOT / evidence.FOLDER).exists():
-        assert evidence.replace_table(text, evidence.readme_table(ROOT / evidence.FOLDER)) == text
+        assert readme.replace_table(text, readme.readme_table(ROOT / evidence.FOLDER)) == text
     else:
-        assert evidence.BEGIN not in text
+        assert readme.BEGIN not in text

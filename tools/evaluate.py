@@ -20,8 +20,9 @@ from mlpcore.dataset import Dataset
 from mlpcore.errors import shown
 from mlpcore.figures import evaluation_figures, network_figures, write_figures
 from mlpcore.files import atomic_write, check_writable
-from mlpcore.report import confusion_table, evaluation_table, misclassified_table, text_table
+from mlpcore.report import confusion_table, evaluation_table, misclassified_table
 from mlpcore.state import EpochMetrics
+from mlpcore.text_tables import text_table
 from mlpcore.weights import read_network
 
 #: Misclassified samples listed without --all.

@@ -8,8 +8,9 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -35,12 +36,14 @@ from mlpcore.table1.evidence import (
     SUMMARY,
     Evidence,
     Weights,
-    full_table,
+    read_json,
     read_origin,
+    read_run_evidence,
     read_summary,
 )
 from mlpcore.table1.measure import Committee, Measured
-from mlpcore.table1.records import Record
+from mlpcore.table1.readme import full_table
+from mlpcore.table1.records import Record, first_difference
 from mlpcore.weights import read_network, weights_sha256
 
 README, MISCLASSIFIED = "README.md", "misclassified"
@@ -55,7 +58,9 @@ def write_evidence(
 ) -> tuple[list[str], list[str]]:
     """Writes the evidence of the runs in a folder.
 
-    Evidence of other runs, if there already, stays, and so do committees of others alone.
+    Nothing that is there is lost: evidence of other runs stays, that of the same run is replaced
+    by what has become of it since, and committees stay until a member is another network, or a
+    new committee has all their members.
 
     Parameters
     ----------
@@ -75,48 +80,74 @@ def write_evidence(
     Raises
     ------
     InputError
-        When there is no such run, the evidence of one of the same name is of other settings or
-        data, that of committees is damaged, or a file cannot be written.
+        When there is no such run, the evidence of one of the same name is of another run or of
+        more epochs, that of committees is damaged, or a file cannot be written.
     """
-    if not any(record.history and (record.finished or unfinished) for record in measured.records):
+    chosen = [r for r in measured.records if r.history and (r.finished or unfinished)]
+    if not chosen:
         kind = "run of at least one epoch" if unfinished else "finished run"
         raise InputError(f"{shown(out)} holds no {kind}: expected one to keep evidence of")
+    earlier = {record.name: _earlier(folder / record.name, record) for record in chosen}
+    committees, missing = _read_summary(folder)
+    missing |= dict.fromkeys(problems, "damaged")
+    written: list[str] = []
+    left_out: list[str] = []
+    changed: set[str] = set()
     for record in measured.records:
-        _refuse_another(folder / record.name, record)
-    committees = _committees_of_others(folder, measured) + measured.committees
-    written, left_out, missing = [], [], [f"{name} (damaged)" for name in problems]
-    for record in measured.records:
-        if not record.history or not (record.finished or unfinished):
-            place = f"{record.epoch:,} of {record.config.epochs:,} epochs"
-            missing.append(f"{record.name} ({place})")
-            left_out.append(f"{record.name} is left out: {place}, {record.state}")
+        if record not in chosen:
+            missing[record.name] = f"{record.epoch:,} of {record.config.epochs:,} epochs"
+            left_out.append(f"{record.name} is left out: {missing[record.name]}, {record.state}")
             continue
         try:
             evidence = _collect(out / record.name, record)
         except InputError as error:
-            missing.append(f"{record.name} (not readable)")
+            missing[record.name] = "not readable"
             left_out.append(str(error))
             continue
+        written.append(record.name)
+        before = earlier[record.name]
+        if before is None or before.best.sha256 != evidence.best.sha256:
+            changed.add(record.name)
+        elif record.counts is None and before.record.epoch == record.epoch:
+            continue  # there is no more to say, and without the data less than before
         try:
             drawn = draw(folder / record.name, record, measured)
         except Exception as error:  # whatever it is, there is the rest
             drawn, reason = [], " ".join(str(error).split())
             left_out.append(f"{record.name} has no figure: {type(error).__name__}: {reason}")
+        settings = _settings(out / record.name, record)
         evaluation = measured.evaluations.get(record.name)
-        _write_run(folder / record.name, evidence, evaluation, drawn)
-        written.append(record.name)
+        _write_run(folder / record.name, settings, evidence, evaluation, drawn)
+    kept = [each for each in committees if not _is_replaced(each, measured.committees, changed)]
     held_out = all(record.data.held_out for record in measured.records)
-    _write_summary(folder, committees, missing, held_out)
+    _write_summary(folder, kept + measured.committees, missing, held_out)
     return written, left_out
 
 
+def _is_replaced(committee: Committee, new: Sequence[Committee], changed: Set[str]) -> bool:
+    """Whether a new one has all its members, or a member is another network now."""
+    members = set(committee.members)
+    return bool(members & changed) or any(members <= set(each.members) for each in new)
+
+
+def _read_summary(folder: Path) -> tuple[list[Committee], dict[str, str]]:
+    """The committees that are there already, and by name how far other runs had come."""
+    if not os.path.lexists(folder / SUMMARY):
+        return [], {}
+    committees, missing = read_summary(folder)
+    parts = (line.partition(" (") for line in missing)
+    return list(committees), {name: place.removesuffix(")") for name, _, place in parts}
+
+
 def _write_summary(
-    folder: Path, committees: Sequence[Committee], missing: Sequence[str], held_out: bool
+    folder: Path, committees: Sequence[Committee], missing: Mapping[str, str], held_out: bool
 ) -> None:
-    """What there is beside the runs' own folders."""
+    """What there is beside the runs' own folders; runs that have one are not missing."""
     make_folder(folder)
     found = [dataclasses.asdict(committee) for committee in committees]
-    _write_json(folder / SUMMARY, {"committees": found, "missing": missing})
+    names = [name for name in missing if not os.path.lexists(folder / name / CONFIG)]
+    lines = [f"{name} ({missing[name]})" if missing[name] else name for name in sorted(names)]
+    _write_json(folder / SUMMARY, {"committees": found, "missing": lines})
     text = [
         f"# {'Runs tested on held-out images' if held_out else 'Table 1'}, by this library",
         full_table(folder),
@@ -127,24 +158,34 @@ def _write_summary(
     atomic_write(folder / README, ("\n\n".join(text) + "\n").encode())
 
 
-def _refuse_another(folder: Path, record: Record) -> None:
-    """Raises InputError when a folder of evidence is that of another run."""
+def _earlier(folder: Path, record: Record) -> Evidence | None:
+    """The evidence of a run as it was before, None when there is none.
+
+    Raises
+    ------
+    InputError
+        When it is of another run, or of more epochs, or damaged.
+    """
     if not os.path.lexists(folder / CONFIG):
-        return
+        return None
     config, data = read_settings(folder)
+    another = f"expected the same run, or another name of its folder, or {shown(folder)} removed"
     if (config, data.sha256) != (record.config, record.data.sha256):
         raise InputError(
-            f"{shown(folder)} has other settings or data than the run {record.name}: expected "
-            "those of the same run, or another name of the run's folder"
+            f"{shown(folder)} has other settings or data than the run {record.name}: {another}"
         )
-
-
-def _committees_of_others(folder: Path, measured: Measured) -> list[Committee]:
-    """Those whose evidence is there already, and of which none of these runs is a member."""
-    if not os.path.lexists(folder / SUMMARY):
-        return []
-    names = {record.name for record in measured.records}
-    return [each for each in read_summary(folder)[0] if not names & set(each.members)]
+    found = read_run_evidence(folder)
+    if record.epoch < found.record.epoch:
+        raise InputError(
+            f"{shown(folder)} has {found.record.epoch:,} epochs, the run {record.name} "
+            f"{record.epoch:,}: {another}"
+        )
+    if epoch := first_difference(record.history, found.record.history):
+        raise InputError(
+            f"{shown(folder)} has other errors after epoch {epoch:,} than the run {record.name}: "
+            f"{another}"
+        )
+    return found
 
 
 def _collect(folder: Path, record: Record) -> Evidence:
@@ -190,19 +231,22 @@ def draw(folder: Path, record: Record, measured: Measured) -> list[str]:
     return [path.name for path in figures.write_figures(folder, {MISCLASSIFIED: figure})]
 
 
+def _settings(folder: Path, record: Record) -> dict[str, Any]:
+    """The run's file as it is, for the revision that wrote it knows no later settings."""
+    settings = read_json(folder / CONFIG)
+    settings["data"]["source"] = _source(record.data.name)
+    return settings
+
+
 def _write_run(
-    folder: Path, evidence: Evidence, evaluation: Evaluation | None, drawn: Sequence[str]
+    folder: Path,
+    settings: Mapping[str, Any],
+    evidence: Evidence,
+    evaluation: Evaluation | None,
+    drawn: Sequence[str],
 ) -> None:
     record = evidence.record
     make_folder(folder)
-    settings = {
-        "library": "mlpcore",
-        "version": evidence.version,
-        "architecture": record.network,
-        "backend": evidence.backend,
-        "training": record.config.to_json(),
-        "data": dataclasses.asdict(record.data),
-    }
     metrics = b"".join(history_lines(record.history))
     text = report(record.config, record.data, record, evidence.backend, evaluation, drawn)
     if not record.finished:

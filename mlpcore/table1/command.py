@@ -22,16 +22,17 @@ from mlpcore.console import Console
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_writable, read_bounded
 from mlpcore.recipes import DEFAULT_RECIPE, RECIPES
-from mlpcore.report import text_table
-from mlpcore.table1 import evidence
+from mlpcore.table1 import evidence, readme
 from mlpcore.table1.collect import write_evidence
+from mlpcore.table1.data import load
 from mlpcore.table1.experiment import Experiment
 from mlpcore.table1.measure import Measured, measure
 from mlpcore.table1.records import read_records
 from mlpcore.table1.report import REPORT, write_report
-from mlpcore.table1.rerun import load, rerun
+from mlpcore.table1.rerun import rerun
 from mlpcore.table1.tables import table
 from mlpcore.table1.work import Work
+from mlpcore.text_tables import text_table
 
 DESCRIPTION = """\
 Trains the paper's networks with its settings and puts the results beside its Table 1. Called
@@ -113,8 +114,8 @@ def main(argv: Sequence[str] | None = None, script: str = "tools/reproduce.py") 
         options = parser().parse_args(arguments)
         again = command_text(script, *arguments)
         if options.rerun:
-            _refuse(options, "--rerun", *TRAINING, "report", "evidence")
-            _refuse(options, "--rerun", "unfinished", "readme")
+            others = "report", "evidence", "unfinished", "readme"
+            _refuse(options, "--rerun", *TRAINING, *others)
             out = options.out or Path(RERUN_OUT)
             with Console(sys.stdout) as console:
                 return rerun(options.rerun, out, console, again, options.threads, options.data)
@@ -124,7 +125,7 @@ def main(argv: Sequence[str] | None = None, script: str = "tools/reproduce.py") 
             if options.unfinished and not options.evidence:
                 raise InputError(f"--unfinished together with --{mode}: expected --evidence")
             if mode == "readme":
-                _refuse(options, "--readme alone", "out", "threads", "data")
+                _refuse(options, "--readme", "out", "threads", "data")
             return _present(options)
         if options.unfinished:
             raise InputError("--unfinished alone: expected it with --evidence")
@@ -164,9 +165,9 @@ def _present(options: argparse.Namespace) -> int:
     if options.readme:
         folder = options.evidence or evidence.FOLDER
         text = read_bounded(options.readme, MAX_README_BYTES).decode(errors="surrogateescape")
-        new = evidence.readme_table(folder)
+        new = readme.readme_table(folder)
         try:
-            text = evidence.replace_table(text, new)
+            text = readme.replace_table(text, new)
         except InputError as error:
             raise InputError(f"{shown(options.readme)}: {error}") from None
         atomic_write(options.readme, text.encode(errors="surrogateescape"))

@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,6 @@ from mlpcore.files import read_bounded
 from mlpcore.provenance import Revisions, read_revisions
 from mlpcore.table1.measure import Committee
 from mlpcore.table1.records import ErrorCounts, Record, in_order
-from mlpcore.table1.report import brief_table_text, table_text
 
 #: Where the repository has its own.
 FOLDER = Path("benchmarks", "results", "table1")
@@ -128,7 +126,7 @@ def read_summary(folder: Path) -> tuple[tuple[Committee, ...], tuple[str, ...]]:
         When the file that says so is not there, or is damaged.
     """
     path = folder / SUMMARY
-    summary = _read_json(path)
+    summary = read_json(path)
     try:
         committees = tuple(
             Committee(tuple(map(shown, each["members"])), _counts(each["counts"]))
@@ -151,7 +149,7 @@ def read_run_evidence(folder: Path) -> Evidence:
     history = read_history(folder)
     origin = read_origin(folder)
     path = folder / RESULT
-    result = _read_json(path)
+    result = read_json(path)
     try:
         test = _counts(result["test"]) if result["test"] else None
         best = _weights(result["best"])
@@ -171,11 +169,12 @@ def read_run_evidence(folder: Path) -> Evidence:
 
 def read_origin(folder: Path) -> tuple[str, str]:
     """The line that describes the backend, and the library's version, in a run's settings."""
-    content = _read_json(folder / CONFIG)
+    content = read_json(folder / CONFIG)
     return shown(str(content.get("backend"))), shown(str(content.get("version")))
 
 
-def _read_json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """What a file of evidence or of settings has; an InputError when it is no JSON."""
     content = read_bounded(path, MAX_CONFIG_BYTES)
     try:
         return json.loads(content)
@@ -199,38 +198,3 @@ def _weights(values: object) -> Weights:
     if type(values["epoch"]) is not int or not all(isinstance(text, str) for text in texts):
         raise ValueError
     return Weights(**values)
-
-
-def full_table(folder: Path) -> str:
-    """What the evidence in a folder shows, every run and what there is to say."""
-    return _render(folder, table_text)
-
-
-def readme_table(folder: Path) -> str:
-    """What the project's README shows of it: every run, in short."""
-    return _render(folder, brief_table_text)
-
-
-def _render(
-    folder: Path, text: Callable[[Sequence[Record], Sequence[Committee], Sequence[str]], str]
-) -> str:
-    found = read_evidence(folder)
-    return text([each.record for each in found.runs], found.committees, found.missing)
-
-
-BEGIN, END = "<!-- table1 begin -->", "<!-- table1 end -->"
-
-
-def replace_table(text: str, table: str) -> str:
-    """A text whose part between two lines, `BEGIN` and `END`, is replaced.
-
-    Raises
-    ------
-    InputError
-        When these lines are not there once each, in this order.
-    """
-    before, found, rest = text.partition(f"{BEGIN}\n")
-    _, ended, after = rest.partition(f"{END}\n")
-    if not found or not ended or BEGIN in rest or END in before + after:
-        raise InputError(f"expected the lines {BEGIN} and {END}, once each")
-    return f"{before}{BEGIN}\n{table}\n{END}\n{after}"

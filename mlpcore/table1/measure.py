@@ -13,10 +13,10 @@ from mlpcore import backends, dataset, evaluation
 from mlpcore.backends import Backend
 from mlpcore.checkpoint import BEST
 from mlpcore.committee import mean_outputs
-from mlpcore.config import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import Evaluation
 from mlpcore.network import Network
+from mlpcore.table1.data import find_data
 from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds
 from mlpcore.weights import read_network
 
@@ -73,27 +73,13 @@ def measure(
             by_data.setdefault(record.data.sha256, []).append(record)
     for group in by_data.values():
         try:
-            data = find_data(group[0].data, data_folder)
+            data = find_data(group[0].data, data_folder, group[0].name)
         except InputError as error:
             names = ", ".join(record.name for record in group)
             measured.notes.append(f"{names} without second guesses: {error}")
             continue
         _measure_group(out, group, data, threads, measured)
     return measured
-
-
-def find_data(summary: DataSummary, folder: str | None) -> dataset.Dataset:
-    """The data of a run; an InputError when they are not at hand.
-
-    Nothing is downloaded.
-    """
-    if summary.name == dataset.MNIST and not folder and not Path(summary.source).is_dir():
-        data = summary.part_of(dataset.load(name="mnist", download=False))
-    else:
-        data = summary.load(folder)
-    if DataSummary.of(data).sha256 != summary.sha256:
-        raise InputError(f"the data in {shown(data.source)} are not the run's {summary.name}")
-    return data
 
 
 def _measure_group(

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlpcore.architecture import PRESETS, count_parameters
-from mlpcore.report import Rows, duration
 from mlpcore.state import EpochMetrics
 from mlpcore.table1.experiment import Experiment, Planned
 from mlpcore.table1.records import Record
+from mlpcore.text_tables import Rows, duration
 
 #: Epochs whose median says how long one takes now.
 RECENT = 20

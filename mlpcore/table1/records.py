@@ -6,7 +6,7 @@ import dataclasses
 import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -176,3 +176,15 @@ def same_but_seed(record: Record) -> object:
     """Equal for runs that differ in nothing but the seed, and in the backend, which rounds."""
     config = dataclasses.replace(record.config, seed=0, backend="", schedule=None)
     return config, record.data.sha256
+
+
+def first_difference(found: Sequence[EpochMetrics], expected: Sequence[EpochMetrics]) -> int | None:
+    """The first epoch with other numbers of errors, None when there is no such."""
+    for ours, theirs in zip(found, expected):
+        if _errors(ours) != _errors(theirs):
+            return theirs.epoch
+    return len(found) + 1 if len(found) < len(expected) else None
+
+
+def _errors(metrics: EpochMetrics) -> tuple[int, int, int]:
+    return metrics.training_errors, metrics.validation_errors, metrics.test_errors

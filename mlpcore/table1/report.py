@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from mlpcore import figures
 from mlpcore.files import atomic_write
-from mlpcore.report import markdown_table
 from mlpcore.table1.measure import Committee, Measured
 from mlpcore.table1.records import Record
 from mlpcore.table1.tables import BRIEF, is_of_all, notes, table, test_kind
+from mlpcore.text_tables import markdown_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

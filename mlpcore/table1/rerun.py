@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from mlpcore import backends, dataset, provenance, runs
+from mlpcore import backends, provenance, runs
 from mlpcore.checkpoint import BEST, LAST, holds_run, read_history, read_settings
-from mlpcore.config import DataSummary
 from mlpcore.console import Console
 from mlpcore.errors import InputError, shown
-from mlpcore.state import EpochMetrics
+from mlpcore.table1.data import find_data
 from mlpcore.table1.evidence import Evidence, read_run_evidence
+from mlpcore.table1.records import first_difference
 from mlpcore.weights import read_network, weights_sha256
 
 
@@ -49,16 +48,7 @@ def rerun(
     exists = holds_run(folder)
     if exists and read_settings(folder)[0] != config:
         raise InputError(f"{shown(folder)} has other settings than {shown(source)}")
-    summary = evidence.record.data
-    if summary.name == dataset.EMBEDDED:
-        data = summary.load(data_folder)
-    else:
-        data = summary.part_of(load(data_folder))
-    if DataSummary.of(data).sha256 != summary.sha256:
-        raise InputError(
-            f"the data from {shown(data.source)} are not those of {shown(source)}: "
-            f"expected {summary.name}"
-        )
+    data = find_data(evidence.record.data, data_folder, shown(source), download=True)
     note = other_revisions(evidence)
     if note:
         console.print(note)
@@ -71,15 +61,10 @@ def rerun(
     differences, done = compare(folder, evidence), evidence.record.epoch
     same = f"the same as {shown(source)}, to the bit"
     if not evidence.record.finished:
-        same = f"the same errors as {shown(source)} in its {done:,} epochs; it has no weights"
+        same = f"the same errors as {shown(source)} in its {done:,} epochs; weights not compared"
     for line in differences or [same]:
         console.print(line)
     return 1 if differences else 0
-
-
-def load(folder: str | None) -> dataset.Dataset:
-    """MNIST, or whatever data are in a folder that is named."""
-    return dataset.load(folder, name=None if folder else "mnist")
 
 
 def other_revisions(evidence: Evidence) -> str:
@@ -114,15 +99,3 @@ def compare(folder: Path, evidence: Evidence) -> list[str]:
         if found != expected.sha256:
             differences.append(f"{name}: weights of SHA-256 {found}, expected {expected.sha256}")
     return differences
-
-
-def first_difference(found: Sequence[EpochMetrics], expected: Sequence[EpochMetrics]) -> int | None:
-    """The first epoch with other numbers of errors, None when there is no such."""
-    for ours, theirs in zip(found, expected):
-        if _errors(ours) != _errors(theirs):
-            return theirs.epoch
-    return len(found) + 1 if len(found) < len(expected) else None
-
-
-def _errors(metrics: EpochMetrics) -> tuple[int, int, int]:
-    return metrics.training_errors, metrics.validation_errors, metrics.test_errors

@@ -20,10 +20,11 @@ from mlpcore.config import (
 from mlpcore.dataset import kind_of_test
 from mlpcore.deformation import DeformationParameters
 from mlpcore.evaluation import CONFIDENCE, wilson_interval
-from mlpcore.report import TABLE_1, Rows, duration, is_the_papers, weights_text
+from mlpcore.report import TABLE_1, is_the_papers
 from mlpcore.state import EpochMetrics
 from mlpcore.table1.measure import Committee
 from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds, same_but_seed
+from mlpcore.text_tables import NONE, Rows, duration, weights_text
 
 HEADER = (
     "run",
@@ -50,9 +51,6 @@ BRIEF = (
     "time",
     "paper's time",
 )
-
-#: What is not known, or makes no sense.
-NONE = "-"
 
 #: The paper's deformation, for labels that are not known.
 STANDARD = DeformationParameters(similar_labels=())

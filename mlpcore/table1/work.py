@@ -13,10 +13,10 @@ from mlpcore.console import Console
 from mlpcore.dataset import Dataset
 from mlpcore.errors import InputError
 from mlpcore.files import InUse
-from mlpcore.report import text_table
 from mlpcore.table1.experiment import Experiment, Planned, check_data
 from mlpcore.table1.progress import status
 from mlpcore.table1.records import PAUSE_SECONDS, Record
+from mlpcore.text_tables import text_table
 from mlpcore.training import Diverged
 
 
