@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -19,10 +20,16 @@ def text_table(rows: Rows) -> str:
 
 def markdown_table(rows: Rows) -> str:
     """Rows as a table in Markdown."""
+    rows = [tuple(map(escape, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows)]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     lines = [rows[0], rule, *rows[1:]]
     return "\n".join(f"| {_aligned(line, widths, ' | ')} |" for line in lines)
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, in a table too."""
+    return text.replace("|", "\\|").replace("*", "\\*")
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int], gap: str) -> str:
@@ -37,8 +44,24 @@ def weights_text(n: int) -> str:
 
 def duration(seconds: float) -> str:
     """A time in the unit that suits it."""
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
-    if seconds < 3600:
+    if round(seconds / 60, 1) < 60:
         return f"{seconds / 60:.1f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def seconds(value: float) -> str:
+    """A duration with three digits: 37.2 µs."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
+        if value >= size or unit == "ns":
+            return f"{digits(value / size)} {unit}"
+    raise AssertionError
+
+
+def digits(value: float) -> str:
+    """Three significant digits without an exponent."""
+    if value <= 0:
+        return "0"
+    places = max(0, 2 - math.floor(math.log10(value)))
+    return f"{value:,.{min(places, 4)}f}"

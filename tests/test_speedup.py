@@ -217,8 +217,10 @@ def test_the_paper_beside_us():
     assert claims["Backward, over a standard processor"].ours == "not measured"
     assert claims["SSE in single precision, forward, one thread"].ratio == pytest.approx(2 / 4)
     assert claims["Weight updates in training"].ratio == pytest.approx(1e10 / 5e9)
-    seconds = claims["Deformation for 60,000 images, standard processor"]
-    assert seconds.ratio == pytest.approx(93 / 186)
+    standard = claims["Deformation for 60,000 images, standard processor"]
+    assert standard.ratio == pytest.approx(93 / 186) and standard.ours == "186 s (scalar, 1 thread)"
+    fastest = claims["Deformation for 60,000 images, fastest"]
+    assert fastest.ours == "600 ms (avx512, 1 thread)"
     assert claims["Deformation's share of an epoch"].ours.startswith("10.0%")
 
 
@@ -545,9 +547,18 @@ def document(**changes):
     ]
     routine = {"key": "step", "title": "On-line step", "unit": "sample", "results": lines}
     network = {"name": "net1", "routines": [routine]}
-    machine_ = {"cpu": "A CPU", "cores": 2, "device": "none (no driver)"}
-    result = {"date": "2026-11-23T11:07:32+00:00", "machine": machine_, "architectures": [network]}
+    result = {
+        "date": "2026-11-23T11:07:32+00:00",
+        "revision": "a" * 40,
+        "machine": MACHINE,
+        "settings": {"seconds": 0.06, "repeats": 7},
+        "architectures": [network],
+    }
     return result | changes
+
+
+MACHINE = {"cpu": "A CPU", "cores": 2, "device": "none (no driver)", "versions": {"jax": "1"}}
+ANOTHER = {("scalar", 1): 8.5}  # a run that is no copy
 
 
 @pytest.fixture
@@ -596,10 +607,10 @@ def test_one_run_has_no_range(kept, capsys):
 
 def test_medians_without_a_time(kept, capsys):
     """A line that has none in one of the runs has no median; the fastest is another then."""
-    files = kept(document(), document(times={("avx2", 2): None, ("JAX scan", 2): None}))
+    files = kept(document(), document(times={("avx2", 2): None, ("JAX scan", 2): None} | ANOTHER))
     _, cells, _ = medians_of(files, capsys)
     assert cells["avx2, 2"] == "-" and cells["of the floor"] == "12%"
-    assert cells["JAX scan"] == "6.00 s 0.8x (0.8 to 0.8)"
+    assert cells["JAX scan"] == "6.00 s 0.7x (0.7 to 0.8)"
     nothing = {("scalar", 1): None, ("avx2", 2): None}
     _, cells, _ = medians_of(kept(document(times=nothing)), capsys)
     assert cells["JAX scan"] == "5.00 s" and cells["of the floor"] == "-"
@@ -611,9 +622,11 @@ def test_medians_of_what_a_run_writes(tmp_path, capsys, monkeypatch):
     arguments = ["--arch", "8;4", "--backend", "scalar", "--routine", "forward,epoch"]
     assert main([*arguments, "--threads", "1", "--json", path], TINY) == 0
     capsys.readouterr()
-    assert main(["--medians", path, path, "--routine", "forward"]) == 0
+    assert main(["--medians", path, "--routine", "forward"]) == 0
     out = capsys.readouterr().out
-    assert "Forward, per sample: medians of 2 runs" in out and "Epoch" not in out
+    assert "Forward, per sample: one run" in out and "Epoch" not in out
+    assert main(["--medians", path, path]) == 2
+    assert "speed.json is the same as" in capsys.readouterr().err
     assert main(["--medians", path]) == 0
     assert "Epoch of 60,000 images: one run" in capsys.readouterr().out
 
@@ -621,14 +634,22 @@ def test_medians_of_what_a_run_writes(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     "other, message",
     [
-        ({"machine": {"cpu": "B", "cores": 2, "device": "none"}}, "is of B, 2 cores: expected"),
-        ({"machine": {"cpu": "A CPU", "cores": 2, "device": "a GPU"}}, "2 cores, a GPU: expected"),
-        ({"times": {("sse2", 1): 1.0}}, "other networks, routines or lines: expected the same as"),
-        ({"architectures": []}, "other networks, routines or lines"),
+        ({"machine": MACHINE | {"cpu": "B"}}, "run-1.json: machine B, 2 cores, expected that of"),
+        ({"machine": MACHINE | {"device": "a GPU"}}, "machine A CPU, 2 cores, a GPU, expected"),
+        ({"machine": MACHINE | {"versions": {"jax": "2"}}}, "versions jax 2, expected that of"),
+        ({"settings": {"seconds": 0.025}}, "settings seconds 0.025, expected that of"),
+        ({"revision": ""}, "revision not known, expected that of"),
+        ({"times": {("sse2", 1): 1.0}}, "other networks, routines or lines than"),
+        ({}, "is the same as"),
+        ({"architectures": []}, "expected what tools/speedup.py --json writes"),
         ({"architectures": None}, "expected what tools/speedup.py --json writes"),
         ({"machine": []}, "expected what tools/speedup.py --json writes"),
         ({"times": {("JAX scan", 2): "fast"}}, "expected what tools/speedup.py --json writes"),
         ({"times": {("avx2", 2): 0.0}}, "expected what tools/speedup.py --json writes"),
+        ({"times": {("avx2", 2): math.inf}}, "expected what tools/speedup.py --json writes"),
+        ({"times": {("avx2", 2): 10**400}}, "expected what tools/speedup.py --json writes"),
+        ({"times": {(None, 2): 1.0}}, "expected what tools/speedup.py --json writes"),
+        ({"times": {("avx2", math.inf): 1.0}}, "expected what tools/speedup.py --json writes"),
     ],
 )
 def test_runs_that_cannot_be_compared(kept, capsys, other, message):

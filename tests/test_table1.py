@@ -16,6 +16,7 @@ from mlpcore.table1 import evidence, progress, readme, report, tables
 from mlpcore.table1.experiment import Experiment, Planned, check_data
 from mlpcore.table1.measure import Committee
 from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds
+from mlpcore.text_tables import duration, markdown_table
 
 MNIST = DataSummary("MNIST", "here", (29, 29), 10, 60_000, 10_000, "0123")
 LETTERS = dataclasses.replace(MNIST, name="letters", sha256="4567")
@@ -69,9 +70,9 @@ def test_the_papers_columns(net):
     papers = ("paper's", "paper's best", "paper's time")
     cells = row([record(net)], f"{net}-seed0")
     assert [cells[name] for name in papers] == [f"{error} %", f"{best:.2f} %", f"{hours} h"]
-    other = row([record(net, seed=1), record(net, data=LETTERS)], f"{net}-seed0")
+    other = row([record(net, seed=1), record(net, data=LETTERS)], f"{net}-seed0, on letters")
     assert [other.pop(name) for name in papers] == ["-", "-", "-"]
-    assert row([record(net, data=LETTERS)], f"{net}-seed0") == other
+    assert row([record(net, data=LETTERS)], f"{net}-seed0") == other | {"run": f"{net}-seed0"}
 
 
 def test_every_run_has_its_row_with_its_state():
@@ -89,6 +90,36 @@ def test_every_run_has_its_row_with_its_state():
     assert len({len(cells) for cells in rows}) == 1
     assert any("unfinished" in text for text in tables.notes(runs))
     assert not any("unfinished" in text for text in tables.notes(runs[:1]))
+
+
+def test_runs_on_other_data_say_so():
+    held_out = dataclasses.replace(MNIST, held_out=5_000, sha256="89")
+    runs = [record(), *(record(seed=i, data=held_out) for i in (1, 2)), record(data=LETTERS)]
+    names = [cells[0] for cells in tables.table(runs)[1:]]
+    assert names == [
+        "net1-seed0",
+        "net1-seed1, on MNIST, 5,000 held out",
+        "net1-seed2, on MNIST, 5,000 held out",
+        "net1, on MNIST, 5,000 held out, mean of 2 seeds",
+        "net1-seed0, on letters",
+    ]
+    assert tables.other_settings(runs[-1]).endswith("data: letters")
+    assert "data" not in tables.other_settings(runs[0])
+    assert [cells[0] for cells in tables.table(runs[1:2])[1:]] == ["net1-seed1"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (59.94, "59.9 s"),
+        (59.97, "1.0 min"),
+        (3596, "59.9 min"),
+        (3598, "1.0 h"),
+        (84240, "23.4 h"),
+    ],
+)
+def test_times(seconds, text):
+    assert duration(seconds) == text
 
 
 def test_the_mean_over_seeds_and_its_interval():
@@ -135,6 +166,12 @@ def test_no_mean_of_one_seed_nor_of_the_same_seed_twice_nor_of_other_settings():
     assert distinct_seeds([run, copy, scalar, longer, other]) == [run, longer, other]
     rows = tables.table([run, copy, scalar, longer, other])
     assert not any("mean" in cells[0] for cells in rows)
+
+
+def test_markdown_shows_cells_as_they_are():
+    text = markdown_table([("run",), ("a|b*",)])
+    assert text.splitlines()[2] == "| a\\|b\\* |"
+    assert len({len(line) for line in text.splitlines()}) == 1
 
 
 def test_a_committee_has_a_row():

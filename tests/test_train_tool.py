@@ -1,5 +1,6 @@
 """tools/train.py: what it prints and writes, its exit codes, one line for every bad input."""
 
+import dataclasses
 import json
 import os
 import re
@@ -586,3 +587,10 @@ def test_no_row_of_the_paper_for_other_data():
     assert len(report.result_table(TrainingConfig(), summary, state)) == 2
     held_out = DataSummary("MNIST", "here", (29, 29), 10, 50_000, 10_000, "", held_out=10_000)
     assert len(report.result_table(TrainingConfig(), held_out, state)) == 2
+
+
+def test_no_error_without_test_images():
+    summary = DataSummary("digits", "here", (29, 29), 10, 60_000, 0, "")
+    none = dataclasses.replace(metrics(1, 9, 9), n_test=0, test_errors=0)
+    rows = report.result_table(TrainingConfig(), summary, TrainingState(None, None, [none]))
+    assert rows[1][1:3] == ("-", "-")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mlpcore.benchmark.results import BASE, Result, Row
 from mlpcore.benchmark.routines import EPOCH
+from mlpcore.text_tables import seconds
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,9 @@ def _epoch_seconds(row: Row | None, what: str, paper: Mapping[str, float]) -> li
         if result is None:
             claims.append(Claim(name, figure, NOT_MEASURED, None))
             continue
-        seconds = result.line.seconds * EPOCH
-        ours = f"{seconds:.2f} s ({_name(result)})"
-        claims.append(Claim(name, figure, ours, paper[kind] / seconds))
+        whole = result.line.seconds * EPOCH
+        ours = f"{seconds(whole)} ({_name(result)})"
+        claims.append(Claim(name, figure, ours, paper[kind] / whole))
     return claims
 
 

@@ -6,21 +6,23 @@ Ratios are of one run each, in which all lines took turns, before the median is 
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlpcore.benchmark.tables import NOTHING, Table, column, seconds
+from mlpcore.benchmark.tables import Table, column
 from mlpcore.errors import InputError, shown
 from mlpcore.files import read_bounded
+from mlpcore.text_tables import NONE, seconds
 
 #: Of one document; a run of everything with all peers is a tenth of that.
 MAX_BYTES = 1 << 22
 
 #: What reading values from something else than such a document can raise.
-_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclass(frozen=True)
@@ -48,16 +50,16 @@ class Run:
 
     Attributes
     ----------
-    place
-        The machine, in words.
+    conditions
+        What has to be the same for times to be comparable, by its name.
     titles
         Of the routines, by their keys.
     times
         In the order of the document; None where there was a reason for no time.
     """
 
-    place: str
     date: str
+    conditions: dict[str, str]
     titles: dict[str, str]
     times: dict[Key, Time | None]
 
@@ -68,15 +70,25 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     Raises
     ------
     InputError
-        When one is something else, is of another machine than the first, or timed other things.
+        When one is something else, or was measured on another machine than the first, in another
+        way or of other things, or is another's copy.
     """
     runs = [_read(path) for path in paths]
-    for path, run in zip(paths, runs):
-        first = f"expected the same as {shown(paths[0])}"
-        if run.place != runs[0].place:
-            raise InputError(f"{shown(path)} is of {run.place}: {first}, {runs[0].place}")
-        if run.times.keys() != runs[0].times.keys():
-            raise InputError(f"{shown(path)} has other networks, routines or lines: {first}")
+    first = runs[0]
+    for i, (path, run) in enumerate(zip(paths, runs)):
+        for name, wanted in first.conditions.items():
+            if run.conditions[name] != wanted:
+                raise InputError(
+                    f"{shown(path)}: {name} {run.conditions[name]}, expected that of "
+                    f"{shown(paths[0])}: {wanted}"
+                )
+        if run.times.keys() != first.times.keys():
+            raise InputError(
+                f"{shown(path)} has other networks, routines or lines than {shown(paths[0])}"
+            )
+        if run in runs[:i]:
+            same = shown(paths[runs.index(run)])
+            raise InputError(f"{shown(path)} is the same as {same}: expected another run")
     return runs
 
 
@@ -84,31 +96,53 @@ def _read(path: Path) -> Run:
     content = read_bounded(path, MAX_BYTES)
     try:
         document = json.loads(content)
-        machine = document["machine"]
-        place = f"{machine['cpu']}, {machine['cores']} cores"
-        if not machine["device"].startswith("none"):
-            place += f", {machine['device']}"
         titles: dict[str, str] = {}
         times: dict[Key, Time | None] = {}
         for network in document["architectures"]:
             for routine in network["routines"]:
-                title, unit = str(routine["title"]), str(routine["unit"])
-                titles[routine["key"]] = title if unit == "epoch" else f"{title}, per {unit}"
+                key, title, unit = (_text(routine[name]) for name in ("key", "title", "unit"))
+                titles[key] = title if unit == "epoch" else f"{title}, per {unit}"
                 for line in routine["results"]:
-                    what = line["name"], int(line["threads"]), bool(line["peer"])
-                    times[Key(network["name"], routine["key"], *what)] = _time(line)
-        return Run(shown(place), str(document["date"])[:10], titles, times)
+                    what = _text(line["name"]), int(line["threads"]), bool(line["peer"])
+                    times[Key(_text(network["name"]), key, *what)] = _time(line)
+        if not times:
+            raise ValueError
+        date, conditions = _text(document["date"])[:10], _conditions(document)
+        return Run(date, conditions, titles, times)
     except _MALFORMED:
         raise InputError(f"{shown(path)}: expected what tools/speedup.py --json writes") from None
+
+
+def _conditions(document: dict[str, Any]) -> dict[str, str]:
+    machine = document["machine"]
+    place = f"{_text(machine['cpu'])}, {int(machine['cores'])} cores"
+    device = _text(machine["device"])
+    return {
+        "machine": place if device.startswith("none") else f"{place}, {device}",
+        "versions": _listed(machine["versions"]),
+        "revision": _text(document.get("revision") or "not known"),
+        "settings": _listed(document["settings"]),
+    }
+
+
+def _listed(values: dict[str, object]) -> str:
+    return ", ".join(f"{shown(name)} {shown(str(value))}" for name, value in values.items())
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return shown(value)
 
 
 def _time(line: dict[str, Any]) -> Time | None:
     if line["timing"] is None:
         return None
     value, reached = float(line["timing"]["seconds"]), line["reached"]
-    if not value > 0:
-        raise ValueError(value)
-    return Time(value, None if reached is None else float(reached))
+    reached = None if reached is None else float(reached)
+    if not 0 < value < math.inf or not math.isfinite(reached or 0.0):
+        raise ValueError
+    return Time(value, reached)
 
 
 def tables(runs: Sequence[Run], routines: Collection[str] = ()) -> list[Table]:
@@ -136,12 +170,12 @@ def _table(runs: Sequence[Run], routine: str) -> Table:
     table = Table(
         f"{runs[0].titles[routine]}: {many}, {when}",
         ("By, threads", *(column(*line) for line in ours), *peers, "of the floor"),
-        notes=(f"Measured on {runs[0].place}.", *EXPLANATION[: len(runs)]),
+        notes=_notes(runs, bool(peers)),
     )
     for network in dict.fromkeys(key.network for key in keys):
         lines = [_times(runs, Key(network, routine, *line, peer=False)) for line in ours]
         fastest = min(filter(None, lines), key=_median, default=[])
-        cells = [seconds(_median(times)) if times else NOTHING for times in lines]
+        cells = [seconds(_median(times)) if times else NONE for times in lines]
         for name in peers:
             of_peer = (k for k in keys if (k.network, k.name, k.peer) == (network, name, True))
             variants = [times for key in of_peer if (times := _times(runs, key))]
@@ -150,11 +184,18 @@ def _table(runs: Sequence[Run], routine: str) -> Table:
     return table
 
 
-EXPLANATION = (
-    "Peers with the threads that suit them best, and how many times as long as our fastest takes "
-    "in the same run; of the floor: the floor over the time of our fastest.",
-    "Of ratios the median too, in brackets the least and the most.",
-)
+def _notes(runs: Sequence[Run], peers: bool) -> tuple[str, ...]:
+    said = [f"Measured on {runs[0].conditions['machine']}."]
+    if peers:
+        text = (
+            "Peers, in each run with the threads that suit them best, take so many times as long "
+        )
+        text += "as the fastest of ours by its median"
+        if len(runs) > 1:
+            text += ": the median of the ratio in each run, in brackets the least and the most"
+        said.append(f"{text}.")
+    said.append("Of the floor: the floor over the time of our fastest.")
+    return tuple(said)
 
 
 def _times(runs: Sequence[Run], key: Key) -> list[Time]:
@@ -173,7 +214,7 @@ def _median(times: Sequence[Time]) -> float:
 
 def _peer_cell(times: Sequence[Time], ours: Sequence[Time]) -> str:
     if not times:
-        return NOTHING
+        return NONE
     ratios = [theirs.seconds / our.seconds for theirs, our in zip(times, ours)]
     if not ratios:
         return seconds(_median(times))
@@ -183,4 +224,4 @@ def _peer_cell(times: Sequence[Time], ours: Sequence[Time]) -> str:
 
 def _reached(times: Sequence[Time]) -> str:
     reached = [time.reached for time in times if time.reached is not None]
-    return f"{statistics.median(reached):.0%}" if reached else NOTHING
+    return f"{statistics.median(reached):.0%}" if reached else NONE

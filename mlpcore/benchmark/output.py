@@ -15,9 +15,11 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from mlpcore import provenance
 from mlpcore.benchmark.run import ArchitectureResults, Report
 from mlpcore.benchmark.tables import Table
 from mlpcore.files import atomic_write
+from mlpcore.text_tables import escape
 
 #: Columns of a pipe or a file, where no terminal limits them.
 PIPE_WIDTH = 180
@@ -58,23 +60,19 @@ def console() -> Console:
     return result
 
 
-def _escape(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("*", "\\*")
-
-
 def markdown(tables: Sequence[Table]) -> str:
     """The same as Markdown."""
     lines = []
     for table in tables:
         lines += [f"**{table.title}**", ""]
-        lines.append("| " + " | ".join(map(_escape, table.columns)) + " |")
+        lines.append("| " + " | ".join(map(escape, table.columns)) + " |")
         rules = [":--" if i < table.left else "--:" for i in range(len(table.columns))]
         lines.append("| " + " | ".join(rules) + " |")
         rows = [row for row in table.rows if row is not None]
-        lines += ["| " + " | ".join(map(_escape, row)) + " |" for row in rows]
+        lines += ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
         lines.append("")
         for note in table.notes:
-            lines += [_escape(note), ""]
+            lines += [escape(note), ""]
     return "\n".join(lines)
 
 
@@ -116,6 +114,7 @@ def document(report: Report) -> dict[str, Any]:
     return _finite(
         {
             "date": now.isoformat(timespec="seconds"),
+            "revision": provenance.revision(),
             "machine": report.machine.document(),
             "settings": asdict(report.settings),
             "limits": limits,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mlpcore.benchmark.run import ArchitectureResults, Report
-from mlpcore.benchmark.tables import seconds
 from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
+from mlpcore.text_tables import seconds
 
 
 def check_plot(path: Path) -> None:

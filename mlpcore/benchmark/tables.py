@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 
 from mlpcore.benchmark.limits import Limits
 from mlpcore.benchmark.results import Result, Row
 from mlpcore.benchmark.run import ArchitectureResults, Report
-
-NOTHING = "-"
+from mlpcore.text_tables import NONE, digits, seconds
 
 
 @dataclass
@@ -23,29 +21,13 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def seconds(value: float) -> str:
-    """A duration with three digits: 37.2 µs."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
-        if value >= size or unit == "ns":
-            return f"{digits(value / size)} {unit}"
-    raise AssertionError
-
-
-def digits(value: float) -> str:
-    """Three significant digits without an exponent."""
-    if value <= 0:
-        return "0"
-    places = max(0, 2 - math.floor(math.log10(value)))
-    return f"{value:,.{min(places, 4)}f}"
-
-
 def column(backend: str, threads: int) -> str:
     """The heading of a backend's column; a GPU has no threads of ours."""
     return backend if backend == "cuda" else f"{backend}, {threads}"
 
 
 def _optional(value: float | None, text: str) -> str:
-    return NOTHING if value is None else text.format(value)
+    return NONE if value is None else text.format(value)
 
 
 def _threads(n: int) -> str:
@@ -65,7 +47,7 @@ def _limit_row(place: str, limits: Limits) -> tuple[str, ...]:
     for name in ("L2", "L3", "DRAM", "device"):
         level = next((level for level in limits.levels if level.name == name), None)
         if level is None:
-            cells.append(NOTHING)
+            cells.append(NONE)
         else:
             cells.append(f"{digits(level.read / 1e9)} / {digits(level.copy / 1e9)}")
     return (*cells, digits(limits.multiply_adds / 1e9))
@@ -100,7 +82,7 @@ def summary_table(results: ArchitectureResults, report: Report) -> Table:
         for name, threads in keys:
             result = row.find(name, threads)
             ratio = "" if result is None or result.ratio is None else f"{digits(result.ratio)}x"
-            cells.append(f"{seconds(result.line.seconds)} {ratio}" if result else NOTHING)
+            cells.append(f"{seconds(result.line.seconds)} {ratio}" if result else NONE)
         table.rows.append(tuple(cells))
     return table
 
@@ -119,19 +101,19 @@ def _detail_cells(title: str, result: Result) -> tuple[str, ...]:
     line = result.line
     start = (title, line.label, str(line.threads))
     if line.timing is None:
-        return (*start, *[NOTHING] * (len(DETAIL) - len(start)))
+        return (*start, *[NONE] * (len(DETAIL) - len(start)))
     timing = line.timing
     giga = (None if v is None else digits(v / 1e9) for v in (result.updates, result.bandwidth))
-    updates, bandwidth = (v or NOTHING for v in giga)
+    updates, bandwidth = (v or NONE for v in giga)
     return (
         *start,
         seconds(timing.seconds),
         f"{timing.low / timing.seconds - 1:+.0%} {timing.high / timing.seconds - 1:+.0%}",
-        NOTHING if result.ratio is None else f"{digits(result.ratio)}x",
+        NONE if result.ratio is None else f"{digits(result.ratio)}x",
         updates,
         bandwidth,
         _optional(result.of_limit, "{:.0%}"),
-        NOTHING if result.floor is None else seconds(result.floor),
+        NONE if result.floor is None else seconds(result.floor),
         _optional(result.reached, "{:.0%}"),
         _optional(line.error, "{:.0e}"),
     )
@@ -183,7 +165,7 @@ def claims_table(results: ArchitectureResults) -> Table:
     columns = ("The paper's claim", "Paper", f"Ours, {results.name}", "Ours over the paper")
     table = Table("The paper beside us", columns)
     for claim in results.claims:
-        ratio = NOTHING if claim.ratio is None else f"{digits(claim.ratio)}x"
+        ratio = NONE if claim.ratio is None else f"{digits(claim.ratio)}x"
         table.rows.append((claim.what, claim.paper, claim.ours, ratio))
     table.notes = ("Of times, the paper's over ours.",)
     return table

@@ -17,7 +17,7 @@ from mlpcore.config import (
     PAPER_RATIO,
     USUAL_TARGET,
 )
-from mlpcore.dataset import kind_of_test
+from mlpcore.dataset import MNIST, kind_of_test
 from mlpcore.deformation import DeformationParameters
 from mlpcore.evaluation import CONFIDENCE, wilson_interval
 from mlpcore.report import TABLE_1, is_the_papers
@@ -96,6 +96,8 @@ def other_settings(record: Record) -> str:
     if dataclasses.replace(config.deformation, similar_labels=()) != STANDARD:
         values = dataclasses.asdict(config.deformation)
         said += [f"{name} {values[name]:g}" for name in ("sigma", "alpha", "beta", "gamma")]
+    if record.data.name != MNIST:
+        said.append(f"data: {record.data.name}")
     if record.data.held_out:
         said.append(f"{record.data.held_out:,} training images held out and tested on")
     return ", ".join(said)
@@ -109,19 +111,20 @@ def table(
     """All runs, in the given order, each group of seeds followed by its mean.
 
     Of the given columns of `HEADER`, the paper's are left out where none of its networks, data and
-    figures is there.
+    figures is there. Where one is, runs on other data than the paper's say so.
     """
     rows: Rows = [HEADER]
     groups: dict[object, list[Record]] = {}
     for record in records:
         groups.setdefault(same_but_seed(record), []).append(record)
+    papers = _has_papers(records)
     for group in groups.values():
-        rows += map(_row, group)
+        on = "" if is_the_papers(group[0].data) or not papers else f", on {_data(group[0])}"
+        rows += [_row(record, on) for record in group]
         finished = distinct_seeds(record for record in group if record.finished)
         if len(finished) > 1:
-            rows.append(_mean_row(finished))
+            rows.append(_mean_row(finished, on))
     rows += [_committee_row(each, is_of_all(each, records)) for each in committees]
-    papers = _has_papers(records)
     kept = [HEADER.index(name) for name in columns if papers or not name.startswith("paper's")]
     rows = [tuple(row[i] for i in kept) for row in rows]
     rows[0] = tuple(name.replace("test", test_kind(records)) for name in rows[0])
@@ -138,11 +141,17 @@ def test_kind(records: Sequence[Record]) -> str:
     return kind_of_test(min((record.data.held_out for record in records), default=0))
 
 
-def _row(record: Record) -> tuple[str, ...]:
+def _data(record: Record) -> str:
+    """What a run was trained and tested on, for those not on MNIST's own two sets."""
+    held_out = record.data.held_out
+    return f"{record.data.name}, {held_out:,} held out" if held_out else record.data.name
+
+
+def _row(record: Record, on: str) -> tuple[str, ...]:
     best, best_test = record.best_metrics, record.best_test_metrics
     state = "" if record.finished else f" ({record.state})"
     return (
-        record.name + state,
+        record.name + on + state,
         weights_text(record.n_parameters),
         f"{record.epoch:,}/{record.config.epochs:,}",
         f"{best.validation_error:.2f} %" if best else NONE,
@@ -157,7 +166,7 @@ def _row(record: Record) -> tuple[str, ...]:
     )
 
 
-def _mean_row(group: Sequence[Record]) -> tuple[str, ...]:
+def _mean_row(group: Sequence[Record], on: str) -> tuple[str, ...]:
     """The mean of finished runs with different seeds."""
     first = group[0]
     best = [m for record in group if (m := record.best_metrics)]
@@ -169,7 +178,7 @@ def _mean_row(group: Sequence[Record]) -> tuple[str, ...]:
         right, errors = sum(c.second_right for c in counts), sum(c.errors for c in counts)
         second = f"{right:,} of {errors:,}"
     return (
-        f"{_group_name(group)}, mean of {len(group)} seeds",
+        f"{_group_name(group)}{on}, mean of {len(group)} seeds",
         weights_text(first.n_parameters),
         f"{first.config.epochs:,}",
         f"{statistics.mean(m.validation_error for m in best):.2f} %",
