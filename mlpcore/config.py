@@ -37,7 +37,10 @@ USUAL_TARGET = 1.0
 """The paper does not state its own."""
 
 PAPER_DECADES = 3
-PAPER_EPOCHS = 2000
+
+SCHEDULE_EPOCHS = 2000
+"""In which the rate goes all its way here. The paper does not state its number; what it says of
+times and of errors after 20 to 30 epochs fits some 1,400 to 3,400."""
 
 MAX_EPOCHS = 1_000_000
 
@@ -46,12 +49,12 @@ MAX_SAMPLES = 2**31 - 1
 
 
 def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
-    """As far as the paper's schedule, three decades in 2,000 epochs, gets in this many."""
-    part = min(1.0, (epochs - 1) / (PAPER_EPOCHS - 1))
+    """As far as the whole schedule, three decades in `SCHEDULE_EPOCHS`, gets in this many."""
+    part = min(1.0, (epochs - 1) / (SCHEDULE_EPOCHS - 1))
     return learning_rate * 10 ** (-PAPER_DECADES * part)
 
 
-PAPER_LEARNING_RATE_END = default_learning_rate_end(PAPER_LEARNING_RATE, PAPER_EPOCHS)
+PAPER_LEARNING_RATE_END = default_learning_rate_end(PAPER_LEARNING_RATE, SCHEDULE_EPOCHS)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from mlpcore.network cimport mlp_layer, mlp_network
 
 cdef extern from "kernels.h" nogil:
     ctypedef struct mlp_kernels:
-        const char *name
         void *pack_weights
         int group_columns
 

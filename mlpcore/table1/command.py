@@ -17,7 +17,7 @@ from mlpcore.command_line import (
     run_tool,
     whole_number,
 )
-from mlpcore.config import PAPER_EPOCHS
+from mlpcore.config import SCHEDULE_EPOCHS
 from mlpcore.console import Console
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_writable, read_bounded
@@ -56,7 +56,7 @@ def parser() -> Parser:
     add(
         "--recipe", choices=RECIPES, help=f"changes the paper's settings, or not ({DEFAULT_RECIPE})"
     )
-    add("--epochs", type=whole_number, help=f"passes over the training set ({PAPER_EPOCHS:,})")
+    add("--epochs", type=whole_number, help=f"passes over the training set ({SCHEDULE_EPOCHS:,})")
     add_backend_options(result)
     add(
         "--data",
@@ -200,7 +200,7 @@ def _reproduce(options: argparse.Namespace, again: str) -> int:
     experiment = Experiment(
         nets=options.nets or tuple(PRESETS),
         seeds=options.seeds or (0,),
-        epochs=PAPER_EPOCHS if options.epochs is None else options.epochs,
+        epochs=SCHEDULE_EPOCHS if options.epochs is None else options.epochs,
         out=options.out or Path(OUT),
         backend=None if chosen == "auto" else backend.name,
         recipe=options.recipe or DEFAULT_RECIPE,

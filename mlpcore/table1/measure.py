@@ -23,7 +23,7 @@ from mlpcore.weights import read_network
 
 @dataclass(frozen=True)
 class Committee:
-    """All finished runs on the same data, their outputs averaged; none is selected."""
+    """All finished runs of a folder on the same data, their outputs averaged; none is selected."""
 
     members: tuple[str, ...]
     counts: ErrorCounts

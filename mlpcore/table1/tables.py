@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from scipy.special import stdtrit
 
 from mlpcore.config import (
-    PAPER_EPOCHS,
+    SCHEDULE_EPOCHS,
     PAPER_LEARNING_RATE,
     PAPER_LEARNING_RATE_END,
     PAPER_RATIO,
@@ -87,7 +87,7 @@ def other_settings(record: Record) -> str:
     """What of a run is not as the paper has it, or as 2,000 epochs of it would be."""
     config, said = record.config, []
     rates = config.learning_rate, config.learning_rate_end
-    if (config.epochs, *rates) != (PAPER_EPOCHS, PAPER_LEARNING_RATE, PAPER_LEARNING_RATE_END):
+    if (config.epochs, *rates) != (SCHEDULE_EPOCHS, PAPER_LEARNING_RATE, PAPER_LEARNING_RATE_END):
         said.append("learning rate {:g} to {:g} in {:,} epochs".format(*rates, config.epochs))
     if config.learning_rate_ratio != PAPER_RATIO:
         said.append(f"{config.learning_rate_ratio:g} times as high in each layer as in the next")
