@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from scipy.special import stdtrit
 
 from mlpcore.config import (
-    SCHEDULE_EPOCHS,
     PAPER_LEARNING_RATE,
     PAPER_LEARNING_RATE_END,
     PAPER_RATIO,
+    SCHEDULE_EPOCHS,
     USUAL_TARGET,
 )
 from mlpcore.dataset import MNIST, kind_of_test
