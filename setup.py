@@ -2,6 +2,7 @@
 
 import os
 import platform
+import runpy
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -75,6 +76,10 @@ class BuildExt(build_ext):
             sys.exit(f"mlpcore: {error}")
         if skipped:
             print(f"mlpcore: {skipped}", file=sys.stderr)
+        if in_place:
+            sources = runpy.run_path("mlpcore/sources.py")
+            sources["STAMP"].parent.mkdir(exist_ok=True)
+            sources["STAMP"].write_text(sources["sources_sha256"](Path()) + "\n")
 
     def build_extension(self, ext):
         if ext.name == "mlpcore.backends.simd":

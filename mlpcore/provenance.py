@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mlpcore.cpu import available_cores, cpu_model
+from mlpcore.sources import is_stale
 
 #: The repository, when the package is used from one.
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,9 +30,11 @@ def read_revisions(values: object) -> Revisions:
 
 @functools.cache
 def revision() -> str:
-    """The commit of this source, followed by "+changes" when files differ; "" when not known.
+    """The commit of this source, "" when not known.
 
-    What it says first holds for the process: modules that are loaded stay as they are.
+    Followed by "+changes" when files differ from it, and by "+stale" when what is compiled has
+    been built from other sources than are there now. What it says first holds for the process:
+    modules that are loaded stay as they are.
     """
     if not (ROOT / ".git").exists():
         return ""
@@ -47,7 +50,9 @@ def revision() -> str:
         )
     except OSError:  # no git
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    if done.returncode != 0:
+        return ""
+    return done.stdout.strip() + "+stale" * is_stale(ROOT)
 
 
 def machine() -> str:

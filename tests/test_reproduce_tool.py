@@ -527,7 +527,7 @@ def test_evidence_holds_all_but_weights_and_paths(kept, whole):
         assert not re.search(r"(^|[\s\"'(\[])/\w", text), path
         assert os.uname().nodename not in text
     result = json.loads((kept / "net1-seed0" / "result.json").read_text())
-    assert re.fullmatch(r"[0-9a-f]{40}(\+changes)?|", result["best"]["revision"])
+    assert re.fullmatch(r"[0-9a-f]{40}(\+changes)?(\+stale)?|", result["best"]["revision"])
     assert result["best"]["machine"] == result["collected"]["machine"] != ""
     assert result["last"]["epoch"] == result["epochs"] == 3
     assert len(result["best"]["sha256"]) == len(result["last"]["sha256"]) == 64
