@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import pkgutil
 import random
 import re
 import shlex
@@ -572,6 +573,29 @@ def test_without_the_data_nothing_is_lost(kept, half_done, capsys, monkeypatch):
     assert "without second guesses: the data are gone" in capsys.readouterr().out
     assert contents(kept / "net1-seed0") == before
     assert json.loads(path.read_text())["committees"] == [committee]
+
+
+@pytest.mark.parametrize("module", ["collect", "measure"])
+def test_a_network_of_another_epoch_does_not_count(half_done, capsys, monkeypatch, module):
+    """As while another process saves: the metrics are there before the network, or after it."""
+    place = f"mlpcore.table1.{module}.read_network"
+    read = pkgutil.resolve_name(place)
+
+    def of_another_epoch(path, *args):
+        network, metadata = read(path, *args)
+        return network, metadata | {"epoch": "9"}
+
+    monkeypatch.setattr(place, of_another_epoch)
+    assert main(["--evidence", "kept", "--out", "out"]) == 0
+    note = f"note: {Path('out/net1-seed0', BEST)} is of another epoch than the metrics: expected"
+    assert note in capsys.readouterr().out
+    summary = json.loads(Path("kept", evidence.SUMMARY).read_text())
+    if module == "collect":
+        assert summary["missing"][0] == "net1-seed0 (not readable)"
+        assert not Path("kept/net1-seed0").exists()
+    else:
+        result = json.loads(Path("kept/net1-seed0/result.json").read_text())
+        assert result["test"] is None and result["best"]["epoch"] <= 3
 
 
 def test_runs_of_other_folders_are_still_missing(kept):

@@ -43,7 +43,7 @@ from mlpcore.table1.evidence import (
 )
 from mlpcore.table1.measure import Committee, Measured
 from mlpcore.table1.readme import full_table
-from mlpcore.table1.records import Record, first_difference
+from mlpcore.table1.records import Record, check_best, first_difference
 from mlpcore.weights import read_network, weights_sha256
 
 README, MISCLASSIFIED = "README.md", "misclassified"
@@ -190,11 +190,7 @@ def _earlier(folder: Path, record: Record) -> Evidence | None:
 
 def _collect(folder: Path, record: Record) -> Evidence:
     best, _ = _read_weights(folder / BEST, record)
-    if record.best_metrics is None or best.epoch != record.best_metrics.epoch:
-        raise InputError(
-            f"{shown(folder)} is of another epoch than the metrics: expected "
-            "another try when it has been saved, or the run resumed after a kill"
-        )
+    check_best(folder / BEST, str(best.epoch), record)
     last, revisions = _read_weights(folder / LAST, record)
     modified = os.stat(folder / METRICS).st_mtime
     record = dataclasses.replace(

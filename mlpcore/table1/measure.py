@@ -13,11 +13,11 @@ from mlpcore import backends, dataset, evaluation
 from mlpcore.backends import Backend
 from mlpcore.checkpoint import BEST
 from mlpcore.committee import mean_outputs
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError
 from mlpcore.evaluation import Evaluation
 from mlpcore.network import Network
 from mlpcore.table1.data import find_data
-from mlpcore.table1.records import ErrorCounts, Record, distinct_seeds
+from mlpcore.table1.records import ErrorCounts, Record, check_best, distinct_seeds
 from mlpcore.weights import read_network
 
 
@@ -115,11 +115,7 @@ def _measure_group(
 def _best_network(path: Path, record: Record) -> Network:
     """Of the epoch that the record says, and not of a later one."""
     network, metadata = read_network(path, record.layer_sizes)
-    if record.best_metrics and metadata.get("epoch") != str(record.best_metrics.epoch):
-        raise InputError(
-            f"{shown(path)} is of another epoch than the metrics: expected "
-            "another try when it has been saved, or the run resumed after a kill"
-        )
+    check_best(path, metadata.get("epoch", ""), record)
     return network
 
 

@@ -132,6 +132,15 @@ def read_record(folder: Path) -> Record:
     raise AssertionError
 
 
+def check_best(path: Path, epoch: str, record: Record) -> None:
+    """Raises InputError unless a network, of this epoch, is the one that counts of a run."""
+    if record.best_metrics is None or epoch != str(record.best_metrics.epoch):
+        raise InputError(
+            f"{shown(path)} is of another epoch than the metrics: expected "
+            "another try when it has been saved, or the run resumed after a kill"
+        )
+
+
 def read_records(out: Path) -> tuple[list[Record], dict[str, str]]:
     """All runs in the folders of a folder, and by name a line on each that cannot be read.
 
