@@ -23,7 +23,7 @@ from mlpcore.files import atomic_write, check_writable
 from mlpcore.network import Network
 from mlpcore.report import report, result_table
 from mlpcore.state import EpochMetrics
-from mlpcore.training import Diverged, Trainer
+from mlpcore.training import Diverged, Observer, Trainer
 
 #: What a run's folder says when it is finished.
 REPORT = "report.md"
@@ -36,6 +36,7 @@ def start(
     backend: Backend,
     console: Console,
     command: str,
+    until: int | None = None,
 ) -> int:
     """Trains a new run.
 
@@ -45,11 +46,13 @@ def start(
         Of the run, new or without a run in it.
     command
         What to type to go on, said when the run is stopped.
+    until
+        The epoch after which to stop, the last by default.
 
     Returns
     -------
-    The exit status: 0 when the run is finished, 128 + n when signal n came, be it too late to
-    stop anything but what was to follow.
+    The exit status: 0 when the run has come so far, 128 + n when signal n came, be it too late
+    to stop anything but what was to follow.
 
     Raises
     ------
@@ -61,7 +64,7 @@ def start(
     with _stopping(trainer) as signals:
         run = Run.create(folder, config, data, backend.description, trainer.state)
         with contextlib.closing(run):
-            return _train(trainer, run, console, command, signals)
+            return _train(trainer, run, console, command, signals, until)
 
 
 def resume(
@@ -71,6 +74,7 @@ def resume(
     threads: int | None = None,
     data_folder: str | None = None,
     data: dataset.Dataset | None = None,
+    until: int | None = None,
 ) -> int:
     """Goes on with a run; shows the result again when it is finished.
 
@@ -101,7 +105,7 @@ def resume(
         trainer = Trainer(run.config, data, backend, state=state)
         _describe(console, backend, data)
         with _stopping(trainer) as signals:
-            return _train(trainer, run, console, command, signals)
+            return _train(trainer, run, console, command, signals, until)
 
 
 def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None:
@@ -116,7 +120,25 @@ def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None
     console.print(f"backend: {backend.description}")
 
 
-def _train(trainer: Trainer, run: Run, console: Console, command: str, signals: list[int]) -> int:
+class _StopAfter(Observer):
+    """Stops when so many epochs are done."""
+
+    def __init__(self, epochs: int):
+        self._epochs = epochs
+
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        if trainer.state.epoch >= self._epochs:
+            trainer.request_stop()
+
+
+def _train(
+    trainer: Trainer,
+    run: Run,
+    console: Console,
+    command: str,
+    signals: list[int],
+    until: int | None,
+) -> int:
     name = format_hidden_layers(run.config.hidden_layers)
     console.print(
         f"network: {name}, {trainer.state.network.n_parameters:,} weights; run: {shown(run.folder)}"
@@ -124,6 +146,10 @@ def _train(trainer: Trainer, run: Run, console: Console, command: str, signals: 
     if trainer.state.seconds:
         console.print(f"resumed: {_place(trainer)}")
     trainer.observers = (run, console)
+    if until is not None:
+        trainer.observers += (_StopAfter(until),)
+        if trainer.state.epoch >= until:
+            trainer.request_stop()
     try:
         finished = trainer.run()
     except Diverged as error:

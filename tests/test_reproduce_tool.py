@@ -702,8 +702,18 @@ def test_evidence_of_unfinished_runs_only_on_demand(kept, half_done, capsys, mon
     capsys.readouterr()
     assert main(["--rerun", "kept/net2-seed0", "--data", data, "--threads", "1"]) == 0
     out = capsys.readouterr().out
-    assert "the same errors as kept/net2-seed0 in its 2 epochs; weights not compared" in out
-    assert "to the bit" not in out
+    assert "the same as kept/net2-seed0 in its 2 epochs, to the bit" in out
+    assert run_state("runs/rerun/net2-seed0").epoch == 2
+    assert main(["--rerun", "kept/net2-seed0", "--data", data, "--threads", "1"]) == 0
+    assert run_state("runs/rerun/net2-seed0").epoch == 2
+    result = kept / "net2-seed0" / "result.json"
+    text = result.read_text()
+    result.write_text(text.replace(json.loads(text)["best"]["sha256"], "0" * 64))
+    assert main(["--rerun", "kept/net2-seed0", "--data", data, "--threads", "1"]) == 1
+    assert f"{BEST}: weights of SHA-256" in capsys.readouterr().out
+    beyond = ["--rerun", "kept/net2-seed0", "--data", data, "--out", "out"]
+    assert main(half_done) == 0  # the run itself goes on to its end
+    assert "net2-seed0 has 3 epochs, expected the 2 of kept/net2-seed0" in refusal(capsys, *beyond)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from mlpcore.console import Console
 from mlpcore.errors import InputError, shown
 from mlpcore.table1.data import find_data
 from mlpcore.table1.evidence import Evidence, read_run_evidence
-from mlpcore.table1.records import first_difference
+from mlpcore.table1.records import first_difference, read_record
 from mlpcore.weights import read_network, weights_sha256
 
 
@@ -22,7 +22,7 @@ def rerun(
     threads: int | None,
     data_folder: str | None,
 ) -> int:
-    """Trains the run of some evidence again, or goes on with that.
+    """Trains the run of some evidence again, as far as that has come, or goes on with that.
 
     Parameters
     ----------
@@ -48,20 +48,23 @@ def rerun(
     exists = holds_run(folder)
     if exists and read_settings(folder)[0] != config:
         raise InputError(f"{shown(folder)} has other settings than {shown(source)}")
+    until = evidence.record.epoch
+    if exists and (done := read_record(folder).epoch) > until:
+        expected = f"expected the {until:,} of {shown(source)} at most"
+        raise InputError(f"{shown(folder)} has {done:,} epochs, {expected}")
     data = find_data(evidence.record.data, data_folder, shown(source), download=True)
     note = other_revisions(evidence)
     if note:
         console.print(note)
     if exists:
-        status = runs.resume(folder, console, command, threads, data=data)
+        status = runs.resume(folder, console, command, threads, data=data, until=until)
     else:
-        status = runs.start(folder, config, data, backend, console, command)
+        status = runs.start(folder, config, data, backend, console, command, until)
     if status:
         return status
-    differences, done = compare(folder, evidence), evidence.record.epoch
-    same = f"the same as {shown(source)}, to the bit"
-    if not evidence.record.finished:
-        same = f"the same errors as {shown(source)} in its {done:,} epochs; weights not compared"
+    differences = compare(folder, evidence)
+    part = "" if evidence.record.finished else f" in its {until:,} epochs"
+    same = f"the same as {shown(source)}{part}, to the bit"
     for line in differences or [same]:
         console.print(line)
     return 1 if differences else 0
@@ -83,16 +86,13 @@ def other_revisions(evidence: Evidence) -> str:
 
 
 def compare(folder: Path, evidence: Evidence) -> list[str]:
-    """A line for every difference between a finished run and evidence, times left out.
-
-    Of a run that was not finished only the epochs that it did can be compared.
-    """
+    """A line for every difference between a run of as many epochs and evidence, times left out."""
     record, differences = evidence.record, []
     epoch = first_difference(read_history(folder), record.history)
     if epoch:
         differences.append(f"the errors after epoch {epoch} are not those of the evidence")
     for name, expected in ((BEST, evidence.best), (LAST, evidence.last)):
-        if not record.finished or expected is None:
+        if expected is None:
             continue
         network, _ = read_network(folder / name, record.layer_sizes)
         found = weights_sha256(network)
