@@ -885,6 +885,7 @@ def test_differences_are_found(kept, capsys, data):
 def test_a_rerun_of_other_data_or_settings_is_refused(kept, capsys, data, tmp_path):
     other = str(write_idx(tmp_path / "other", n_train=231))
     argv = ["--rerun", "kept/net1-seed0"]
+    assert "data of kept/net1-seed0 are not MNIST: expected --data" in refusal(capsys, *argv)
     assert "are not those of kept/net1-seed0" in refusal(capsys, *argv, "--data", other)
     assert sorted(os.listdir()) == ["kept", "out"]
     settings = ["--nets", "1", "--epochs", "2", "--data", data, "--out", "runs/rerun"]

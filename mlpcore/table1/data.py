@@ -33,11 +33,11 @@ def find_data(
     InputError
         When they are not at hand, or those that are there are others.
     """
-    if folder or summary.name == dataset.EMBEDDED or os.path.isdir(summary.source):
-        data = summary.load(folder)
-    elif summary.name == dataset.MNIST:
+    if summary.name == dataset.MNIST and not folder and not os.path.isdir(summary.source):
         data = summary.part_of(dataset.load(name="mnist", download=download))
-    else:
+    elif folder or summary.name == dataset.EMBEDDED or os.path.isabs(summary.source):
+        data = summary.load(folder)
+    else:  # evidence, which has no paths
         raise InputError(f"the data of {run} are not MNIST: expected --data and their folder")
     if DataSummary.of(data).sha256 != summary.sha256:
         raise InputError(
