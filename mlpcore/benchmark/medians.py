@@ -187,13 +187,10 @@ def _table(runs: Sequence[Run], routine: str) -> Table:
 def _notes(runs: Sequence[Run], peers: bool) -> tuple[str, ...]:
     said = [f"Measured on {runs[0].conditions['machine']}."]
     if peers:
-        text = (
-            "Peers, in each run with the threads that suit them best, take so many times as long "
-        )
-        text += "as the fastest of ours by its median"
+        ratios = "how many times as long they take as our fastest"
         if len(runs) > 1:
-            text += ": the median of the ratio in each run, in brackets the least and the most"
-        said.append(f"{text}.")
+            ratios += ", the median of the ratios of each run, in brackets the least and the most"
+        said.append(f"Peers with the threads that suit them best, and {ratios}.")
     said.append("Of the floor: the floor over the time of our fastest.")
     return tuple(said)
 
