@@ -67,6 +67,8 @@ class BuildExt(build_ext):
     """
 
     def run(self):
+        sources = runpy.run_path("mlpcore/sources.py")
+        built_from = sources["sources_sha256"](Path())
         super().run()
         in_place = self.inplace or getattr(self, "editable_mode", False)
         try:
@@ -77,9 +79,8 @@ class BuildExt(build_ext):
         if skipped:
             print(f"mlpcore: {skipped}", file=sys.stderr)
         if in_place:
-            sources = runpy.run_path("mlpcore/sources.py")
             sources["STAMP"].parent.mkdir(exist_ok=True)
-            sources["STAMP"].write_text(sources["sources_sha256"](Path()) + "\n")
+            sources["STAMP"].write_text(f"{built_from}\n")
 
     def build_extension(self, ext):
         if ext.name == "mlpcore.backends.simd":
@@ -125,7 +126,7 @@ def extension(name, source):
         name,
         [source],
         include_dirs=[str(C_SOURCES)],
-        depends=[str(p) for p in C_SOURCES.glob("*.[ch]")],
+        depends=["setup.py", *(str(p) for p in C_SOURCES.glob("*.[ch]"))],
         extra_compile_args=C_FLAGS,
         extra_link_args=LINK_FLAGS,
     )

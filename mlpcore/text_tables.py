@@ -28,7 +28,7 @@ def markdown_table(rows: Rows) -> str:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, in a table too."""
+    """Text whose strokes and stars Markdown shows as they are."""
     return text.replace("|", "\\|").replace("*", "\\*")
 
 
@@ -43,7 +43,7 @@ def weights_text(n: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """How long something took, in seconds, minutes or hours with a place each."""
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     if round(seconds / 60, 1) < 60:
@@ -51,17 +51,18 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def seconds(value: float) -> str:
-    """A duration with three digits: 37.2 µs."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)):
-        if value >= size or unit == "ns":
-            return f"{digits(value / size)} {unit}"
-    raise AssertionError
+def short_time(seconds: float) -> str:
+    """A time that was measured, with three digits: 37.2 µs."""
+    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    # 999.5 and more are 1,000 with three digits, and so one of the next unit.
+    unit, size = next((each for each in units if seconds >= 0.9995 * each[1]), units[-1])
+    return f"{digits(seconds / size)} {unit}"
 
 
 def digits(value: float) -> str:
-    """Three significant digits without an exponent."""
+    """Three significant digits, or all before the point, without an exponent."""
     if value <= 0:
         return "0"
-    places = max(0, 2 - math.floor(math.log10(value)))
-    return f"{value:,.{min(places, 4)}f}"
+    rounded = float(f"{value:.3g}")
+    places = max(0, 2 - math.floor(math.log10(rounded)))
+    return f"{rounded if places else value:,.{min(places, 4)}f}"

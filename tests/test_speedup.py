@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlpcore import backends
+from mlpcore import backends, provenance
 from mlpcore.architecture import PRESETS
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.benchmark import claims as claims_module
@@ -29,6 +29,7 @@ from mlpcore.benchmark.routines import ROUTINES
 from mlpcore.benchmark.run import Plan, columns, measure_row
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.text_tables import short_time
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -197,6 +198,22 @@ def test_without_a_time_or_a_base_there_are_no_figures():
     )
     assert absent == results.Result(results.Line("scalar", 1, reason="wrong"))
     assert present.ratio is present.floor is present.updates is None
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (37.24e-6, "37.2 µs"),
+        (0.9994e-3, "999 µs"),
+        (0.9996e-3, "1.00 ms"),
+        (0.9996, "1.00 s"),
+        (9.996, "10.0 s"),
+        (1234.5, "1,234 s"),
+        (2.5e-12, "0.0025 ns"),
+    ],
+)
+def test_measured_times_have_three_digits(value, text):
+    assert short_time(value) == text
 
 
 def test_the_paper_beside_us():
@@ -470,6 +487,7 @@ def test_from_end_to_end(tmp_path, capsys, monkeypatch):
 
     document = json.loads(path.read_text())
     assert list(tmp_path.iterdir()) == [path]
+    assert document["revision"] == provenance.revision()
     (architecture,) = document["architectures"]
     (routine,) = architecture["routines"]
     base = routine["results"][0]
@@ -545,7 +563,8 @@ def document(**changes):
         }
         for (name, threads), value in times.items()
     ]
-    routine = {"key": "step", "title": "On-line step", "unit": "sample", "results": lines}
+    unit = changes.pop("unit", "sample")
+    routine = {"key": "step", "title": "On-line step", "unit": unit, "results": lines}
     network = {"name": "net1", "routines": [routine]}
     result = {
         "date": "2026-11-23T11:07:32+00:00",
@@ -558,6 +577,7 @@ def document(**changes):
 
 
 MACHINE = {"cpu": "A CPU", "cores": 2, "device": "none (no driver)", "versions": {"jax": "1"}}
+MACHINE |= {"caches": {"l3": 1}, "load": 0.5, "memory": 1000}
 ANOTHER = {("scalar", 1): 8.5}  # a run that is no copy
 
 
@@ -586,7 +606,9 @@ def test_medians_of_runs(kept, capsys):
     """Ratios are of one run each: JAX's median is 5 s and ours 2, but 2.5 is no run's ratio."""
     slow = {("avx2", 2): 4.0, ("JAX scan", 1): 20.0, ("JAX scan", 2): 24.0}
     fast = {("avx2", 2): 1.0, ("JAX scan", 2): 4.0}
-    files = kept(document(times=slow), document(), document(times=fast, date="2026-11-25"))
+    busy = MACHINE | {"load": 2.0, "memory": 1001, "device": "none (busy)"}
+    last = document(times=fast, date="2026-11-25T11:07:32+00:00", machine=busy)
+    files = kept(document(times=slow), document(), last)
     title, cells, notes = medians_of(files, capsys)
     assert "On-line step, per sample: medians of 3 runs, 2026-11-23 to 2026-11-25" in title
     assert cells == {
@@ -596,7 +618,8 @@ def test_medians_of_runs(kept, capsys):
         "JAX scan": "5.00 s 4.0x (2.5 to 5.0)",
         "of the floor": "50%",
     }
-    assert "A CPU, 2 cores." in notes and "the least and the most" in notes
+    assert f"A CPU, 2 cores, revision {'a' * 40}." in notes
+    assert "the least and the greatest" in notes
 
 
 def test_one_run_has_no_range(kept, capsys):
@@ -634,22 +657,33 @@ def test_medians_of_what_a_run_writes(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     "other, message",
     [
-        ({"machine": MACHINE | {"cpu": "B"}}, "run-1.json: machine B, 2 cores, expected that of"),
-        ({"machine": MACHINE | {"device": "a GPU"}}, "machine A CPU, 2 cores, a GPU, expected"),
+        ({"machine": MACHINE | {"cpu": "B"}}, "run-1.json: cpu B, expected that of"),
+        ({"machine": MACHINE | {"device": "a GPU"}}, "device a GPU, expected that of"),
+        ({"machine": MACHINE | {"caches": {"l3": 2}}}, "caches l3 2, expected that of"),
         ({"machine": MACHINE | {"versions": {"jax": "2"}}}, "versions jax 2, expected that of"),
         ({"settings": {"seconds": 0.025}}, "settings seconds 0.025, expected that of"),
         ({"revision": ""}, "revision not known, expected that of"),
         ({"times": {("sse2", 1): 1.0}}, "other networks, routines or lines than"),
+        ({"unit": "image"}, "other networks, routines or lines than"),
         ({}, "is the same as"),
-        ({"architectures": []}, "expected what tools/speedup.py --json writes"),
-        ({"architectures": None}, "expected what tools/speedup.py --json writes"),
-        ({"machine": []}, "expected what tools/speedup.py --json writes"),
-        ({"times": {("JAX scan", 2): "fast"}}, "expected what tools/speedup.py --json writes"),
-        ({"times": {("avx2", 2): 0.0}}, "expected what tools/speedup.py --json writes"),
-        ({"times": {("avx2", 2): math.inf}}, "expected what tools/speedup.py --json writes"),
-        ({"times": {("avx2", 2): 10**400}}, "expected what tools/speedup.py --json writes"),
-        ({"times": {(None, 2): 1.0}}, "expected what tools/speedup.py --json writes"),
-        ({"times": {("avx2", math.inf): 1.0}}, "expected what tools/speedup.py --json writes"),
+        *(
+            (other, "expected what tools/speedup.py --json writes")
+            for other in (
+                {"architectures": []},
+                {"architectures": None},
+                {"architectures": document()["architectures"] * 2},
+                {"machine": []},
+                {"date": "soon"},
+                {"times": {("JAX scan", 2): "0.1"}},
+                {"times": {("avx2", 2): 0.0}},
+                {"times": {("avx2", 2): -1.0}},
+                {"times": {("avx2", 2): math.inf}},
+                {"times": {("avx2", 2): 10**400}},
+                {"times": {(None, 2): 1.0}},
+                {"times": {("avx2", 1.5): 1.0}},
+                {"times": {("avx2", math.inf): 1.0}},
+            )
+        ),
     ],
 )
 def test_runs_that_cannot_be_compared(kept, capsys, other, message):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlpcore.benchmark.results import BASE, Result, Row
 from mlpcore.benchmark.routines import EPOCH
-from mlpcore.text_tables import seconds
+from mlpcore.text_tables import short_time
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _epoch_seconds(row: Row | None, what: str, paper: Mapping[str, float]) -> li
             claims.append(Claim(name, figure, NOT_MEASURED, None))
             continue
         whole = result.line.seconds * EPOCH
-        ours = f"{seconds(whole)} ({_name(result)})"
+        ours = f"{short_time(whole)} ({_name(result)})"
         claims.append(Claim(name, figure, ours, paper[kind] / whole))
     return claims
 

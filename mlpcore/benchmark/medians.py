@@ -5,18 +5,21 @@ Ratios are of one run each, in which all lines took turns, before the median is 
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 import statistics
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mlpcore.benchmark.tables import Table, column
 from mlpcore.errors import InputError, shown
 from mlpcore.files import read_bounded
-from mlpcore.text_tables import NONE, seconds
+from mlpcore.text_tables import NONE, short_time
+
+T = TypeVar("T")
 
 #: Of one document; a run of everything with all peers is a tenth of that.
 MAX_BYTES = 1 << 22
@@ -50,6 +53,8 @@ class Run:
 
     Attributes
     ----------
+    place
+        The machine, and the revision where that is known, in words.
     conditions
         What has to be the same for times to be comparable, by its name.
     titles
@@ -59,6 +64,7 @@ class Run:
     """
 
     date: str
+    place: str
     conditions: dict[str, str]
     titles: dict[str, str]
     times: dict[Key, Time | None]
@@ -77,12 +83,11 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     first = runs[0]
     for i, (path, run) in enumerate(zip(paths, runs)):
         for name, wanted in first.conditions.items():
-            if run.conditions[name] != wanted:
-                raise InputError(
-                    f"{shown(path)}: {name} {run.conditions[name]}, expected that of "
-                    f"{shown(paths[0])}: {wanted}"
-                )
-        if run.times.keys() != first.times.keys():
+            found = run.conditions.get(name, "not known")
+            if found != wanted:
+                expected = f"expected that of {shown(paths[0])}: {wanted}"
+                raise InputError(f"{shown(path)}: {name} {found}, {expected}")
+        if (run.titles, run.times.keys()) != (first.titles, first.times.keys()):
             raise InputError(
                 f"{shown(path)} has other networks, routines or lines than {shown(paths[0])}"
             )
@@ -96,6 +101,7 @@ def _read(path: Path) -> Run:
     content = read_bounded(path, MAX_BYTES)
     try:
         document = json.loads(content)
+        date = datetime.datetime.fromisoformat(_typed(document["date"], str)).date()
         titles: dict[str, str] = {}
         times: dict[Key, Time | None] = {}
         for network in document["architectures"]:
@@ -103,46 +109,67 @@ def _read(path: Path) -> Run:
                 key, title, unit = (_text(routine[name]) for name in ("key", "title", "unit"))
                 titles[key] = title if unit == "epoch" else f"{title}, per {unit}"
                 for line in routine["results"]:
-                    what = _text(line["name"]), int(line["threads"]), bool(line["peer"])
-                    times[Key(_text(network["name"]), key, *what)] = _time(line)
+                    name, threads = _text(line["name"]), _typed(line["threads"], int)
+                    peer = _typed(line["peer"], bool)
+                    what = Key(_text(network["name"]), key, name, threads, peer)
+                    if what in times:
+                        raise ValueError
+                    times[what] = _time(line)
         if not times:
             raise ValueError
-        date, conditions = _text(document["date"])[:10], _conditions(document)
-        return Run(date, conditions, titles, times)
+        return Run(date.isoformat(), _place(document), _conditions(document), titles, times)
     except _MALFORMED:
         raise InputError(f"{shown(path)}: expected what tools/speedup.py --json writes") from None
 
 
-def _conditions(document: dict[str, Any]) -> dict[str, str]:
-    machine = document["machine"]
-    place = f"{_text(machine['cpu'])}, {int(machine['cores'])} cores"
+def _place(document: dict[str, Any]) -> str:
+    machine, revision = document["machine"], document.get("revision")
+    parts = [_text(machine["cpu"]), f"{_typed(machine['cores'], int)} cores"]
     device = _text(machine["device"])
-    return {
-        "machine": place if device.startswith("none") else f"{place}, {device}",
-        "versions": _listed(machine["versions"]),
-        "revision": _text(document.get("revision") or "not known"),
-        "settings": _listed(document["settings"]),
-    }
+    if not device.startswith("none"):
+        parts.append(device)
+    if revision:
+        parts.append(f"revision {_text(revision)}")
+    return ", ".join(parts)
 
 
-def _listed(values: dict[str, object]) -> str:
-    return ", ".join(f"{shown(name)} {shown(str(value))}" for name, value in values.items())
+def _conditions(document: dict[str, Any]) -> dict[str, str]:
+    """All that is said of the machine but what changes from boot to boot, and of the source."""
+    conditions = dict(document["machine"])
+    for name in ("load", "memory"):
+        conditions.pop(name, None)
+    conditions["device"] = _text(conditions["device"]).partition(" (")[0]
+    conditions["revision"] = document.get("revision") or "not known"
+    conditions["settings"] = document["settings"]
+    return {shown(name): _listed(value) for name, value in conditions.items()}
+
+
+def _listed(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{shown(name)} {_listed(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(_listed, value))
+    return shown(str(value))
+
+
+def _typed(value: object, kind: type[T]) -> T:
+    if type(value) is not kind:
+        raise TypeError
+    return value
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError
-    return shown(value)
+    return shown(_typed(value, str))
 
 
 def _time(line: dict[str, Any]) -> Time | None:
     if line["timing"] is None:
         return None
-    value, reached = float(line["timing"]["seconds"]), line["reached"]
-    reached = None if reached is None else float(reached)
-    if not 0 < value < math.inf or not math.isfinite(reached or 0.0):
-        raise ValueError
-    return Time(value, reached)
+    values = line["timing"]["seconds"], line["reached"]
+    for value in values:
+        if value is not None and not 0 < _typed(value, float) < math.inf:
+            raise ValueError
+    return Time(_typed(values[0], float), values[1])
 
 
 def tables(runs: Sequence[Run], routines: Collection[str] = ()) -> list[Table]:
@@ -175,7 +202,7 @@ def _table(runs: Sequence[Run], routine: str) -> Table:
     for network in dict.fromkeys(key.network for key in keys):
         lines = [_times(runs, Key(network, routine, *line, peer=False)) for line in ours]
         fastest = min(filter(None, lines), key=_median, default=[])
-        cells = [seconds(_median(times)) if times else NONE for times in lines]
+        cells = [short_time(_median(times)) if times else NONE for times in lines]
         for name in peers:
             of_peer = (k for k in keys if (k.network, k.name, k.peer) == (network, name, True))
             variants = [times for key in of_peer if (times := _times(runs, key))]
@@ -185,11 +212,11 @@ def _table(runs: Sequence[Run], routine: str) -> Table:
 
 
 def _notes(runs: Sequence[Run], peers: bool) -> tuple[str, ...]:
-    said = [f"Measured on {runs[0].conditions['machine']}."]
+    said = [f"Measured on {runs[0].place}."]
     if peers:
         ratios = "how many times as long they take as our fastest"
         if len(runs) > 1:
-            ratios += ", the median of the ratios of each run, in brackets the least and the most"
+            ratios += ", the median of the runs' ratios, in brackets the least and the greatest"
         said.append(f"Peers with the threads that suit them best, and {ratios}.")
     said.append("Of the floor: the floor over the time of our fastest.")
     return tuple(said)
@@ -214,8 +241,8 @@ def _peer_cell(times: Sequence[Time], ours: Sequence[Time]) -> str:
         return NONE
     ratios = [theirs.seconds / our.seconds for theirs, our in zip(times, ours)]
     if not ratios:
-        return seconds(_median(times))
-    cell = f"{seconds(_median(times))} {statistics.median(ratios):.1f}x"
+        return short_time(_median(times))
+    cell = f"{short_time(_median(times))} {statistics.median(ratios):.1f}x"
     return cell if len(ratios) == 1 else f"{cell} ({min(ratios):.1f} to {max(ratios):.1f})"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from mlpcore.benchmark.run import ArchitectureResults, Report
 from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
-from mlpcore.text_tables import seconds
+from mlpcore.text_tables import short_time
 
 
 def check_plot(path: Path) -> None:
@@ -32,7 +32,7 @@ def _step_bars(axes: Any, results: ArchitectureResults) -> None:
     spread = [[t.seconds - t.low for t in timings], [t.high - t.seconds for t in timings]]
     colours = ["tab:grey" if line.peer else "tab:blue" for line in timed]
     bars = axes.barh([f"{v.label}, {v.threads}" for v in timed], values, xerr=spread, color=colours)
-    axes.bar_label(bars, [seconds(v) for v in values], padding=4, fontsize=8)
+    axes.bar_label(bars, [short_time(v) for v in values], padding=4, fontsize=8)
     axes.set_xscale("log")
     axes.set_xlim(min(values) / 2, max(values) * 4)
     axes.set_xlabel(f"seconds per {row.unit}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from mlpcore.benchmark.limits import Limits
 from mlpcore.benchmark.results import Result, Row
 from mlpcore.benchmark.run import ArchitectureResults, Report
-from mlpcore.text_tables import NONE, digits, seconds
+from mlpcore.text_tables import NONE, digits, short_time
 
 
 @dataclass
@@ -82,7 +82,7 @@ def summary_table(results: ArchitectureResults, report: Report) -> Table:
         for name, threads in keys:
             result = row.find(name, threads)
             ratio = "" if result is None or result.ratio is None else f"{digits(result.ratio)}x"
-            cells.append(f"{seconds(result.line.seconds)} {ratio}" if result else NONE)
+            cells.append(f"{short_time(result.line.seconds)} {ratio}" if result else NONE)
         table.rows.append(tuple(cells))
     return table
 
@@ -107,13 +107,13 @@ def _detail_cells(title: str, result: Result) -> tuple[str, ...]:
     updates, bandwidth = (v or NONE for v in giga)
     return (
         *start,
-        seconds(timing.seconds),
+        short_time(timing.seconds),
         f"{timing.low / timing.seconds - 1:+.0%} {timing.high / timing.seconds - 1:+.0%}",
         NONE if result.ratio is None else f"{digits(result.ratio)}x",
         updates,
         bandwidth,
         _optional(result.of_limit, "{:.0%}"),
-        NONE if result.floor is None else seconds(result.floor),
+        NONE if result.floor is None else short_time(result.floor),
         _optional(result.reached, "{:.0%}"),
         _optional(line.error, "{:.0e}"),
     )
