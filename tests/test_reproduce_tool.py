@@ -1,6 +1,8 @@
 """tools/reproduce.py: stopped anywhere it goes on; it refuses, reports and keeps evidence."""
 
+import contextlib
 import dataclasses
+import hashlib
 import json
 import os
 import pkgutil
@@ -18,7 +20,7 @@ import pytest
 import mlpcore
 from mlpcore import backends, mnist, runs
 from mlpcore.architecture import PRESETS
-from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run
+from mlpcore.checkpoint import BEST, CONFIG, LAST, METRICS, Run, history_lines
 from mlpcore.files import lock
 from mlpcore.table1 import collect, evidence, readme, report, work
 from mlpcore.table1.command import main
@@ -546,24 +548,27 @@ def test_the_settings_stay_as_the_run_has_them(half_done, kept):
     path = Path("out/net1-seed0", CONFIG)
     settings = json.loads(path.read_text())
     del settings["training"]["target"], settings["data"]["held_out"]
+    settings["note"] = "/home/me"
     path.write_text(json.dumps(settings))
     assert main(["--evidence", "kept", "--out", "out"]) == 0
     kept_settings = json.loads((kept / "net1-seed0" / CONFIG).read_text())
     assert kept_settings["training"] == settings["training"]
     assert kept_settings["data"].keys() == settings["data"].keys()
+    assert "note" not in kept_settings
     assert evidence.read_run_evidence(kept / "net1-seed0").record.finished
 
 
-def test_without_the_data_nothing_is_lost(kept, half_done, capsys, monkeypatch):
+@pytest.mark.parametrize("gone_on", [False, True])
+def test_without_the_data_nothing_is_lost(kept, half_done, capsys, monkeypatch, gone_on):
     """Second guesses and committees stay, for the networks are the same."""
-    result = kept / "net1-seed0" / "result.json"
-    assert json.loads(result.read_text())["test"]["n"] > 0
-    path = kept / evidence.SUMMARY
-    counts = {"n": 10, "errors": 2, "second_right": 1}
-    committee = {"members": ["net1-seed0", "net3-seed7"], "counts": counts}
-    summary = json.loads(path.read_text()) | {"committees": [committee]}
-    path.write_text(json.dumps(summary))
-    before = contents(kept / "net1-seed0")
+    folder = kept / "net1-seed0"
+    result = json.loads((folder / "result.json").read_text())
+    assert result["test"]["n"] > 0
+    written = put_committees(kept, ["net1-seed0", "net3-seed7"])
+    if gone_on:  # and the best network is still that of before
+        monkeypatch.setattr(collect, "_is_same", lambda *args: True)
+        as_it_was(folder)
+    before = contents(folder)
 
     def gone(*args, **kwargs):
         raise mlpcore.InputError("the data are gone")
@@ -571,8 +576,10 @@ def test_without_the_data_nothing_is_lost(kept, half_done, capsys, monkeypatch):
     monkeypatch.setattr("mlpcore.table1.measure.find_data", gone)
     assert main(["--evidence", "kept", "--out", "out"]) == 0
     assert "without second guesses: the data are gone" in capsys.readouterr().out
-    assert contents(kept / "net1-seed0") == before
-    assert json.loads(path.read_text())["committees"] == [committee]
+    assert (contents(folder) == before) != gone_on
+    after = json.loads((folder / "result.json").read_text())
+    assert (after["epochs"], after["test"]) == (3, result["test"])
+    assert committees(kept) == written
 
 
 @pytest.mark.parametrize("module", ["collect", "measure"])
@@ -595,24 +602,67 @@ def test_a_network_of_another_epoch_does_not_count(half_done, capsys, monkeypatc
         assert not Path("kept/net1-seed0").exists()
     else:
         result = json.loads(Path("kept/net1-seed0/result.json").read_text())
-        assert result["test"] is None and result["best"]["epoch"] <= 3
+        assert result["test"] is None
+
+
+@pytest.mark.parametrize("name", ["best", "last"])
+def test_evidence_of_other_weights_is_not_overwritten(kept, capsys, name):
+    """Of as many epochs with the same errors, as another revision may come to."""
+    path = kept / "net1-seed0" / "result.json"
+    result = json.loads(path.read_text())
+    result[name]["sha256"] = "0" * 64
+    path.write_text(json.dumps(result))
+    before = contents(kept)
+    text = refusal(capsys, "--evidence", "kept", "--out", "out")
+    assert "kept/net1-seed0 has other weights than the run net1-seed0: expected" in text
+    assert contents(kept) == before
+
+
+@pytest.mark.parametrize("last", ["report.md", METRICS, "result.json"])
+def test_a_collection_that_is_killed_can_be_done_again(half_done, capsys, monkeypatch, last):
+    """Of a new run at any point, for its settings come last."""
+    write = collect.atomic_write
+
+    def killed(path, *parts):
+        write(path, *parts)
+        if path.name == last:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(collect, "atomic_write", killed)
+        with contextlib.suppress(KeyboardInterrupt):
+            main(["--evidence", "kept", "--out", "out"])
+    assert not Path("kept/net1-seed0", CONFIG).exists()
+    assert main(["--evidence", "kept", "--out", "out"]) == 0
+    assert evidence.read_run_evidence(Path("kept/net1-seed0")).record.finished
+
+
+def test_damaged_evidence_may_be_removed(kept, capsys):
+    (kept / "net1-seed0" / METRICS).write_text("")
+    text = refusal(capsys, "--evidence", "kept", "--out", "out")
+    assert "kept/net1-seed0 may be removed, to be written anew" in text
+    shutil.rmtree(kept / "net1-seed0")
+    assert main(["--evidence", "kept", "--out", "out"]) == 0
+    assert evidence.read_run_evidence(kept / "net1-seed0").record.finished
 
 
 def test_runs_of_other_folders_are_still_missing(kept):
     """Until there is evidence of them."""
     path = kept / evidence.SUMMARY
     summary = json.loads(path.read_text())
-    missing = ["net1-seed0 (2 of 3 epochs)", "net3-seed7 (120 of 2,000 epochs)", "net4-seed7"]
+    missing = ["net1-seed0 (2 of 3 epochs)", "net3 (copy) (120 of 2,000 epochs)"]
+    missing += ["net3 (old) (damaged)", "net4-seed7"]
     path.write_text(json.dumps(summary | {"missing": missing}))
-    assert main(["--evidence", "kept", "--out", "out"]) == 0
-    assert json.loads(path.read_text())["missing"] == missing[1:]
+    for _ in range(2):
+        assert main(["--evidence", "kept", "--out", "out"]) == 0
+        assert json.loads(path.read_text())["missing"] == missing[1:]
 
 
 @pytest.mark.parametrize(
     ("epochs", "change", "words"),
     [
-        (2, {}, "has 3 epochs, the run net1-seed0 2: expected the same run"),
-        (3, {"validation_errors": 0}, "has other errors after epoch 2 than the run net1-seed0"),
+        (2, {}, "has 3 epochs, 2 has the run net1-seed0: expected the same run"),
+        (3, {"validation_errors": 0}, "has other errors after epoch 2 than the run net1-seed0: "),
     ],
 )
 def test_better_evidence_is_not_overwritten(kept, capsys, monkeypatch, epochs, change, words):
@@ -632,27 +682,67 @@ def test_better_evidence_is_not_overwritten(kept, capsys, monkeypatch, epochs, c
     assert contents(kept) == before
 
 
-def test_committees_of_other_runs_stay(kept, capsys):
-    path = kept / evidence.SUMMARY
-    summary = json.loads(path.read_text())
+def put_committees(folder, *members):
+    """Makes the evidence say that there are such; returns what it says of them."""
+    path = folder / evidence.SUMMARY
     counts = {"n": 10, "errors": 2, "second_right": 1}
-    others = {"members": ["net2-seed7", "net3-seed7"], "counts": counts}
-    with_this = {"members": ["net1-seed0", "net3-seed7"], "counts": counts}
-    path.write_text(json.dumps(summary | {"committees": [others, with_this]}))
+    committees = [{"members": list(names), "counts": counts} for names in members]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"committees": committees}))
+    return committees
+
+
+def committees(folder):
+    return json.loads((folder / evidence.SUMMARY).read_text())["committees"]
+
+
+def as_it_was(folder, **changes):
+    """Makes the evidence of a run that of its first two epochs, with changes to the best."""
+    history = evidence.read_run_evidence(folder).record.history[:2]
+    metrics = b"".join(history_lines(history))
+    (folder / METRICS).write_bytes(metrics)
+    path = folder / "result.json"
+    result = json.loads(path.read_text())
+    result["best"] |= {"epoch": min(history, key=lambda m: m.validation_errors).epoch} | changes
+    result |= {"epochs": 2, "last": None, "metrics_sha256": hashlib.sha256(metrics).hexdigest()}
+    path.write_text(json.dumps(result))
+
+
+def test_committees_stay_while_their_members_do(kept, capsys):
+    names = ["net2-seed7", "net3-seed7"], ["net1-seed0", "net3-seed7"]
+    others, with_this = put_committees(kept, *names)
     assert main(["--evidence", "kept", "--out", "out"]) == 0
-    assert json.loads(path.read_text())["committees"] == [others, with_this]
-    result = kept / "net1-seed0" / "result.json"
-    text = result.read_text()
-    sha256 = json.loads(text)["best"]["sha256"]
-    result.write_text(text.replace(sha256, "0" * 64))  # another network than that of the run now
+    assert committees(kept) == [others, with_this]
+    as_it_was(kept / "net1-seed0", sha256="0" * 64)
+    capsys.readouterr()
     assert main(["--evidence", "kept", "--out", "out"]) == 0
-    assert json.loads(path.read_text())["committees"] == [others]
-    path.write_text("{")
+    assert committees(kept) == [others]
+    assert "| committee of 2 finished runs |" in readme.readme_table(kept)
+    note = "note: a committee of 2 is left out: net1-seed0 was another\n"
+    assert note in capsys.readouterr().out
+
+
+def test_a_committee_is_replaced_by_one_that_has_all_its_members(data, capsys):
+    argv = ["--nets", "1", "--epochs", "2", "--threads", "1", "--data", data, "--out", "out"]
+    assert main([*argv, "--seeds", "0,1"]) == main(["--evidence", "kept", "--out", "out"]) == 0
+    assert [each["members"] for each in committees(Path("kept"))] == [["net1-seed0", "net1-seed1"]]
+    assert main([*argv, "--seeds", "2"]) == main(["--evidence", "kept", "--out", "out"]) == 0
+    three = ["net1-seed0", "net1-seed1", "net1-seed2"]
+    assert [each["members"] for each in committees(Path("kept"))] == [three]
+
+
+def test_a_damaged_summary_is_left_as_it_is(kept, capsys):
+    (kept / evidence.SUMMARY).write_text("{")
     before = contents(kept)
     assert "summary.json is damaged" in refusal(capsys, "--evidence", "kept", "--out", "out")
     assert contents(kept) == before
-    path.write_text(json.dumps(summary | {"committees": [others]}))
-    assert "| committee of 2 finished runs |" in readme.readme_table(kept)
+
+
+def test_held_out_runs_beside_others_do_not_name_the_page(kept, data):
+    train = load_tool("train")
+    argv = ["--data", data, "--hold-out", "40", "--arch", "8", "--epochs", "1"]
+    assert train.main([*argv, "--threads", "1", "--out", "runs/own/held-out"]) == 0
+    assert main(["--evidence", "kept", "--out", "runs/own"]) == 0
+    assert (kept / "README.md").read_text().startswith("# Table 1, by this library\n")
 
 
 @pytest.mark.figures

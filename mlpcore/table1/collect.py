@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from mlpcore.checkpoint import (
     LAST,
     METRICS,
     history_lines,
-    read_settings,
     revisions_of,
 )
 from mlpcore.dataset import EMBEDDED, MNIST
@@ -36,6 +35,7 @@ from mlpcore.table1.evidence import (
     SUMMARY,
     Evidence,
     Weights,
+    read_evidence,
     read_json,
     read_origin,
     read_run_evidence,
@@ -45,6 +45,9 @@ from mlpcore.table1.measure import Committee, Measured
 from mlpcore.table1.readme import full_table
 from mlpcore.table1.records import Record, check_best, first_difference
 from mlpcore.weights import read_network, weights_sha256
+
+#: What evidence has of a run's settings; a folder's name or a note may be nobody's business.
+SETTINGS = ("library", "version", "architecture", "backend", "training", "data")
 
 README, MISCLASSIFIED = "README.md", "misclassified"
 
@@ -58,9 +61,9 @@ def write_evidence(
 ) -> tuple[list[str], list[str]]:
     """Writes the evidence of the runs in a folder.
 
-    Nothing that is there is lost: evidence of other runs stays, that of the same run is replaced
-    by what has become of it since, and committees stay until a member is another network, or a
-    new committee has all their members.
+    What is there stays: evidence of other runs, and what it says of the same run where nothing
+    new is known, as without the data. It is replaced by what has become of the run since. A
+    committee stays until a new one has all its members, or a member is another network now.
 
     Parameters
     ----------
@@ -80,8 +83,8 @@ def write_evidence(
     Raises
     ------
     InputError
-        When there is no such run, the evidence of one of the same name is of another run or of
-        more epochs, that of committees is damaged, or a file cannot be written.
+        When there is no such run, the evidence of one of the same name is of another run, of more
+        epochs or damaged, as that of committees may be, or a file cannot be written.
     """
     chosen = [r for r in measured.records if r.history and (r.finished or unfinished)]
     if not chosen:
@@ -90,44 +93,79 @@ def write_evidence(
     earlier = {record.name: _earlier(folder / record.name, record) for record in chosen}
     committees, missing = _read_summary(folder)
     missing |= dict.fromkeys(problems, "damaged")
-    written: list[str] = []
+    collected: dict[str, Evidence] = {}
     left_out: list[str] = []
-    changed: set[str] = set()
     for record in measured.records:
-        if record not in chosen:
-            missing[record.name] = f"{record.epoch:,} of {record.config.epochs:,} epochs"
-            left_out.append(f"{record.name} is left out: {missing[record.name]}, {record.state}")
+        name = record.name
+        if name not in earlier:
+            missing[name] = f"{record.epoch:,} of {record.config.epochs:,} epochs"
+            left_out.append(f"{name} is left out: {missing[name]}, {record.state}")
             continue
         try:
-            evidence = _collect(out / record.name, record)
+            evidence = _collect(out / name, record)
         except InputError as error:
-            missing[record.name] = "not readable"
+            missing[name] = "not readable"
             left_out.append(str(error))
             continue
-        written.append(record.name)
-        before = earlier[record.name]
-        if before is None or before.best.sha256 != evidence.best.sha256:
-            changed.add(record.name)
-        elif record.counts is None and before.record.epoch == record.epoch:
-            continue  # there is no more to say, and without the data less than before
-        try:
-            drawn = draw(folder / record.name, record, measured)
-        except Exception as error:  # whatever it is, there is the rest
-            drawn, reason = [], " ".join(str(error).split())
-            left_out.append(f"{record.name} has no figure: {type(error).__name__}: {reason}")
-        settings = _settings(out / record.name, record)
-        evaluation = measured.evaluations.get(record.name)
-        _write_run(folder / record.name, settings, evidence, evaluation, drawn)
-    kept = [each for each in committees if not _is_replaced(each, measured.committees, changed)]
-    held_out = all(record.data.held_out for record in measured.records)
-    _write_summary(folder, kept + measured.committees, missing, held_out)
-    return written, left_out
+        collected[name] = _with_counts(folder / name, evidence, earlier[name])
+    for name, evidence in collected.items():
+        left_out += _write(folder / name, out / name, evidence, earlier[name], measured)
+    others = {name for name, each in collected.items() if not _is_same(each, earlier[name])}
+    committees = [each for each in committees if not _has_all(measured.committees, each)]
+    for each in [each for each in committees if others & set(each.members)]:
+        committees.remove(each)
+        names = ", ".join(sorted(others & set(each.members)))
+        left_out.append(f"a committee of {len(each.members)} is left out: {names} was another")
+    _write_summary(folder, committees + measured.committees, missing)
+    return list(collected), left_out
 
 
-def _is_replaced(committee: Committee, new: Sequence[Committee], changed: Set[str]) -> bool:
-    """Whether a new one has all its members, or a member is another network now."""
-    members = set(committee.members)
-    return bool(members & changed) or any(members <= set(each.members) for each in new)
+def _is_same(evidence: Evidence, before: Evidence | None) -> bool:
+    """Whether it is known that the network that counts is that of before."""
+    return before is not None and evidence.best.sha256 == before.best.sha256
+
+
+def _with_counts(folder: Path, evidence: Evidence, before: Evidence | None) -> Evidence:
+    """Evidence with the counts of before where it has none, and the network is the same.
+
+    Raises
+    ------
+    InputError
+        When as many epochs have led to other networks than before.
+    """
+    if before is None:
+        return evidence
+    record, same = evidence.record, _is_same(evidence, before)
+    last = [each.last.sha256 if each.last else None for each in (evidence, before)]
+    if record.epoch == before.record.epoch and not (same and last[0] == last[1]):
+        raise InputError(f"{shown(folder)} has other weights than the run {record.name}: {ANOTHER}")
+    if same and record.counts is None:
+        record = dataclasses.replace(record, counts=before.record.counts)
+    return dataclasses.replace(evidence, record=record)
+
+
+def _write(
+    folder: Path, run: Path, evidence: Evidence, before: Evidence | None, measured: Measured
+) -> list[str]:
+    """Writes the evidence of a run with figure and report; returns what could not be drawn."""
+    record = evidence.record
+    evaluation = measured.evaluations.get(record.name)
+    if before and before.record.epoch == record.epoch and evaluation is None:
+        return []  # there is no more to say, and without the data less than before
+    drawn: list[str] = []
+    left_out: list[str] = []
+    try:
+        drawn = draw(folder, record, measured)
+    except Exception as error:  # whatever it is, there is the rest
+        reason = " ".join(str(error).split())
+        left_out.append(f"{record.name} has no figure: {type(error).__name__}: {reason}")
+    _write_run(folder, _settings(run, record), evidence, evaluation, drawn)
+    return left_out
+
+
+def _has_all(committees: Sequence[Committee], members: Committee) -> bool:
+    """Whether one of some committees has all members of another."""
+    return any(set(members.members) <= set(each.members) for each in committees)
 
 
 def _read_summary(folder: Path) -> tuple[list[Committee], dict[str, str]]:
@@ -135,12 +173,12 @@ def _read_summary(folder: Path) -> tuple[list[Committee], dict[str, str]]:
     if not os.path.lexists(folder / SUMMARY):
         return [], {}
     committees, missing = read_summary(folder)
-    parts = (line.partition(" (") for line in missing)
-    return list(committees), {name: place.removesuffix(")") for name, _, place in parts}
+    parts = (line.removesuffix(")").rpartition(" (") for line in missing)
+    return list(committees), {name or place: place * bool(name) for name, _, place in parts}
 
 
 def _write_summary(
-    folder: Path, committees: Sequence[Committee], missing: Mapping[str, str], held_out: bool
+    folder: Path, committees: Sequence[Committee], missing: Mapping[str, str]
 ) -> None:
     """What there is beside the runs' own folders; runs that have one are not missing."""
     make_folder(folder)
@@ -148,6 +186,7 @@ def _write_summary(
     names = [name for name in missing if not os.path.lexists(folder / name / CONFIG)]
     lines = [f"{name} ({missing[name]})" if missing[name] else name for name in sorted(names)]
     _write_json(folder / SUMMARY, {"committees": found, "missing": lines})
+    held_out = all(each.record.data.held_out for each in read_evidence(folder).runs)
     text = [
         f"# {'Runs tested on held-out images' if held_out else 'Table 1'}, by this library",
         full_table(folder),
@@ -168,24 +207,24 @@ def _earlier(folder: Path, record: Record) -> Evidence | None:
     """
     if not os.path.lexists(folder / CONFIG):
         return None
-    config, data = read_settings(folder)
-    another = f"expected the same run, or another name of its folder, or {shown(folder)} removed"
-    if (config, data.sha256) != (record.config, record.data.sha256):
-        raise InputError(
-            f"{shown(folder)} has other settings or data than the run {record.name}: {another}"
-        )
-    found = read_run_evidence(folder)
-    if record.epoch < found.record.epoch:
-        raise InputError(
-            f"{shown(folder)} has {found.record.epoch:,} epochs, the run {record.name} "
-            f"{record.epoch:,}: {another}"
-        )
-    if epoch := first_difference(record.history, found.record.history):
-        raise InputError(
-            f"{shown(folder)} has other errors after epoch {epoch:,} than the run {record.name}: "
-            f"{another}"
-        )
+    try:
+        found = read_run_evidence(folder)
+    except InputError as error:
+        raise InputError(f"{error}; {shown(folder)} may be removed, to be written anew") from None
+    theirs, differs = found.record, ""
+    if (theirs.config, theirs.data.sha256) != (record.config, record.data.sha256):
+        differs = "other settings or data than the run"
+    elif record.epoch < theirs.epoch:
+        differs = f"{theirs.epoch:,} epochs, {record.epoch:,} has the run"
+    elif epoch := first_difference(record.history, theirs.history):
+        differs = f"other errors after epoch {epoch:,} than the run"
+    if differs:
+        raise InputError(f"{shown(folder)} has {differs} {record.name}: {ANOTHER}")
     return found
+
+
+#: What else to do about evidence that would be lost.
+ANOTHER = "expected the same run, or its folder or that of the evidence under another name"
 
 
 def _collect(folder: Path, record: Record) -> Evidence:
@@ -228,8 +267,9 @@ def draw(folder: Path, record: Record, measured: Measured) -> list[str]:
 
 
 def _settings(folder: Path, record: Record) -> dict[str, Any]:
-    """The run's file as it is, for the revision that wrote it knows no later settings."""
-    settings = read_json(folder / CONFIG)
+    """Those of the run as it has them, for the revision that wrote them knows no later ones."""
+    found = read_json(folder / CONFIG)
+    settings = {name: found[name] for name in SETTINGS if name in found}
     settings["data"]["source"] = _source(record.data.name)
     return settings
 
@@ -265,10 +305,10 @@ def _write_run(
             "numpy": np.__version__,
         },
     }
-    _write_json(folder / CONFIG, settings)
-    atomic_write(folder / METRICS, metrics)
     atomic_write(folder / "report.md", text.encode(errors="replace"))
+    atomic_write(folder / METRICS, metrics)
     _write_json(folder / RESULT, result)
+    _write_json(folder / CONFIG, settings)  # last: with it, the folder counts as evidence
 
 
 def _write_json(path: Path, content: object) -> None:
