@@ -9,7 +9,7 @@ from typing import TextIO
 
 from mlpcore.dataset import kind_of_test
 from mlpcore.state import EpochMetrics
-from mlpcore.text_tables import text_table
+from mlpcore.text_tables import NONE, text_table
 from mlpcore.training import Observer, Trainer
 
 #: Seconds between two updates of the live display.
@@ -26,7 +26,7 @@ def epoch_line(metrics: EpochMetrics, epochs: int, samples_per_second: float) ->
         f"{metrics.loss:.4f}",
         f"{metrics.training_error:.2f} %",
         f"{metrics.validation_error:.2f} %",
-        f"{metrics.test_error:.2f} %" if metrics.n_test else "-",
+        f"{metrics.test_error:.2f} %" if metrics.n_test else NONE,
         f"{samples_per_second:,.0f}",
         f"{metrics.seconds:.1f} s",
     )

@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None, script: str = "tools/reproduce.py") 
             if options.unfinished and not options.evidence:
                 raise InputError(f"--unfinished together with --{mode}: expected --evidence")
             if mode == "readme":
-                _refuse(options, "--readme", "out", "threads", "data")
+                _refuse(options, "--readme without --evidence", "out", "threads", "data")
             return _present(options)
         if options.unfinished:
             raise InputError("--unfinished alone: expected it with --evidence")

@@ -11,7 +11,7 @@ from mlpcore.architecture import PRESETS, count_parameters
 from mlpcore.state import EpochMetrics
 from mlpcore.table1.experiment import Experiment, Planned
 from mlpcore.table1.records import Record
-from mlpcore.text_tables import Rows, duration
+from mlpcore.text_tables import NONE, Rows, duration
 
 #: Epochs whose median says how long one takes now.
 RECENT = 20
@@ -90,7 +90,7 @@ def status(
 def _left_text(left: Left) -> str:
     if left.seconds is None:
         return "not known yet"
-    text = duration(left.seconds) if left.seconds else "-"
+    text = duration(left.seconds) if left.seconds else NONE
     return f"{text} (estimate)" if left.source else text
 
 

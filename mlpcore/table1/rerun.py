@@ -50,7 +50,7 @@ def rerun(
         raise InputError(f"{shown(folder)} has other settings than {shown(source)}")
     until = evidence.record.epoch
     if exists and (done := read_record(folder).epoch) > until:
-        expected = f"expected the {until:,} of {shown(source)} at most"
+        expected = f"expected the {until:,} of {shown(source)} at most, or another --out"
         raise InputError(f"{shown(folder)} has {done:,} epochs, {expected}")
     data = find_data(evidence.record.data, data_folder, shown(source), download=True)
     note = other_revisions(evidence)
