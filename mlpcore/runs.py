@@ -86,6 +86,8 @@ def resume(
         Where the run's data are now, if not where they were.
     data
         The data, when they are loaded already.
+    until
+        As for `start`.
 
     Returns, and the rest: as `start`.
 

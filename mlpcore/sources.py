@@ -8,14 +8,14 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-PATTERNS: tuple[str, ...] = (
+PATTERNS = (
     "setup.py",
+    "mlpcore/**/*.p[yx][xd]",
     "cpu_simd/*.[ch]",
     "cuda/*.cu",
     "cuda/*.cuh",
     "cuda/compile_fatbin.py",
 )
-PATTERNS += ("mlpcore/**/*.p[yx][xd]",)
 
 #: Where a build in place leaves the hash, in the repository.
 STAMP = Path("build", "built-from.sha256")

@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +111,29 @@ def write_evidence(
     for name, evidence in collected.items():
         left_out += _write(folder / name, out / name, evidence, earlier[name], measured)
     others = {name for name, each in collected.items() if not _is_same(each, earlier[name])}
-    committees = [each for each in committees if not _has_all(measured.committees, each)]
-    for each in [each for each in committees if others & set(each.members)]:
-        committees.remove(each)
-        names = ", ".join(sorted(others & set(each.members)))
-        left_out.append(f"a committee of {len(each.members)} is left out: {names} was another")
-    _write_summary(folder, committees + measured.committees, missing)
-    return list(collected), left_out
+    kept, dropped = _committees(committees, measured.committees, others)
+    _write_summary(folder, kept, missing)
+    return list(collected), left_out + dropped
+
+
+def _committees(
+    before: Sequence[Committee], new: Sequence[Committee], others: Set[str]
+) -> tuple[list[Committee], list[str]]:
+    """Those to keep, and a line for each that is dropped though no new one has its members.
+
+    `others` are names of runs that may be other networks than before.
+    """
+    kept, dropped = [], []
+    for committee in before:
+        members = set(committee.members)
+        if any(members <= set(each.members) for each in new):
+            continue
+        if members & others:
+            names = ", ".join(sorted(members & others))
+            dropped.append(f"a committee of {len(members)} is left out: {names} was another")
+        else:
+            kept.append(committee)
+    return [*kept, *new], dropped
 
 
 def _is_same(evidence: Evidence, before: Evidence | None) -> bool:
@@ -161,11 +177,6 @@ def _write(
         left_out.append(f"{record.name} has no figure: {type(error).__name__}: {reason}")
     _write_run(folder, _settings(run, record), evidence, evaluation, drawn)
     return left_out
-
-
-def _has_all(committees: Sequence[Committee], members: Committee) -> bool:
-    """Whether one of some committees has all members of another."""
-    return any(set(members.members) <= set(each.members) for each in committees)
 
 
 def _read_summary(folder: Path) -> tuple[list[Committee], dict[str, str]]:
