@@ -1,0 +1,77 @@
+"""The same bits at every revision: hashes of weights, deformed images and orders.
+
+The hashes were printed by revision 7a385d4. A change that alters one of them changes what a seed
+gives: it says so in the CHANGELOG, with its reason.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlpcore import DeformationParameters, Network, backends, dataset, deformation, philox
+from mlpcore.backends.simd import INSTRUCTION_SETS, SCHEDULES, SimdBackend, unavailable_reason
+
+EXPECTED = json.loads((Path(__file__).parent / "hashes.json").read_text())
+
+#: The widths fill no vector evenly. PACKED_FROM makes the small network use packed weights.
+HIDDEN, SAMPLES, PACKED_FROM = (70, 300), 200, 0
+
+
+def sha256(*arrays):
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def digits():
+    return dataset.load(name="digits")
+
+
+def simd(name, **options):
+    reason = unavailable_reason(name)
+    if reason is not None:
+        pytest.skip(f"{name}: {reason}")
+    return SimdBackend(name, **options)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", [name for name in INSTRUCTION_SETS if name != "neon"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_weights_after_online_training(name, schedule, threads):
+    backend = simd(name, threads=threads, schedule=schedule, packed_from=PACKED_FROM)
+    data = digits()
+    network = Network((data.n_inputs, *HIDDEN, data.n_classes), seed=7)
+    images = data.train_images.reshape(len(data.train_images), -1)
+    order = philox.permutation(len(images), 7, 0)[:SAMPLES]
+    backend.train(network, images, data.train_labels, order, [0.004, 0.002, 0.001], target=1.2)
+    assert sha256(*network.weights, *network.biases) == EXPECTED["weights"][f"{name} {schedule}"]
+
+
+@pytest.mark.parametrize("name", [name for name in INSTRUCTION_SETS if name != "neon"])
+def test_deformed_images(name):
+    data = digits()
+    deformed = deformation.deform(
+        data.train_images[:150],
+        data.train_labels[:150],
+        DeformationParameters(),
+        seed=7,
+        epoch=3,
+        backend=simd(name),
+        first=30,
+    )
+    assert sha256(deformed) == EXPECTED["deformed"][name]
+
+
+def test_orders_and_initial_weights():
+    assert sha256(philox.permutation(60_000, 7, 3)) == EXPECTED["permutation"]
+    network = Network((784, 100, 10), seed=7)
+    assert sha256(*network.weights, *network.biases) == EXPECTED["initial weights"]
+
+
+def test_every_instruction_set_that_runs_here_is_pinned():
+    here = {name for name in INSTRUCTION_SETS if backends.available()[name] is None}
+    assert here - {"neon"} <= set(EXPECTED["deformed"])
