@@ -12,10 +12,10 @@ INSTALLED := $(VENV)/.mlpcore-installed
 CHECKERS := $(VENV)/.mlpcore-checkers
 C_FILES := $(wildcard cpu_simd/*.[ch])
 CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
-UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/cuda_snippets/*.cu \
-                               tests/amx_emulation/*.[ch] benchmarks/*.cu)
+UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/cuda_snippets/*.cu \
+                               tests/support/amx_emulation/*.[ch] benchmarks/*.cu)
 BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_FILES) \
-	$(wildcard mlpcore/*.p[yx][xd] mlpcore/backends/*.p[yx][xd])
+	$(wildcard mlpcore/*/*.p[yx][xd])
 
 # By a path file: the default hides the package from scripts beside a clone named mlpcore.
 EDITABLE := --config-settings editable_mode=compat --editable
@@ -59,7 +59,7 @@ lint: $(CHECKERS)
 	$(BIN)/ruff format --check .
 	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network mlpcore.backends.simd
+	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network.network mlpcore.backends.simd
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
 
 format: $(CHECKERS)
@@ -81,7 +81,7 @@ docs: $(CHECKERS)
 # ThreadSanitizer, in builds of their own. Python's own allocations at exit are not leaks of ours.
 SANITIZED := build/sanitize
 SANITIZERS := address,undefined
-SANITIZED_TESTS := $(patsubst %,tests/test_%.py,backends simd packed deformation network amx int8)
+SANITIZED_TESTS := $(addprefix tests/,backends deformation network)
 library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
 sanitize: $(INSTALLED)
 	MLPCORE_CUDA=0 MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
@@ -93,7 +93,7 @@ sanitize: $(INSTALLED)
 		--target $(SANITIZED)-threads .
 	TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 \
 		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
-		$(BIN)/python tests/data_races.py
+		$(BIN)/python tests/support/data_races.py
 
 # All that needs a GPU, in nine minutes at most: build, tests, compute-sanitizer, speed. It uses the
 # Python on the PATH as it is, because a machine with a GPU may have no package index, and says
@@ -103,4 +103,4 @@ gpu-check:
 	$(PYTHON) tools/gpu_check.py --results $(RESULTS)
 
 clean:
-	rm -rf build .venv *.egg-info mlpcore/*.so mlpcore/backends/*.so mlpcore/backends/*.fatbin mlpcore/backends/*.cubin
+	rm -rf build .venv *.egg-info mlpcore/*/*.so mlpcore/backends/cuda/*.fatbin mlpcore/backends/cuda/*.cubin

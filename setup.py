@@ -2,7 +2,6 @@
 
 import os
 import platform
-import runpy
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,7 @@ from compile_fatbin import CudaBuildError, compile_fatbin
 C_SOURCES = Path("cpu_simd")
 
 #: The CUDA kernels, beside the module that loads them.
-FATBIN = Path("mlpcore/backends/kernels.fatbin")
+FATBIN = Path("mlpcore/backends/cuda/kernels.fatbin")
 
 #: Built for the plainest CPU of its kind.
 BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
@@ -67,8 +66,6 @@ class BuildExt(build_ext):
     """
 
     def run(self):
-        sources = runpy.run_path("mlpcore/sources.py")
-        built_from = sources["sources_sha256"](Path())
         super().run()
         in_place = self.inplace or getattr(self, "editable_mode", False)
         try:
@@ -78,9 +75,6 @@ class BuildExt(build_ext):
             sys.exit(f"mlpcore: {error}")
         if skipped:
             print(f"mlpcore: {skipped}", file=sys.stderr)
-        if in_place:
-            sources["STAMP"].parent.mkdir(exist_ok=True)
-            sources["STAMP"].write_text(f"{built_from}\n")
 
     def build_extension(self, ext):
         if ext.name == "mlpcore.backends.simd":
@@ -135,7 +129,7 @@ def extension(name, source):
 setup(
     ext_modules=cythonize(
         [
-            extension("mlpcore.network", "mlpcore/network.pyx"),
+            extension("mlpcore.network.network", "mlpcore/network/network.pyx"),
             extension("mlpcore.backends.simd", "mlpcore/backends/simd.pyx"),
         ],
         language_level=3,

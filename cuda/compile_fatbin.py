@@ -184,8 +184,8 @@ def cubin_name(plan: Any, version: str, capability: int) -> str:
 
 def _build_ahead(nvcc: str, folder: Path, cache: Path, architectures: list[int]) -> None:
     """The paper's networks on the devices of data centres, as far as they fit."""
-    presets = _module("architecture").PRESETS
-    planner = _module("backends.resident_plan")
+    presets = _module("network.architecture").PRESETS
+    planner = _module("backends.cuda.plan")
     jobs = []
     for capability in sorted(set(architectures) & set(DATA_CENTRE)):
         device = planner.Device(*DATA_CENTRE[capability], capability=capability)
@@ -213,7 +213,7 @@ def _build_ahead(nvcc: str, folder: Path, cache: Path, architectures: list[int])
 
 def _module(name: str) -> Any:
     """A plain module of mlpcore; the package itself cannot be imported before it is built."""
-    for package in ("mlpcore", "mlpcore.backends"):
+    for package in ("mlpcore", "mlpcore.network", "mlpcore.backends", "mlpcore.backends.cuda"):
         if package not in sys.modules:
             sys.modules[package] = types.ModuleType(package)
             sys.modules[package].__path__ = [str(SOURCES.parent / package.replace(".", "/"))]

@@ -5,7 +5,7 @@
 constexpr float BACKGROUND = -1.0f;
 constexpr int GRID_SIDE = 10;  // images of a row of a grid
 
-// Random matrices from target to source, as of mlpcore.affine.affine_maps: see there.
+// Random matrices from target to source, as of mlpcore.backends.affine.affine_maps: see there.
 //
 //   labels  (n), of the images number `first` and on of the set
 //   angles  (256) the greatest angle in radians for each label

@@ -9,7 +9,7 @@
 // have no bias element; `connection_input` supplies it.
 //
 // Offsets into a matrix are size_t: 2^31 floats are 8 GB, less than a device holds.
-// The launch table of the host, mlpcore/backends/cuda_launch.py, repeats these numbers.
+// The launch table of the host, mlpcore/backends/cuda/launch.py, repeats these numbers.
 #pragma once
 
 constexpr int PITCH = 32;             // floats that rows and columns are padded to

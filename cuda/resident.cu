@@ -34,7 +34,7 @@
 // for each word by itself.
 //
 // Threads. A block's threads form a grid of thread_rows x thread_columns over its weights of a
-// layer; see layer_plan in resident_plan.h, which mlpcore/backends/resident_plan.py writes for
+// layer; see layer_plan in resident_plan.h, which mlpcore/backends/cuda/plan.py writes for
 // one architecture and one kind of device, and resident_layout.cuh, which says what follows from
 // it. A weight belongs to one thread, in forward, backward and update, so that those in shared
 // memory need no barrier either. All indices of registers are constants: every loop over a tile

@@ -1,5 +1,5 @@
 // What follows from a plan, at compile time: the tiles of resident.cu's threads, and where a block
-// keeps what. mlpcore/backends/resident_plan.py counts the same; the assertions compare.
+// keeps what. mlpcore/backends/cuda/plan.py counts the same; the assertions compare.
 #pragma once
 
 #include "resident_plan.h"

@@ -1,7 +1,7 @@
 // Where training is, in device memory: advanced by the device, read by the host.
 #pragma once
 
-// Mirrored by STATE in mlpcore/backends/cuda_launch.py.
+// Mirrored by STATE in mlpcore/backends/cuda/launch.py.
 struct training_state {
     double loss;   // sum of 1/2 |y - t|^2 over the samples seen
     int step;      // index into `order` of the sample in work

@@ -15,12 +15,12 @@ True
 
 | for | there is |
 |---|---|
-| data | `mlpcore.dataset`: MNIST, other IDX files, embedded digits |
-| a network | `mlpcore.network.Network`; `mlpcore.architecture` has the paper's |
+| data | `mlpcore.data.dataset`: MNIST, other IDX files, embedded digits |
+| a network | `mlpcore.network.Network`; `mlpcore.network.architecture` has the paper's |
 | deformation | `mlpcore.deformation`: elastic and affine, of any images |
-| training | `mlpcore.training.Trainer`; `mlpcore.config`: what determines a run |
+| training | `mlpcore.training.Trainer`; `mlpcore.training.config`: what determines a run |
 | evaluation | `mlpcore.evaluation`: error rate, confusion matrix, second guesses |
-| files | `mlpcore.weights`: networks; `mlpcore.checkpoint`: runs on disk; `mlpcore.export`: ONNX |
+| files | `mlpcore.store`: weights, runs, ONNX |
 | all of it on one's own terms | `mlpcore.backends.base`: the operations that all backends share |
 
 Bad input raises `mlpcore.errors.InputError`, whose one line names the value and what was expected.
@@ -30,19 +30,19 @@ The seed and the image decide every random number: see `mlpcore.philox`.
 import importlib
 from typing import TYPE_CHECKING
 
-from mlpcore import backends, dataset, deformation, philox
-from mlpcore.committee import Committee
-from mlpcore.deformation import DeformationParameters
-from mlpcore.errors import InputError
-from mlpcore.evaluation import Evaluation, evaluate
-from mlpcore.network import Network
-from mlpcore.training import Trainer, TrainingConfig
+from mlpcore.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from mlpcore.elastic_deformer import ElasticDeformer
-    from mlpcore.estimator import OnlineMLPClassifier
+    from mlpcore import backends, deformation, philox
+    from mlpcore.data import dataset
+    from mlpcore.deformation import DeformationParameters
+    from mlpcore.errors import InputError
+    from mlpcore.estimators.classifier import OnlineMLPClassifier
+    from mlpcore.estimators.deformer import ElasticDeformer
+    from mlpcore.evaluation import Committee, Evaluation, evaluate
+    from mlpcore.network import Network
+    from mlpcore.training import Trainer, TrainingConfig
 
-__version__ = "0.1.0"
 __all__ = [
     "Committee",
     "DeformationParameters",
@@ -60,19 +60,38 @@ __all__ = [
     "philox",
 ]
 
-#: Imported when they are first used: scikit-learn takes longer to import than all the rest.
-_LAZY = {
-    "ElasticDeformer": "mlpcore.elastic_deformer",
-    "OnlineMLPClassifier": "mlpcore.estimator",
+#: Where the names are: imported when first used, because NumPy takes a tenth of a second to import,
+#: and scikit-learn a whole one.
+_MODULES = {
+    "backends": "mlpcore.backends",
+    "dataset": "mlpcore.data.dataset",
+    "deformation": "mlpcore.deformation",
+    "philox": "mlpcore.philox",
+}
+_OBJECTS = {
+    "Committee": "mlpcore.evaluation",
+    "DeformationParameters": "mlpcore.deformation",
+    "ElasticDeformer": "mlpcore.estimators.deformer",
+    "Evaluation": "mlpcore.evaluation",
+    "InputError": "mlpcore.errors",
+    "Network": "mlpcore.network",
+    "OnlineMLPClassifier": "mlpcore.estimators.classifier",
+    "Trainer": "mlpcore.training",
+    "TrainingConfig": "mlpcore.training",
+    "evaluate": "mlpcore.evaluation",
 }
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LAZY:
+    if name in _MODULES:
+        value: object = importlib.import_module(_MODULES[name])
+    elif name in _OBJECTS:
+        value = getattr(importlib.import_module(_OBJECTS[name]), name)
+    else:
         raise AttributeError(f"module 'mlpcore' has no attribute {name!r}")
-    globals()[name] = value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_MODULES, *_OBJECTS})

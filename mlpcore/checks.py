@@ -43,3 +43,10 @@ def check_rate(name: str, value: Any) -> None:
     limits = np.finfo(np.float32)
     if not float(limits.smallest_subnormal) <= value <= float(limits.max):
         raise InputError(f"{name} {value}: expected a positive and finite number")
+
+
+def check_list(name: str, value: object) -> list[Any]:
+    """The value, if it is a list."""
+    if not isinstance(value, list):
+        raise InputError(f"{name} {reprlib.repr(value)}: expected a list")
+    return value

@@ -23,8 +23,10 @@ from markdown_it.token import Token
 from safetensors import safe_open
 
 import mlpcore
-from mlpcore import backends, checkpoint, weights
-from mlpcore.training import Trainer
+from mlpcore import backends
+from mlpcore.store import run_folder as checkpoint
+from mlpcore.store import weights
+from mlpcore.training.trainer import Trainer
 from small_runs import make_config, make_dataset
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,15 +69,15 @@ def test_examples_in_docstrings(tmp_path, monkeypatch):
     "name",
     [
         "mlpcore",
-        "mlpcore.architecture:parse_hidden_layers",
+        "mlpcore.network.architecture:parse_hidden_layers",
         "mlpcore.backends:get",
-        "mlpcore.dataset:load",
+        "mlpcore.data.dataset:load",
         "mlpcore.deformation:deform",
         "mlpcore.evaluation:evaluate",
         "mlpcore.network:Network",
         "mlpcore.philox:permutation",
         "mlpcore.training:Trainer",
-        "mlpcore.weights",
+        "mlpcore.store.weights",
     ],
 )
 def test_main_entry_points_have_examples(name):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from mlpcore import backends, dataset
-from mlpcore.export import write_safetensors
-from mlpcore.network_input import NetworkInput
-from mlpcore.trained import TrainedNetwork
+from mlpcore.store.export import write_safetensors
+from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.trained import TrainedNetwork
 from oracle import random_network
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -57,7 +57,7 @@ def test_torch_dataset(one_torch_thread, capsys):
 
 def test_torch_dataset_is_the_same_with_any_workers():
     pytest.importorskip("torch")
-    command = [sys.executable, str(Path(__file__).with_name("torch_workers.py"))]
+    command = [sys.executable, str(Path(__file__).with_name("support") / "torch_workers.py")]
     result = subprocess.run(command, capture_output=True, text=True)
     assert (result.returncode, result.stdout) == (0, "alike\n"), result.stderr
 

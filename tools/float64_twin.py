@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from mlpcore.backends.inference import A, B
 from mlpcore.network import Network
+from mlpcore.network.activation import A, B
 from mlpcore.typing import Float32Array, Float64Array, Int32Array, UInt8Array
 
 

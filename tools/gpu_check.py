@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 if TYPE_CHECKING:  # which needs what `build` builds
-    from mlpcore.backends.cuda import CudaBackend
+    from mlpcore.backends.cuda.backend import CudaBackend
 
 #: What a step has found, as JSON keeps it.
 Result: TypeAlias = dict[str, Any]
@@ -221,10 +221,10 @@ def _free(backend: CudaBackend) -> int:
 def exercise(backend: CudaBackend) -> Result:
     """Every kernel at sizes around the edges of its blocks."""
     import numpy as np
-    from gpu_measure import SHAPES, STREAMS, CheckError, streaming
 
-    from mlpcore.backends.cuda import CudaBackend
-    from mlpcore.deformation import DeformationParameters, deform
+    from gpu_measure import SHAPES, STREAMS, CheckError, streaming
+    from mlpcore.backends.cuda.backend import CudaBackend
+    from mlpcore.deformation.deform import DeformationParameters, deform
     from mlpcore.network import Network
 
     rng, plain = np.random.default_rng(0), CudaBackend(backend.driver, schedule="streaming")
@@ -264,7 +264,6 @@ def run_step(name: str, results: Path | None) -> Result:
         if name in ("memcheck", "racecheck"):
             return {"ok": True, **_sanitizer(name)}
         import gpu_measure  # which needs what `build` has built
-
         from mlpcore import backends
 
         backend = cast("CudaBackend", backends.get("cuda"))

@@ -6,11 +6,10 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 from gpu_measure import EVERY_VERSION, MEMBERS, SHAPES, CheckError, Result, preset_sizes
-
-from mlpcore.architecture import PRESETS
-from mlpcore.backends import resident_build
-from mlpcore.backends.cuda import CudaBackend
-from mlpcore.backends.resident_plan import VERSIONS, Device, DoesNotFit, Plan, make_plan
+from mlpcore.backends.cuda import build as resident_build
+from mlpcore.backends.cuda.backend import CudaBackend
+from mlpcore.backends.cuda.plan import VERSIONS, Device, DoesNotFit, Plan, make_plan
+from mlpcore.network.architecture import PRESETS
 
 
 def wanted(limits: Device) -> dict[str, tuple[Plan, str]]:

@@ -11,16 +11,17 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from mlpcore import backends, dataset
-from mlpcore.architecture import PRESETS
-from mlpcore.backends import cuda_launch
+from mlpcore import backends
 from mlpcore.backends.base import Backend
-from mlpcore.backends.cuda import CudaBackend
-from mlpcore.backends.cuda_driver import CudaDriver
-from mlpcore.backends.cuda_memory import DeviceArray
-from mlpcore.backends.resident_plan import VERSIONS, DoesNotFit, make_plan
-from mlpcore.deformation import DeformationParameters, deform
+from mlpcore.backends.cuda import launch as cuda_launch
+from mlpcore.backends.cuda.backend import CudaBackend
+from mlpcore.backends.cuda.driver import CudaDriver
+from mlpcore.backends.cuda.memory import DeviceArray
+from mlpcore.backends.cuda.plan import VERSIONS, DoesNotFit, make_plan
+from mlpcore.data import dataset
+from mlpcore.deformation.deform import DeformationParameters, deform
 from mlpcore.network import Network
+from mlpcore.network.architecture import PRESETS
 from mlpcore.typing import Float32Array, UInt8Array
 
 #: Numbers by name, as JSON keeps them.

@@ -1,8 +1,8 @@
-"""The paper's Table 1 from one command; see `--help` and `mlpcore.table1`."""
+"""The paper's Table 1 from one command; see `--help` and `table1`."""
 
 import sys
 
-from mlpcore.table1.command import main
+from table1.command import main
 
 if __name__ == "__main__":
     sys.exit(main(script=__file__))

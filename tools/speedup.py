@@ -1,8 +1,8 @@
-"""Times every routine on every backend; see `--help` and `mlpcore.benchmark`."""
+"""Times every routine on every backend; see `--help` and `speed`."""
 
 import sys
 
-from mlpcore.benchmark.command import main
+from speed.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from mlpcore.backends import cuda_driver, cuda_emulated
 from mlpcore.backends.base import Backend, TrainingResult
-from mlpcore.backends.cuda import CudaBackend
+from mlpcore.backends.cuda import driver as cuda_driver
+from mlpcore.backends.cuda import emulated as cuda_emulated
+from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.backends.reference import ReferenceBackend
 from mlpcore.backends.simd import (
     INSTRUCTION_SETS,

@@ -17,7 +17,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mlpcore import affine, philox
+from mlpcore import philox
+from mlpcore.backends import affine
 from mlpcore.checks import check_rate, check_whole
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -316,7 +317,7 @@ class Backend(ABC):
         first: int = 0,
         out: BackendArray | None = None,
     ) -> BackendArray:
-        """Random matrices (n, 2, 2) for images of these labels: `mlpcore.affine.affine_maps`.
+        """Random matrices (n, 2, 2) for images of these labels; see `mlpcore.backends.affine`.
 
         `labels` is (n,) uint8 and `angles` (256,) float64. Another implementation's matrices
         may differ in the last bit. They are put into `out` when that is given, and are where

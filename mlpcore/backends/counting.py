@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mlpcore.backends.inference import A, B
+from mlpcore.network.activation import A, B
 from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
 #: Images on which rough outputs are tried first: a part of them, the closest calls, says how far

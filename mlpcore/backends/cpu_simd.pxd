@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
-from mlpcore.network cimport mlp_layer, mlp_network
+from mlpcore.network.network cimport mlp_layer, mlp_network
 
 cdef extern from "kernels.h" nogil:
     ctypedef struct mlp_kernels:

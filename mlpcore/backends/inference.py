@@ -10,24 +10,12 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from mlpcore.backends.base import Poll
-from mlpcore.checks import check_real
-from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.network.activation import A, B
 from mlpcore.typing import AnyArray, Float32Array
-
-#: The scaled tanh of the paper, y(a) = A tanh(B a) (LeCun et al. 1998).
-A, B = 1.7159, 0.6666
 
 #: Images at a time: enough for BLAS to run at full speed, few enough to stay in the cache.
 BATCH = 512
-
-
-def check_target(value: Any) -> None:
-    """Raises InputError unless an output can come as near to the value as one likes."""
-    check_real("target", value)
-    # The backends compute with float32, in which 1e-50 is 0.
-    if not (0 < value < A and 0 < np.float32(value) < np.float32(A)):
-        raise InputError(f"target {value}: expected more than 0 and less than {A}")
 
 
 @functools.cache

@@ -24,8 +24,8 @@ from mlpcore.backends.base import (
     layer_rates,
     layer_shape,
 )
-from mlpcore.backends.inference import A, B, check_target
 from mlpcore.network import Network
+from mlpcore.network.activation import A, B, check_target
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, Int32Array, UInt8Array
 
 BACKGROUND = -1.0

@@ -29,7 +29,7 @@ from mlpcore.backends.base import (
     layer_rates,
     layer_shape,
 )
-from mlpcore.backends.inference import check_target
+from mlpcore.network.activation import check_target
 from mlpcore.checks import check_rate, check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
@@ -62,7 +62,7 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_training,
     mlp_update,
 )
-from mlpcore.network cimport Network, mlp_layer
+from mlpcore.network.network cimport Network, mlp_layer
 
 __all__ = [
     "AMX_MARGIN",

@@ -1,4 +1,4 @@
-"""Files that revision 7a385d4 wrote are still read: a stopped run, weights, a pickled classifier."""
+"""Files of revision 7a385d4 are still read: a stopped run, weights, a pickled classifier."""
 
 import json
 import pickle
@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from mlpcore import Trainer, backends, dataset
-from mlpcore.checkpoint import Run
-from mlpcore.trained import TrainedNetwork
-from mlpcore.weights import weights_sha256
+from mlpcore.store.run_folder import Run
+from mlpcore.store.trained import TrainedNetwork
+from mlpcore.store.weights import weights_sha256
 from test_golden_bits import EXPECTED, sha256
 
 FIXTURES = Path(__file__).parent / "fixtures"

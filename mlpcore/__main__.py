@@ -1,0 +1,8 @@
+"""`python -m mlpcore`."""
+
+import sys
+
+from mlpcore.commands import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,404 @@
+"""The driver of real devices: PyCUDA for modules, memory and launches, cuda-bindings for graphs.
+
+Nothing is imported and no context is made before a device is asked for. The device's primary
+context is used, which PyTorch and CuPy share, and it is current only within `active`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import functools
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from mlpcore.backends.cuda import build as resident_build
+from mlpcore.backends.cuda import plan as resident_plan
+from mlpcore.backends.cuda import resident as cuda_resident
+from mlpcore.backends.cuda.launch import KERNELS, Launch
+from mlpcore.errors import InputError
+from mlpcore.typing import AnyArray
+
+#: All kernels for all architectures, as the build leaves them.
+FATBIN = Path(__file__).with_name("kernels.fatbin")
+
+#: Less free memory than this holds no network and data worth training.
+MIN_FREE_BYTES = 256 << 20
+
+INSTALL = "pip install 'mlpcore[cuda]'"
+
+
+class Unavailable(Exception):
+    """Why there is no device, in one line."""
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _import_pycuda() -> Any:
+    """PyCUDA's driver module, initialised."""
+    try:
+        import pycuda.driver as cuda
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "pycuda":
+            raise Unavailable(f"PyCUDA cannot be imported: {_one_line(error)}") from error
+        raise Unavailable(f"PyCUDA is not installed ({INSTALL})") from error
+    except ImportError as error:
+        reason = _one_line(error)
+        if "libcuda" in reason:
+            raise Unavailable(f"no NVIDIA driver: {reason}") from error
+        raise Unavailable(f"PyCUDA cannot be imported: {reason}") from error
+    try:
+        cuda.init()
+        if cuda.Device.count() == 0:
+            raise Unavailable("no CUDA device is visible")
+    except cuda.Error as error:
+        raise Unavailable(f"no CUDA device: {_one_line(error)}") from error
+    return cuda
+
+
+def _import_bindings() -> Any:
+    """The driver API of cuda-bindings, for graphs."""
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise Unavailable(f"cuda-bindings is not installed ({INSTALL})") from error
+    return driver
+
+
+class GraphError(RuntimeError):
+    """A failure of the driver API that cuda-bindings reports."""
+
+
+class CudaDriver:
+    """The first visible device.
+
+    Raises
+    ------
+    Unavailable
+        When there is none that can run the kernels.
+    """
+
+    name = "cuda"
+    default_schedule = "resident"
+
+    def __init__(self) -> None:
+        if not FATBIN.is_file():
+            raise Unavailable("built without CUDA kernels: nvcc was not there, or not wanted")
+        self._cuda = cuda = _import_pycuda()
+        self._bindings = _import_bindings()
+        try:
+            device = cuda.Device(0)
+            self.compute_capability = ".".join(map(str, device.compute_capability()))
+            self.device_name = device.name()
+            self._context = device.retain_primary_context()
+        except cuda.Error as error:
+            raise Unavailable(f"the CUDA device cannot be used: {_one_line(error)}") from error
+        self.closed = False
+        atexit.register(self._close)
+        self._depth = threading.local()
+        with self.active():
+            self._check_memory()
+            self._load()
+            self._stream = cuda.Stream()
+
+    def _close(self) -> None:
+        """Gives the primary context back before the interpreter and the driver shut down."""
+        self.closed = True
+        self._context.detach()
+
+    @property
+    def description(self) -> str:
+        """One line: the device and what it is capable of."""
+        return f"cuda: {self.device_name}, compute capability {self.compute_capability}, float32"
+
+    def _check_memory(self) -> None:
+        free = self.free_memory()
+        if free < MIN_FREE_BYTES:
+            raise Unavailable(
+                f"{self.device_name} has {free / 2**20:,.0f} MiB of memory free, "
+                f"{MIN_FREE_BYTES / 2**20:,.0f} needed"
+            )
+
+    def _load(self) -> None:
+        """Kernels ready to launch.
+
+        Asking for an attribute loads a function's code now: it must not happen while a graph
+        is captured.
+        """
+        cuda = self._cuda
+        try:
+            self._module = cuda.module_from_buffer(FATBIN.read_bytes())
+            self._functions: dict[str, Any] = {}
+            for name, formats in KERNELS.items():
+                function = self._module.get_function(name).prepare(formats)
+                function.get_attribute(cuda.function_attribute.NUM_REGS)
+                self._functions[name] = function
+        except cuda.Error as error:
+            raise Unavailable(
+                f"no code for {self.device_name}, compute capability {self.compute_capability}: "
+                f"{_one_line(error)}; rebuild with MLPCORE_CUDA_ARCH="
+                f"{self.compute_capability.replace('.', '')}"
+            ) from error
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Makes the context current for this thread, and leaves what was current before.
+
+        A failure of the device, which may come from anything launched before, is raised as an
+        InputError of one line.
+        """
+        depth = getattr(self._depth, "value", 0)
+        if depth == 0:
+            try:
+                self._context.push()
+            except self._cuda.Error as error:
+                raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
+        self._depth.value = depth + 1
+        try:
+            yield
+        except (self._cuda.Error, GraphError) as error:
+            raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
+        finally:
+            self._depth.value = depth
+            if depth == 0:
+                self._cuda.Context.pop()
+
+    # ---- memory ------------------------------------------------------------------------
+
+    def free_memory(self) -> int:
+        return self._cuda.mem_get_info()[0]
+
+    def allocate(self, n_bytes: int) -> _Memory:
+        try:
+            return _Memory(self, self._cuda.mem_alloc(n_bytes))
+        except self._cuda.MemoryError as error:
+            raise InputError(
+                f"{n_bytes / 2**20:,.1f} MiB of device memory needed, "
+                f"{self.free_memory() / 2**20:,.1f} MiB free on {self.device_name}, "
+                "not in one piece"
+            ) from error
+
+    def upload(self, address: int, array: AnyArray) -> None:
+        if array.nbytes:
+            self.synchronize()
+            self._cuda.memcpy_htod(address, array)
+
+    def download(self, array: AnyArray, address: int) -> None:
+        if array.nbytes:
+            self.synchronize()
+            self._cuda.memcpy_dtoh(array, address)
+
+    def copy(self, target: int, source: int, n_bytes: int) -> None:
+        self._cuda.memcpy_dtod_async(target, source, n_bytes, self._stream)
+
+    # ---- launches ----------------------------------------------------------------------
+
+    def launch(self, launch: Launch) -> None:
+        self._functions[launch.kernel].prepared_async_call(
+            launch.grid, launch.block, self._stream, *launch.arguments
+        )
+
+    def synchronize(self) -> None:
+        self._stream.synchronize()
+
+    def capture(self, launches: list[Launch]) -> _Graph:
+        """The launches, recorded by the stream instead of run.
+
+        The relaxed mode lets memory be freed meanwhile, by the collector of garbage or by
+        another library in the process.
+        """
+        bindings, stream = self._bindings, self._stream.handle
+        mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        _call(bindings, bindings.cuStreamBeginCapture, stream, mode)
+        try:
+            for launch in launches:
+                self.launch(launch)
+        finally:
+            graph = _call(bindings, bindings.cuStreamEndCapture, stream)
+        try:
+            return _Graph(self, _call(bindings, bindings.cuGraphInstantiate, graph, 0))
+        finally:
+            _call(bindings, bindings.cuGraphDestroy, graph)
+
+    def replay(self, graph: _Graph) -> None:
+        bindings = self._bindings
+        _call(bindings, bindings.cuGraphLaunch, graph.handle, self._stream.handle)
+
+    # ---- resident training -------------------------------------------------------------
+
+    @functools.cached_property
+    def limits(self) -> resident_plan.Device:
+        """What this device has. Its clock does not count, so that plans are those of the build."""
+        major, minor = map(int, self.compute_capability.split("."))
+        return resident_plan.Device(
+            self._attribute("MULTIPROCESSOR_COUNT"),
+            self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            self._attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+            10 * major + minor,
+        )
+
+    def _attribute(self, name: str) -> int:
+        bindings = self._bindings
+        attribute = getattr(bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        device = _call(bindings, bindings.cuDeviceGet, 0)
+        return int(_call(bindings, bindings.cuDeviceGetAttribute, attribute, device))
+
+    def specialise(self, plan: resident_plan.Plan, version: str) -> _CooperativeKernel:
+        if not self._attribute("COOPERATIVE_LAUNCH"):
+            raise resident_plan.DoesNotFit("the device has no cooperative launch")
+        cubin, report = resident_build.find(plan, version, self.limits.capability)
+        if report and "WARNING" in report:
+            warnings.warn(f"resident kernel: {report}", stacklevel=2)
+        return _CooperativeKernel(self, cubin, plan)
+
+    # ---- device time -------------------------------------------------------------------
+
+    def time(self, launches: list[Launch], repetitions: int) -> float:
+        """Seconds that the launches take, replayed as a graph: the mean of several runs."""
+        with self.active():
+            graph = self.capture(launches)
+            return self._time(lambda: self.replay(graph), repetitions)
+
+    def time_copy(self, target: int, source: int, n_bytes: int, repetitions: int) -> float:
+        """Seconds that a copy on the device takes, the mean of several."""
+        with self.active():
+            return self._time(lambda: self.copy(target, source, n_bytes), repetitions)
+
+    def time_call(self, call: Callable[[], object]) -> float:
+        """Seconds from before to after a call that uses this device, by its events."""
+        with self.active():
+            start, stop = self._cuda.Event(), self._cuda.Event()
+            start.record(self._stream)
+            call()
+            stop.record(self._stream)
+            stop.synchronize()
+            return 1e-3 * stop.time_since(start)
+
+    def _time(self, enqueue: Callable[[], object], repetitions: int) -> float:
+        """By events, after three runs to warm up."""
+        start, stop = self._cuda.Event(), self._cuda.Event()
+        for i in range(-3, repetitions):
+            if i == 0:
+                start.record(self._stream)
+            enqueue()
+        stop.record(self._stream)
+        stop.synchronize()
+        return 1e-3 * stop.time_since(start) / repetitions
+
+
+class _Memory:
+    """Device memory, freed with the object, in whatever thread that is.
+
+    PyCUDA alone frees it only where its context is current, or was made.
+    """
+
+    def __init__(self, driver: CudaDriver, allocation: Any):
+        self._driver, self._allocation = driver, allocation
+
+    def __int__(self) -> int:
+        return int(self._allocation)
+
+    def __del__(self) -> None:
+        if not self._driver.closed:
+            with suppress(InputError), self._driver.active():
+                self._allocation.free()
+
+
+class _Graph:
+    """An executable graph, destroyed with the object."""
+
+    def __init__(self, driver: CudaDriver, handle: Any):
+        self.handle, self._driver = handle, driver
+
+    def __del__(self) -> None:
+        if not self._driver.closed:
+            self._driver._bindings.cuGraphExecDestroy(self.handle)
+
+
+class _CooperativeKernel:
+    """The resident kernel of a plan, whose blocks are all resident at once or do not start.
+
+    Everything here goes through cuda-bindings: PyCUDA has no cooperative launch.
+    """
+
+    def __init__(self, driver: CudaDriver, cubin: bytes, plan: resident_plan.Plan):
+        self._driver, self._plan = driver, plan
+        bindings, self._shared = driver._bindings, 4 * plan.shared_floats
+        self._module = _call(bindings, bindings.cuModuleLoadData, cubin)
+        name = cuda_resident.KERNEL.encode()
+        self._function = _call(bindings, bindings.cuModuleGetFunction, self._module, name)
+        shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        _call(bindings, bindings.cuFuncSetAttribute, self._function, shared, self._shared)
+        each = _call(
+            bindings,
+            bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor,
+            self._function,
+            plan.threads,
+            self._shared,
+        )
+        self._resident = each * driver.limits.multiprocessors
+        if self._resident < plan.blocks:
+            raise resident_plan.DoesNotFit(
+                f"{plan.blocks} blocks must be resident at once, {self._resident} can be"
+            )
+
+    def launch(self, blocks: int, arguments: tuple[int, ...]) -> None:
+        if blocks > self._resident:
+            raise InputError(f"{blocks} blocks must be resident at once, {self._resident} can be")
+        types = {"P": ctypes.c_void_p, "i": ctypes.c_int, "I": ctypes.c_uint}
+        values = [types[letter](v) for letter, v in zip(cuda_resident.FORMATS, arguments)]
+        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        bindings, stream = self._driver._bindings, self._driver._stream.handle
+        grid, block = (blocks, 1, 1), (self._plan.threads, 1, 1)
+        launch = bindings.cuLaunchCooperativeKernel
+        where = self._function, *grid, *block, self._shared, stream
+        _call(bindings, launch, *where, ctypes.addressof(pointers))
+
+    def __del__(self) -> None:
+        if hasattr(self, "_module") and not self._driver.closed:
+            with suppress(InputError), self._driver.active():
+                self._driver._bindings.cuModuleUnload(self._module)
+
+
+def _call(bindings: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls the driver API; its results, or GraphError with the driver's own words."""
+    error, *results = function(*arguments)
+    if error != bindings.CUresult.CUDA_SUCCESS:
+        _, text = bindings.cuGetErrorString(error)
+        text = text.decode() if isinstance(text, bytes) else error
+        raise GraphError(f"{function.__name__}: {text}")
+    return results[0] if results else None
+
+
+@functools.cache
+def _driver_or_reason() -> CudaDriver | str:
+    try:
+        return CudaDriver()
+    except (Unavailable, InputError) as error:  # not there, or failing as soon as it is used
+        return str(error)
+
+
+def unavailable_reason() -> str | None:
+    """Why no CUDA device can be used, in one line; None when one can."""
+    result = _driver_or_reason()
+    return result if isinstance(result, str) else None
+
+
+def get_driver() -> CudaDriver:
+    """The driver of this process; there is one.
+
+    Raises
+    ------
+    InputError
+        When no device can be used.
+    """
+    result = _driver_or_reason()
+    if isinstance(result, str):
+        raise InputError(f"backend 'cuda' cannot run: {result}")
+    return result

@@ -1,0 +1,240 @@
+"""Starting, going on with, and ending a run in its folder, for every tool that trains."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+
+from mlpcore import backends
+from mlpcore.backends import Backend
+from mlpcore.data import dataset
+from mlpcore.errors import InputError, shown
+from mlpcore.evaluation.evaluation import Evaluation, evaluate
+from mlpcore.files import atomic_write, check_writable
+from mlpcore.network import Network
+from mlpcore.network.architecture import format_hidden_layers
+from mlpcore.report.console import Console
+from mlpcore.report.figures import evaluation_figures, network_figures, write_figures
+from mlpcore.report.results import report, result_table
+from mlpcore.store.run_folder import LAST, Run
+from mlpcore.training.config import TrainingConfig
+from mlpcore.training.state import EpochMetrics
+from mlpcore.training.trainer import Diverged, Observer, Trainer
+
+#: What a run's folder says when it is finished.
+REPORT = "report.md"
+
+
+def start(
+    folder: Path,
+    config: TrainingConfig,
+    data: dataset.Dataset,
+    backend: Backend,
+    console: Console,
+    command: str,
+    until: int | None = None,
+) -> int:
+    """Trains a new run.
+
+    Parameters
+    ----------
+    folder
+        Of the run, new or without a run in it.
+    command
+        What to type to go on, said when the run is stopped.
+    until
+        The epoch after which to stop, the last by default.
+
+    Returns
+    -------
+    The exit status: 0 when the run has come so far, 128 + n when signal n came, be it too late
+    to stop anything but what was to follow.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be used, or training fails.
+    """
+    trainer = Trainer(config, data, backend)
+    _describe(console, backend, data)
+    with _stopping(trainer) as signals:
+        run = Run.create(folder, config, data, backend.description, trainer.state)
+        with contextlib.closing(run):
+            return _train(trainer, run, console, command, signals, until)
+
+
+def resume(
+    folder: Path,
+    console: Console,
+    command: str,
+    threads: int | None = None,
+    data_folder: str | None = None,
+    data: dataset.Dataset | None = None,
+    until: int | None = None,
+) -> int:
+    """Goes on with a run; shows the result again when it is finished.
+
+    Parameters
+    ----------
+    threads
+        Any number gives the same bits.
+    data_folder
+        Where the run's data are now, if not where they were.
+    data
+        The data, when they are loaded already.
+    until
+        As for `start`.
+
+    Returns, and the rest: as `start`.
+
+    Raises
+    ------
+    InputError
+        When there is no run that can go on, or these are not its data, or its folder cannot be
+        written though epochs are left, or training fails.
+    """
+    with contextlib.closing(Run.open(folder)) as run:
+        backend = backends.get(run.config.backend, threads, run.config.schedule)
+        state = run.load()
+        if state.epoch < run.config.epochs:
+            check_writable(folder)  # before an epoch is trained for nothing
+        data = data or run.data.load(data_folder)
+        run.check_data(data)
+        trainer = Trainer(run.config, data, backend, state=state)
+        _describe(console, backend, data)
+        with _stopping(trainer) as signals:
+            return _train(trainer, run, console, command, signals, until)
+
+
+def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None:
+    """Says what computes, and on what."""
+    if data.notice:
+        console.print(f"note: {data.notice}")
+    height, width = data.image_shape
+    console.print(
+        f"data: {data.name} ({shown(data.source)}): {len(data.train_labels):,} training and "
+        f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
+    )
+    console.print(f"backend: {backend.description}")
+
+
+class _StopAfter(Observer):
+    """Stops when so many epochs are done."""
+
+    def __init__(self, epochs: int):
+        self._epochs = epochs
+
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        if trainer.state.epoch >= self._epochs:
+            trainer.request_stop()
+
+
+def _train(
+    trainer: Trainer,
+    run: Run,
+    console: Console,
+    command: str,
+    signals: list[int],
+    until: int | None,
+) -> int:
+    name = format_hidden_layers(run.config.hidden_layers)
+    console.print(
+        f"network: {name}, {trainer.state.network.n_parameters:,} weights; run: {shown(run.folder)}"
+    )
+    if trainer.state.seconds:
+        console.print(f"resumed: {_place(trainer)}")
+    trainer.observers = (run, console)
+    if until is not None:
+        trainer.observers += (_StopAfter(until),)
+        if trainer.state.epoch >= until:
+            trainer.request_stop()
+    try:
+        finished = trainer.run()
+    except Diverged as error:
+        raise Diverged(
+            f"{error}; {shown(run.folder / LAST)} holds the weights before that"
+        ) from None
+    if finished:
+        _present(trainer, run, console)
+    if not signals:
+        return 0
+    console.print(f"stopped: {_place(trainer)}; saved. To go on:")
+    console.print(f"  {command}")
+    return 128 + signals[0]
+
+
+def _present(trainer: Trainer, run: Run, console: Console) -> None:
+    """The result of a finished run, as a table and as a report with figures."""
+    state, data = trainer.state, trainer.dataset
+    assert state.best is not None
+    console.print()
+    console.print_table(result_table(run.config, run.data, state))
+    test: Evaluation | None = None
+    figures: list[Path] = []
+    try:
+        test = evaluate(state.best, data.test_images, data.test_labels, trainer.backend)
+        figures = draw(run.folder / "figures", state.best, state.history, data, test)
+    except Exception as error:  # whatever it is, the training is done
+        reason = " ".join(str(error).split())
+        console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
+    files = [path.relative_to(run.folder).as_posix() for path in figures]
+    text = report(run.config, run.data, state, trainer.backend.description, test, files)
+    try:
+        atomic_write(run.folder / REPORT, text.encode(errors="replace"))
+    except InputError as error:  # the result is there to read, and all else is saved
+        console.print(f"note: no report: {error}")
+    # Not 1 - 1 / n_classes: some labels may be rare, or not there at all.
+    guessed = 100 * (1 - np.bincount(data.train_labels).max() / len(data.train_labels))
+    best = state.best_metrics
+    if best is not None and best.validation_error > 0.9 * guessed:
+        console.print(
+            f"note: always the most frequent label would be wrong {guessed:.0f} % of the time, and "
+            "hardly more often than this network: expected a lower --lr or a weaker deformation"
+        )
+
+
+def draw(
+    folder: Path,
+    network: Network,
+    history: list[EpochMetrics],
+    data: dataset.Dataset,
+    test: Evaluation,
+) -> list[Path]:
+    """The figures of a finished run; the files that they are in."""
+    figures = evaluation_figures(data.test_images, test)
+    figures |= network_figures(network, data.image_shape, history, data.held_out)
+    return write_figures(folder, figures)
+
+
+def _place(trainer: Trainer) -> str:
+    """How far training has come."""
+    state = trainer.state
+    text = f"{state.epoch} of {trainer.config.epochs} epochs done"
+    if state.progress.samples:
+        text += f", and {state.progress.samples:,} of {trainer.n_samples:,} samples of the next"
+    return text
+
+
+@contextlib.contextmanager
+def _stopping(trainer: Trainer) -> Iterator[list[int]]:
+    """Ctrl-C and SIGTERM end training at the next sample; yields the signals that came.
+
+    They only set a flag, so that however many come, none interrupts the saving.
+    """
+    signals: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signals.append(number)
+        trainer.request_stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,162 @@
+"""Trains a multilayer perceptron on deformed digits, and resumes a training that was stopped."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from mlpcore import InputError, backends
+from mlpcore.backends import Backend
+from mlpcore.commands import runs
+from mlpcore.commands.options import (
+    Parser,
+    add_backend_options,
+    add_data_options,
+    add_deformation_options,
+    add_seed_option,
+    command_text,
+    folder_name,
+    given_deformation,
+    number,
+    run_tool,
+    whole_number,
+)
+from mlpcore.data import dataset
+from mlpcore.deformation.deform import IDENTITY, DeformationParameters
+from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
+from mlpcore.report.console import Console
+from mlpcore.store.run_folder import check_output
+from mlpcore.training.config import TrainingConfig
+from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
+
+#: Those that were given, by name.
+Options: TypeAlias = dict[str, Any]
+
+#: Samples that a run without --epochs sees, 30 epochs of MNIST: some minutes for net1.
+DEFAULT_SAMPLES = 1_800_000
+MAX_DEFAULT_EPOCHS = 500
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The options; those that were not given are absent."""
+    parser = Parser(description=__doc__, argument_default=argparse.SUPPRESS, allow_abbrev=False)
+    add = parser.add_argument
+    add("--arch", help="net1 ... net5, or widths such as 1000,500 (net1)")
+    add(
+        "--epochs",
+        type=whole_number,
+        help=f"passes over the training set ({DEFAULT_SAMPLES / 1e6:g} million samples, "
+        f"but at most {MAX_DEFAULT_EPOCHS} passes)",
+    )
+    add("--lr", type=number, help="learning rate of the first epoch (0.001)")
+    add("--lr-end", type=number, help="of the last epoch (by the paper's schedule)")
+    add("--recipe", choices=RECIPES, help=f"for the next two ({DEFAULT_RECIPE}: 1 and 1)")
+    add("--lr-ratio", type=number, help="of each layer's learning rate to the next one's")
+    add("--target", type=number, help="wanted output of the class, else its negative")
+    add_deformation_options(parser)
+    add("--no-deform", action="store_true", help="train on the images as they are")
+    add_backend_options(parser)
+    add("--schedule", help="packed, deferred or immediate; with CUDA resident or streaming")
+    add_seed_option(parser)
+    add_data_options(parser)
+    add(
+        "--hold-out",
+        type=whole_number,
+        metavar="N",
+        help="the last N training images take the place of the test images",
+    )
+    add("--out", type=folder_name, help="folder of the run (runs/ARCH-DATE-TIME)")
+    add("--resume", metavar="RUN", help="go on with the run in this folder")
+    return parser.parse_args(argv)
+
+
+def make_config(
+    options: Options, backend: Backend, similar_labels: Iterable[int] = (), epochs: int = 1
+) -> TrainingConfig:
+    """The settings; `epochs` is for when the options do not say."""
+    deformation = IDENTITY
+    given = given_deformation(options)
+    if "no_deform" not in options:
+        deformation = DeformationParameters(**given, similar_labels=tuple(similar_labels))
+    elif given:
+        raise InputError(f"--no-deform together with --{next(iter(given))}: expected one of them")
+    hidden = parse_hidden_layers(options.get("arch", "net1"))
+    recipe = RECIPES[options.get("recipe", DEFAULT_RECIPE)]
+    return TrainingConfig(
+        hidden_layers=hidden,
+        epochs=options.get("epochs", epochs),
+        learning_rate=options.get("lr", TrainingConfig.learning_rate),
+        learning_rate_end=options.get("lr_end"),
+        learning_rate_ratio=options.get("lr_ratio", recipe.learning_rate_ratio(len(hidden))),
+        target=options.get("target", recipe.target),
+        deformation=deformation,
+        seed=options.get("seed", TrainingConfig.seed),
+        backend=backend.name,
+        schedule=backend.schedule,
+    )
+
+
+def default_folder(config: TrainingConfig) -> Path:
+    """A folder that does not exist yet."""
+    name = format_hidden_layers(config.hidden_layers).replace(",", "-")[:100]
+    stem = Path("runs", f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}")
+    folder, number = stem, 1
+    while os.path.lexists(folder):
+        number += 1
+        folder = stem.with_name(f"{stem.name}-{number}")
+    return folder
+
+
+def resume_command(folder: Path, threads: int | None, data: str | None = None) -> str:
+    """What to type to go on; where the data are has to be said if not where the run began."""
+    arguments = ["--resume", str(folder)]
+    if threads is not None:
+        arguments += ["--threads", str(threads)]
+    if data is not None:
+        arguments += ["--data", os.path.abspath(os.path.expanduser(data))]
+    return command_text("train", *arguments)
+
+
+def start(options: Options, console: Console) -> int:
+    """A new run."""
+    backend = backends.get(
+        options.get("backend", "auto"), options.get("threads"), options.get("schedule")
+    )
+    config = make_config(options, backend)
+    folder = Path(options["out"]) if options.get("out") else default_folder(config)
+    check_output(folder)
+    data = dataset.load(options.get("data"), name=options.get("dataset"))
+    if "hold_out" in options:
+        data = data.hold_out(options["hold_out"])
+    epochs = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
+    config = make_config(options, backend, data.similar_labels, epochs)
+    command = resume_command(folder, options.get("threads"))
+    return runs.start(folder, config, data, backend, console, command)
+
+
+def resume(options: Options, console: Console) -> int:
+    """A run that was stopped."""
+    for name in options:
+        if name not in ("resume", "threads", "data"):
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} together with --resume: expected only --threads and --data")
+    folder = Path(options["resume"])
+    threads, data = options.get("threads"), options.get("data")
+    command = resume_command(folder, threads, data)
+    return runs.resume(folder, console, command, threads, data)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """The exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
+
+    def command() -> int:
+        options = vars(parse(argv))
+        with Console(sys.stdout) as console:
+            return (resume if "resume" in options else start)(options, console)
+
+    return run_tool(command, "a smaller --arch or less data", "stopped before training began")

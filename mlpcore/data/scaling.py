@@ -1,0 +1,120 @@
+"""Pixel values and sizes: from the bytes of a file to a network's float32 images."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mlpcore.data.idx import MAX_SIDE
+from mlpcore.errors import InputError
+from mlpcore.typing import AnyArray, ArrayLike, Float32Array
+
+_BATCH_PIXELS = 2**20  # images are converted in batches of about this many pixels
+
+
+def normalise(pixels: ArrayLike) -> Float32Array:
+    """Scale pixel values from 0 ... 255 to [-1, 1]: ``pixel / 127.5 - 1`` (paper, "Data").
+
+    Parameters
+    ----------
+    pixels : array_like of real numbers from 0 to 255, any shape
+
+    Returns
+    -------
+    numpy.ndarray of float32, same shape
+
+    Raises
+    ------
+    InputError
+        If the values are not real numbers in that range.
+    """
+    pixels = _real_array(pixels, "pixels")
+    if pixels.dtype != np.uint8 and not np.all((pixels >= 0) & (pixels <= 255)):
+        raise InputError("pixels lie outside 0 ... 255, the expected range of values")
+    result = pixels.astype(np.float32)
+    result /= np.float32(127.5)
+    result -= np.float32(1)
+    return result
+
+
+def resize(images: ArrayLike, height: int, width: int) -> Float32Array:
+    """Resize images by bilinear interpolation with aligned corners.
+
+    Pixel t of a side of n_out pixels shows the source at ``t * (n_in - 1) / (n_out - 1)``,
+    so that corners stay corners and the centre stays the centre. Flat areas and corners
+    keep their exact values, and no value leaves the range of its neighbours.
+
+    Parameters
+    ----------
+    images : array_like, shape (n, h, w)
+    height, width : int
+        The new sides in pixels, from 2 to `MAX_SIDE` + 1.
+
+    Returns
+    -------
+    numpy.ndarray of float32, shape (n, height, width)
+        The same values, copied, when the size stays.
+
+    Raises
+    ------
+    InputError
+        If the images are no such array or a side is out of range.
+    """
+    images = _real_array(images, "images")
+    if images.ndim != 3 or 0 in images.shape[1:]:
+        raise InputError(f"images have shape {images.shape}, expected (n, height, width)")
+    for side in (height, width):
+        _check_side(side)
+    result = np.empty((len(images), height, width), np.float32)
+    for batch in batches(len(images), max(height, images.shape[1]) * max(width, images.shape[2])):
+        rows = _interpolate(images[batch].astype(np.float32, copy=False), 1, height)
+        result[batch] = _interpolate(rows, 2, width)
+    return result
+
+
+def batches(n_images: int, pixels_per_image: int) -> Iterator[slice]:
+    """Yield slices that cover `n_images`, each small enough for temporary copies."""
+    step = max(1, _BATCH_PIXELS // pixels_per_image)
+    for start in range(0, n_images, step):
+        yield slice(start, start + step)
+
+
+def _interpolate(images: Float32Array, axis: int, n_out: int) -> Float32Array:
+    """Resize one axis of float32 images linearly; return `images` if its size stays."""
+    n_in = images.shape[axis]
+    if n_in == n_out:
+        return images
+    # In integers: exact, so that the last position is the last pixel and not beside it.
+    low, rest = np.divmod(np.arange(n_out) * (n_in - 1), n_out - 1)
+    fraction = (rest / (n_out - 1)).astype(np.float32)
+    start = images.take(low, axis)
+    result = images.take(np.minimum(low + 1, n_in - 1), axis)
+    # start + fraction * (end - start), unlike a weighted sum, keeps flat areas exactly.
+    result -= start
+    result *= fraction[:, None] if axis == 1 else fraction
+    result += start
+    return result
+
+
+def _check_side(side: Any) -> None:
+    """Raise InputError unless `side` is a whole number of pixels in range."""
+    try:
+        in_range = 2 <= operator.index(side) <= MAX_SIDE + 1
+    except TypeError:
+        in_range = False
+    if not in_range:
+        raise InputError(f"side is {side!r}, expected 2 to {MAX_SIDE + 1} pixels")
+
+
+def _real_array(values: ArrayLike, name: str) -> AnyArray:
+    """Return an array of real numbers, or raise InputError."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # nested lists of different lengths
+        raise InputError(f"{name} are no array, expected real numbers") from None
+    if array.dtype.kind not in "buif":
+        raise InputError(f"{name} have type {array.dtype}, expected real numbers")
+    return array

@@ -1,0 +1,170 @@
+# cython: language_level=3
+"""A fully connected network: layers of aligned, padded weights, and views of them."""
+
+from libc.stdint cimport uintptr_t
+from libc.stdlib cimport calloc, free
+
+import numpy as np
+
+from mlpcore import philox
+from mlpcore.network.architecture import count_parameters
+from mlpcore.checks import check_whole
+from mlpcore.cpu import total_memory
+from mlpcore.errors import InputError
+
+__all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
+
+#: Weights and biases start uniform in [-0.05, 0.05] (paper, "Architectures").
+INITIAL_RANGE = 0.05
+
+#: Row lengths and buffers are multiples of a cache line.
+ALIGNMENT = 64
+
+
+def _check_layer_sizes(layer_sizes):
+    """The sizes as a tuple of ints, or an InputError that names the wrong one."""
+    try:
+        sizes = tuple(layer_sizes)
+    except TypeError:
+        sizes = (layer_sizes,)
+    if len(sizes) < 2:
+        raise InputError(f"layer sizes {sizes}: expected inputs, any hidden layers, and outputs")
+    for size in sizes:
+        check_whole(f"layer sizes {sizes}: size", size, 1, 1_000_000)
+    sizes = tuple(int(size) for size in sizes)
+    needed, memory = 4 * count_parameters(sizes), total_memory()
+    if needed > memory:
+        raise InputError(
+            f"layer sizes {sizes}: the weights need {needed / 2**30:,.1f} GiB, "
+            f"this machine has {memory / 2**30:,.1f} GiB"
+        )
+    return sizes
+
+
+def _aligned_zeros(n):
+    """`n` float32 zeros that start on an `ALIGNMENT` boundary."""
+    raw = np.zeros(4 * n + ALIGNMENT, dtype=np.uint8)
+    offset = -raw.ctypes.data % ALIGNMENT
+    return raw[offset:offset + 4 * n].view(np.float32)
+
+
+class _Views(list):
+    """The layers' views of the network's buffer: what is assigned to one is written into it."""
+
+    def __setitem__(self, layer, values):
+        self[layer][...] = values
+
+
+cdef class Network:
+    """Weights and biases of a multilayer perceptron, y(a) = 1.7159 tanh(0.6666 a).
+
+    Parameters
+    ----------
+    layer_sizes : sequence of int
+        Inputs, neurons of each hidden layer, outputs: ``(841, 1000, 500, 10)``.
+    seed : int or None
+        Of the initial weights, uniform in [-0.05, 0.05] (paper, "Architectures").
+        None leaves all of them zero.
+
+    Attributes
+    ----------
+    weights : list of ndarray
+        Per layer (n_out, n_in) float32: a view, so writing to it changes the network, as
+        assigning to an item of the list does.
+    biases : list of ndarray
+        Per layer (n_out,) float32: a view.
+
+    Raises
+    ------
+    InputError
+        When a size is not positive or the weights would not fit into memory.
+
+    Examples
+    --------
+    >>> network = Network((841, 1000, 500, 10), seed=1)
+    >>> network.n_parameters
+    1347510
+    >>> [weights.shape for weights in network.weights]
+    [(1000, 841), (500, 1000), (10, 500)]
+    >>> network.biases[-1][:] = 0
+    """
+
+    def __cinit__(self, layer_sizes, seed=None):
+        self.layer_sizes = _check_layer_sizes(layer_sizes)
+        cdef int n_layers = len(self.layer_sizes) - 1
+        self.c.layers = <mlp_layer *>calloc(n_layers, sizeof(mlp_layer))
+        if self.c.layers == NULL:
+            raise MemoryError()
+        self.c.n_layers = n_layers
+        self._allocate()
+
+    def __init__(self, layer_sizes, seed=None):
+        if seed is not None:
+            self.initialise(seed)
+
+    def __dealloc__(self):
+        free(self.c.layers)
+
+    def _allocate(self):
+        """One buffer for all layers; fills in the structs and the views."""
+        strides = [mlp_padded(n_in + 1) for n_in in self.layer_sizes[:-1]]
+        ends = np.cumsum([n * s for n, s in zip(self.layer_sizes[1:], strides)])
+        self._buffer = _aligned_zeros(int(ends[-1]))
+        self.weights, self.biases = _Views(), _Views()
+        cdef mlp_layer *layer
+        cdef int i
+        for i, (n_in, n_out, stride) in enumerate(
+            zip(self.layer_sizes, self.layer_sizes[1:], strides)
+        ):
+            rows = self._buffer[ends[i] - n_out * stride:ends[i]].reshape(n_out, stride)
+            self.weights.append(rows[:, :n_in])
+            self.biases.append(rows[:, n_in])
+            layer = &self.c.layers[i]
+            layer.n_in, layer.n_out, layer.stride = n_in, n_out, stride
+            layer.weights = <float *><uintptr_t>rows.ctypes.data
+
+    def initialise(self, seed):
+        """Draws all weights and biases anew, uniform in [-0.05, 0.05]; seed 0 to 2**64 - 1."""
+        for i, (weights, biases) in enumerate(zip(self.weights, self.biases)):
+            drawn = philox.initial_values(weights.size + biases.size, seed, i)
+            drawn *= np.float32(INITIAL_RANGE)
+            weights[...] = drawn[:weights.size].reshape(weights.shape)
+            biases[...] = drawn[weights.size:]
+
+    @property
+    def n_layers(self):
+        """Number of weight layers: hidden layers and the output layer."""
+        return self.c.n_layers
+
+    @property
+    def n_parameters(self):
+        """Number of weights and biases."""
+        return count_parameters(self.layer_sizes)
+
+    def is_finite(self):
+        """Whether no weight or bias is infinite or NaN."""
+        return bool(np.isfinite(self._buffer).all())
+
+    def assign(self, Network other):
+        """Copies the weights and biases of a network of the same layer sizes."""
+        if other.layer_sizes != self.layer_sizes:
+            raise InputError(f"a network of {other.layer_sizes}, expected {self.layer_sizes}")
+        self._buffer[...] = other._buffer
+
+    def copy(self):
+        """A network of its own with the same weights."""
+        result = Network(self.layer_sizes)
+        result.assign(self)
+        return result
+
+    def __reduce__(self):
+        return _rebuild, (self.layer_sizes, np.asarray(self._buffer))
+
+    def __repr__(self):
+        return f"Network({self.layer_sizes})"
+
+
+def _rebuild(layer_sizes, buffer):
+    network = Network(layer_sizes)
+    (<Network>network)._buffer[...] = buffer
+    return network

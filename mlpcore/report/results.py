@@ -1,0 +1,207 @@
+"""What is said of a run: its result beside the paper's, its errors, its settings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from mlpcore.data.dataset import MNIST, kind_of_test, test_images_text
+from mlpcore.data.summary import DataSummary
+from mlpcore.errors import shown
+from mlpcore.evaluation.evaluation import Evaluation
+from mlpcore.network.architecture import count_parameters, format_hidden_layers
+from mlpcore.report.tables import NONE, Rows, duration, markdown_table, weights_text
+from mlpcore.training.config import TrainingConfig
+from mlpcore.training.state import EpochMetrics
+
+#: Test error in percent for best validation and best of all, hours, millions of weights.
+TABLE_1 = {
+    "net1": (0.49, 0.44, 23.4, 1.34),
+    "net2": (0.46, 0.40, 44.2, 3.26),
+    "net3": (0.41, 0.39, 66.7, 6.69),
+    "net4": (0.35, 0.32, 114.5, 12.11),
+    "net5": (0.44, 0.43, 107.7, 8.86),
+}
+
+
+def is_the_papers(data: DataSummary) -> bool:
+    """Whether figures on these data can stand beside the paper's."""
+    return data.name == MNIST and not data.held_out
+
+
+class Outcome(Protocol):
+    """What a report needs of a `TrainingState` with at least one epoch."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def best_metrics(self) -> EpochMetrics | None: ...
+
+    @property
+    def best_test_error(self) -> float: ...
+
+    @property
+    def seconds(self) -> float: ...
+
+
+def result_table(config: TrainingConfig, data: DataSummary, state: Outcome) -> Rows:
+    """Header and row of a run with at least one epoch; the paper's row for the same on MNIST."""
+    name = format_hidden_layers(config.hidden_layers)
+    n_weights = count_parameters(data.layer_sizes(config.hidden_layers))
+    best = state.best_metrics
+    assert best is not None
+    kind = kind_of_test(data.held_out)
+    rows: Rows = [
+        ("network", f"{kind} error for best validation", f"best {kind} error", "time", "weights"),
+        (
+            f"{name}, {state.epoch} epoch{'s' * (state.epoch != 1)}",
+            f"{best.test_error:.2f} %" if data.n_test else NONE,
+            f"{state.best_test_error:.2f} %" if data.n_test else NONE,
+            duration(state.seconds),
+            weights_text(n_weights),
+        ),
+    ]
+    if name in TABLE_1 and is_the_papers(data):
+        error, best_error, hours, millions = TABLE_1[name]
+        rows.append(
+            (
+                f"{name} in the paper",
+                f"{error:.2f} %",
+                f"{best_error:.2f} %",
+                f"{hours} h",
+                f"{millions:.2f} M",
+            )
+        )
+    return rows
+
+
+def describe_error(evaluation: Evaluation) -> str:
+    """The error rate, what it counts, and how sure it is."""
+    low, high = evaluation.interval
+    return (
+        f"{evaluation.errors:,} of {evaluation.n:,} images, {evaluation.error_rate:.2f} % "
+        f"(95 % interval {low:.2f} to {high:.2f} %)"
+    )
+
+
+def describe_second(evaluation: Evaluation) -> str:
+    """How often the second guess is right where the first is wrong."""
+    if not evaluation.errors:
+        return "No second guess was needed."
+    return f"The second guess is right for {evaluation.second_right:,} of {evaluation.errors:,}."
+
+
+def evaluation_table(results: Iterable[tuple[str, str, Evaluation]]) -> Rows:
+    """A row for each name, layer sizes and evaluation."""
+    rows: Rows = [("network", "layers", "errors", "error", "95 % interval", "second guess right")]
+    for name, layers, result in results:
+        low, high = result.interval
+        rows.append(
+            (
+                name,
+                layers,
+                f"{result.errors:,} of {result.n:,}",
+                f"{result.error_rate:.2f} %",
+                f"{low:.2f} to {high:.2f} %",
+                f"{result.second_right:,} of {result.errors:,}",
+            )
+        )
+    return rows
+
+
+def confusion_table(evaluation: Evaluation) -> Rows:
+    """The confusion matrix: rows are labels, columns first guesses; zeros are dots."""
+    header = ("label", *map(str, range(evaluation.n_classes)))
+    rows = enumerate(evaluation.confusion.tolist())
+    return [header, *((str(label), *(str(n or ".") for n in row)) for label, row in rows)]
+
+
+def misclassified_table(evaluation: Evaluation, limit: int | None = None) -> Rows:
+    """The misclassified samples, the first `limit` of them if that is given."""
+    wrong = evaluation.misclassified
+    columns = (wrong.indices, wrong.labels, wrong.guesses, wrong.outputs)
+    rows: Rows = [("sample", "label", "first guess", "output", "second guess", "output")]
+    for index, label, guesses, outputs in zip(*(column[:limit].tolist() for column in columns)):
+        (first, second), (greatest, next_greatest) = guesses, outputs
+        rows.append(
+            (
+                str(index),
+                str(label),
+                str(first),
+                f"{greatest:.3f}",
+                str(second),
+                f"{next_greatest:.3f}",
+            )
+        )
+    return rows
+
+
+def report(
+    config: TrainingConfig,
+    data: DataSummary,
+    state: Outcome,
+    backend: str,
+    evaluation: Evaluation | None = None,
+    figures: Sequence[str] = (),
+) -> str:
+    """A finished run in Markdown: its result, and the settings to repeat it.
+
+    Parameters
+    ----------
+    backend
+        The line that describes it.
+    evaluation
+        Of the best network on the test set, unless that is empty.
+    figures
+        Files to show, relative to the report's folder.
+    """
+    best = state.best_metrics
+    assert best is not None
+    settings = dataclasses.asdict(config)
+    settings |= settings.pop("deformation")
+    settings["hidden_layers"] = ", ".join(map(str, config.hidden_layers))
+    settings["similar_labels"] = ", ".join(map(str, config.deformation.similar_labels)) or "none"
+    settings["backend"] = backend
+    lines = [f"- {name.replace('_', ' ')}: {value}" for name, value in settings.items()]
+    height, width = data.image_shape
+    images = test_images_text(data.n_test, data.held_out)
+    return f"""# {format_hidden_layers(config.hidden_layers)} on {data.name}
+
+{markdown_table(result_table(config, data, state))}
+
+The best validation error, that of the whole undeformed training set, is
+{best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.
+{_test_section(evaluation, data)}{_figure_section(figures)}
+## Settings
+
+{chr(10).join(lines)}
+
+## Data
+
+- {data.name} ({shown(data.source)})
+- {data.n_train:,} training and {images} of {height} x {width} pixels
+- {data.n_classes} classes
+- SHA-256 of the arrays: {data.sha256}
+"""
+
+
+def _test_section(evaluation: Evaluation | None, data: DataSummary) -> str:
+    if evaluation is None:
+        return ""
+    images = test_images_text(data.n_test, data.held_out)
+    return f"""
+## Test
+
+By the network of that epoch, on {images}. Misclassified: {describe_error(evaluation)}.
+{describe_second(evaluation)}
+"""
+
+
+def _figure_section(figures: Sequence[str]) -> str:
+    if not figures:
+        return ""
+    images = (f"![{Path(file).stem.replace('-', ' ')}]({file})" for file in figures)
+    return "\n## Figures\n\n" + "\n\n".join(images) + "\n"

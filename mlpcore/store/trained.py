@@ -1,0 +1,65 @@
+"""Trained networks: from a run's folder or a file of weights, with what their inputs are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlpcore.errors import InputError, shown
+from mlpcore.network import Network
+from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.run_folder import read_settings, weights_file
+from mlpcore.store.weights import read_network
+
+
+@dataclass(frozen=True)
+class TrainedNetwork:
+    """A network as it was saved.
+
+    Attributes
+    ----------
+    path : Path
+        The file of weights.
+    network : Network
+    input : NetworkInput
+        What it was trained on.
+    metadata : dict
+        What the file says besides, as `mlpcore.store.weights` describes.
+    """
+
+    path: Path
+    network: Network
+    input: NetworkInput
+    metadata: dict[str, str]
+
+    @classmethod
+    def read(cls, path: Path) -> TrainedNetwork:
+        """The best network of a run, in which training may go on, or that in a file.
+
+        Raises
+        ------
+        InputError
+            When there is none, or a file is damaged.
+        """
+        file = weights_file(path)
+        if file != path:
+            config, data = read_settings(path)
+            network, metadata = read_network(file, data.layer_sizes(config.hidden_layers))
+            return cls(file, network, NetworkInput.of(data), metadata)
+        network, metadata = read_network(file)
+        try:
+            network_input = NetworkInput.from_metadata(metadata, network.layer_sizes[0])
+        except InputError as error:
+            raise InputError(f"{shown(file)}: {error}") from None
+        return cls(file, network, network_input, metadata)
+
+    @property
+    def assumption(self) -> str:
+        """What is taken for granted, in a line, where `input.assumed`."""
+        if not self.input.data:
+            return f"{shown(self.path)} does not name its data: taken for a network of MNIST's"
+        height, width = self.input.image_shape
+        return (
+            f"{shown(self.path)} does not say how large the images of {shown(self.input.data)} "
+            f"were before they became {height} x {width}: taken for as large"
+        )

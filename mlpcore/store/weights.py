@@ -1,0 +1,183 @@
+"""Networks in safetensors files, written all or nothing and read with distrust.
+
+Tensors are ``layers.0.weight`` (n_out, n_in), ``layers.0.bias`` (n_out,) and so on up to the
+output layer, float32, as in a PyTorch `Linear`. The metadata, all text, are
+
+| name | what |
+|---|---|
+| ``format`` | ``mlpcore network`` |
+| ``version`` | of this library |
+| ``architecture`` | the layer sizes: ``841,1000,500,10`` |
+| ``sha256`` | of all else in the file: a flipped bit would be a wrong weight that nobody sees |
+
+and what the writer adds. Both runs and exported networks add what the inputs are
+(`mlpcore.store.inputs`):
+
+| name | what |
+|---|---|
+| ``dataset`` | the name of the data that the network was trained on |
+| ``image_shape`` | ``height,width`` of the image that it is given, row by row, in [-1, 1] |
+| ``pixel_shape`` | ``height,width`` of the data set's own images, which are scaled to that |
+
+`mlpcore.store.run_folder` adds the place in a run. Any library that reads safetensors reads the
+weights; a layer's output is 1.7159 tanh(0.6666 a), a being its weights times its input plus its
+biases:
+
+>>> from pathlib import Path
+>>> from safetensors.numpy import load_file
+>>> write_network(Path("net.safetensors"), Network((4, 3, 2), seed=1), {"made by": "me"})
+>>> for name, tensor in sorted(load_file("net.safetensors").items()):
+...     print(name, tensor.shape)
+layers.0.bias (3,)
+layers.0.weight (3, 4)
+layers.1.bias (2,)
+layers.1.weight (2, 3)
+>>> network, metadata = read_network(Path("net.safetensors"))
+>>> network, metadata["architecture"], metadata["made by"]
+(Network((4, 3, 2)), '4,3,2', 'me')
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from mlpcore.errors import InputError, shown
+from mlpcore.files import atomic_write, read_start
+from mlpcore.network import Network
+from mlpcore.network.architecture import count_parameters, format_layer_sizes
+from mlpcore.typing import Float32Array
+from mlpcore.version import __version__
+
+FORMAT = "mlpcore network"
+
+#: Longer than the header of any network that fits into memory.
+MAX_HEADER = 2**24
+
+
+def write_network(path: Path, network: Network, metadata: dict[str, str]) -> None:
+    """Writes a network with metadata of the caller's, atomically.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written.
+    """
+    tensors = {}
+    for i, (weights, biases) in enumerate(zip(network.weights, network.biases)):
+        tensors[f"layers.{i}.weight"] = np.ascontiguousarray(weights)
+        tensors[f"layers.{i}.bias"] = np.ascontiguousarray(biases)
+    metadata = metadata | {
+        "format": FORMAT,
+        "version": __version__,
+        "architecture": ",".join(map(str, network.layer_sizes)),
+    }
+    metadata["sha256"] = _checksum(network, metadata)
+    atomic_write(path, save(tensors, metadata))
+
+
+def read_network(
+    path: Path, layer_sizes: tuple[int, ...] | None = None
+) -> tuple[Network, dict[str, str]]:
+    """A network and its metadata, without ``sha256``.
+
+    Memory is taken only for what the file's length accounts for.
+
+    Parameters
+    ----------
+    layer_sizes
+        What the network must have, if known.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is truncated or damaged, or holds another architecture.
+    """
+    name = shown(path)
+    header_bytes, file_size = _check_lengths(path)
+    try:
+        with safe_open(path, framework="np") as file:
+            metadata = file.metadata() or {}
+            sizes = _layer_sizes(name, metadata)
+            if layer_sizes is not None and sizes != tuple(layer_sizes):
+                raise InputError(
+                    f"{name} holds a network of {format_layer_sizes(sizes)}, "
+                    f"expected {format_layer_sizes(layer_sizes)}"
+                )
+            expected = 8 + header_bytes + 4 * count_parameters(sizes)
+            if file_size != expected:
+                raise InputError(
+                    f"{name} is damaged: {file_size:,} bytes, expected {expected:,} "
+                    f"for a network of {format_layer_sizes(sizes)}"
+                )
+            network = Network(sizes)
+            for i in range(network.n_layers):
+                _read_tensor(file, f"layers.{i}.weight", network.weights[i])
+                _read_tensor(file, f"layers.{i}.bias", network.biases[i])
+    except (SafetensorError, OSError, TypeError, AttributeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{name} is not a readable safetensors file: {reason}") from None
+    if metadata.pop("sha256", "") != _checksum(network, metadata):
+        raise InputError(f"{name} is damaged: its checksum does not fit its content")
+    if not network.is_finite():
+        raise InputError(f"{name} holds weights that are not finite")
+    return network, metadata
+
+
+def _check_lengths(path: Path) -> tuple[int, int]:
+    """Lengths of header and file, looked at before anything takes memory."""
+    start, file_size = read_start(path, 8)
+    if file_size < 8:
+        raise InputError(f"{shown(path)} holds {file_size} bytes: expected a safetensors file")
+    header_bytes = struct.unpack("<Q", start)[0]
+    limit = min(file_size - 8, MAX_HEADER)
+    if header_bytes > limit:
+        raise InputError(
+            f"{shown(path)} is truncated or not a safetensors file: "
+            f"expected a header of at most {max(limit, 0):,} bytes, found {header_bytes:,}"
+        )
+    return header_bytes, file_size
+
+
+def _layer_sizes(name: str, metadata: dict[str, str]) -> tuple[int, ...]:
+    """The architecture that the metadata announce."""
+    if metadata.get("format") != FORMAT:
+        raise InputError(f"{name} is not a network of this library: its metadata do not say so")
+    parts = metadata.get("architecture", "").split(",")
+    if len(parts) < 2 or not all(p.isascii() and p.isdecimal() and len(p) < 8 for p in parts):
+        raise InputError(f"{name} is damaged: its metadata give no layer sizes")
+    return tuple(int(part) for part in parts)
+
+
+def _read_tensor(file: Any, name: str, target: Float32Array) -> None:
+    """Copies a tensor into the weights or biases of a layer."""
+    entry = file.get_slice(name)
+    dtype, shape = entry.get_dtype(), tuple(entry.get_shape())
+    if dtype != "F32" or shape != target.shape:
+        raise SafetensorError(f"{name} is {dtype} {shape}, expected F32 {target.shape}")
+    target[...] = file.get_tensor(name)
+
+
+def weights_sha256(network: Network) -> str:
+    """SHA-256 of weights (n_out, n_in) and biases (n_out,), layer by layer, as float32."""
+    return _digest(network, b"")
+
+
+def _checksum(network: Network, metadata: dict[str, str]) -> str:
+    """SHA-256 of the metadata and of all weights and biases."""
+    return _digest(network, json.dumps(metadata, sort_keys=True).encode())
+
+
+def _digest(network: Network, before: bytes) -> str:
+    digest = hashlib.sha256(before)
+    for weights, biases in zip(network.weights, network.biases):
+        digest.update(np.ascontiguousarray(weights).data)
+        digest.update(np.ascontiguousarray(biases).data)
+    return digest.hexdigest()

@@ -1,0 +1,454 @@
+"""Every backend against the float64 oracle, operation by operation.
+
+Tolerances. Single precision rounds each operation to 6e-8 of its size. A sum of n terms in
+any order differs from the exact one by at most n * 6e-8 times the sum of the terms'
+magnitudes; `sum_tolerance` allows that bound, so a failure is an error and not rounding.
+"""
+
+import functools
+import inspect
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mlpcore import backends, philox
+from mlpcore.backends import affine
+from mlpcore.backends.base import MAX_SIDE, Backend, check_array
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+from mlpcore.network.activation import A, B
+from oracle import (
+    EPSILON,
+    SEEDS,
+    TANH_ERROR,
+    WIDTHS,
+    Problem,
+    check_training,
+    random_network,
+    sum_tolerance,
+    training_problems,
+    unaligned,
+    uniform,
+)
+
+CPU_BACKENDS = [
+    name
+    for name, reason in backends.available().items()
+    if reason is None and not name.startswith("cuda")
+]
+
+
+def test_signatures_are_those_of_the_contract(backend):
+    for name, member in inspect.getmembers(Backend, inspect.isfunction):
+        if name.startswith("_"):
+            continue
+        expected = list(inspect.signature(member).parameters)
+        assert list(inspect.signature(getattr(type(backend), name)).parameters) == expected, name
+
+
+@given(n_in=WIDTHS, n_out=WIDTHS, n=st.integers(1, 4), seed=SEEDS, scale=st.sampled_from([1, 30]))
+@example(n_in=1, n_out=1, n=1, seed=0, scale=1)
+@settings(max_examples=40)
+def test_forward(backend, reference, n_in, n_out, n, seed, scale):
+    network = random_network((n_in, n_out), seed % 2**32, scale)
+    inputs = unaligned(uniform(seed, n, n_in))
+    result = backend.forward(backend.load(network), 0, inputs)
+    expected = reference.forward(network, 0, inputs)
+    magnitude = np.abs(inputs) @ np.abs(network.weights[0]).T + np.abs(network.biases[0])
+    # The activation's slope is at most A B.
+    tolerance = A * B * sum_tolerance(magnitude, n_in + 1) + A * (TANH_ERROR + EPSILON)
+    assert result.shape == (n, n_out)
+    assert result.dtype == np.float32
+    assert np.all(np.abs(result - expected) <= tolerance)
+
+
+@given(n_in=WIDTHS, n_out=WIDTHS, n=st.integers(1, 4), seed=SEEDS)
+@settings(max_examples=40)
+def test_backward(backend, reference, n_in, n_out, n, seed):
+    network = random_network((n_in, n_out), seed % 2**32)
+    deltas, states = unaligned(uniform(seed, n, n_out)), unaligned(A * uniform(seed + 1, n, n_in))
+    result = backend.backward(backend.load(network), 0, deltas, states)
+    expected = reference.backward(network, 0, deltas, states)
+    magnitude = np.abs(deltas) @ np.abs(network.weights[0])
+    # The slope B / A (A - y) (A + y) is at most A B, and rounds in five operations.
+    tolerance = A * B * sum_tolerance(magnitude, n_out + 6)
+    assert result.shape == (n, n_in)
+    assert np.all(np.abs(result - expected) <= tolerance)
+
+
+@given(n_in=WIDTHS, n_out=WIDTHS, n=st.integers(1, 4), seed=SEEDS, rate=st.floats(1e-6, 1.0))
+@settings(max_examples=40)
+def test_update(backend, reference, n_in, n_out, n, seed, rate):
+    network = random_network((n_in, n_out), seed % 2**32)
+    expected = network.copy()
+    inputs, deltas = unaligned(uniform(seed, n, n_in)), unaligned(uniform(seed + 1, n, n_out))
+    loaded = backend.load(network)
+    backend.update(loaded, 0, inputs, deltas, rate)
+    backend.store(loaded, network)
+    reference.update(expected, 0, inputs, deltas, rate)
+    # Each of n steps rounds a weight, at most 1 + n here, and its change.
+    tolerance = 4 * n * EPSILON * (1 + n * rate)
+    for got, wanted in zip(network.weights + network.biases, expected.weights + expected.biases):
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=tolerance)
+
+
+@given(problem=training_problems())
+@example(problem=Problem((1, 1), 3, 0, 0.1))
+@example(problem=Problem((841, 500, 300, 200, 10), 8, 1, 1e-3))
+@example(problem=Problem((841, 500, 300, 200, 10), 8, 1, 1e-3, ground=-1.0))
+@settings(max_examples=40)
+def test_train(backend, reference, problem):
+    check_training(backend, reference, problem)
+
+
+def test_training_counts_the_errors_it_sees(backend):
+    network = Network((3, 4))  # all outputs 0: the first class is the guess
+    images, labels = np.zeros((5, 3), np.float32), np.array([0, 0, 1, 2, 3], np.uint8)
+    order = np.arange(5, dtype=np.int32)
+    tiny = np.float32(1e-30)  # leaves the outputs equal at all five samples
+    loaded = backend.load(network)
+    result = backend.train(loaded, backend.put(images), backend.put(labels), order, tiny)
+    assert (result.samples, result.errors) == (5, 3)
+    assert result.loss == pytest.approx(5 * 4 / 2)
+
+
+@given(
+    sizes=st.lists(WIDTHS, min_size=2, max_size=4),
+    n=st.sampled_from([1, 2, 511, 512, 513]),
+    seed=SEEDS,
+)
+@settings(max_examples=15)
+def test_predict(backend, reference, sizes, n, seed):
+    network = random_network(sizes, seed % 2**32)
+    images = uniform(seed, n, sizes[0])
+    loaded, resident = backend.load(network), backend.put(images)
+    outputs = backend.predict(loaded, resident)
+    # A sum's rounding, carried through at most two more layers of slope A B about 1.15.
+    np.testing.assert_allclose(outputs, reference.predict(network, images), atol=2e-5)
+    labels = np.random.default_rng(seed).integers(0, min(sizes[-1], 256), n).astype(np.uint8)
+    errors = backend.count_errors(loaded, resident, backend.put(labels))
+    assert errors == np.count_nonzero(outputs.argmax(axis=1) != labels)
+
+
+@given(
+    seed=SEEDS,
+    epoch=st.integers(0, 5000),
+    grid=st.integers(0, 600),
+    height=st.integers(1, 31),
+    width=st.integers(1, 31),
+)
+@settings(max_examples=15)
+def test_noise_is_the_same_numbers(backend, seed, epoch, grid, height, width):
+    result = backend.noise(seed, epoch, grid, height, width)
+    shape = 10 * height + 20, 10 * width + 20
+    expected = [
+        philox.noise(seed, epoch, grid, purpose, *shape)
+        for purpose in (philox.NOISE_X, philox.NOISE_Y)
+    ]
+    assert np.array_equal(result, expected)
+
+
+@given(rows=st.integers(21, 90), columns=st.integers(21, 90), seed=SEEDS)
+@example(rows=21, columns=21, seed=0)
+@settings(max_examples=25)
+def test_displacement_field(backend, reference, rows, columns, seed):
+    noise = uniform(seed, 2, rows, columns)
+    taps = np.random.default_rng(seed).uniform(0, 0.1, 21).astype(np.float32)  # not symmetric
+    field = backend.displacement_field(noise, taps, 36.0)
+    expected = reference.displacement_field(noise, taps, 36.0)
+    assert field.shape == (2, rows - 20, columns - 20)
+    # Two sums of 21 products after each other, or one of 441: taps add up to 2 at most.
+    assert np.abs(field - expected).max() <= sum_tolerance(36.0 * taps.sum() ** 2, 441)
+
+
+@given(n=st.integers(0, 600), seed=SEEDS, epoch=st.integers(0, 2**32 - 1))
+@example(n=256, seed=0, epoch=0)
+@example(n=257, seed=1, epoch=1)
+@settings(max_examples=20)
+def test_permutation(backend, n, seed, epoch):
+    expected = philox.permutation(n, seed, epoch)
+    assert np.array_equal(np.asarray(backend.permutation(n, seed, epoch)), expected)
+    out = backend.put(np.full(n, -1, np.int32))
+    assert backend.permutation(n, seed, epoch, out=out) is out
+    assert np.array_equal(np.asarray(out), expected)
+
+
+@given(
+    n=st.integers(0, 300),
+    seed=SEEDS,
+    epoch=st.integers(0, 2**32 - 1),
+    first=st.integers(0, 2**31),
+    scale=st.floats(0, 0.99),
+)
+@settings(max_examples=20)
+def test_affine_maps(backend, n, seed, epoch, first, scale):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 256, n).astype(np.uint8)
+    angles = rng.uniform(0, 1.5, 256)
+    expected = affine.affine_maps(labels, angles, scale, seed, epoch, first)
+    out = backend.put(np.zeros((n, 2, 2), np.float32))
+    maps = backend.affine_maps(backend.put(labels), angles, scale, seed, epoch, first, out)
+    assert maps is out
+    # Both round a double to a float; where the doubles differ in their last bits, so may these.
+    np.testing.assert_allclose(np.asarray(maps), expected, rtol=2 * EPSILON, atol=0)
+
+
+def test_what_is_drawn_goes_where_it_fits(backend):
+    labels, angles = np.zeros(5, np.uint8), np.zeros(256)
+    for out in (np.zeros(4, np.int32), np.zeros(5, np.float32)):
+        with pytest.raises(InputError, match="out"):
+            backend.permutation(5, 0, 0, out=backend.put(out))
+    with pytest.raises(InputError, match="out"):
+        backend.affine_maps(labels, angles, 0.1, 0, 0, out=backend.put(np.zeros((4, 2, 2), "f4")))
+    with pytest.raises(InputError, match="labels"):
+        backend.affine_maps(np.zeros(5, np.int64), angles, 0.1, 0, 0)
+    with pytest.raises(InputError, match="angles"):
+        backend.affine_maps(labels, angles[:10], 0.1, 0, 0)
+
+
+@given(
+    n=st.integers(1, 5),
+    height=st.integers(1, 40),
+    width=st.integers(1, 40),
+    seed=SEEDS,
+    strength=st.sampled_from([0.0, 1.0, 5.0, 100.0]),
+)
+@settings(max_examples=40)
+def test_deform_by(backend, reference, n, height, width, seed, strength):
+    images = uniform(seed, n, height, width)
+    affine = (np.eye(2) + 0.3 * uniform(seed + 1, n, 2, 2)).astype(np.float32)
+    displacement = strength * uniform(seed + 2, n, 2, height, width)
+    result = backend.deform_by(images, affine, displacement)
+    expected = reference.deform_by(images, affine, displacement)
+    # A coordinate of up to `extent` pixels rounds by a few of its units in the last place,
+    # and pixels differ by at most 2 from one to the next.
+    extent = 2 * max(height, width) + strength
+    assert np.abs(result - expected).max() <= 2 * 8 * EPSILON * extent + 1e-6
+
+
+def test_bad_arrays_are_refused_before_anything_runs(backend):
+    network = Network((4, 3, 2), seed=1)
+    before = network.copy()
+    loaded = backend.load(network)
+    images = np.zeros((5, 4), np.float32)
+    labels, order = np.zeros(5, np.uint8), np.arange(5, dtype=np.int32)
+    bad = [
+        (images[:, :3], labels, order),
+        (images.astype(np.float64), labels, order),
+        (images, labels[:4], order),
+        (images, labels, order + 1),
+        (images, labels, order - 1),
+    ]
+    if not backend.name.startswith("cuda"):  # where labels are not looked at again
+        bad.append((images, labels + np.uint8(2), order))
+    for x, t, o in bad:
+        with pytest.raises(InputError, match=r"images|labels|order"):
+            backend.train(loaded, backend.put(x), backend.put(t), o, 0.1)
+    with pytest.raises(InputError, match="layer 2"):
+        backend.forward(loaded, 2, images)
+    with pytest.raises(InputError, match="inputs"):
+        backend.forward(loaded, 1, images)
+    backend.store(loaded, network)
+    assert all(np.array_equal(a, b) for a, b in zip(network.weights, before.weights))
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+def test_labels_to_count_errors_by(name):
+    backend, network = backends.get(name), random_network((4, 3), 1)
+    images, labels = uniform(1, 6, 4), np.zeros(6, np.uint8)
+    bad = [labels[:, None], labels[:5], labels[0], labels.astype(np.int32)]
+    for each in bad:
+        with pytest.raises(InputError, match=r"labels: u?int.*expected uint8 of shape \(6\)"):
+            backend.count_errors(network, images, each)
+
+
+@pytest.mark.parametrize("sizes", [(20, 4), (300, 256, 10)])
+def test_a_count_asks_in_between(backend, sizes):
+    """What is raised then ends it, and nothing is left behind."""
+    network, n = random_network(sizes, 1), 2100
+    images = uniform(2, n, sizes[0])
+    loaded, resident = backend.load(network), backend.put(images)
+    labels = backend.predict(loaded, resident).argmax(axis=1).astype(np.uint8)
+    labels[5::10] ^= 1
+    wanted, labels, polls = len(labels[5::10]), backend.put(labels), []
+    poll = functools.partial(polls.append, 1)
+    assert backend.count_errors(loaded, resident, labels, poll) == wanted
+    assert polls
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backend.count_errors(loaded, resident, labels, interrupt)
+    assert backend.count_errors(loaded, resident, labels) == wanted
+
+
+def test_the_oracle_asks_after_each_batch(reference):
+    polls, images = [], uniform(1, 1100, 20)
+    labels, poll = np.zeros(1100, np.uint8), functools.partial(polls.append, 1)
+    reference.count_errors(random_network((20, 4), 1), images, labels, poll)
+    assert len(polls) == 3  # of 512, 512 and 76
+
+
+def test_a_long_count_asks_again():
+    """About every twentieth of a second, of some tenths: 1.6 G multiply-adds one by one."""
+    backend, network = backends.get("scalar", 2), Network((841, 600, 10), 1)
+    images, labels, polls = uniform(1, 3200, 841), np.zeros(3200, np.uint8), []
+
+    def interrupt():
+        polls.append(1)
+        if len(polls) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backend.count_errors(network, images, labels, interrupt)
+    assert len(polls) == 2
+
+
+@pytest.mark.parametrize("name", [name for name in CPU_BACKENDS if name != "reference"])
+def test_no_network(name):
+    backend, images = backends.get(name), uniform(1, 2, 4)
+    labels, order = np.zeros(2, np.uint8), np.arange(2, dtype=np.int32)
+    calls = [
+        lambda: backend.train(None, images, labels, order, 0.1),
+        lambda: backend.forward(None, 0, images),
+        lambda: backend.backward(None, 0, images, images),
+        lambda: backend.update(None, 0, images, images, 0.1),
+        lambda: backend.predict(None, images),
+    ]
+    for call in calls:
+        with pytest.raises((TypeError, AttributeError)):
+            call()
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+def test_images_that_cannot_be_drawn(name):
+    """A word of 32 bits would begin anew."""
+    backend, images = backends.get(name), np.full((2, 5, 5), -1, np.float32)
+    maps, taps = np.tile(np.eye(2, dtype=np.float32), (2, 1, 1)), np.full(21, 1 / 21, np.float32)
+    for epoch, first in [(0, 2**31 - 1), (0, -1), (2**32, 0), (-1, 0), (0, 1.0)]:
+        with pytest.raises(InputError, match=r"^(first|epoch) .*: expected a whole number"):
+            backend.deform(images, maps, taps, 1.0, 0, epoch, first)
+    assert backend.deform(images, maps, taps, 1.0, 0, 2**32 - 1, 2**31 - 2).shape == images.shape
+
+
+@pytest.mark.parametrize("name", [name for name in CPU_BACKENDS if name != "reference"])
+def test_values_that_no_operation_can_use(name):
+    """Each is refused by name, before anything is changed."""
+    backend, network = backends.get(name), Network((4, 3, 2), seed=1)
+    before, images = network.copy(), uniform(1, 5, 4)
+    labels, order = np.zeros(5, np.uint8), np.arange(5, dtype=np.int32)
+    maps, taps = np.tile(np.eye(2, dtype=np.float32), (1, 1, 1)), np.full(21, 1 / 21, np.float32)
+    wide = np.zeros((1, 1, MAX_SIDE + 1), np.float32)
+    calls = {
+        "learning_rate nan": lambda: backend.train(network, images, labels, order, np.nan),
+        "learning_rate 0": lambda: backend.train(network, images, labels, order, 0),
+        "learning_rate 'a'": lambda: backend.train(network, images, labels, order, "a"),
+        "target 1.7159": lambda: backend.train(network, images, labels, order, 0.1, target=1.7159),
+        "target 0": lambda: backend.train(network, images, labels, order, 0.1, target=0),
+        "learning rates of 1 layers": lambda: backend.train(network, images, labels, order, [0.1]),
+        "learning_rate -1": lambda: backend.train(network, images, labels, order, (0.1, -1)),
+        "learning_rate inf": lambda: backend.update(network, 0, images, images[:, :3], np.inf),
+        "order": lambda: backend.train(network, images[:0], labels[:0], order, 0.1),
+        "layer 0.5": lambda: backend.forward(network, 0.5, images),
+        "epoch -1": lambda: backend.noise(0, -1, 0, 5, 5),
+        "grid -1": lambda: backend.noise(0, 0, -1, 5, 5),
+        "seed -1": lambda: backend.noise(-1, 0, 0, 5, 5),
+        "images of 1 x 2049": lambda: backend.noise(0, 0, 0, 1, 2049),
+        "images of 1 x 2049:": lambda: backend.deform(wide, maps, taps, 1.0, 0, 0),
+        "images of 1 x 2049: e": lambda: backend.deform_by(wide, maps, np.stack([wide, wide], 1)),
+    }
+    for value, call in calls.items():
+        with pytest.raises(InputError, match=f"^{value}"):
+            call()
+    assert all(np.array_equal(a, b) for a, b in zip(network.weights, before.weights))
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+def test_a_result_goes_into_any_array_that_can_be_written(name, tmp_path):
+    backend, images = backends.get(name), uniform(1, 2, 5, 5)
+    maps, taps = np.tile(np.eye(2, dtype=np.float32), (2, 1, 1)), np.full(21, 1 / 21, np.float32)
+    expected = backend.deform(images, maps, taps, 1.0, 0, 0)
+    out = np.memmap(tmp_path / "out", np.float32, "w+", shape=images.shape)
+    assert backend.deform(images, maps, taps, 1.0, 0, 0, out=out) is out
+    assert np.array_equal(out, expected)
+    fixed = np.zeros_like(images)
+    fixed.flags.writeable = False
+    for bad in (fixed, np.zeros((2, 5, 10), np.float32)[:, :, ::2]):
+        with pytest.raises(InputError, match=r"^out: expected a C-contiguous array"):
+            backend.deform(images, maps, taps, 1.0, 0, 0, out=bad)
+
+
+def test_an_array_too_long_for_the_kernels():
+    long = np.broadcast_to(np.float32(0), (2**31, 1))
+    with pytest.raises(InputError, match=r"^x: shape \(2147483648, 1\), expected at most"):
+        check_array("x", long, (None, 1))
+
+
+@pytest.mark.parametrize("size", [1.0, 1.3])
+def test_gradient_is_the_slope_of_the_error(reference, size):
+    """Central differences of E = 1/2 sum (y - t)^2 against the oracle's step, in float64."""
+    sizes, rates, h = (5, 4, 3), [1e-3, 2e-3], 1e-3
+    network = random_network(sizes, 3)
+    image, label = uniform(4, 1, 5), np.array([1], np.uint8)
+    target = np.array([-size, size, -size])
+
+    def error(net):
+        states = image[0].astype(np.float64)
+        for w, b in zip(net.weights, net.biases):
+            states = A * np.tanh(B * (w.astype(np.float64) @ states + b))
+        return 0.5 * np.sum((states - target) ** 2)
+
+    trained = network.copy()
+    result = reference.train(trained, image, label, np.zeros(1, np.int32), rates, target=size)
+    assert result.loss == pytest.approx(error(network), rel=1e-12)
+    arrays = network.weights + network.biases, trained.weights + trained.biases
+    for before, after, rate in zip(*arrays, rates * 2):
+        for index in np.ndindex(before.shape):
+            value = before[index]
+            before[index] = value + h
+            up, high = error(network), before[index]
+            before[index] = value - h
+            down, low = error(network), before[index]
+            before[index] = value
+            slope = (up - down) / (float(high) - float(low))
+            step = (float(value) - float(after[index])) / rate
+            # Truncation of the difference, h^2, and float32 weights: 6e-8 / rate.
+            assert step == pytest.approx(slope, abs=2e-4)
+
+
+def test_the_cpu_is_never_a_device(monkeypatch):
+    widest = [isa for isa in backends.INSTRUCTION_SETS if backends.available()[isa] is None][-1]
+    assert backends.get("cpu").name == widest
+    reason = backends._reason
+    monkeypatch.setattr(backends, "_reason", lambda name: None if name == "cuda" else reason(name))
+    assert backends._best() == "cuda"
+    assert backends.get("cpu").name == widest
+    monkeypatch.setenv("MLPCORE_BACKEND", "cpu")
+    assert backends.get().name == widest
+
+
+def test_unknown_backends_are_refused():
+    with pytest.raises(InputError, match="'sse9': expected auto, cpu, reference, scalar"):
+        backends.get("sse9")
+    with pytest.raises(InputError, match="threads 0: expected a whole number from 1 to 1,024"):
+        backends.get("scalar", threads=0)
+    with pytest.raises(InputError, match="threads -5: expected a whole number"):
+        backends.get("reference", threads=-5)
+    for threads in (1.5, True, "2"):
+        with pytest.raises(InputError, match=r"threads .*: expected a whole number"):
+            backends.get("scalar", threads=threads)
+    with pytest.raises(InputError, match="'later': expected packed, deferred or immediate"):
+        backends.get("scalar", schedule="later")
+    with pytest.raises(InputError, match="'deferred': the reference backend has no schedules"):
+        backends.get("reference", schedule="deferred")
+
+
+def test_environment_chooses_the_backend(monkeypatch):
+    monkeypatch.setenv("MLPCORE_BACKEND", "scalar")
+    assert backends.get().name == "scalar"
+    monkeypatch.setenv("MLPCORE_BACKEND", "abacus")
+    with pytest.raises(InputError, match="abacus"):
+        backends.get()

@@ -1,0 +1,112 @@
+"""The network: presets, views without copies, initial weights, bad sizes."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+from mlpcore.network.architecture import (
+    PRESETS,
+    count_parameters,
+    format_hidden_layers,
+    parse_hidden_layers,
+)
+
+
+@pytest.mark.parametrize(
+    "name, parameters",
+    [
+        ("net1", 1_347_510),
+        ("net2", 3_269_510),
+        ("net3", 6_692_010),
+        ("net4", 12_115_010),
+        ("net5", 8_860_010),
+    ],
+)
+def test_presets_have_the_papers_weights(name, parameters):
+    sizes = (841, *parse_hidden_layers(name), 10)
+    assert count_parameters(sizes) == parameters
+    assert Network(sizes).n_parameters == parameters
+
+
+@given(st.lists(st.integers(1, 10_000), min_size=1, max_size=12))
+def test_hidden_layers_survive_text(widths):
+    assert parse_hidden_layers(format_hidden_layers(widths)) == tuple(widths)
+
+
+def test_presets_are_named():
+    assert {format_hidden_layers(widths) for widths in PRESETS.values()} == set(PRESETS)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-5", "a,b", "100,,5", "1.5", "net6", "9999999", "\u0661\u0660"]
+)
+def test_bad_architectures_are_named(text):
+    with pytest.raises(InputError, match="architecture"):
+        parse_hidden_layers(text)
+
+
+@pytest.mark.parametrize("sizes", [(), (5,), (5, 0), (5, -1, 2), (5, 1.5), (5, True), (2, 10**7)])
+def test_bad_layer_sizes_are_named(sizes):
+    with pytest.raises(InputError, match="layer sizes"):
+        Network(sizes)
+
+
+def test_a_network_larger_than_memory_is_refused_before_it_is_made():
+    with pytest.raises(InputError, match=r"need [\d,.]+ GiB, this machine has [\d,.]+ GiB"):
+        Network((841, 1_000_000, 1_000_000, 10))
+
+
+def test_weights_and_biases_are_views_of_aligned_rows():
+    network = Network((5, 33, 2), seed=1)
+    for n_in, n_out, weights, biases in zip((5, 33), (33, 2), network.weights, network.biases):
+        assert weights.shape == (n_out, n_in)
+        assert biases.shape == (n_out,)
+        assert weights.dtype == biases.dtype == np.float32
+        assert weights.ctypes.data % 64 == 0
+        assert weights.strides[0] % 64 == 0
+        assert np.shares_memory(weights.base, biases.base)
+    network.weights[1][1, 32] = 7.0
+    assert network.copy().weights[1][1, 32] == 7.0
+
+
+def test_what_is_assigned_to_a_view_is_written_into_it():
+    network, other = Network((5, 3, 2), seed=1), Network((5, 3, 2), seed=2)
+    network.weights[0] = other.weights[0]
+    network.biases[-1] -= 1
+    assert np.array_equal(network.copy().weights[0], other.weights[0])
+    assert np.array_equal(network.copy().biases[1], Network((5, 3, 2), seed=1).biases[1] - 1)
+    with pytest.raises(ValueError, match="broadcast"):
+        network.weights[0] = other.weights[1]
+
+
+def test_views_outlive_the_network():
+    weights = Network((3, 4), seed=1).weights[0]
+    assert np.array_equal(weights, Network((3, 4), seed=1).weights[0])
+
+
+def test_initial_weights_are_uniform_and_follow_the_seed():
+    network = Network((841, 300, 10), seed=1)
+    values = np.concatenate([w.ravel() for w in network.weights])
+    assert np.abs(values).max() <= np.float32(0.05)
+    assert np.sqrt(np.mean(values**2)) == pytest.approx(0.05 / 3**0.5, rel=0.01)
+    assert np.abs(network.biases[0]).max() > 0.04
+    assert not np.array_equal(network.weights[0], Network((841, 300, 10), seed=2).weights[0])
+    assert not np.any(Network((841, 300, 10)).weights[0])
+
+
+def test_copies_are_equal_and_separate():
+    network = Network((3, 4, 2), seed=1)
+    for twin in (network.copy(), pickle.loads(pickle.dumps(network))):
+        assert twin.layer_sizes == network.layer_sizes
+        assert all(np.array_equal(a, b) for a, b in zip(twin.weights, network.weights))
+        twin.weights[0][0, 0] += 1
+        assert not np.array_equal(twin.weights[0], network.weights[0])
+    with pytest.raises(InputError, match=r"expected \(3, 4, 2\)"):
+        network.assign(Network((3, 5, 2)))
+    network.biases[1][0] = np.nan
+    assert not network.is_finite()

@@ -1,0 +1,302 @@
+"""Figures: what they show is what was given; no text is cut off or on top of another."""
+
+import dataclasses
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.image import AxesImage, imread
+from matplotlib.text import Text
+
+from mlpcore import Network
+from mlpcore.errors import InputError
+from mlpcore.evaluation.evaluation import Evaluation
+from mlpcore.report import figures
+from mlpcore.training.state import EpochMetrics
+
+
+def make_evaluation(n, n_classes, share_wrong, seed=0):
+    """Random outputs, of which about a share is wrong."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_classes, n)
+    outputs = rng.uniform(-1, 1, (n, n_classes))
+    outputs[np.arange(n), labels] += 3 * (rng.uniform(size=n) >= share_wrong)
+    return Evaluation.of(outputs, labels)
+
+
+def make_images(n, shape):
+    return np.random.default_rng(1).uniform(-1, 1, (n, *shape)).astype(np.float32)
+
+
+def make_history(errors, n_train=60_000, n_test=10_000, rate=1e-3):
+    """Epochs of (training, validation, test) errors."""
+    return [
+        EpochMetrics(
+            epoch=epoch, learning_rate=rate * 0.9965 ** (epoch - 1), n_train=n_train,
+            n_test=n_test, training_errors=training, loss=0.1, validation_errors=validation,
+            test_errors=test, deformation_seconds=1, training_seconds=1, evaluation_seconds=1,
+        )
+        for epoch, (training, validation, test) in enumerate(errors, 1)
+    ]  # fmt: skip
+
+
+class Recorder(RendererAgg):
+    """Draws, and keeps which texts were drawn: those outside of an axis' limits are not."""
+
+    def __init__(self, figure):
+        super().__init__(figure.bbox.width, figure.bbox.height, figure.dpi)
+        self.texts = []
+
+    def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
+        super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)
+        self.texts.append((s, mtext.get_window_extent(self)))
+
+
+def texts(figure):
+    """Every text that is drawn, and where, in pixels."""
+    recorder = Recorder(figure)
+    figure.draw(recorder)
+    return recorder.texts
+
+
+def assert_readable(figure):
+    """All text is inside the figure, none overlaps another, and the page is 7 inches wide."""
+    assert figure.get_figwidth() == 7
+    assert figure.get_figheight() <= figures.MAX_HEIGHT
+    width, height = figure.bbox.width, figure.bbox.height
+    drawn = texts(figure)
+    for text, box in drawn:
+        assert box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height, text
+    for (a, box_a), (b, box_b) in itertools.combinations(drawn, 2):
+        apart = (
+            box_a.x1 <= box_b.x0
+            or box_b.x1 <= box_a.x0
+            or box_a.y1 <= box_b.y0
+            or box_b.y1 <= box_a.y0
+        )
+        assert apart, (a, b)
+    return [text for text, _ in drawn]
+
+
+def shown_images(figure):
+    return [each.get_array() for each in figure.findobj(AxesImage)]
+
+
+# Misclassified images
+
+
+@pytest.mark.parametrize(
+    ("shape", "n_classes"), [((29, 29), 10), ((15, 41), 3), ((61, 9), 20), ((29, 29), 256)]
+)
+def test_misclassified_images_with_label_and_guesses(shape, n_classes):
+    evaluation, images = make_evaluation(60, n_classes, 0.3), make_images(60, shape)
+    figure = figures.misclassified(images, evaluation)
+    drawn, wrong = assert_readable(figure), evaluation.misclassified
+    assert 5 < len(wrong) < 40
+    for shown, index in zip(shown_images(figure), wrong.indices, strict=True):
+        assert np.array_equal(shown, images[index])
+    expected = [
+        str(value)
+        for label, guesses in zip(wrong.labels, wrong.guesses)
+        for value in (label, *guesses)
+    ]
+    assert drawn[-len(expected) :] == expected
+    assert f"{len(wrong)} of 60 images" in drawn[0]
+    assert drawn[2] == f"The second guess is right for {evaluation.second_right} of {len(wrong)}."
+
+
+def test_second_guesses_that_are_right_are_bold():
+    outputs = np.array([[3, 2, 1], [3, 1, 2], [3, 2, 1]], float)
+    figure = figures.misclassified(make_images(3, (5, 5)), Evaluation.of(outputs, np.ones(3, int)))
+    numbers = [t for t in figure.findobj(Text) if t.get_text().isdigit()]
+    weights = [t.get_weight() for t in numbers]
+    assert [t.get_text() for t in numbers] == list("101102101")
+    assert weights == ["normal", "normal", "bold"] + ["normal"] * 3 + ["normal", "normal", "bold"]
+
+
+@pytest.mark.parametrize("shape", [(29, 29), (7, 5), (1, 901), (901, 1)])
+def test_more_errors_than_a_page_holds(shape):
+    evaluation = make_evaluation(400, 10, 0.9)
+    figure = figures.misclassified(make_images(400, shape), evaluation)
+    drawn, n = assert_readable(figure), len(shown_images(figure))
+    assert n <= 100 < evaluation.errors
+    assert f"Shown are the first {n} of {evaluation.errors} misclassified." in drawn[2]
+    if shape == (29, 29):
+        assert n == 100
+
+
+def test_nothing_misclassified():
+    figure = figures.misclassified(make_images(20, (5, 5)), make_evaluation(20, 3, 0))
+    (line,) = assert_readable(figure)
+    assert line.startswith("Misclassified: 0 of 20 images, 0.00 %")
+    assert shown_images(figure) == []
+
+
+# Confusion matrix
+
+
+@pytest.mark.parametrize(("n_classes", "n"), [(2, 30), (3, 10**6), (10, 1000), (20, 90_000)])
+def test_the_numbers_of_a_confusion_matrix(n_classes, n):
+    evaluation = make_evaluation(n, n_classes, 0.4)
+    drawn = assert_readable(figures.confusion(evaluation))[2:]
+    labels = [str(k) for k in range(n_classes) for _ in range(2)]
+    assert drawn[: 2 * n_classes] == labels
+    errors = evaluation.confusion.sum(1) - np.diag(evaluation.confusion)
+    sides = [f"{e:,} of {n:,}" for e, n in zip(errors, evaluation.confusion.sum(1))]
+    assert [text for text in drawn if " of " in text] == sides
+    cells = [text for text in drawn[2 * n_classes :] if " of " not in text]
+    assert cells == [str(count) for count in evaluation.confusion.ravel() if count]
+
+
+@pytest.mark.parametrize("n_classes", [2, 10, 20])
+def test_counts_of_millions_stay_on_the_page(n_classes):
+    evaluation = make_evaluation(1000, n_classes, 0.4)
+    evaluation = dataclasses.replace(evaluation, confusion=evaluation.confusion * 99_999)
+    assert_readable(figures.confusion(evaluation))
+
+
+@pytest.mark.parametrize("n_classes", [21, 100, 256])
+def test_too_many_classes_for_numbers(n_classes):
+    evaluation = make_evaluation(5000, n_classes, 0.4)
+    figure = figures.confusion(evaluation)
+    drawn = assert_readable(figure)
+    off_diagonal = evaluation.confusion - np.diag(np.diag(evaluation.confusion))
+    assert drawn[1].endswith(f"Darkest: {off_diagonal.max()} errors.")
+    (shades,) = shown_images(figure)
+    lightness = shades[..., :3].mean(axis=2)
+    assert np.array_equal(lightness == 1, off_diagonal + np.eye(n_classes) == 0)
+    order = np.argsort(lightness[off_diagonal > 0])
+    assert np.all(np.diff(off_diagonal[off_diagonal > 0][order]) <= 0)  # more errors are darker
+
+
+# Learning curves
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        [(3000, 400, 90)],
+        [(9000, 4000, 800), (8000, 3500, 790), (7900, 3600, 700)],
+        [(60_000 // e, 20_000 // e**2, 3000 // e**2) for e in range(1, 60)],
+        [(60_000 // e, 20_000 // e + e % 7, 3000 // e + 40) for e in range(1, 801)],
+        [(0, 0, 0)] * 3,
+    ],
+)
+def test_learning_curves(errors):
+    history = make_history(errors)
+    figure = figures.learning_curves(history)
+    drawn = assert_readable(figure)
+    upper, lower = figure.axes
+    lines = {line.get_label(): line for line in upper.lines}
+    for name, attribute in (
+        ("training", "training_error"),
+        ("validation", "validation_error"),
+        ("test", "test_error"),
+    ):
+        values = [getattr(m, attribute) for m in history]
+        assert lines[name].get_ydata().tolist() == values
+        assert lines[name].get_xdata().tolist() == [m.epoch for m in history]
+        low, high = upper.get_ylim()
+        assert low <= min(values) and max(values) <= high
+    assert lower.lines[0].get_ydata().tolist() == [m.learning_rate for m in history]
+    best = min(history, key=lambda m: m.validation_errors)
+    assert upper.lines[-1].get_xdata() == [best.epoch]
+    assert any(f"after epoch {best.epoch} of {len(history)}" in text for text in drawn)
+    ticks = [tick for tick in upper.get_yticks() if low <= tick <= high]
+    assert len(ticks) >= 2
+
+
+def test_no_test_set_no_test_curve():
+    figure = figures.learning_curves(make_history([(9, 5, 0), (5, 4, 0)], n_test=0))
+    assert not any("test" in text for text in assert_readable(figure))
+
+
+def test_held_out_images_are_called_so():
+    history = make_history([(9, 5, 3), (5, 4, 2)])
+    drawn = figures.network_figures(Network((35, 3), 0), (7, 5), history, held_out=60)
+    text = " ".join(assert_readable(drawn["learning-curves"]))
+    assert "held-out error" in text and "test" not in text
+    legend = drawn["learning-curves"].axes[0].get_legend_handles_labels()[1]
+    assert legend == ["training", "validation", "held-out"]
+
+
+def test_a_long_training_is_thinned_out():
+    history = make_history([(60_000 // e + 9, 60_000 // e, 9) for e in range(1, 9002)], rate=1e30)
+    figure = figures.learning_curves(history)
+    epochs = figure.axes[0].lines[0].get_xdata()
+    assert len(epochs) <= figures.MAX_EPOCHS + 1
+    assert (epochs[0], epochs[-1]) == (1, 9001)
+    assert_readable(figure)
+
+
+counts = st.integers(0, 1000)
+rates = st.floats(2e-45, 3e38)
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(counts, counts, counts), min_size=1, max_size=5), rates)
+def test_any_history_can_be_drawn(errors, rate):
+    history = make_history(errors, 1000, 1000, rate)
+    assert_readable(figures.learning_curves(history))
+
+
+# First layer
+
+
+@pytest.mark.parametrize("sizes", [(35, 9, 3), (35, 300, 3), (35, 3)])
+def test_the_first_layer_by_norm(sizes):
+    network = Network(sizes, seed=1)
+    network.weights[0][2] *= 5
+    figure = figures.first_layer(network, (7, 5))
+    drawn, images = assert_readable(figure), shown_images(figure)
+    assert len(images) == min(sizes[1], 100)
+    assert np.array_equal(images[0], network.weights[0][2].reshape(7, 5))
+    norms = [np.linalg.norm(image) for image in images]
+    # Norms in float32 of what was sorted by norms in float64.
+    assert all(a >= b * (1 - 1e-6) for a, b in itertools.pairwise(norms))
+    assert (f"all {sizes[1]}," if sizes[1] <= 100 else "100 of 300,") in drawn[0]
+
+
+def test_a_network_of_zeros():
+    assert_readable(figures.first_layer(Network((35, 3)), (7, 5)))
+
+
+# Files
+
+
+def test_files(tmp_path):
+    evaluation, images = make_evaluation(30, 3, 0.5), make_images(30, (7, 5))
+    drawn = figures.evaluation_figures(images, evaluation)
+    drawn |= figures.network_figures(Network((35, 3), 0), (7, 5), make_history([(9, 5, 3)]))
+    folder = tmp_path / "a" / "b"
+    paths = figures.write_figures(folder, drawn)
+    names = ["misclassified", "confusion", "learning-curves", "first-layer"]
+    assert paths == [folder / f"{name}.png" for name in names]
+    assert sorted(folder.iterdir()) == sorted(paths)
+    for path in paths:
+        pixels = imread(path)
+        assert pixels.shape[1] == 1400
+        assert pixels.min() < 0.1 and pixels.max() == 1
+    assert list(figures.network_figures(Network((35, 3), 0), (7, 5))) == ["first-layer"]
+
+
+def test_a_folder_that_cannot_be(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot create"):
+        figures.write_figures(tmp_path / "file", {})
+
+
+def test_nothing_global_and_nothing_early():
+    """Matplotlib is loaded with the first figure, and pyplot never."""
+    code = (
+        "import sys, io, mlpcore.report.figures as f, mlpcore;"
+        "assert 'matplotlib' not in sys.modules;"
+        "f.first_layer(mlpcore.Network((6, 2), 0), (3, 2)).savefig(io.BytesIO());"
+        "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

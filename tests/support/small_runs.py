@@ -1,0 +1,191 @@
+"""Small data, small runs and comparisons for the tests of training, checkpoints and the tool."""
+
+import dataclasses
+import importlib
+import importlib.util
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from mlpcore import backends
+from mlpcore.commands import COMMANDS
+from mlpcore.data import mnist
+from mlpcore.data.dataset import FILES, Dataset, load
+from mlpcore.data.digit import normalise_digit
+from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.store.run_folder import Run
+from mlpcore.training.trainer import Observer, Trainer
+from mlpcore.training.config import TrainingConfig
+
+#: Every backend that can run here; those in C keep all bits when they stop.
+BACKENDS = [name for name, reason in backends.available().items() if reason is None]
+C_BACKENDS = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
+
+
+def load_tool(name):
+    """A subcommand, or a script of tools/, as a module."""
+    if name in COMMANDS:
+        return importlib.import_module(f"mlpcore.commands.{name}")
+    path = Path(__file__).parents[2] / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_tool", path)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def make_pixels(n, seed, n_classes=3, height=7, width=5):
+    """Noisy images, one pattern per class, and their labels, as bytes."""
+    rng = np.random.default_rng(seed)
+    patterns = np.random.default_rng(99).integers(0, 2, (n_classes, height, width)) * 150
+    labels = (np.arange(n) % n_classes).astype(np.uint8)
+    noise = rng.integers(0, 106, (n, height, width))
+    return (patterns[labels] + noise).astype(np.uint8), labels
+
+
+def make_dataset(n_train=230, n_test=60, name="small"):
+    """A data set of three grids of images; not a multiple of anything."""
+    (x, t), (x_test, t_test) = make_pixels(n_train, 0), make_pixels(n_test, 1)
+    x, x_test = (pixels.astype(np.float32) / np.float32(127.5) - 1 for pixels in (x, x_test))
+    return Dataset(name, x, t, x_test, t_test, 3, source="nowhere", similar_labels=(1,))
+
+
+def isolate(monkeypatch, folder):
+    """Works in a new folder, without this machine's data set, choice of backend and network."""
+
+    def unreachable(*args):
+        raise AssertionError("download attempted")
+
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("MLPCORE_DATA", raising=False)
+    monkeypatch.delenv("MLPCORE_BACKEND", raising=False)
+    monkeypatch.setattr(mnist, "cache_folder", lambda: folder.parent / "cache" / "mnist")
+    monkeypatch.setattr(mnist, "fetch", unreachable)
+
+
+def write_idx(folder, n_train=230, n_test=60):
+    """The same data as IDX files."""
+    return write_arrays(folder, (*make_pixels(n_train, 0), *make_pixels(n_test, 1)))
+
+
+def write_arrays(folder, arrays):
+    """Training images, labels, test images and labels, as bytes, in IDX files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, array in zip(FILES, arrays):
+        magic = {1: 0x801, 3: 0x803}[array.ndim]
+        header = struct.pack(f">{1 + array.ndim}I", magic, *array.shape)
+        (folder / file).write_bytes(header + array.tobytes())
+    return folder
+
+
+def make_config(**changes):
+    """Settings of a short run, with deformations that so small images survive."""
+    defaults = {
+        "hidden_layers": (9, 6),
+        "epochs": 3,
+        "learning_rate": 0.01,
+        "deformation": DeformationParameters(6.0, 4.0, 5.0, 5.0, similar_labels=(1,)),
+        "seed": 5,
+    }
+    return TrainingConfig(**defaults | changes)
+
+
+def same_weights(a, b):
+    """Whether two networks have the same bits."""
+    return all(
+        np.array_equal(x, y) for x, y in zip([*a.weights, *a.biases], [*b.weights, *b.biases])
+    )
+
+
+def without_times(history):
+    """Metrics with all times zero."""
+    return [
+        dataclasses.replace(m, deformation_seconds=0, training_seconds=0, evaluation_seconds=0)
+        for m in history
+    ]
+
+
+def assert_same_result(a, b):
+    """Two states agree in everything but times."""
+    assert same_weights(a.network, b.network)
+    assert same_weights(a.best, b.best)
+    assert without_times(a.history) == without_times(b.history)
+    assert a.progress.samples == b.progress.samples
+
+
+class Hook(Observer):
+    """Calls a function of trainer, event and its arguments at every event."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def on_epoch_start(self, trainer):
+        self.function(trainer, "epoch_start")
+
+    def on_progress(self, trainer, *arguments):
+        self.function(trainer, *arguments)
+
+    def on_epoch_end(self, trainer, metrics):
+        self.function(trainer, "epoch_end", metrics)
+
+    def on_stop(self, trainer):
+        self.function(trainer, "stop")
+
+
+class StopAfter:
+    """A backend that stops training, once, after a number of samples of an epoch.
+
+    Real ones ask by the clock, which no test should depend on. Those that compute by blocks of
+    samples stop between two blocks only, so `samples` has to be such a place.
+    """
+
+    def __init__(self, backend, epoch, samples):
+        self.backend, self.epoch, self.samples = backend, epoch, samples
+        self.trainer = None
+
+    def __getattr__(self, name):
+        return getattr(self.backend, name)
+
+    def train(self, network, images, labels, order, learning_rate, progress=None, target=1.0):
+        here = self.trainer.state.epoch == self.epoch and self.samples is not None
+        if here and self.samples < len(order):
+            order, self.samples = order[: self.samples], None
+            self.trainer.request_stop()
+        return self.backend.train(network, images, labels, order, learning_rate, target=target)
+
+
+def run_with_stop(config, dataset, backend, epoch, samples, observers=()):
+    """A trainer that has stopped where it was told to."""
+    stopping = StopAfter(backend, epoch, samples)
+    trainer = stopping.trainer = Trainer(config, dataset, stopping, observers)
+    assert trainer.run() is False
+    assert (trainer.state.epoch, trainer.state.progress.samples) == (epoch, samples)
+    return trainer
+
+
+def train_on_digits(run_folder, data_folder):
+    """A run on IDX files of the embedded digits, normalised as MNIST's are: 5 % errors or so."""
+    digits = load(name="digits")
+    parts = ((digits.train_images[::2], digits.train_labels[::2]),
+             (digits.test_images[::3], digits.test_labels[::3]))  # fmt: skip
+    arrays = []
+    for images, labels in parts:
+        pixels = np.rint((images + 1) * 127.5)
+        arrays += [np.stack([normalise_digit(image) for image in pixels]), labels]
+    write_arrays(data_folder, arrays)
+    data = load(data_folder)
+    config = TrainingConfig(
+        hidden_layers=(80,),
+        epochs=30,
+        learning_rate=0.01,
+        learning_rate_end=0.001,
+        deformation=DeformationParameters(),
+        backend="scalar",
+    )
+    trainer = Trainer(config, data, backends.get("scalar", 1))
+    run = Run.create(run_folder, config, data, "scalar", trainer.state)
+    trainer.observers = (run,)
+    assert trainer.run()
+    run.close()
