@@ -14,8 +14,9 @@ enum { SAMPLES = 64 };
 typedef struct {
     const mlp_kernels *kernels;
     mlp_prediction *task;
-    float *row_sums; /* of the first layer's weights */
-    size_t room;     /* floats for the inputs of any layer */
+    float *row_sums;  /* of the first layer's weights */
+    size_t room;      /* floats for the inputs of any layer */
+    atomic_int begun; /* batches */
     atomic_int failed;
 } prediction;
 
@@ -83,6 +84,18 @@ static int allocate(workspace *work, const prediction *p)
                                p->kernels->together);
 }
 
+/* For a thread that is free: takes a batch that nobody has begun. Returns its number of samples,
+ * from `first` on; 0 when none are left, or it is time to stop. */
+static int next_batch(prediction *p, int thread, int *first)
+{
+    if (thread == 0) mlp_ask(&p->task->poll);
+    if (p->task->poll.stop) return 0;
+    const long begin = (long)atomic_fetch_add(&p->begun, 1) * SAMPLES;
+    const long left = p->task->n - begin;
+    *first = (int)begin;
+    return (int)(left <= 0 ? 0 : left < SAMPLES ? left : SAMPLES);
+}
+
 static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 {
     (void)team, (void)n_threads;
@@ -91,8 +104,7 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     if (allocate(&work, p)) {
         p->failed = 1;
     } else {
-        for (int begin, n; (n = mlp_next_batch(p->task, thread, SAMPLES, &begin));)
-            predict_batch(p, begin, n, &work);
+        for (int begin, n; (n = next_batch(p, thread, &begin));) predict_batch(p, begin, n, &work);
     }
     mlp_free_panels(&work.images);
     free(work.inputs);
@@ -116,7 +128,6 @@ static int sum_rows(prediction *p)
 int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
 {
     if (task->n == 0) return 0;
-    task->begun = 0;
     const mlp_network *network = task->network;
     prediction p = {.kernels = kernels, .task = task};
     for (int l = 0; l < network->n_layers; l++) {

@@ -24,7 +24,7 @@ void mlp_observe(mlp_schedule *schedule, const float *y, int label, int done)
     training->loss += 0.5 * loss;
     training->errors += guess != label;
     training->done = done;
-    mlp_ask(&training->poll, done);
+    mlp_ask(&training->poll);
 }
 
 static int allocate_layer(mlp_layer_buffers *b, const mlp_layer *layer, int block)

@@ -30,10 +30,11 @@ from mlpcore.typing import (
     Float32Array,
     Float64Array,
     LoadedNetwork,
+    UInt8Array,
 )
 
-Progress: TypeAlias = Callable[[int], bool | None]
-"""Called now and then during training with the number of samples done; true means stop."""
+Progress: TypeAlias = Callable[["TrainingResult"], bool | None]
+"""Called during training with the result so far; true means stop."""
 
 LearningRate: TypeAlias = float | Sequence[float]
 """Of all layers, or of each, the first layer's first."""
@@ -134,14 +135,9 @@ def check_sides(height: int, width: int) -> None:
         raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")
 
 
-def keep_results(error: BaseException, results: list[TrainingResult]) -> None:
-    """Keeps with an exception how far each network has been trained, as `training_results`."""
-    error.training_results = results  # type: ignore[attr-defined]
-
-
-def kept_results(error: BaseException) -> list[TrainingResult]:
-    """What `keep_results` has kept, else nothing."""
-    return getattr(error, "training_results", [])
+def count_errors(outputs: AnyArray, labels: UInt8Array) -> int:
+    """How many rows of (n, n_classes) have their first greatest output off the label."""
+    return int(np.count_nonzero(outputs.argmax(axis=1) != labels))
 
 
 def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
@@ -270,10 +266,11 @@ class Backend(ABC):
         learning_rate
             eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2; of all layers, or of each.
         progress
-            Called about twenty times a second. Training stops when it returns true, or when
+            Called about twenty times a second with this call's result so far, and once more
+            with all of it before the call ends. Training stops when it returns true, or when
             it or a signal handler raises: at the end of a sample, or of a block of samples
             where a backend works by blocks. Training the rest of the order in another call
-            then gives the same bits; how far it came, `kept_results` has of the exception.
+            then gives the same bits.
         target
             t of the class; that of the others is its negative.
         """

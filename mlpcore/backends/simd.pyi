@@ -5,7 +5,6 @@ from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
 
 __all__ = [
-    "AMX_MARGIN",
     "DEFAULT_BLOCK",
     "INSTRUCTION_SETS",
     "MAX_BLOCK",
@@ -13,7 +12,6 @@ __all__ = [
     "PACKED_FROM",
     "SCHEDULES",
     "SimdBackend",
-    "has_amx",
     "unavailable_reason",
 ]
 
@@ -31,10 +29,7 @@ PACKED_FROM: int
 
 MAX_BLOCK: int
 MAX_THREADS: int
-AMX_MARGIN: float
-"""Outputs by the matrix unit that are closer to each other than this are computed once more."""
 
-def has_amx() -> bool: ...
 def unavailable_reason(name: str) -> str | None: ...
 
 class SimdBackend(Backend):
@@ -55,10 +50,6 @@ class SimdBackend(Backend):
     @property
     def packs(self) -> bool: ...
     def pass_bytes(self, network: Network) -> list[int]: ...
-    @property
-    def amx(self) -> bool: ...
-    @property
-    def int8(self) -> bool: ...
     def put(self, array: AnyArray) -> AnyArray: ...
     def load(self, network: Network) -> Network: ...
     def store(self, loaded: Network, network: Network) -> None: ...
@@ -88,8 +79,6 @@ class SimdBackend(Backend):
         target: float = 1.0,
     ) -> TrainingResult: ...
     def predict(self, network: Network, images: Float32Array) -> Float32Array: ...
-    def predict_by_amx(self, network: Network, images: Float32Array) -> Float32Array: ...
-    def predict_by_int8(self, network: Network, images: Float32Array) -> Float32Array: ...
     def count_errors(
         self,
         network: Network,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from mlpcore.backends.counting import count_errors
 from scipy.stats import binomtest
 from sklearn.metrics import confusion_matrix
 
 from mlpcore import InputError, Network, backends
-from mlpcore.backends.counting import count_errors
 from mlpcore.evaluation.evaluation import BATCH, Evaluation, evaluate, wilson_interval
 from small_runs import BACKENDS, make_dataset
 
