@@ -38,9 +38,9 @@ from mlpcore.network import Network
 from mlpcore.network.activation import check_target
 from mlpcore.network.architecture import MAX_WIDTH, parse_hidden_layers
 from mlpcore.report.console import Console
-from mlpcore.training.config import MAX_EPOCHS, PAPER_RATIO, USUAL_TARGET
+from mlpcore.training.config import MAX_EPOCHS, PAPER_RATIO, USUAL_TARGET, TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
-from mlpcore.training.trainer import Diverged, Trainer, TrainingConfig
+from mlpcore.training.trainer import Diverged, Trainer
 from mlpcore.typing import AnyArray, Float32Array
 
 #: Weights that occupy a thread: with fewer, threads wait for each other longer than they

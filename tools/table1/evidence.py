@@ -23,15 +23,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from mlpcore.checks import check_fields
 from mlpcore.errors import InputError, shown
 from mlpcore.files import read_bounded
-from mlpcore.store.provenance import Revisions, read_revisions
+from mlpcore.store.history import history_lines
+from mlpcore.store.provenance import Revisions
 from mlpcore.store.run_folder import (
     CONFIG,
     MAX_CONFIG_BYTES,
     METRICS,
-    history_lines,
     read_history,
     read_settings,
 )
@@ -154,7 +156,7 @@ def read_run_evidence(folder: Path) -> Evidence:
         test = _counts(result["test"]) if result["test"] else None
         best = _weights(result["best"])
         last = _weights(result["last"]) if result["last"] else None
-        revisions = read_revisions(result.get("revisions", []))
+        revisions = msgspec.convert(result.get("revisions", []), Revisions)
         date, epochs, metrics_sha256 = result["date"], result["epochs"], result["metrics_sha256"]
     except _MALFORMED:
         raise InputError(f"{shown(path)} is damaged: expected the result of a run") from None
