@@ -63,14 +63,9 @@ def atomic_write(path: Path, *parts: bytes) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Check that `atomic_write` can write a file that a user named. Leave nothing behind.
+    """Raise InputError unless `atomic_write` can write a file that a user named; leave nothing.
 
     Links are refused, because the link itself would be replaced, even ``/dev/stdout``.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
     """
     _check_regular(path)
     if os.path.islink(path):
@@ -135,10 +130,7 @@ def read_start(path: Path, limit: int) -> tuple[bytes, int]:
 def make_folder(folder: Path) -> list[Path]:
     """Create a folder and its parents; return those that are new, the outermost first.
 
-    Raises
-    ------
-    InputError
-        When that fails. No new folder is left then.
+    If that fails, it raises an InputError and leaves no new folder.
     """
     with _explained("create", folder):
         missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)][::-1]
@@ -158,13 +150,7 @@ def remove_folders(folders: list[Path]) -> None:
 
 
 def check_writable(folder: Path) -> None:
-    """Check that files can be created in a folder, which need not exist. Leave nothing behind.
-
-    Raises
-    ------
-    InputError
-        When they cannot.
-    """
+    """Raise InputError unless a folder, which need not exist, can get files; leave nothing."""
     created = make_folder(folder)
     try:
         with _explained("write to", folder):

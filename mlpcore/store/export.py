@@ -58,8 +58,7 @@ from mlpcore.version import __version__
 #: The operators that we use have not changed since this version.
 OPSET, IR_VERSION = 13, 7
 
-#: An ONNX file is a protocol buffer, of less than 2 GiB. The part other than weights is smaller
-#: than the second number.
+#: Limit of a protocol buffer, which an ONNX file is, and the part of it that is not for weights.
 MAX_BYTES, MAX_OTHER_BYTES = 2**31 - 1, 2**26
 
 #: The metadata that say where the weights come from.
@@ -109,10 +108,10 @@ def to_onnx(trained: TrainedNetwork) -> bytes:
         )
     graph = _Graph(onnx)
     states = _add_input(graph, trained.input)
-    for i, (weights, biases) in enumerate(zip(network.weights, network.biases)):
-        weights_name = graph.constant(f"layers.{i}.weight", weights)
-        biases_name = graph.constant(f"layers.{i}.bias", biases)
-        states = graph.add("Gemm", states, weights_name, biases_name, transB=1)
+    for i in range(network.n_layers):
+        weights = graph.constant(f"layers.{i}.weight", network.weights[i])
+        biases = graph.constant(f"layers.{i}.bias", network.biases[i])
+        states = graph.add("Gemm", states, weights, biases, transB=1)
         states = graph.add("Mul", states, graph.constant("B", B))
         states = graph.add("Tanh", states)
         name = "outputs" if i == network.n_layers - 1 else ""
@@ -139,11 +138,6 @@ def write_safetensors(trained: TrainedNetwork, path: Path) -> None:
 
     The metadata are those of `mlpcore.store.weights`. If the inputs were not recorded but
     assumed, the file does not mention them.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
     """
     known = {} if trained.input.assumed else trained.input.to_metadata()
     write_network(path, trained.network, _origin(trained) | known)
@@ -197,15 +191,13 @@ def _add_input(graph: _Graph, network_input: NetworkInput) -> str:
     images = graph.add("Cast", "pixels", to=graph.onnx.TensorProto.FLOAT)
     images = graph.add("Div", images, graph.constant("half_white", network_input.white / 2))
     rows, columns = network_input.interpolation()
-    images = _add_interpolation(graph, images, "rows", rows, axis=1)
-    images = _add_interpolation(graph, images, "columns", columns, axis=2)
+    images = _interpolate(graph, images, "rows", rows, axis=1)
+    images = _interpolate(graph, images, "columns", columns, axis=2)
     images = graph.add("Sub", images, graph.constant("one", 1))
     return graph.add("Flatten", images, axis=1)
 
 
-def _add_interpolation(
-    graph: _Graph, images: str, name: str, matrix: Float32Array, axis: int
-) -> str:
+def _interpolate(graph: _Graph, images: str, name: str, matrix: Float32Array, axis: int) -> str:
     """Append the product of a `NetworkInput.interpolation` matrix and one axis of images.
 
     A row of the matrix has at most two weights other than 0, and they are neighbours. So this

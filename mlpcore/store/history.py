@@ -25,13 +25,7 @@ def history_lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
 
 
 def parse_history(path: Path, lines: Iterable[bytes]) -> list[EpochMetrics]:
-    """The inverse of `history_lines`, for lines of a file that may be damaged.
-
-    Raises
-    ------
-    InputError
-        When a value is missing, of another type or out of range.
-    """
+    """The inverse of `history_lines`, for lines of a file that may be damaged."""
     try:
         history = [msgspec.json.decode(line, type=EpochMetrics) for line in lines]
         for epoch, metrics in enumerate(history, 1):
@@ -48,13 +42,7 @@ def parse_history(path: Path, lines: Iterable[bytes]) -> list[EpochMetrics]:
 
 
 def parse_progress(text: str, n_train: int) -> EpochProgress:
-    """The progress in an epoch of `n_train` samples, from JSON.
-
-    Raises
-    ------
-    ValueError, RecursionError
-        When a value is missing, unknown, of another type or out of range.
-    """
+    """The progress in an epoch, from JSON; ValueError or RecursionError if it is damaged."""
     values = check_fields("progress", msgspec.json.decode(text), EpochProgress)
     progress = msgspec.convert(values, EpochProgress)
     check_whole("samples", progress.samples, 0, n_train)

@@ -50,13 +50,7 @@ class NetworkInput:
 
     @classmethod
     def from_metadata(cls, metadata: dict[str, str], n_inputs: int) -> NetworkInput:
-        """The inputs that a file of weights records. Without a record, 841 inputs are MNIST's.
-
-        Raises
-        ------
-        InputError
-            When the metadata are damaged, or there are none and the inputs are not 841.
-        """
+        """The inputs that a file of weights records. Without a record, 841 inputs are MNIST's."""
         if not metadata.keys() & {"dataset", "image_shape", "pixel_shape"}:
             if n_inputs != MNIST_IMAGE[0] * MNIST_IMAGE[1]:
                 raise InputError(

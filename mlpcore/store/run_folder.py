@@ -9,15 +9,15 @@
 
 Each file is replaced as a whole, in this order. A run that is killed in between has files that
 are ahead of ``last.safetensors``, which decides: surplus lines are dropped, and an epoch that is
-trained again gives the same bits. The command `train` adds ``report.md`` to a finished run.
-Nothing reads it.
+trained again gives the same bits. `mlpcore.commands.train` adds ``report.md``, which nothing reads.
 
 ``config.json`` is a JSON object. Its ``training`` and ``data`` have the fields of
 `mlpcore.training.TrainingConfig` and `mlpcore.data.summary.DataSummary`. Its ``library``,
 ``version``, ``architecture`` and ``backend`` are for human readers.
 
 A line of ``metrics.jsonl`` is a JSON object of the fields of `mlpcore.training.EpochMetrics` and
-of the errors in percent.
+of the errors in percent. Functions that read raise an InputError when a file is not there, is
+damaged or does not fit the others.
 
 The weights are as in `mlpcore.store.weights`. To its metadata both files add
 
@@ -93,39 +93,20 @@ def _check_new(folder: Path) -> None:
 
 
 def check_output(folder: Path) -> None:
-    """Check that a new run can be written to a folder. Leave nothing behind.
-
-    Raises
-    ------
-    InputError
-        When the folder already holds a run, or cannot be created or written.
-    """
+    """Raise InputError unless a new run can be written to a folder; leave nothing."""
     _check_new(folder)
     check_writable(folder)
 
 
 def check_result_file(path: Path) -> None:
-    """Check that a file that a user named can be written, and is no file of a run.
-
-    Raises
-    ------
-    InputError
-        When it cannot, as `check_replaceable` says, or is one.
-    """
+    """Raise InputError unless a file that a user named can be written and is none of a run's."""
     check_replaceable(path)
-    # Some file systems ignore case.
-    if path.name.lower() in RUN_FILES and holds_run(path.parent):
+    if path.name.lower() in RUN_FILES and holds_run(path.parent):  # the system may ignore case
         raise InputError(f"{shown(path)} belongs to a run: expected another file")
 
 
 def read_settings(folder: Path) -> tuple[TrainingConfig, DataSummary]:
-    """The settings and the data of a run, which another process may be training.
-
-    Raises
-    ------
-    InputError
-        When there is no run, or its settings are damaged.
-    """
+    """The settings and the data of a run, which another process may be training."""
     path = folder / CONFIG
     content = read_bounded(path, MAX_CONFIG_BYTES)
     try:
@@ -138,25 +119,13 @@ def read_settings(folder: Path) -> tuple[TrainingConfig, DataSummary]:
 
 
 def read_history(folder: Path) -> list[EpochMetrics]:
-    """The metrics of all epochs of a run, which another process may be training.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read or is damaged.
-    """
+    """The metrics of all epochs of a run, which another process may be training."""
     path = folder / METRICS
     return parse_history(path, read_bounded(path, MAX_METRICS_BYTES).splitlines())
 
 
 def weights_file(path: Path) -> Path:
-    """The path itself or, if it is the folder of a run, the file of the run's best network.
-
-    Raises
-    ------
-    InputError
-        When the folder has no such file.
-    """
+    """The path itself or, if it is the folder of a run, the file of the run's best network."""
     if not os.path.isdir(path):
         return path
     if not os.path.lexists(path / BEST):
@@ -200,12 +169,8 @@ class Run(Observer):
     ) -> Run:
         """Start a run: write the settings and the network before its first sample.
 
-        `backend` is the line that describes the backend, for human readers.
-
-        Raises
-        ------
-        InputError
-            As `check_output`, and when the disk is full. Nothing new is left then.
+        `backend` is the line that describes the backend, for human readers. If anything fails,
+        nothing new is left.
         """
         check_output(folder)
         data = DataSummary.of(dataset)
@@ -233,20 +198,10 @@ class Run(Observer):
 
     @classmethod
     def open(cls, folder: Path, *, to_train: bool = True) -> Run:
-        """Open the run in a folder.
+        """Open the run in a folder and, if `to_train`, lock the folder.
 
-        Parameters
-        ----------
-        to_train
-            Whether to lock the folder. If not, the run can only be loaded. `load` may then fail
-            at the moment at which another process saves.
-
-        Raises
-        ------
-        InUse
-            When another process has the lock.
-        InputError
-            When there is no run, or its settings are damaged.
+        Without the lock the run can only be loaded, and `load` may fail at the moment at which
+        another process saves. If another process has the lock, this raises InUse.
         """
         run = cls(folder, *read_settings(folder))
         if to_train:
@@ -278,13 +233,7 @@ class Run(Observer):
         self.save(trainer.state)
 
     def save(self, state: TrainingState) -> None:
-        """Write what is not on disk yet of a state.
-
-        Raises
-        ------
-        InputError
-            When a file cannot be written. All files are still complete then.
-        """
+        """Write what is not on disk yet of a state; if that fails, all files are still complete."""
         best = state.best_metrics
         if best is not None and best.epoch != self._best_epoch:
             assert state.best is not None
@@ -325,13 +274,7 @@ class Run(Observer):
         } | NetworkInput.of(self.data).to_metadata()
 
     def load(self) -> TrainingState:
-        """Read the state that `save` wrote last.
-
-        Raises
-        ------
-        InputError
-            When a file is damaged, of another architecture, or does not fit the others.
-        """
+        """Read the state that `save` wrote last, from files that fit each other."""
         last = self.folder / LAST
         if not os.path.lexists(last) and not os.path.lexists(self.folder / METRICS):
             return TrainingState(Network(self.layer_sizes, self.config.seed))  # killed at once

@@ -62,13 +62,7 @@ MAX_HEADER = 2**24
 
 
 def write_network(path: Path, network: Network, metadata: dict[str, str]) -> None:
-    """Write a network with the caller's metadata, atomically.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
-    """
+    """Write a network with the caller's metadata, atomically."""
     metadata = metadata | {
         "format": FORMAT,
         "version": __version__,

@@ -1,4 +1,4 @@
-"""Small data, small runs and comparisons for the tests of training, checkpoints and the tool."""
+"""Small data, small runs and comparisons for the tests of training, run folders and commands."""
 
 import dataclasses
 import importlib
@@ -19,9 +19,14 @@ from mlpcore.store.run_folder import Run
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.trainer import Observer, Trainer
 
-#: Every backend that can run here; those in C keep all bits when they stop.
+#: Every backend that can run here, as `get_backend` takes it. Those in C keep all bits at a stop.
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
 C_BACKENDS = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
+
+
+def get_backend(name, threads=None, schedule=None):
+    """A backend of `BACKENDS`, which may list some that `backends.get` does not know."""
+    return backends.get(name, threads, schedule)
 
 
 def load_tool(name):
