@@ -1,6 +1,5 @@
 """Files and folders: whole or not there, full disks, names that cannot be, locks."""
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -15,7 +14,7 @@ from mlpcore import files
 from mlpcore.errors import InputError
 
 
-def full(*args):
+def full(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -111,15 +110,17 @@ def test_a_look_at_a_lock_does_not_take_it(tmp_path, monkeypatch):
 
 
 def test_a_killed_process_leaves_no_lock(tmp_path):
-    code = "import sys; from mlpcore.files import *; lock(Path(sys.argv[1])); print(flush=True)"
-    command = [sys.executable, "-c", f"{code}; time.sleep(60)", tmp_path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        with contextlib.ExitStack() as stack:
-            stack.callback(process.kill)
-            process.stdout.readline()
-            assert files.is_locked(tmp_path)
-            with pytest.raises(files.InUse):
-                files.lock(tmp_path)
+    code = "import sys, time; from mlpcore import files; from pathlib import Path; "
+    code += "files.lock(Path(sys.argv[1])); print(flush=True); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        assert files.is_locked(tmp_path)
+        with pytest.raises(files.InUse):
+            files.lock(tmp_path)
+    finally:
+        process.kill()
+        process.communicate()
     os.close(files.lock(tmp_path))
     assert os.listdir(tmp_path) == []
 
