@@ -20,24 +20,19 @@ fuzz = settings(max_examples=150, suppress_health_check=[HealthCheck.function_sc
 
 @fuzz
 @given(st.lists(st.integers(1, 40), min_size=2, max_size=6), st.integers(0, 2**64 - 1))
-def test_networks_survive_files(tmp_path, sizes, seed):
+def test_networks_survive_files_and_other_programs_read_them(tmp_path, sizes, seed):
     network, path = Network(sizes, seed), tmp_path / "n.safetensors"
     write_network(path, network, {"epoch": "7"})
     read, metadata = read_network(path, tuple(sizes))
     assert same_weights(network, read)
     assert metadata["epoch"] == "7"
     assert metadata["architecture"] == ",".join(map(str, sizes))
-    assert os.listdir(tmp_path) == [path.name]
-
-
-def test_other_programs_can_read_the_weights(tmp_path):
-    path, network = tmp_path / "n.safetensors", Network((4, 3, 2), 1)
-    write_network(path, network, {})
     tensors = load(path.read_bytes())
-    assert sorted(tensors) == [f"layers.{i}.{kind}" for i in (0, 1) for kind in ("bias", "weight")]
-    for i in (0, 1):
+    assert len(tensors) == 2 * network.n_layers
+    for i in range(network.n_layers):
         np.testing.assert_array_equal(tensors[f"layers.{i}.weight"], network.weights[i])
         np.testing.assert_array_equal(tensors[f"layers.{i}.bias"], network.biases[i])
+    assert os.listdir(tmp_path) == [path.name]
 
 
 def header(text, length=None):
