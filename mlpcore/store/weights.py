@@ -43,6 +43,7 @@ import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -116,13 +117,7 @@ def read_network(
                 )
             network = Network(sizes)
             for tensor_name, target in _tensors(network):
-                tensor = file.get_slice(tensor_name)
-                dtype, shape = tensor.get_dtype(), tuple(tensor.get_shape())
-                if dtype != "F32" or shape != target.shape:
-                    raise SafetensorError(
-                        f"{tensor_name} is {dtype} {shape}, expected F32 {target.shape}"
-                    )
-                target[...] = file.get_tensor(tensor_name)
+                _read_tensor(file, tensor_name, target)
     except (SafetensorError, OSError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{name} is not a readable safetensors file: {reason}") from None
@@ -156,6 +151,15 @@ def _layer_sizes(name: str, metadata: dict[str, str]) -> tuple[int, ...]:
     if len(parts) < 2 or not all(p.isascii() and p.isdecimal() and len(p) < 8 for p in parts):
         raise InputError(f"{name} is damaged: its metadata give no layer sizes")
     return tuple(map(int, parts))
+
+
+def _read_tensor(file: Any, name: str, target: Float32Array) -> None:
+    """Copy a tensor into the weights or biases of a layer."""
+    tensor = file.get_slice(name)
+    dtype, shape = tensor.get_dtype(), tuple(tensor.get_shape())
+    if dtype != "F32" or shape != target.shape:
+        raise SafetensorError(f"{name} is {dtype} {shape}, expected F32 {target.shape}")
+    target[...] = file.get_tensor(name)
 
 
 def weights_sha256(network: Network) -> str:

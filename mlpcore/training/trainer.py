@@ -280,7 +280,8 @@ class Trainer:
             errors=before.errors + result.errors,
             loss=before.loss + result.loss,
         )
-        self._tell_progress("training", self.state.progress.samples, self.n_samples)
+        for observer in self.observers:
+            observer.on_progress(self, "training", self.state.progress.samples, self.n_samples)
         return self._stop
 
     def _count_errors(self, images: BackendArray, labels: BackendArray, done: int) -> int:
@@ -315,12 +316,9 @@ class Trainer:
             raise _Stopped
 
     def _report(self, phase: str, done: int, total: int) -> None:
-        self._tell_progress(phase, done, total)
-        self._check_stop()
-
-    def _tell_progress(self, phase: str, done: int, total: int) -> None:
         for observer in self.observers:
             observer.on_progress(self, phase, done, total)
+        self._check_stop()
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
