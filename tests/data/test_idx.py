@@ -43,7 +43,6 @@ def test_any_file_is_read_or_refused(shape, is_zipped, flips, length):
 
 
 BAD = {
-    "empty": b"",
     "magic number cut off": b"\0\0\x08",
     "other magic number": struct.pack(">I", 0x802) + bytes(100),
     "header cut off": struct.pack(">II", 0x803, 1),

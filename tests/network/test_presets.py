@@ -37,23 +37,24 @@ def digits():
     return data.train_images.reshape(len(data.train_images), -1)[:1000], data.train_labels[:1000]
 
 
-@functools.cache
-def start(preset):
-    return Network((29 * 29, *PRESETS[preset], 10), seed=1)
+def train(backend, preset):
+    """A network after the samples, and what it saw of them."""
+    network = Network((29 * 29, *PRESETS[preset], 10), seed=1)
+    order = np.arange(samples(preset), dtype=np.int32)
+    return network, backend.train(network, *digits(), order, RATE)
 
 
 @functools.cache
 def oracle(preset):
-    """The oracle's network after the samples, and what it saw of them."""
-    network = start(preset).copy()
-    order = np.arange(samples(preset), dtype=np.int32)
-    return network, backends.get("reference").train(network, *digits(), order, RATE)
+    return train(backends.get("reference"), preset)
 
 
 def check(backend, preset):
-    expected, wanted = oracle(preset)
-    network, n = start(preset).copy(), samples(preset)
-    result = backend.train(network, *digits(), np.arange(n, dtype=np.int32), RATE)
+    n, (expected, wanted), (network, result) = (
+        samples(preset),
+        oracle(preset),
+        train(backend, preset),
+    )
     largest = max(np.abs(array).max() for array in expected.weights + expected.biases)
     tolerance = 8 * np.sqrt(n / 3) * EPSILON * largest
     for got, right in zip(network.weights + network.biases, expected.weights + expected.biases):

@@ -16,8 +16,8 @@ from mlpcore.data.dataset import FILES, Dataset, load
 from mlpcore.data.digit import normalise_digit
 from mlpcore.deformation.deform import DeformationParameters
 from mlpcore.store.run_folder import Run
-from mlpcore.training.config import TrainingConfig
 from mlpcore.training.trainer import Observer, Trainer
+from mlpcore.training.config import TrainingConfig
 
 #: Every backend that can run here; those in C keep all bits when they stop.
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
