@@ -64,14 +64,14 @@ def download(folder: Path, files: Iterable[str]) -> str:
         try:
             for file in files:  # one that an earlier mirror delivered is not fetched again
                 md5 = f"md5:{MD5[file]}"
-                pooch.retrieve(f"{mirror}{file}.gz", md5, file, folder, downloader=_fetch)
+                pooch.retrieve(f"{mirror}{file}.gz", md5, file, folder, downloader=fetch)
             return ""
-        except Exception as error:  # HTTP, TLS, proxy settings and disks have their own types
+        except (OSError, ValueError) as error:  # requests raises these too
             reasons.append(f"{mirror.split('/')[2]}: {_reason(error)}")
     return "; ".join(reasons)
 
 
-def _fetch(url: str, path: str, _: object) -> None:
+def fetch(url: str, path: str, _: object) -> None:
     """Download a gzipped IDX file and store it uncompressed."""
     import pooch
 
