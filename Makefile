@@ -57,6 +57,7 @@ STUBTEST := --mypy-config-file pyproject.toml --ignore-disjoint-bases
 lint: $(CHECKERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PYTHONPATH=tools $(BIN)/lint-imports
 	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network.network mlpcore.backends.simd
