@@ -42,7 +42,7 @@ train: $(INSTALLED)
 reproduce: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py $(ARGS)
 
-# The README's table of the paper's experiment, from the evidence in benchmarks/results/table1.
+# Writes the README's table of the paper's experiment from the evidence in benchmarks/results/table1.
 readme: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py --readme
 
@@ -68,37 +68,38 @@ format: $(CHECKERS)
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
 
-# The reference of the modules, from docstrings, in build/docs. Whatever pdoc warns of is an
-# error, such as a module that cannot be imported. Modules are named, but for the package itself,
-# because `__all__` would hide those that it does not have.
-MODULES := $(filter-out %/__init__.py,$(wildcard $(addprefix mlpcore/,*.py *.pyx backends/*.py backends/*.pyx)))
+# The reference in build/docs, from docstrings. A warning of pdoc is an error. All modules are named,
+# because pdoc shows only the names in `__all__` of a package.
+MODULES := $(filter-out %__init__.py %__main__.py mlpcore/estimator.py mlpcore/state.py,$(wildcard \
+	mlpcore/*.py mlpcore/*/*.py mlpcore/*/*.pyx mlpcore/*/*/*.py))
 docs: $(CHECKERS)
 	rm -rf build/docs
 	$(BIN)/python -W error::UserWarning -m pdoc --docformat numpy --template-directory docs/pdoc \
 		--output-directory build/docs mlpcore '!mlpcore\.' mlpcore.backends \
 		$(sort $(subst /,.,$(basename $(MODULES))))
 
-# The C code under AddressSanitizer and UndefinedBehaviorSanitizer, and then its threads under
-# ThreadSanitizer, in builds of their own. Python's own allocations at exit are not leaks of ours.
+# The C code under AddressSanitizer and UndefinedBehaviorSanitizer, then its threads under
+# ThreadSanitizer, in separate builds. Leaks are not reported: Python frees little at exit.
 SANITIZED := build/sanitize
 SANITIZERS := address,undefined
-SANITIZED_TESTS := $(addprefix tests/,backends deformation network)
+SANITIZED_TESTS := $(filter-out %presets.py,$(wildcard tests/backends/test_*.py))
+SANITIZED_TESTS += tests/deformation tests/network
 library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
 sanitize: $(INSTALLED)
 	MLPCORE_CUDA=0 MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
 		--target $(SANITIZED) .
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZED)) \
 		LD_PRELOAD="$(call library,asan) $(call library,ubsan)" \
-		$(BIN)/pytest -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
+		$(BIN)/pytest -n auto -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
 	MLPCORE_CUDA=0 MLPCORE_SANITIZE=thread $(BIN)/pip install --quiet --no-deps --upgrade \
 		--target $(SANITIZED)-threads .
 	TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 \
 		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
 		$(BIN)/python tests/support/data_races.py
 
-# All that needs a GPU, in nine minutes at most: build, tests, compute-sanitizer, speed. It uses the
-# Python on the PATH as it is, because a machine with a GPU may have no package index, and says
-# first what that lacks. summary.json in RESULTS has everything that matters.
+# All that needs a GPU, in at most nine minutes: build, tests, compute-sanitizer, speed. It uses the
+# Python on the PATH, because a machine with a GPU may have no package index, and first says what
+# is missing. RESULTS/summary.json holds the figures.
 RESULTS ?= build/gpu-check
 gpu-check:
 	$(PYTHON) tools/gpu_check.py --results $(RESULTS)
