@@ -1,0 +1,328 @@
+"""Deformation as a transformer: any range of values, any batch, scikit-learn's conventions."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
+
+from mlpcore import DeformationParameters, ElasticDeformer, InputError, backends
+from mlpcore.deformation.deform import deform
+
+BACKEND = backends.get("cpu")
+
+
+def squares(n=120, height=15, width=13):
+    """Images in [-1, 1]: noise within a background of -1."""
+    images = np.full((n, height, width), -1, np.float32)
+    inside = images[:, 3:-3, 3:-3]
+    inside[...] = np.random.default_rng(0).uniform(-1, 1, inside.shape)
+    return images
+
+
+IMAGES = squares()
+FLAT = IMAGES.reshape(120, 195)
+LABELS = (np.arange(120) % 10).astype(np.uint8)
+
+
+def make_deformer(**changes):
+    return ElasticDeformer(**{"random_state": 5} | changes)
+
+
+def deformed_by_mlpcore(images, epoch=0, labels=None, similar=()):
+    labels = np.zeros(len(images), np.uint8) if labels is None else labels
+    parameters = DeformationParameters(similar_labels=similar)
+    return deform(images, labels, parameters, 5, epoch, BACKEND)
+
+
+# What is computed
+
+
+@pytest.mark.parametrize("epoch", [0, 7, 2**32 - 1])
+def test_it_is_the_deformation_of_the_training_loop(epoch):
+    deformer = make_deformer().fit(IMAGES)
+    assert deformer.background_ == -1
+    assert deformer.image_shape_ == (15, 13)
+    assert deformer.n_features_in_ == 195
+    deformed = deformer.deform(IMAGES, epoch=epoch)
+    assert np.array_equal(deformed, deformed_by_mlpcore(IMAGES, epoch))
+
+
+@given(indices=st.lists(st.integers(0, 119), min_size=1, max_size=30), epoch=st.integers(0, 5))
+@settings(max_examples=25)
+def test_an_image_is_deformed_alike_in_any_batch(indices, epoch):
+    deformer = make_deformer(similar_labels=(1, 7)).fit(IMAGES)
+    whole = deformer.deform(IMAGES, LABELS, epoch=epoch)
+    some = deformer.deform(IMAGES[indices], LABELS[indices], epoch=epoch, indices=indices)
+    assert np.array_equal(some, whole[indices])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_many_images_in_parts_by_any_number_of_threads(threads, monkeypatch):
+    monkeypatch.setattr("mlpcore.data.scaling._BATCH_PIXELS", 15 * 13 * 207)
+    images = squares(430)
+    deformer = make_deformer(threads=threads).fit(images)
+    assert np.array_equal(deformer.deform(images), deformed_by_mlpcore(images))
+
+
+@pytest.mark.parametrize("name", ["reference", "scalar", "cpu"])
+def test_other_backends(name):
+    """Within the tolerance of the backends' tests: 64 roundings of 40 pixels, slope 2."""
+    images = IMAGES[:5]
+    result = make_deformer(backend=name).fit(images).deform(images)
+    assert np.abs(result - deformed_by_mlpcore(images)).max() <= 64 * 2**-24 * 40 * 2
+
+
+def test_seeds_and_epochs_differ():
+    drawn = [
+        make_deformer().fit(IMAGES).deform(IMAGES, epoch=1),
+        *(make_deformer(random_state=s).fit(IMAGES).deform(IMAGES) for s in (5, 6, None, None)),
+    ]
+    for i, a in enumerate(drawn):
+        for b in drawn[:i]:
+            assert np.mean(a != b) > 0.1
+
+
+# Ranges and types
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (np.float32, 0, 1),
+        (np.float64, 0, 255),
+        (np.float64, 1e6, 1e6 + 1),
+        (np.float64, 0, 1e-9),
+        (np.float64, 0, 1e30),
+        (np.float32, 1, 0),  # black on white, background given
+    ],
+)
+def test_any_range_of_values(dtype, low, high):
+    """Like [-1, 1]; float32 rounds values and results to 2^-24 of up to twice the range."""
+    images = ((IMAGES.astype(np.float64) + 1) / 2 * (high - low) + low).astype(dtype)
+    deformer = make_deformer(background=None if high > low else low).fit(images)
+    assert deformer.background_ == low
+    result = deformer.deform(images)
+    assert result.dtype == dtype
+    found = (result.astype(np.float64) - low) / (high - low) * 2 - 1
+    # 1e6 + 1 has 2^-33 of rounding in float64, far less than float32's.
+    assert np.abs(found - deformed_by_mlpcore(IMAGES)).max() <= 8 * 2**-24
+    assert result.min() >= min(low, high)
+    assert result.max() <= images.max()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint32])
+def test_whole_numbers_are_rounded_to_the_nearest(dtype):
+    pixels = np.rint((IMAGES + 1) * 127.5)
+    exact = make_deformer().fit_transform(pixels)
+    result = make_deformer().fit_transform(pixels.astype(dtype))
+    assert result.dtype == dtype
+    assert np.array_equal(result, np.rint(exact))
+    assert np.abs(exact - result).max() > 0.4  # there was something to round
+
+
+@pytest.mark.parametrize("background", [0, 77, 255])
+def test_the_background_comes_in_from_outside(background):
+    """A flat image turned by 80 degrees: its corners come from far outside."""
+    deformer = make_deformer(alpha=0, beta=80, gamma=0, background=background, random_state=1)
+    result = deformer.fit_transform(np.full((200, 21, 21), 100, np.uint8))
+    assert {result.min(), result.max()} == {background, 100}
+    assert np.mean(result[:, 0, 0] == background) > 0.3
+    assert np.all(result[:, 10, 10] == 100)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64])
+def test_no_deformation_is_the_identity(dtype):
+    images = np.rint((squares(30) + 1) * 127.5).astype(dtype)
+    result = make_deformer(alpha=0, beta=0, gamma=0).fit_transform(images)
+    assert result.dtype == dtype
+    assert np.array_equal(result, images)
+    constant = np.zeros((3, 9, 9), dtype)
+    assert np.array_equal(make_deformer().fit_transform(constant), constant)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("background", [0, 0.3])
+def test_no_value_leaves_the_range(dtype, background):
+    """0.1 is no sum of few powers of two, and would come back as a little more or less."""
+    images = np.where(IMAGES > -1, dtype(0.1), dtype(0)).astype(dtype)
+    result = make_deformer(background=dtype(background)).fit_transform(images)
+    assert result.min() >= 0
+    assert result.max() <= max(dtype(0.1), dtype(background))
+
+
+@pytest.mark.parametrize("elastic", [True, False])
+def test_parts_can_be_left_out(elastic):
+    """Scaling and turning keep straight lines through the centre straight; elastic does not."""
+    line = np.zeros((50, 29, 29), np.float32)
+    line[:, 14, :] = 1
+    deformer = make_deformer(**{"beta": 0, "gamma": 0} if elastic else {"alpha": 0})
+    result = deformer.fit_transform(line)[:, :, 9:20]
+    heights = (result * np.arange(29)[None, :, None]).sum(axis=1) / result.sum(axis=1)
+    bend = np.median(np.abs(np.diff(heights, 2)).max(axis=1))
+    # A tenth of a pixel: a slanted line one pixel thick is sampled by bilinear interpolation.
+    assert (bend > 0.1) == elastic
+
+
+# Shapes and labels
+
+
+def test_flattened_images_and_lists_are_deformed_alike():
+    expected = deformed_by_mlpcore(IMAGES)
+    deformer = make_deformer(image_shape=(15, 13)).fit(FLAT)
+    assert np.array_equal(deformer.deform(FLAT), expected.reshape(120, 195))
+    assert np.array_equal(deformer.deform(IMAGES), expected)
+    deformer = make_deformer().fit(IMAGES.tolist())
+    exact = deformer.deform(IMAGES.astype(np.float64))
+    assert np.array_equal(deformer.deform(IMAGES.tolist()), exact)
+    assert np.array_equal(deformer.transform(tuple(IMAGES)), IMAGES)
+    square = squares(20, 16, 16)
+    flat = make_deformer().fit_transform(square.reshape(20, 256))
+    assert np.array_equal(flat.reshape(square.shape), deformed_by_mlpcore(square))
+
+
+@pytest.mark.parametrize("names", [range(10), list("0123456789"), list("abcdefghij")])
+def test_similar_labels(names):
+    similar = ("b", "h") if names[1] == "b" else (1, 7)
+    expected = deformed_by_mlpcore(IMAGES, 0, LABELS, (1, 7))
+    deformer = make_deformer(similar_labels=similar).fit(IMAGES)
+    labels = np.array(names)[LABELS]
+    assert np.array_equal(deformer.deform(IMAGES, labels), expected)
+    assert np.array_equal(deformer.deform(IMAGES, labels.tolist()), expected)
+    changed = np.any(deformer.deform(IMAGES) != expected, axis=(1, 2))
+    assert set(LABELS[changed]) == {1, 7}
+
+
+# scikit-learn's conventions
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        estimator_checks.check_estimator_cloneable,
+        estimator_checks.check_no_attributes_set_in_init,
+        estimator_checks.check_parameters_default_constructible,
+        estimator_checks.check_do_not_raise_errors_in_init_or_set_params,
+        estimator_checks.check_get_params_invariance,
+        estimator_checks.check_set_params,
+        estimator_checks.check_mixin_order,
+        estimator_checks.check_estimator_repr,
+        estimator_checks.check_valid_tag_types,
+        estimator_checks.check_transformers_unfitted,
+    ],
+)
+def test_scikit_learns_checks(check):
+    """The other checks pass tables of any width, which are no images."""
+    check("ElasticDeformer", ElasticDeformer())
+
+
+def test_a_pipeline_trains_on_deformed_images_and_predicts_from_others():
+    seen = []
+
+    class Recorder(BaseEstimator):
+        def fit(self, X, y):
+            seen.append(X)
+            self.fitted_ = True
+            return self
+
+        def predict(self, X):
+            seen.append(X)
+            return np.zeros(len(X))
+
+    deformer = make_deformer(image_shape=(15, 13), similar_labels=(1, 7))
+    make_pipeline(deformer, Recorder()).fit(FLAT, LABELS).predict(FLAT)
+    assert np.array_equal(seen[0], deformer.deform(FLAT, LABELS))
+    assert np.array_equal(seen[1], FLAT)
+
+
+def test_a_failed_fit_keeps_the_fit_before():
+    deformer = make_deformer(image_shape=(15, 13))
+    with pytest.raises(InputError):
+        deformer.fit(FLAT[:, :10])
+    with pytest.raises(NotFittedError):
+        deformer.deform(FLAT)
+    deformer.fit(FLAT)
+    deformer.feature_names_in_ = names = np.array([f"pixel {i}" for i in range(195)])  # pandas'
+    with pytest.raises(InputError):
+        deformer.fit(FLAT[:, :10])
+    assert deformer.feature_names_in_ is names
+    del deformer.feature_names_in_
+    assert deformer.deform(FLAT).shape == FLAT.shape
+
+
+def test_clones_and_pickles():
+    deformer = make_deformer(random_state=None, image_shape=[15, 13]).fit(IMAGES)
+    twin = pickle.loads(pickle.dumps(deformer))
+    assert np.array_equal(twin.deform(IMAGES), deformer.deform(IMAGES))
+    assert clone(deformer).get_params() == deformer.get_params()
+
+
+# Bad input
+
+REFUSED = pytest.raises(InputError, match=r"^[^\n]+\bexpected [^\n]+\Z")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sigma": -1},
+        {"alpha": float("nan")},
+        {"beta": 90},
+        {"gamma": None},
+        {"similar_labels": 1},
+        {"similar_labels": "17"},
+        {"image_shape": (15, 14)},
+        {"image_shape": (13, 15)},
+        {"background": "black"},
+        {"background": np.float32("inf")},
+        {"background": float("nan")},
+        {"background": -(10**400)},
+        {"random_state": 1.5},
+        {"threads": 0},
+    ],
+)
+def test_parameters_that_cannot_be(changes):
+    with REFUSED:
+        make_deformer(**changes).fit_transform(IMAGES)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"X": IMAGES[:, :9]},
+        {"X": IMAGES > 0},
+        {"X": IMAGES.astype(np.uint8)},  # cannot have a background of -1
+        {"X": IMAGES, "y": [1, 2]},
+        {"X": IMAGES, "epoch": -1},
+        {"X": IMAGES, "epoch": 2**32},
+        {"X": IMAGES, "indices": [1, 2]},
+        {"X": IMAGES, "indices": LABELS / 2},
+        {"X": IMAGES, "indices": LABELS.astype(int) - 1},
+        {"X": IMAGES[:1], "indices": [2**31]},
+    ],
+)
+def test_images_that_cannot_be_deformed(arguments):
+    deformer = make_deformer().fit(IMAGES)
+    with REFUSED:
+        deformer.deform(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("images", "words"),
+    [
+        (np.zeros((3, 10)), "image_shape"),
+        (np.zeros((0, 9, 9)), "0 sample"),
+        (np.zeros((2, 3, 4, 5)), "shape"),
+        (np.full((2, 9, 9), np.nan), "NaN"),
+        (np.diag([1e300] + 8 * [0])[None], "range"),
+        (np.zeros((1, 3000, 2)), "3000 x 2"),
+    ],
+)
+def test_images_that_cannot_be_fitted(images, words):
+    with pytest.raises(ValueError, match=words):
+        make_deformer().fit_transform(images)
