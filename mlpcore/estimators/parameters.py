@@ -1,4 +1,7 @@
-"""Parameters and labels in scikit-learn's conventions, converted to this package's."""
+"""Parameters and labels in scikit-learn's conventions, converted to this package's.
+
+Each function raises an InputError that names the parameter if it cannot be used.
+"""
 
 from __future__ import annotations
 
@@ -50,12 +53,9 @@ def keeps_features(fit: Callable[Arguments, Result]) -> Callable[Arguments, Resu
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed, 0 to 2**64 - 1: a whole number itself, or one drawn from a generator.
+    """The seed, 0 to 2**64 - 1: a whole number itself, or one drawn from a RandomState.
 
-    Raises
-    ------
-    InputError
-        When it is neither a whole number in range nor None nor a numpy.random.RandomState.
+    None stands for NumPy's global RandomState.
     """
     if random_state is None or isinstance(random_state, np.random.RandomState):
         return int(check_random_state(random_state).randint(2**63, dtype=np.int64))
@@ -64,13 +64,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def threads_of(threads: Any, useful: int) -> int:
-    """The number of threads; None stands for the useful number, but no more than our cores.
-
-    Raises
-    ------
-    InputError
-        When the number asked for is not from 1 to `MAX_THREADS`.
-    """
+    """The number of threads; None stands for the useful number, but no more than our cores."""
     if threads is None:
         return min(useful, cores_beside_others()) if useful > 1 else 1
     check_whole("threads", threads, 1, MAX_THREADS)
@@ -78,16 +72,10 @@ def threads_of(threads: Any, useful: int) -> int:
 
 
 def image_shape_of(image_shape: Any, n_features: int) -> tuple[int, int]:
-    """Height and width of images with this many pixels; None stands for a square.
-
-    Raises
-    ------
-    InputError
-        When the shape has more or fewer pixels, or None is given and they make no square.
-    """
+    """Height and width of images with this many pixels; None stands for a square."""
     side = math.isqrt(n_features)
     wrong = InputError(
-        f"image_shape {image_shape!r}: expected (height, width) of images with {n_features} "
+        f"image_shape {reprlib.repr(image_shape)}: expected (height, width) of images with {n_features} "
         "pixels, as many as there are features, or None if they are square"
     )
     try:
@@ -102,13 +90,7 @@ def image_shape_of(image_shape: Any, n_features: int) -> tuple[int, int]:
 
 
 def hidden_layers_of(hidden_layer_sizes: Any) -> tuple[int, ...]:
-    """Neurons of each hidden layer, from a number, a sequence or a text.
-
-    Raises
-    ------
-    InputError
-        When a number is out of range, or a text is not the name of an architecture.
-    """
+    """Neurons of each hidden layer, from a number, a sequence or the name of an architecture."""
     if isinstance(hidden_layer_sizes, str):
         return parse_hidden_layers(hidden_layer_sizes)
     several = isinstance(hidden_layer_sizes, (Sequence, np.ndarray))
@@ -119,13 +101,7 @@ def hidden_layers_of(hidden_layer_sizes: Any) -> tuple[int, ...]:
 
 
 def deformation_of(deformation: Any, classes: AnyArray) -> DeformationParameters:
-    """The deformation, its similar labels replaced by their places among the classes.
-
-    Raises
-    ------
-    InputError
-        When it is neither DeformationParameters nor None, or its similar labels are no list.
-    """
+    """The deformation, its similar labels replaced by their places among the classes."""
     if deformation is None:
         return IDENTITY
     if not isinstance(deformation, DeformationParameters):
@@ -149,13 +125,7 @@ def are_similar(labels: AnyArray, similar_labels: Collection[Any]) -> NDArray[np
 
 
 def check_classes(classes: ArrayLike, name: str) -> AnyArray:
-    """The distinct classes, sorted.
-
-    Raises
-    ------
-    InputError
-        When there are fewer than 2, or more than a byte can number.
-    """
+    """The distinct classes, sorted, if there are 2 or more and a byte can number them."""
     classes = np.unique(classes)
     if not 2 <= len(classes) <= N_LABELS:
         number = "1 class" if len(classes) == 1 else f"{len(classes):,} classes"
@@ -164,12 +134,9 @@ def check_classes(classes: ArrayLike, name: str) -> AnyArray:
 
 
 def known_classes(classes: ArrayLike | None, known: AnyArray | None) -> AnyArray:
-    """The classes of a `partial_fit` that is given some, and of the training before it.
+    """The classes of a `partial_fit`: those given, those of the training before it, or both.
 
-    Raises
-    ------
-    InputError
-        When neither gives any, or they differ.
+    If both are there, they must be the same.
     """
     if classes is None:
         if known is None:
@@ -183,13 +150,7 @@ def known_classes(classes: ArrayLike | None, known: AnyArray | None) -> AnyArray
 
 
 def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
-    """The place of each label of y (n,) among the classes.
-
-    Raises
-    ------
-    InputError
-        When a label is not a class.
-    """
+    """The place of each label of y (n,) among the classes."""
     codes = {label: code for code, label in enumerate(classes.tolist())}
     try:
         return np.array([codes[label] for label in y.tolist()], np.uint8)

@@ -21,7 +21,7 @@ from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREA
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
 from mlpcore.training.trainer import Diverged, Trainer
-from small_runs import BACKENDS, C_BACKENDS, make_config, make_dataset, make_pixels, same_weights
+from small_runs import BACKENDS, make_config, make_dataset, make_pixels, same_weights
 
 DATA = make_dataset()
 X = DATA.train_images.reshape(230, 35)
@@ -93,18 +93,6 @@ def test_every_backend_trains_and_predicts(name):
     ]
     expected, outputs = (mlp.decision_function(X[:50]) for mlp in fitted)
     np.testing.assert_allclose(outputs, expected, atol=1e-4)
-
-
-@pytest.mark.parametrize("name", C_BACKENDS)
-@pytest.mark.parametrize("schedule", backends.SCHEDULES)
-def test_same_bits_for_any_number_of_threads(name, schedule):
-    settings = {"max_iter": 2, "backend": name, "schedule": schedule} | DEFORMED
-    one, two, three = (
-        make_mlp((70, 40), threads=n, **settings).fit(X, Y).partial_fit(X[:50], Y[:50])
-        for n in (1, 2, 3)
-    )
-    assert same(one, two)
-    assert same(one, three)
 
 
 def test_random_states():
