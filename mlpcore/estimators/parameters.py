@@ -75,8 +75,8 @@ def image_shape_of(image_shape: Any, n_features: int) -> tuple[int, int]:
     """Height and width of images with this many pixels; None stands for a square."""
     side = math.isqrt(n_features)
     wrong = InputError(
-        f"image_shape {reprlib.repr(image_shape)}: expected (height, width) of images with {n_features} "
-        "pixels, as many as there are features, or None if they are square"
+        f"image_shape {reprlib.repr(image_shape)}: expected (height, width) of images with "
+        f"{n_features} pixels, as many as there are features, or None if they are square"
     )
     try:
         height, width = (side, side) if image_shape is None else image_shape
