@@ -20,7 +20,7 @@ BUILT_FROM := setup.py pyproject.toml cuda/compile_fatbin.py $(C_FILES) $(CUDA_F
 # By a path file: the default hides the package from scripts beside a clone named mlpcore.
 EDITABLE := --config-settings editable_mode=compat --editable
 
-.PHONY: install train reproduce readme test lint format docs sanitize speedup gpu-check clean
+.PHONY: install train reproduce readme test lint format docs sanitize speedup gpu-check gpu-sanitize clean
 
 install: $(INSTALLED)
 
@@ -97,12 +97,17 @@ sanitize: $(INSTALLED)
 		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
 		$(BIN)/python tests/support/data_races.py
 
-# All that needs a GPU, in at most nine minutes: build, tests, compute-sanitizer, speed. It uses the
-# Python on the PATH, because a machine with a GPU may have no package index, and first says what
-# is missing. RESULTS/summary.json holds the figures.
+# What only a GPU can show, in nine minutes at most: tests, compute-sanitizer, measurements. It uses
+# the Python on the PATH and installs nothing, because a machine with a GPU may have no package
+# index; it says first what is missing. RESULTS/summary.json has all figures. COMMIT names the
+# commit where there is no .git, and ARGS='--steps ...' runs some steps.
 RESULTS ?= build/gpu-check
 gpu-check:
-	$(PYTHON) tools/gpu_check.py --results $(RESULTS)
+	$(PYTHON) tools/gpu_check.py --results $(RESULTS) $(ARGS)
+
+# Every CUDA kernel at small sizes under compute-sanitizer: memory, races, barriers.
+gpu-sanitize:
+	$(PYTHON) tools/gpu_check.py --results $(RESULTS) --steps memcheck racecheck synccheck
 
 clean:
 	rm -rf build .venv *.egg-info mlpcore/*/*.so mlpcore/backends/cuda/*.fatbin mlpcore/backends/cuda/*.cubin
