@@ -185,7 +185,13 @@ def test_show_and_json_exclude_each_other(digits_run, capsys):
 
 def test_as_a_program(digits_run):
     write_picture("a.png")
-    command = [sys.executable, str(Path(__file__).parents[2] / "tools" / "predict.py"), str(digits_run), "a.png", "missing.png"]
+    command = [
+        sys.executable,
+        str(Path(__file__).parents[2] / "tools" / "predict.py"),
+        str(digits_run),
+        "a.png",
+        "missing.png",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stdout.startswith("a.png: ")

@@ -22,9 +22,9 @@ from mlpcore.network.architecture import PRESETS
 from mlpcore.report import console
 from mlpcore.report import results as report
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, Run
-from mlpcore.training.trainer import Trainer
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
+from mlpcore.training.trainer import Trainer
 from small_runs import BACKENDS, assert_same_result, isolate, load_tool, write_arrays, write_idx
 
 tool = load_tool("train")
