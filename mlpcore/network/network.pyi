@@ -13,8 +13,6 @@ INITIAL_RANGE: float
 ALIGNMENT: int
 """Bytes of a cache line. Each buffer starts at a multiple of it, and so does each row."""
 
-def _rebuild(layer_sizes: tuple[int, ...], buffer: Float32Array) -> Network: ...
-
 class Network:
     def __init__(self, layer_sizes: Iterable[int], seed: int | None = None) -> None: ...
     @property
