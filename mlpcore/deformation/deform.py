@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlpcore.backends.affine import affine_maps, affine_maps_of
+from mlpcore.backends.affine import affine_maps_of
 from mlpcore.backends.base import GRID, IMAGES_PER_GRID, TAPS, Backend, check_sides
 from mlpcore.deformation.parameters import IDENTITY as IDENTITY
 from mlpcore.deformation.parameters import DeformationParameters as DeformationParameters
-from mlpcore.typing import AnyArray, ArrayLike, BackendArray, Float32Array, UInt8Array
+from mlpcore.typing import AnyArray, BackendArray, Float32Array, UInt8Array
 
 
 def gaussian_taps(sigma: float) -> Float32Array:
@@ -21,11 +21,16 @@ def gaussian_taps(sigma: float) -> Float32Array:
 
 
 def draw_affine(
-    parameters: DeformationParameters, labels: ArrayLike, seed: int, epoch: int, first: int = 0
+    parameters: DeformationParameters,
+    labels: UInt8Array,
+    seed: int,
+    epoch: int,
+    indices: AnyArray | None = None,
 ) -> Float32Array:
-    """Return the random matrices, (n, 2, 2) float32, that `deform` uses on the host."""
+    """Return the random matrices, (n, 2, 2) float32, of images with these indices or 0, 1, ..."""
+    indices = np.arange(len(labels)) if indices is None else indices
     angles, scale = parameters.greatest_angles(), parameters.gamma / 100
-    return affine_maps(np.asarray(labels), angles, scale, seed, epoch, first)
+    return affine_maps_of(indices, labels, angles, scale, seed, epoch)
 
 
 def deform(
@@ -104,8 +109,7 @@ def deform_selected(
     (n, h, w) float32.
     """
     check_sides(*images.shape[1:])
-    angles, scale = parameters.greatest_angles(), parameters.gamma / 100
-    maps = affine_maps_of(indices, labels, angles, scale, seed, epoch)
+    maps = draw_affine(parameters, labels, seed, epoch, indices)
     taps = gaussian_taps(parameters.sigma)
     out = np.empty_like(images)
     ascending = np.argsort(indices, kind="stable")
@@ -140,8 +144,7 @@ def displacements(
     (n, 2, h, w) float32 in pixels, x before y.
     """
     height, width = shape
-    angles, scale = parameters.greatest_angles(), parameters.gamma / 100
-    maps = affine_maps_of(indices, labels, angles, scale, seed, epoch)
+    maps = draw_affine(parameters, labels, seed, epoch, indices)
     taps = gaussian_taps(parameters.sigma)
     centre = np.array([(width - 1) / 2, (height - 1) / 2])
     y, x = np.mgrid[:height, :width]

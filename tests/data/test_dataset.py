@@ -338,10 +338,10 @@ def test_a_record_is_read_or_refused(name, value):
         assert json.loads(json.dumps(dataclasses.asdict(read))) == {**record, name: value}
 
 
-def test_a_record_of_an_old_version():
+def test_records_of_old_versions_and_damaged_ones():
     record = json.loads(json.dumps(dataclasses.asdict(DataSummary.of(EMBEDDED))))
     del record["held_out"], record["pixel_shape"]
     assert DataSummary.from_json(record).pixel_shape is None
-    for damaged in (None, [], {}, {**record, "held_out": 10**6}):
+    for damaged in (None, [], {}, {**record, "held_out": 356}, {**record, "image_shape": [0, 29]}):
         with pytest.raises(InputError):
             DataSummary.from_json(damaged)

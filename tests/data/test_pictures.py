@@ -108,6 +108,8 @@ REFUSED = {
     "two in a TIFF": encoded(IMAGE, "TIFF", **TWO),
     "not finite": encoded(Image.fromarray(NOT_FINITE), "TIFF"),
     "no digit": encoded(np.full((50, 50), 255)),
+}
+UNKNOWN = {
     "EPS, whose decoder starts programs": encoded(IMAGE, "EPS"),
     "text": b"a digit",
     "empty": b"",
@@ -119,13 +121,14 @@ def check_refused(path):
         read_digit(path)
     assert shown(path) in str(caught.value) and "expected" in str(caught.value)
     assert str(caught.value).isprintable()
+    return str(caught.value)
 
 
-@pytest.mark.parametrize("name", list(REFUSED))
+@pytest.mark.parametrize("name", [*REFUSED, *UNKNOWN])
 def test_what_is_refused(name, tmp_path):
     path = tmp_path / "line\nfeed"
-    path.write_bytes(REFUSED[name])
-    check_refused(path)
+    path.write_bytes({**REFUSED, **UNKNOWN}[name])
+    assert ("known kind" in check_refused(path)) == (name in UNKNOWN)  # before it is decoded
 
 
 def test_what_is_no_file(tmp_path):
