@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mlpcore import backends
 from mlpcore.commands.options import Parser, run_tool, whole_number
-from mlpcore.cpu import available_cores
+from mlpcore.cpu import available_cores, total_memory
 from mlpcore.errors import InputError
 from mlpcore.files import check_replaceable
-from mlpcore.network.architecture import PRESETS, parse_hidden_layers
-from speed import medians, output
-from speed.machine import available_memory
+from mlpcore.network.architecture import (
+    PRESETS,
+    count_parameters,
+    format_hidden_layers,
+    parse_hidden_layers,
+)
+from speed import medians
+from speed.measure import COLUMNS, Plan, measure_plan, unavailable
 from speed.peers import PEERS
 from speed.peers.base import Peer
-from speed.plot import check_plot, draw
-from speed.problem import check_memory
+from speed.problem import CLASSES, SIDE
 from speed.routines import ROUTINES
-from speed.run import COLUMNS, Plan, measure_plan, unavailable
 from speed.tables import Table, all_tables
 from speed.timing import QUICK, Settings
 
@@ -39,46 +38,39 @@ def parser() -> Parser:
     """The options."""
     result = Parser(description=DESCRIPTION, allow_abbrev=False)
     add = result.add_argument
-    presets = ", ".join(PRESETS)
+    presets, routines, columns = (", ".join(names) for names in (PRESETS, ROUTINES, COLUMNS))
     add(
         "--arch",
         action="append",
         metavar="A",
-        help=f"{presets} or widths such as 1000,500; "
-        "several with ; between them, or the option repeated (net1)",
+        help=f"{presets} or widths such as 1000,500; several with ; between them, or the option "
+        "repeated (net1)",
     )
     add(
         "--backend",
         action="append",
         metavar="B",
-        help=f"{', '.join(COLUMNS)}; several with "
-        "commas; scalar with one thread is always measured (all)",
+        help=f"{columns}; several with commas; scalar with one thread is always measured (all)",
     )
-    add(
-        "--routine",
-        action="append",
-        metavar="R",
-        help=f"{', '.join(ROUTINES)}; several with commas (all)",
-    )
+    add("--routine", action="append", metavar="R", help=f"{routines}; several with commas (all)")
     add("--threads", metavar="N", help="beside one thread; several with commas (all cores)")
     add(
         "--peers",
         nargs="?",
         const=True,
         metavar="P",
-        help="other libraries too, as far as they are installed: all, "
-        "or those with such a part in their names; several with commas",
+        help=f"other libraries, if they are installed: {', '.join(peer.name for peer in PEERS)}; "
+        "several parts of their names with commas (all)",
     )
     add("--quick", action="store_true", help="shorter and fewer repeats")
     add("--markdown", action="store_true", help="tables as Markdown")
     add("--json", type=Path, metavar="FILE", help="all figures, for programs")
-    add("--plot", type=Path, metavar="FILE", help="a bar chart, .png, .pdf or .svg")
     add(
         "--medians",
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="nothing is measured: the medians of runs whose --json are these",
+        help="measures nothing: shows the medians of runs kept with --json",
     )
     return result  # fmt: skip
 
@@ -93,11 +85,9 @@ def _choices(values: list[str] | None, what: str, known: Collection[str]) -> lis
 
 
 def _peers(text: str | bool | None) -> tuple[Peer, ...]:
-    """Those that `--peers` asks for: all when it stands alone."""
-    if text is None:
-        return ()
-    if text is True:
-        return PEERS
+    """The peers that `--peers` asks for: all when it stands alone."""
+    if text is None or text is True:
+        return PEERS if text else ()
     parts = [part.strip().lower() for part in str(text).split(",")]
     for part in parts:
         if not part or not any(part in peer.name.lower() for peer in PEERS):
@@ -106,24 +96,28 @@ def _peers(text: str | bool | None) -> tuple[Peer, ...]:
     return tuple(p for p in PEERS if any(part in p.name.lower() for part in parts))
 
 
-def _architectures(values: list[str] | None) -> tuple[tuple[int, ...], ...]:
-    parts = [part for value in values or ["net1"] for part in value.split(";")]
-    return tuple(dict.fromkeys(parse_hidden_layers(part) for part in parts))
-
-
 def _thread_counts(text: str | None) -> tuple[int, ...]:
     """One thread, and as many as the option says, or as there are cores; ascending."""
     counts = {1, available_cores()}
     if text is not None:
         try:
             counts = {1, *(whole_number(part) for part in text.split(","))}
-        except (ValueError, argparse.ArgumentTypeError):
-            raise InputError(
-                f"threads {text!r}: expected whole numbers with commas between them"
-            ) from None
+        except argparse.ArgumentTypeError:
+            expected = "expected whole numbers with commas between them"
+            raise InputError(f"threads {text!r}: {expected}") from None
     for count in counts:
         backends.get("scalar", count)  # refuses what no backend takes
     return tuple(sorted(counts))
+
+
+def _check_memory(hidden: Sequence[int], peers: bool) -> None:
+    """Raises an InputError for an architecture that would not fit."""
+    # Each backend has a float32 network, the oracle three arrays of float64; peers more of both.
+    needed = (120 + 120 * peers) * count_parameters((SIDE * SIDE, *hidden, CLASSES))
+    if needed > total_memory():
+        have, need = total_memory() / 2**30, needed / 2**30
+        name = format_hidden_layers(hidden)
+        raise InputError(f"architecture {name}: needs about {need:,.1f} of {have:,.1f} GiB")
 
 
 def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> Plan:
@@ -132,55 +126,32 @@ def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> 
     Raises
     ------
     InputError
-        When an option is of no use, before any work has started.
+        For an option that cannot be met, before any work has started.
     """
     wanted = _choices(options.backend, "backend", COLUMNS)
     for name in wanted:
         if reason := unavailable(name):
             raise InputError(f"backend {name!r} cannot run: {reason}")
-    threads = _thread_counts(options.threads)
     routines = _choices(options.routine, "routine", ROUTINES)
-    architectures = _architectures(options.arch)
-    peers = _peers(options.peers)
-    check_memory(architectures, available_memory(), bool(peers))
-    if options.plot:
-        check_plot(options.plot)
-        check_replaceable(options.plot)
-    if options.json:
-        check_replaceable(options.json)
-    return Plan(
-        architectures=architectures,
+    parts = [part for value in options.arch or ["net1"] for part in value.split(";")]
+    plan = Plan(
+        architectures=tuple(dict.fromkeys(map(parse_hidden_layers, parts))),
         routines=tuple(r for key, r in ROUTINES.items() if not routines or key in routines),
         backends=tuple(wanted) or COLUMNS,
-        threads=threads,
+        threads=_thread_counts(options.threads),
         settings=settings or (QUICK if options.quick else Settings()),
-        peers=peers,
+        peers=_peers(options.peers),
     )
-
-
-@contextlib.contextmanager
-def show_progress() -> Iterator[Callable[[str | None, int], object]]:
-    """Yields what `measure_plan` reports to: a bar on a terminal, else a line for each row."""
-    console = Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield lambda title, steps: title and print(title, file=sys.stderr, flush=True)
-        return
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def report(title: str | None, steps: int) -> None:
-            if title is None:
-                bar.advance(task, steps)
-            else:
-                bar.reset(task, description=title, total=steps)
-
-        yield report
+    for hidden in plan.architectures:
+        _check_memory(hidden, bool(plan.peers))
+    if options.json:
+        check_replaceable(options.json)
+    return plan
 
 
 def _medians(options: argparse.Namespace) -> list[Table]:
     """What `--medians` shows; an InputError for options that go with measuring."""
-    for name in ("arch", "backend", "threads", "peers", "quick", "json", "plot"):
+    for name in ("arch", "backend", "threads", "peers", "quick", "json"):
         if getattr(options, name):
             raise InputError(f"--{name} together with --medians: expected --routine or --markdown")
     routines = _choices(options.routine, "routine", ROUTINES)
@@ -188,17 +159,14 @@ def _medians(options: argparse.Namespace) -> list[Table]:
 
 
 def _show(tables: Sequence[Table], as_markdown: bool) -> None:
-    if as_markdown:
-        print(output.markdown(tables))
-    else:
-        output.show(tables, output.console())
+    print("\n".join(table.text(as_markdown) for table in tables), end="")
 
 
 def main(argv: list[str] | None = None, settings: Settings | None = None) -> int:
     """Runs the tool; the exit status.
 
-    2 for bad input, 1 when one of our backends had a wrong result. `settings` replaces those
-    that the options choose.
+    It is 2 for bad input, and 1 when one of our backends had a wrong result. `settings` replaces
+    those that the options choose.
     """
 
     def command() -> int:
@@ -207,17 +175,12 @@ def main(argv: list[str] | None = None, settings: Settings | None = None) -> int
             _show(_medians(options), options.markdown)
             return 0
         plan = make_plan(options, settings)
-        with show_progress() as progress:
-            report = measure_plan(plan, progress)
-        try:  # first, for whatever may close or refuse the output
-            if options.json:
-                output.write_json(report, options.json)
-            if options.plot:
-                draw(report, options.plot)
-        finally:
-            if options.markdown:
-                print(f"Measured on {datetime.date.today().isoformat()} by `tools/speedup.py`.\n")
-            _show(all_tables(report), options.markdown)
+        report = measure_plan(plan, lambda title: print(title, file=sys.stderr, flush=True))
+        if options.json:  # before the output, which may be closed or refuse a character
+            report.write(options.json)
+        if options.markdown:
+            print(f"Measured on {datetime.date.today().isoformat()} by `tools/speedup.py`.\n")
+        _show(all_tables(report), options.markdown)
         return 1 if report.failed else 0
 
     return run_tool(command, smaller="a smaller --arch")
