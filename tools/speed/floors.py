@@ -57,22 +57,15 @@ class Work:
         multiply_adds = self.multiply_adds + other.multiply_adds
         return Work(traffic, multiply_adds, self.updates + other.updates)
 
-    def __mul__(self, n: float) -> Work:
-        traffic = tuple(Traffic(n * t.moved, t.resident, t.copied) for t in self.traffic)
-        return Work(traffic, n * self.multiply_adds, n * self.updates)
-
     @property
     def moved(self) -> float:
         """Bytes in all."""
         return sum(t.moved for t in self.traffic)
 
-    def memory_seconds(self, limits: Limits) -> float:
-        """Least time to move all bytes."""
-        return sum(t.seconds(limits) for t in self.traffic)
-
     def floor(self, limits: Limits) -> float:
         """Least time for the work."""
-        return max(self.memory_seconds(limits), self.multiply_adds / limits.multiply_adds)
+        memory = sum(t.seconds(limits) for t in self.traffic)
+        return max(memory, self.multiply_adds / limits.multiply_adds)
 
 
 # ---- the routines: per sample, over all layers of the architecture -----------------------

@@ -1,16 +1,13 @@
 """What the machine can do: bandwidth at each level of its memory, multiply-adds a second.
 
 A probe can only fall short of the hardware. So each limit is the fastest repeat of the better
-of two probes that have nothing in common:
+of two probes that have nothing in common. NumPy reads a buffer by a dot product and copies it,
+each thread its own part; in a small cache, handing over Python's lock costs as much as the work.
+The C backend reads a layer's weights by `forward`, and reads and writes them by `update`; its
+threads start once for many samples, but at most sixteen share a layer.
 
-- NumPy: a dot product of a buffer with itself reads it; `copyto` copies one half to the other.
-  Each thread works on its own part. In a small cache, handing over Python's lock costs as much
-  as the work.
-- the C backend: `forward` of a layer reads its weights once for each sample; `update` reads and
-  writes them. Threads start once for many samples, but at most sixteen share a layer.
-
-A BLAS matrix product counts multiply-adds. Copied bytes are the bytes read plus those written;
-what a cache fetches before it is overwritten is not counted.
+Copied bytes are the bytes read plus those written; what a cache fetches before it is overwritten
+is not counted.
 """
 
 from __future__ import annotations
@@ -27,21 +24,21 @@ from threadpoolctl import threadpool_limits
 from mlpcore import backends
 from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.network import Network
-from mlpcore.typing import Float32Array
+from mlpcore.typing import AnyArray
 from speed.machine import Machine
 from speed.timing import Case, Settings, measure
 
 #: Bytes of the largest buffer of NumPy, and of the C backend, which is not needed beyond.
 MOST, MOST_FOR_LAYERS = 1 << 30, 64 << 20
 
-#: Floats in a row of the layer that serves as a buffer, the bias included.
-ROW = 2048
-
-#: Rows of the square matrices of the matrix product.
-ORDER = 1024
+#: Floats in a row of the layer that serves as a buffer; rows of the square matrices of a product.
+ROW, ORDER = 2048, 1024
 
 #: Single-precision lanes of a GPU's multiprocessor by compute capability; 128 on all others.
 LANES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
+
+#: A level, "read" or "copy", the bytes or multiply-adds of one unit, and the case.
+Probe: TypeAlias = tuple[str, str, int, Case]
 
 
 @dataclass(frozen=True)
@@ -82,46 +79,46 @@ def level_sizes(machine: Machine, threads: int) -> dict[str, int]:
     return sizes
 
 
-#: A level, "read" or "copy", the bytes or multiply-adds of one unit, and the case.
-Probe: TypeAlias = tuple[str, str, int, Case]
+def numpy_case(
+    work: Callable[[AnyArray], object], parts: AnyArray, pool: ThreadPoolExecutor
+) -> Case:
+    """Work on each part of a buffer, by a thread each; BLAS has one thread for each of them."""
+
+    def repeat(part: AnyArray, n: int) -> None:
+        for _ in range(n):
+            work(part)
+
+    def run(n: int) -> None:
+        with threadpool_limits(1, "blas"):
+            list(pool.map(repeat, parts, [n] * len(parts)))
+
+    return Case(run)
 
 
 def numpy_probes(level: str, size: int, threads: int, pool: ThreadPoolExecutor) -> list[Probe]:
     """Read, and copy, a buffer of `size` bytes in all."""
-    chunks = [np.ones((2, max(size // threads // 8, 1)), np.float32) for _ in range(threads)]
-
-    def shared(work: Callable[[Float32Array], object]) -> Case:
-        def repeat(chunk: Float32Array, n: int) -> None:
-            for _ in range(n):
-                work(chunk)
-
-        def run(n: int) -> None:
-            with threadpool_limits(1, "blas"):
-                list(pool.map(repeat, chunks, [n] * threads))
-
-        return Case(run)
-
-    read, copy = shared(lambda c: np.dot(c.ravel(), c.ravel())), shared(lambda c: np.copyto(*c))
+    parts = np.ones((threads, 2, max(size // threads // 8, 1)), np.float32)
+    read = numpy_case(lambda part: np.dot(part.ravel(), part.ravel()), parts, pool)
+    copy = numpy_case(lambda part: np.copyto(*part), parts, pool)
     return [(level, "read", size, read), (level, "copy", size, copy)]
 
 
 def layer_probes(level: str, size: int, threads: int) -> list[Probe]:
     """Read, and read and write, the weights of a layer of `size` bytes."""
-    name = [n for n in backends.INSTRUCTION_SETS if backends.available()[n] is None][-1]
-    backend, rows = backends.get(name, threads), max(size // (4 * ROW), 1)
+    backend, rows = backends.get("cpu", threads), max(size // (4 * ROW), 1)
     network, moved = Network((ROW - 1, rows)), rows * 4 * ROW
     x, d = np.zeros((256, ROW - 1), np.float32), np.zeros((256, rows), np.float32)
 
-    def calls(work: Callable[[int], object]) -> Case:
+    def case(work: Callable[[int], object]) -> Case:
         return Case(lambda n: [work(min(256, n - i)) for i in range(0, n, 256)], step=16)
 
-    forward = calls(lambda n: backend.forward(network, 0, x[:n]))
-    update = calls(lambda n: backend.update(network, 0, x[:n], d[:n], 0.5))
+    forward = case(lambda n: backend.forward(network, 0, x[:n]))
+    update = case(lambda n: backend.update(network, 0, x[:n], d[:n], 0.5))
     return [(level, "read", moved, forward), (level, "copy", 2 * moved, update)]
 
 
 def product_probe(threads: int) -> Probe:
-    """A matrix product."""
+    """A matrix product by BLAS."""
     a, out = np.ones((2, ORDER, ORDER), np.float32)
 
     def run(n: int) -> None:
@@ -146,10 +143,9 @@ def measure_limits(machine: Machine, threads: int, settings: Settings) -> Limits
     for (level, kind, amount, _), timing in zip(probes, timings):
         best[level, kind] = max(best.get((level, kind), 0.0), amount / timing.low)
     capacity = {"L2": caches.l2 * threads, "L3": caches.l3, "DRAM": None}
-    levels = tuple(
-        Level(name, capacity[name], best[name, "read"], best[name, "copy"]) for name in sizes
-    )
-    return Limits("cpu", threads, levels, best["", "multiply-adds"], caches.l1 * threads)
+    levels = (Level(name, capacity[name], best[name, "read"], best[name, "copy"]) for name in sizes)
+    product = best["", "multiply-adds"]
+    return Limits("cpu", threads, tuple(levels), product, caches.l1 * threads)
 
 
 def measure_device_limits(backend: CudaBackend) -> Limits:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import platform
 import re
-import sys
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 from mlpcore import __version__, backends
@@ -51,20 +51,6 @@ def read_caches(folder: Path = CACHES) -> Caches:
     return Caches(sizes["1"], sizes["2"], sizes.get("3", sizes["2"]), known=True)
 
 
-def compiler() -> str:
-    """The compiler that built the C backend: GCC and Clang leave their names in the module."""
-    built = Path(backends.simd.__file__).read_bytes()
-    match = re.search(rb"GCC: \([^)\0]*\) [\d.]+|(?:[A-Z]\w+ )?clang version [\d.]+", built)
-    return match[0].decode() if match else "not known"
-
-
-def library_versions() -> dict[str, str]:
-    """Versions of mlpcore, of Python, and of the installed libraries that take part."""
-    installed = {each.name for each in metadata.distributions()}
-    versions = {name: metadata.version(name) for name in LIBRARIES if name in installed}
-    return {"mlpcore": __version__, "Python": platform.python_version(), **versions}
-
-
 @dataclass(frozen=True)
 class Machine:
     """The head of the tables."""
@@ -75,8 +61,6 @@ class Machine:
     cores_of_machine: int
     caches: Caches
     memory: int  #: bytes
-    system: str
-    compiler: str
     device: str  #: the GPU, or why there is none
     versions: dict[str, str]
     load: float | None = None  #: average number of running processes before the measurement
@@ -86,6 +70,7 @@ class Machine:
         """This machine."""
         reasons = backends.available()
         no_gpu = reasons["cuda"]
+        versions = {name: metadata.version(name) for name in LIBRARIES if find_spec(name)}
         return cls(
             cpu=cpu_model(),
             instruction_sets=tuple(n for n in backends.INSTRUCTION_SETS if reasons[n] is None),
@@ -93,9 +78,7 @@ class Machine:
             cores_of_machine=os.cpu_count() or 1,
             caches=read_caches(),
             memory=total_memory(),
-            system=f"{platform.system()} {platform.machine()}, {sys.implementation.name}",
-            compiler=compiler(),
             device=f"none ({no_gpu})" if no_gpu else backends.get("cuda").description,
-            versions=library_versions(),
-            load=os.getloadavg()[0],
+            versions={"mlpcore": __version__, "Python": platform.python_version(), **versions},
+            load=round(os.getloadavg()[0], 2),
         )

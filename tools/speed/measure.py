@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TypeAlias, cast
 
 from mlpcore import backends
 from mlpcore.backends.cuda.backend import CudaBackend
@@ -16,12 +16,15 @@ from speed.limits import Limits, measure_device_limits, measure_limits
 from speed.machine import Machine
 from speed.peers.base import Peer
 from speed.problem import TOLERANCE, Problem
-from speed.results import BASE, Architecture, Report, Result, Row, derive_all
+from speed.results import BASE, Architecture, Report, Result, Row
 from speed.routines import Routine
 from speed.timing import Case, Settings, measure
 
 #: Backends that are columns of the table, whether they can run here or not.
 COLUMNS = (*backends.INSTRUCTION_SETS, "cuda")
+
+#: A result without its time, its work, and what to time: None when the result has a reason.
+Entry: TypeAlias = tuple[Result, Work, Case | None]
 
 
 @dataclass(frozen=True)
@@ -54,46 +57,35 @@ def unavailable(name: str) -> str | None:
     return backends.available().get(name, "this build has no such backend")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A result without its time, its work per unit of the row, and what to time, if anything."""
-
-    result: Result
-    work: Work
-    case: Case | None = None
-
-    def checked(self, error: float, prepare: Callable[[], Case]) -> Entry:
-        """The same with what to time, unless the error is too great."""
-        result = replace(self.result, error=error)
-        if error <= TOLERANCE:
-            return replace(self, result=result, case=prepare())
-        reason = f"wrong: off the oracle by {error:.1e}, more than {TOLERANCE:.0e}"
-        return replace(self, result=replace(result, reason=reason, failed=True))
+def _checked(result: Result, error: float) -> Result:
+    result = replace(result, error=error, failed=not error <= TOLERANCE)
+    reason = f"wrong: off the oracle by {error:.1e}, more than {TOLERANCE:.0e}"
+    return replace(result, reason=reason) if result.failed else result
 
 
 def enter_backend(routine: Routine, problem: Problem, name: str, threads: int) -> Entry:
     """Checks a backend's result."""
     result = Result(name, threads, peer=False, on_device=name == "cuda")
     if routine.schedule and name not in backends.INSTRUCTION_SETS:
-        return Entry(replace(result, reason="has no such schedule"), Work())
+        return replace(result, reason="has no such schedule"), Work(), None
     schedule = (routine.schedule,) if routine.schedule else ()
     backend = backends.get(name, threads, *schedule)
-    error = problem.error(routine.results, routine.results(problem, backend))
-    entry = Entry(result, routine.work(problem, backend) * routine.per)
-    return entry.checked(error, lambda: routine.prepare(problem, backend))
+    outcome, case = routine.enter(problem, backend)
+    result = _checked(result, problem.error(routine.enter, outcome))
+    return result, routine.work(problem, backend), None if result.failed else case
 
 
 def enter_peer(routine: Routine, problem: Problem, peer: Peer, threads: int) -> Entry:
     """Checks a peer's result. If the peer fails, its result says why."""
     result = Result(peer.name, threads, peer=True, on_device=peer.gpu is not None)
-    entry = Entry(result, routine.work(problem, None) * routine.per)
+    work = routine.work(problem, None)
     try:
         error, case = peer.check(problem, threads)
     except Exception as failure:
         text = " ".join(str(failure).split()) or type(failure).__name__
-        text = text if len(text) < 120 else text[:117] + "..."
-        return replace(entry, result=replace(result, reason=f"failed: {text}"))
-    return entry.checked(error, lambda: case)
+        return replace(result, reason=f"failed: {text[:120]}"), work, None
+    result = _checked(result, error)
+    return result, work, None if result.failed else case
 
 
 def measure_row(
@@ -103,13 +95,16 @@ def measure_row(
     entries = [enter_backend(routine, problem, *column) for column in plan.columns()]
     for peer in plan.peers:
         if peer.routine == routine.key and not peer.missing():
-            counts = [1] if peer.gpu else peer.threads(plan.threads[-1])
+            counts = sorted(peer.threads(plan.threads[-1]))
             entries += [enter_peer(routine, problem, peer, threads) for threads in counts]
-    cases = [entry.case for entry in entries if entry.case]
-    timings = iter(measure(cases, plan.settings, routine.per))
-    timed = [replace(e.result, timing=next(timings) if e.case else None) for e in entries]
-    results = derive_all(timed, [entry.work for entry in entries], limits)
-    return Row(routine.key, routine.title, routine.unit, results)
+    timings = iter(measure([case for *_, case in entries if case], plan.settings, routine.per))
+    timed = [replace(r, timing=next(timings) if case else None) for r, _, case in entries]
+    places = {(each.place, each.threads): each for each in limits}
+    results = []
+    for result, (_, work, _) in zip(timed, entries):
+        place = ("cuda", 1) if result.on_device else ("cpu", result.threads)
+        results.append(result.derive(work, routine.per, places.get(place), timed[0].seconds))
+    return Row(routine.key, routine.title, routine.unit, tuple(results))
 
 
 def measure_plan(plan: Plan, progress: Callable[[str], object] = lambda title: None) -> Report:

@@ -41,14 +41,6 @@ def _results(report: Report) -> list[tuple[Key, Result]]:
     ]
 
 
-def _read(path: Path) -> Report:
-    report = Report.read(path)
-    keys = [key for key, _ in _results(report)]
-    if not keys or len(set(keys)) < len(keys):
-        raise InputError(f"{shown(path)}: expected results, each of them once")
-    return report
-
-
 def read_runs(paths: Sequence[Path]) -> list[Report]:
     """The documents of runs that can be compared.
 
@@ -58,25 +50,24 @@ def read_runs(paths: Sequence[Path]) -> list[Report]:
         When one is no such document or a copy of another, or when it was measured on another
         machine than the first, in another way, or of other things.
     """
-    runs = [_read(path) for path in paths]
-    wanted, first = runs[0].conditions(), shown(paths[0])
+    runs = [Report.read(path) for path in paths]
+    keys, first = [key for key, _ in _results(runs[0])], shown(paths[0])
     for i, (path, run) in enumerate(zip(paths, runs)):
-        found = run.conditions()
-        for name in {**wanted, **found}:
-            here, there = (each.get(name, "not known") for each in (found, wanted))
-            if here != there:
-                what = f"{shown(path)}: {shown(name)} {shown(here)}"
-                raise InputError(f"{what}, expected that of {first}: {shown(there)}")
-        if [key for key, _ in _results(run)] != [key for key, _ in _results(runs[0])]:
-            raise InputError(f"{shown(path)} has other networks, routines or lines than {first}")
+        if run.conditions != runs[0].conditions:
+            what = "machine, settings or revision"
+            raise InputError(f"{shown(path)}: expected the {what} of {first}")
+        if [key for key, _ in _results(run)] != keys:
+            raise InputError(f"{shown(path)}: expected the networks, routines and lines of {first}")
+        if not keys or len(set(keys)) < len(keys):
+            raise InputError(f"{shown(path)}: expected results, each of them once")
         if run in runs[:i]:
             same = shown(paths[runs.index(run)])
-            raise InputError(f"{shown(path)} is the same as {same}: expected another run")
+            raise InputError(f"{shown(path)}: expected another run than {same}")
     return runs
 
 
 def tables(runs: Sequence[Report], routines: Collection[str] = ()) -> list[Table]:
-    """A table for each routine, or each of some: a row for each network.
+    """A table for each routine, or for some: a row for each network.
 
     Raises
     ------
@@ -106,36 +97,29 @@ def _table(runs: Sequence[Report], series: Series) -> Table:
         here = {key: results for key, results in series.items() if key.network == network}
         mine = {(k.name, k.threads): results for k, results in here.items() if not k.peer}
         fastest = min(filter(None, mine.values()), key=_median, default=[])
-        cells = [_time(mine.get(column, [])) for column in ours]
+        cells = [_time(mine.get(each, [])) for each in ours]
         for name in peers:
-            cells.append(
-                _peer_cell([r for k, r in here.items() if k.peer and k.name == name], fastest)
-            )
+            variants = [results for k, results in here.items() if k.peer and k.name == name]
+            cells.append(_peer_cell(variants, fastest))
         reached = [r.reached for r in fastest if r.reached is not None]
         rows.append((network, *cells, share(statistics.median(reached) if reached else None)))
-    many = f"medians of {len(runs)} runs" if len(runs) > 1 else "one run"
     days = sorted(run.date[:10] for run in runs)
+    many = f"medians of {len(runs)} runs" if len(runs) > 1 else "one run"
     when = " to ".join(dict.fromkeys((days[0], days[-1])))
-    headers = ("Network", *(column(*each) for each in ours), *peers, "of the floor")
     title = f"{next(iter(series)).label}: {many}, {when}"
-    return Table(title, headers, rows, _notes(runs, bool(peers)))
+    headers = ("Network", *(column(*each) for each in ours), *peers, "of the floor")
+    machine = runs[0].machine
+    place = f"Measured on {machine.cpu}, {machine.cores} cores, GPU {machine.device}"
+    notes = [f"{place}, revision {runs[0].revision or 'not known'}.", *NOTES]
+    return Table(title, headers, rows, notes)
 
 
-def _notes(runs: Sequence[Report], peers: bool) -> list[str]:
-    machine, revision = runs[0].machine, runs[0].revision
-    place = f"Measured on {machine.cpu}, {machine.cores} cores"
-    place += "" if machine.device.startswith("none") else f", {machine.device}"
-    notes = [f"{place}, revision {revision}." if revision else f"{place}."]
-    notes.append("The header of a backend names its number of threads.")
-    if peers:
-        ratio = "how many times as long it takes as our fastest"
-        if len(runs) > 1:
-            ratio += " (the median of the runs' ratios, in brackets the least and the greatest)"
-        notes.append(
-            f"A peer has the number of threads that suits it best. Its time comes with {ratio}."
-        )
-    notes.append("Last column: the least time that the machine's limits allow, over our fastest's.")
-    return notes
+NOTES = (
+    "The header of a backend names its number of threads.",
+    "A peer has the number of threads that suits it best. Its time comes with how many times as "
+    "long it takes as our fastest: the median of the runs' ratios, the least and the greatest.",
+    "of the floor: the least time that the machine's limits allow, over our fastest's.",
+)
 
 
 def _median(results: Sequence[Result]) -> float:
@@ -147,12 +131,9 @@ def _time(results: Sequence[Result]) -> str:
 
 
 def _peer_cell(variants: Sequence[list[Result]], ours: Sequence[Result]) -> str:
-    """A peer's time and ratio to ours, each run with the number of threads that suits it best."""
     best = [min(each, key=lambda r: r.seconds) for each in zip(*filter(None, variants))]
-    cell = _time(best)
     ratios = [peer.seconds / our.seconds for peer, our in zip(best, ours)]
+    cell = _time(best)
     if ratios:
         cell += f" {statistics.median(ratios):.1f}x"
-    if len(ratios) > 1:
-        cell += f" ({min(ratios):.1f} to {max(ratios):.1f})"
-    return cell
+    return cell if len(ratios) < 2 else f"{cell} ({min(ratios):.1f} to {max(ratios):.1f})"

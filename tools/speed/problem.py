@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from mlpcore import backends
-from mlpcore.backends.base import Backend
+from mlpcore.backends.base import IMAGES_PER_GRID, Backend
 from mlpcore.data.dataset import BACKGROUND
 from mlpcore.deformation.deform import DeformationParameters
 from mlpcore.network import Network
 from mlpcore.network.architecture import count_parameters, format_hidden_layers
 from mlpcore.typing import AnyArray, Float32Array
+from speed.timing import Case
 
 SIDE, CLASSES = 29, 10
 
@@ -40,6 +41,9 @@ EPSILON = 2.0**-24
 #: Arrays, each with what it started from: weights before training, 0 for any other result.
 #: Errors are relative to the greatest difference from the start.
 Outcome: TypeAlias = list[tuple[AnyArray, AnyArray | float]]
+
+#: What a backend makes of a few samples of a problem, and what is timed.
+Enter: TypeAlias = Callable[["Problem", Backend], tuple[Outcome, Case]]
 
 
 def draw_strokes(rng: np.random.Generator, n: int) -> Float32Array:
@@ -83,23 +87,29 @@ class Problem:
         #: samples is enough for the start of threads not to matter.
         rows = int(np.clip((16 << 20) // max(self.layer_sizes), 16, 1024))
         self.activity = [rng.random((rows, n), np.float32) * 2 - 1 for n in self.layer_sizes]
-        self._oracle: dict[Callable[..., Outcome], Outcome] = {}
+        #: Images whose displacement fields are used up.
+        self.whole_grids = images // IMAGES_PER_GRID * IMAGES_PER_GRID
+        self._oracle: dict[object, Outcome] = {}
+
+    def put_activity(self, backend: Backend) -> list[Any]:
+        """The activity where a backend wants it."""
+        return [backend.put(level) for level in self.activity]
 
     def change(self, network: Network) -> Outcome:
         """A network's weights and biases with those that they started from."""
         start = self.network
         return list(zip([*network.weights, *network.biases], [*start.weights, *start.biases]))
 
-    def error(self, results: Callable[[Problem, Backend], Outcome], got: Outcome) -> float:
-        """Greatest relative error of what `results` gave, beside the float64 oracle's results.
+    def error(self, routine: Enter, got: Outcome) -> float:
+        """Greatest relative error of what a routine gave, beside the float64 oracle's results.
 
         A change of weights that is itself no more than the rounding of so many updates is not
         held against a result in float32.
         """
-        if results not in self._oracle:
-            self._oracle[results] = results(self, backends.get("reference"))
+        if routine not in self._oracle:
+            self._oracle[routine], _ = routine(self, backends.get("reference"))
         errors = []
-        for (array, _), (want, start) in zip(got, self._oracle[results], strict=True):
+        for (array, _), (want, start) in zip(got, self._oracle[routine], strict=True):
             scale = np.abs(want - start).max()
             if np.ndim(start):
                 scale = max(scale, self.checked * EPSILON * np.abs(want).max() / TOLERANCE)

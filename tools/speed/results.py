@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +37,6 @@ class Result:
     ratio: float | None = None  #: times as fast as `BASE` with one thread
     updates: float | None = None  #: of weights and biases per second
     bandwidth: float | None = None  #: bytes that have to be moved, per second
-    of_limit: float | None = None  #: share of the machine's bandwidth for these bytes
     floor: float | None = None  #: least seconds
     reached: Annotated[float, msgspec.Meta(gt=0)] | None = None  #: floor / time
 
@@ -47,25 +45,23 @@ class Result:
         """Per unit; infinite without a time."""
         return self.timing.seconds if self.timing else float("inf")
 
-    def derive(self, work: Work, limits: Limits | None, base: float | None) -> Result:
+    def derive(self, work: Work, per: int, limits: Limits | None, base: float) -> Result:
         """The same with all that follows from the time.
 
-        `work` is that of the unit that the time is for, `limits` are those of as many threads or
-        of the GPU, and `base` is the standard processor's time.
+        `work` is that of a sample, of which the time is for `per`. `limits` are those of as many
+        threads, or of the GPU. `base` is the standard processor's time, or infinite.
         """
         if not self.timing:
             return self
-        result = replace(
+        floor = per * work.floor(limits) if limits else None
+        return replace(
             self,
-            ratio=base / self.seconds if base else None,
-            updates=work.updates / self.seconds or None,
-            bandwidth=work.moved / self.seconds or None,
+            ratio=base / self.seconds if base < float("inf") else None,
+            updates=per * work.updates / self.seconds or None,
+            bandwidth=per * work.moved / self.seconds or None,
+            floor=floor,
+            reached=floor and floor / self.seconds,
         )
-        if limits is None:
-            return result
-        memory, floor = work.memory_seconds(limits), work.floor(limits)
-        of_limit, reached = memory / self.seconds or None, floor / self.seconds
-        return replace(result, of_limit=of_limit, floor=floor, reached=reached)
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure of the paper and ours.
+    """A figure of the paper and ours, in words.
 
     `ratio` says how many times better ours is: faster, or more. For the gain of SSE and the share
     of an epoch it is simply ours over the paper's. It is None where ours was not measured.
@@ -117,12 +113,6 @@ class Architecture:
     routines: tuple[Row, ...]
     claims: tuple[Claim, ...]
 
-    @property
-    def title(self) -> str:
-        """Name, sizes, number of weights."""
-        sizes = "-".join(map(str, self.layer_sizes))
-        return f"{self.name} ({sizes}, {self.parameters:,} weights)"
-
 
 @dataclass(frozen=True)
 class Report:
@@ -132,7 +122,7 @@ class Report:
     machine: Machine
     settings: Settings
     limits: tuple[Limits, ...]
-    architectures: Annotated[tuple[Architecture, ...], msgspec.Meta(min_length=1)]
+    architectures: tuple[Architecture, ...]
     missing: dict[str, str]  #: backends and peers that cannot run here, and why
     revision: str = ""
 
@@ -142,17 +132,13 @@ class Report:
         rows = (row for architecture in self.architectures for row in architecture.routines)
         return any(r.failed and not r.peer for row in rows for r in row.results)
 
-    def conditions(self) -> dict[str, str]:
-        """What has to be the same in runs whose times are compared, by its name."""
-        machine = asdict(self.machine)
-        for changing in ("load", "memory"):  # from boot to boot
-            del machine[changing]
-        machine["device"] = self.machine.device.partition(" (")[0]
-        found = {"revision": self.revision or "not known"}
-        for name, value in {**machine, "settings": asdict(self.settings)}.items():
-            parts = value if isinstance(value, dict) else {"": value}
-            found |= {f"{name} {part}".strip(): str(each) for part, each in parts.items()}
-        return found
+    @property
+    def conditions(self) -> tuple[object, ...]:
+        """What has to be the same in runs whose times are compared."""
+        # A GPU's free memory, in brackets, changes from boot to boot, as load and memory do.
+        device = self.machine.device.partition(" (")[0]
+        machine = replace(self.machine, device=device, load=None, memory=0)
+        return machine, self.settings, self.revision
 
     def write(self, path: Path) -> None:
         """Writes the document, whole or not at all. JSON knows no infinity: it becomes null."""
@@ -167,19 +153,3 @@ class Report:
         except (msgspec.MsgspecError, ValueError, RecursionError):
             message = f"{shown(path)}: expected what tools/speedup.py --json writes"
             raise InputError(message) from None
-
-
-def derive_all(
-    results: Sequence[Result], works: Sequence[Work], limits: Sequence[Limits]
-) -> tuple[Result, ...]:
-    """A routine's results with what follows from their times."""
-    bases = [r.seconds for r in results if (r.name, r.threads) == (BASE, 1) and r.timing]
-    places = {(each.place, each.threads): each for each in limits}
-    return tuple(
-        r.derive(
-            work,
-            places.get(("cuda", 1) if r.on_device else ("cpu", r.threads)),
-            bases[0] if bases else None,
-        )
-        for r, work in zip(results, works)
-    )

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from tabulate import tabulate
+import tabulate
 
 from mlpcore.errors import shown
 from mlpcore.report.tables import NONE, digits, escape, short_time
 from speed.limits import Limits
 from speed.results import Architecture, Report, Result
 
+#: Headers may be as wide as their columns.
+tabulate.MIN_PADDING = 0
+
 EXPLANATION = (
     "Time: the median of the repeats; spread: the fastest and the slowest repeat.",
     "GB/s: the bytes of weights that the routine has to move at least. Weights are float32; "
     "in large networks' steps avx2 and avx512 read 21 bits, unless the row says otherwise.",
-    "of the bandwidth: share of what was measured where weights of this size fit.",
     "Floor: the longer of moving these bytes and doing the multiply-adds, on this machine with "
     "as many threads; of the floor: floor over time.",
     "Error: greatest difference from the float64 oracle, relative to the result, or to what "
@@ -43,19 +45,17 @@ class Table:
             text = shown(text) if text else ""
             return escape(text) if markdown else text
 
-        body = tabulate(
+        body = tabulate.tabulate(
             [list(map(safe, row)) for row in self.rows],
             list(map(safe, self.headers)),
             "pipe" if markdown else "simple",
             disable_numparse=True,
             colalign=["left" if i < self.left else "right" for i in range(len(self.headers))],
         )
-        notes = [safe(note) for note in self.notes]
+        title, notes = safe(self.title), [safe(note) for note in self.notes]
         if markdown:
-            return "\n\n".join([f"**{safe(self.title)}**", body, *notes]) + "\n"
-        return (
-            "\n".join([safe(self.title), "", body, *(textwrap.fill(n, 100) for n in notes)]) + "\n"
-        )
+            return "\n\n".join([f"**{title}**", body, *notes]) + "\n"
+        return "\n".join([title, "", body, *(textwrap.fill(note, 100) for note in notes)]) + "\n"
 
 
 def column(backend: str, threads: int) -> str:
@@ -80,25 +80,15 @@ def giga(value: float | None) -> str:
 
 def machine_table(report: Report) -> Table:
     """What everything was measured on."""
-    machine, caches = report.machine, report.machine.caches
-    sizes = f"L1 {caches.l1 >> 10:,} KiB and L2 {caches.l2 >> 10:,} KiB per core"
-    sizes += f", L3 {caches.l3 >> 10:,} KiB"
-    sizes += "" if caches.known else " (assumed: the machine does not say)"
-    load = "not known" if machine.load is None else f"{machine.load:.1f} over the last minute"
-    if (machine.load or 0) > machine.cores_of_machine / 2:
-        load += ": the machine is busy, and slower than it could be"
-    rows = [
-        ("CPU", machine.cpu),
-        ("Instruction sets", ", ".join(machine.instruction_sets)),
-        ("Cores", f"{machine.cores} of {machine.cores_of_machine} usable"),
-        ("Caches", sizes),
-        ("Memory", f"{machine.memory / 2**30:.1f} GiB"),
-        ("System", machine.system),
-        ("Compiler", machine.compiler),
-        ("GPU", machine.device),
-        ("Versions", ", ".join(f"{name} {number}" for name, number in machine.versions.items())),
-        ("Load", load),
-    ]
+    fields = {**asdict(report.machine), "memory": f"{report.machine.memory / 2**30:.1f} GiB"}
+    caches = report.machine.caches
+    sizes = [f"{level} {getattr(caches, level) >> 10:,} KiB" for level in ("l1", "l2", "l3")]
+    fields["caches"] = [*sizes, "as the machine says" if caches.known else "assumed"]
+    fields["versions"] = map(" ".join, report.machine.versions.items())
+    rows = []
+    for name, value in fields.items():
+        text = str(value) if isinstance(value, (str, int, float)) else ", ".join(value or [])
+        rows.append((name.replace("_", " "), text))
     return Table("The machine", ("Property", "Value"), rows, left=2)
 
 
@@ -112,23 +102,23 @@ def _limits_row(limits: Limits) -> tuple[str, ...]:
 def limits_table(report: Report) -> Table:
     """What the machine can do."""
     headers = ("Threads", "L2", "L3", "DRAM", "GPU memory", "G multiply-adds/s")
-    rows = [_limits_row(limits) for limits in report.limits]
     note = "A GPU's multiply-adds are from its attributes; what stays on the chip can be faster."
-    notes = [note] if any(limits.place == "cuda" for limits in report.limits) else []
-    return Table("The machine's limits: read / copy in GB/s", headers, rows, notes)
+    rows = [_limits_row(limits) for limits in report.limits]
+    return Table("The machine's limits: read / copy in GB/s", headers, rows, [note])
 
 
 def summary_table(architecture: Architecture) -> Table:
     """Every routine by every backend: the time, and how many times as fast as `scalar`."""
     ours = [r for row in architecture.routines for r in row.results if not r.peer]
-    keys = list(dict.fromkeys((r.name, r.threads) for r in ours))
-    rows = []
+    keys, rows = list(dict.fromkeys((r.name, r.threads) for r in ours)), []
     for row in architecture.routines:
         found = [row.find(*key) for key in keys]
         cells = [f"{short_time(r.seconds)} {times(r.ratio)}" if r else NONE for r in found]
         rows.append((row.label, *cells))
-    title = f"{architecture.title}: time, and times as fast as scalar with one thread"
-    return Table(title, ("Backend, threads", *(column(*key) for key in keys)), rows)
+    sizes = "-".join(map(str, architecture.layer_sizes))
+    title = f"{architecture.name} ({sizes}, {architecture.parameters:,} weights): time, and speed"
+    headers = ("Backend, threads", *(column(*key) for key in keys))
+    return Table(f"{title} as a multiple of scalar's with one thread", headers, rows)
 
 
 def _details(result: Result) -> dict[str, str]:
@@ -143,7 +133,6 @@ def _details(result: Result) -> dict[str, str]:
         "x scalar": times(result.ratio),
         "G updates/s": giga(result.updates),
         "GB/s": giga(result.bandwidth),
-        "of the bandwidth": share(result.of_limit),
         "Floor": NONE if result.floor is None else short_time(result.floor),
         "of the floor": share(result.reached),
         "Error": NONE if result.error is None else f"{result.error:.0e}",
@@ -159,10 +148,10 @@ def detail_table(architecture: Architecture) -> Table:
             if result.timing is None:
                 who = f"{column(result.name, result.threads)}: {row.title}"
                 notes.append(f"{who}: {result.reason}.")
-    headers = max(entries, key=len)
+    headers = [header for cells in entries for header in cells]
+    headers = list(dict.fromkeys(headers))
     rows = [[cells.get(header, NONE) for header in headers] for cells in entries]
-    title = f"{architecture.title}: in detail"
-    return Table(title, list(headers), rows, [*notes, *EXPLANATION], left=2)
+    return Table(f"{architecture.name}: in detail", headers, rows, [*notes, *EXPLANATION], left=2)
 
 
 def claims_table(architecture: Architecture) -> Table:

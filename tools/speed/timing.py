@@ -34,16 +34,10 @@ QUICK = Settings(seconds=0.025, repeats=5, budget=2.5)
 
 @dataclass(frozen=True)
 class Case:
-    """Something to time.
+    """Something to time: `run` does n units of work, samples or images, and returns when done.
 
-    Parameters
-    ----------
-    run
-        Does n units of work, samples or images, and returns when they are done.
-    step, most
-        n is a multiple of `step`, up to `most`.
-    length
-        Least duration of a timing, as a multiple of the settings' `seconds`.
+    n is a multiple of `step`, up to `most`. A timing takes at least `length` times the settings'
+    `seconds`.
     """
 
     run: Callable[[int], object]

@@ -4,27 +4,24 @@ from functools import partial
 
 from speed.peers.base import Peer
 from speed.peers.jax_scan import check_jax, jax_gpu
-from speed.peers.pytorch import check_autograd, check_by_hand, check_graph, few_or_all, torch_gpu
+from speed.peers.pytorch import check_autograd, check_by_hand, check_graph, torch_gpu
 from speed.peers.scipy_deformation import check_scipy
 
+_hand_gpu, _autograd_gpu, _jax_gpu = (
+    partial(check, device=device)
+    for check, device in ((check_by_hand, "cuda"), (check_autograd, "cuda"), (check_jax, "gpu"))
+)
+_compiled = partial(check_graph, compiled=True)
 
-def _one(_: int) -> list[int]:
-    return [1]
-
-
+#: PyTorch tries one thread as well: with so little work at a time more are often slower.
 PEERS = (
-    Peer("JAX scan", "step", "jax", check_jax),
-    Peer("PyTorch by hand", "step", "torch", check_by_hand, few_or_all),
-    Peer("PyTorch autograd", "step", "torch", check_autograd, few_or_all),
-    Peer("JAX scan, GPU", "step", "jax", partial(check_jax, device="gpu"), gpu=jax_gpu),
-    *(
-        Peer(name, "step", "torch", check, gpu=torch_gpu)
-        for name, check in (
-            ("PyTorch by hand, GPU", partial(check_by_hand, device="cuda")),
-            ("PyTorch autograd, GPU", partial(check_autograd, device="cuda")),
-            ("PyTorch CUDA graph", check_graph),
-            ("PyTorch compile, CUDA graph", partial(check_graph, compiled=True)),
-        )
-    ),
-    Peer("SciPy", "deformation", "scipy", check_scipy, _one),
+    Peer("JAX scan", "step", "jax", check_jax, lambda n: {n}),
+    Peer("PyTorch by hand", "step", "torch", check_by_hand, lambda n: {1, n}),
+    Peer("PyTorch autograd", "step", "torch", check_autograd, lambda n: {1, n}),
+    Peer("JAX scan, GPU", "step", "jax", _jax_gpu, lambda n: {1}, jax_gpu),
+    Peer("PyTorch by hand, GPU", "step", "torch", _hand_gpu, lambda n: {1}, torch_gpu),
+    Peer("PyTorch autograd, GPU", "step", "torch", _autograd_gpu, lambda n: {1}, torch_gpu),
+    Peer("PyTorch CUDA graph", "step", "torch", check_graph, lambda n: {1}, torch_gpu),
+    Peer("PyTorch compile, CUDA graph", "step", "torch", _compiled, lambda n: {1}, torch_gpu),
+    Peer("SciPy", "deformation", "scipy", check_scipy, lambda n: {1}),
 )

@@ -22,25 +22,16 @@ Checked: TypeAlias = tuple[float, Case]
 class Peer:
     """Another library's way.
 
-    Parameters
-    ----------
-    routine
-        The key of the routine whose work it does.
-    module
-        What has to be installed.
-    check
-        Sets it up for a problem and a number of threads, and checks it.
-    threads
-        The numbers of threads to try where so many are allowed.
-    gpu
-        Whether the library finds a GPU; None for a peer that computes on the CPU.
+    `check` sets it up for a problem and a number of threads. `threads` are the numbers to try
+    where so many are allowed. `gpu` says whether the library finds a GPU; it is None for a peer
+    that computes on the CPU.
     """
 
     name: str
-    routine: str
-    module: str
+    routine: str  #: the key of the routine whose work it does
+    module: str  #: has to be installed
     check: Callable[[Problem, int], Checked]
-    threads: Callable[[int], list[int]] = lambda threads: [threads]
+    threads: Callable[[int], set[int]]
     gpu: Callable[[], bool] | None = None
 
     def missing(self) -> str | None:
@@ -58,14 +49,8 @@ def check_trainer(
 ) -> Checked:
     """Compares the weights after the first samples of the order; then any samples can be timed.
 
-    Parameters
-    ----------
-    train
-        Does an on-line step for each image of an order; returns when all are done.
-    parameters
-        Weights (n_out, n_in) and biases of each layer.
-    piece
-        Samples of a timed call are a multiple of this.
+    `train` does an on-line step for each image of an order, a multiple of `piece` when timed, and
+    returns when all are done. `parameters` are the weights (n_out, n_in) and biases by layer.
     """
     train(problem.order[: problem.checked])
     weights, biases = zip(*parameters())

@@ -22,20 +22,12 @@ Layers: TypeAlias = list[tuple[Array, Array]]
 
 def import_jax(threads: int) -> Any:
     """JAX, with so many threads if this is its first import."""
-    # By default JAX takes three quarters of a GPU's memory at once; others need theirs.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    # XLA makes its pool of threads as large as this variable says, once for the process.
-    before = os.environ.get("NPROC")
-    os.environ["NPROC"] = str(threads)
-    try:
-        import jax
+    # XLA makes its pool of threads as large as NPROC says, once for the process. By default JAX
+    # takes three quarters of a GPU's memory at once; others need theirs.
+    os.environ |= {"NPROC": str(threads), "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    import jax
 
-        jax.devices()
-    finally:
-        if before is None:
-            del os.environ["NPROC"]
-        else:
-            os.environ["NPROC"] = before
+    jax.devices()
     return jax
 
 

@@ -23,11 +23,6 @@ def torch_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def few_or_all(threads: int) -> list[int]:
-    """One thread as well: with so little work at a time more are often slower."""
-    return sorted({1, threads})
-
-
 class Tensors:
     """Images, targets and layers on a device."""
 

@@ -54,5 +54,5 @@ def check_scipy(problem: Problem, threads: int) -> Checked:
             deform_grid(images[part], affine[part], noise, parameters)
 
     got = deform_grid(images[:few], affine, noise, parameters)
-    error = problem.error(partial(routines.deformation, n=few), [(got, 0)])
-    return error, Case(run, IMAGES_PER_GRID, len(images) // IMAGES_PER_GRID * IMAGES_PER_GRID)
+    error = problem.error(partial(routines.deformation, few=few), [(got, 0)])
+    return error, Case(run, IMAGES_PER_GRID, problem.whole_grids)
