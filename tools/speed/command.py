@@ -57,57 +57,27 @@ def parser() -> Parser:
     result = Parser(description=DESCRIPTION, allow_abbrev=False)
     add = result.add_argument
     presets, routines, columns = (", ".join(names) for names in (PRESETS, ROUTINES, COLUMNS))
-    add(
-        "--arch",
-        action="extend",
-        metavar="A",
-        type=lambda text: text.split(";"),
+    peers = "; ".join(peer.name for peer in PEERS)
+    # fmt: off
+    add("--arch", action="extend", metavar="A", type=lambda text: text.split(";"),
         help=f"{presets} or widths such as 1000,500; several with ; between them, or the option "
-        "repeated (net1)",
-    )
-    add(
-        "--backend",
-        action="extend",
-        metavar="B",
-        type=_names(COLUMNS),
-        default=[],
-        help=f"{columns}; several with commas; scalar with one thread is always measured (all)",
-    )
-    add(
-        "--routine",
-        action="extend",
-        metavar="R",
-        type=_names(ROUTINES),
-        default=[],
-        help=f"{routines}; several with commas (all)",
-    )
-    add(
-        "--threads",
-        metavar="N",
-        type=lambda text: [whole_number(n) for n in text.split(",")],
-        help="beside one thread; several with commas (all cores)",
-    )
-    add(
-        "--peers",
-        nargs="?",
-        const=PEERS,
-        metavar="P",
-        type=_peers,
-        default=(),
-        help=f"other libraries, if they are installed: {'; '.join(p.name for p in PEERS)}; "
-        "several parts of these names with commas (all)",
-    )
+        "repeated (net1)")
+    add("--backend", action="extend", metavar="B", type=_names(COLUMNS), default=[],
+        help=f"{columns}; several with commas; scalar with one thread is always measured (all)")
+    add("--routine", action="extend", metavar="R", type=_names(ROUTINES), default=[],
+        help=f"{routines}; several with commas (all)")
+    add("--threads", metavar="N", type=lambda text: [whole_number(n) for n in text.split(",")],
+        help="beside one thread; several with commas (all cores)")
+    add("--peers", nargs="?", const=PEERS, metavar="P", type=_peers, default=(),
+        help=f"other libraries, if they are installed: {peers}; several parts of these names "
+        "with commas (all)")
     add("--quick", action="store_true", help="shorter and fewer repeats")
     add("--markdown", action="store_true", help="tables as Markdown")
     add("--json", type=Path, metavar="FILE", help="all figures, for programs")
-    add(
-        "--medians",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="measures nothing: shows the medians of runs kept with --json",
-    )
-    return result  # fmt: skip
+    add("--medians", nargs="+", type=Path, metavar="FILE",
+        help="measures nothing: shows the medians of runs kept with --json")
+    # fmt: on
+    return result
 
 
 def _architectures(texts: Sequence[str], peers: bool) -> tuple[tuple[int, ...], ...]:

@@ -109,7 +109,9 @@ def _table(runs: Sequence[Report], series: Series) -> Table:
     title = f"{next(iter(series)).label}: {many}, {when}"
     headers = ("Network", *(column(*each) for each in ours), *peers, "of the floor")
     machine = runs[0].machine
-    place = f"Measured on {machine.cpu}, {machine.cores} cores, GPU {machine.device}"
+    place = (
+        f"Measured on {machine.cpu}, {machine.cores} cores, GPU {machine.device.partition(' (')[0]}"
+    )
     notes = [f"{place}, revision {runs[0].revision or 'not known'}.", *NOTES]
     return Table(title, headers, rows, notes)
 

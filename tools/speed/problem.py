@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -90,10 +90,6 @@ class Problem:
         #: Images whose displacement fields are used up.
         self.whole_grids = images // IMAGES_PER_GRID * IMAGES_PER_GRID
         self._oracle: dict[object, Outcome] = {}
-
-    def put_activity(self, backend: Backend) -> list[Any]:
-        """The activity where a backend wants it."""
-        return [backend.put(level) for level in self.activity]
 
     def change(self, network: Network) -> Outcome:
         """A network's weights and biases with those that they started from."""

@@ -75,13 +75,13 @@ def layer_by_layer(levels: list[Any], operation: Callable[..., object], first: i
 
 
 def forward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network, levels = backend.load(problem.network), problem.put_activity(backend)
+    network, levels = backend.load(problem.network), list(map(backend.put, problem.activity))
     few: Outcome = [(backend.forward(network, i, x[:FEW]), 0) for i, x in enumerate(levels[:-1])]
     return few, layer_by_layer(levels, lambda i, x, _: backend.forward(network, i, x))
 
 
 def backward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network, levels = backend.load(problem.network), problem.put_activity(backend)
+    network, levels = backend.load(problem.network), list(map(backend.put, problem.activity))
     few: Outcome = []
     for i in range(1, len(levels) - 1):
         few += [(backend.backward(network, i, levels[i + 1][:FEW], levels[i][:FEW]), 0)]
@@ -89,7 +89,7 @@ def backward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
 
 
 def update(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network, levels = problem.network.copy(), problem.put_activity(backend)
+    network, levels = problem.network.copy(), list(map(backend.put, problem.activity))
     loaded = backend.load(network)
     for i in range(network.n_layers):
         backend.update(loaded, i, levels[i][:FEW], levels[i + 1][:FEW], RATE)

@@ -80,7 +80,8 @@ def giga(value: float | None) -> str:
 
 def machine_table(report: Report) -> Table:
     """What everything was measured on."""
-    fields = {**asdict(report.machine), "memory": f"{report.machine.memory / 2**30:.1f} GiB"}
+    fields = {"date": report.date[:10], "revision": report.revision, **asdict(report.machine)}
+    fields |= {"memory": f"{report.machine.memory / 2**30:.1f} GiB"}
     caches = report.machine.caches
     sizes = [f"{level} {getattr(caches, level) >> 10:,} KiB" for level in ("l1", "l2", "l3")]
     fields["caches"] = [*sizes, "as the machine says" if caches.known else "assumed"]
