@@ -1,31 +1,23 @@
-"""What the networks of the runs say about the test images: second guesses, and a committee."""
+"""Tests the networks of the runs on their test images, each alone and all as a committee."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from mlpcore import backends
-from mlpcore.backends import Backend
-from mlpcore.data import dataset
+from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError
-from mlpcore.evaluation import evaluation
-from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.evaluation.committee import mean_outputs
-from mlpcore.network import Network
+from mlpcore.evaluation.evaluation import Evaluation, outputs
 from mlpcore.store.run_folder import BEST
-from mlpcore.store.weights import read_network
-from table1.data import find_data
-from table1.records import ErrorCounts, Record, check_best, distinct_seeds
+from mlpcore.typing import AnyArray
+from table1.records import ErrorCounts, Record, distinct_seeds, read_records
 
 
 @dataclass(frozen=True)
-class Committee:
-    """All finished runs of a folder on the same data, their outputs averaged; none is selected."""
+class CommitteeResult:
+    """How runs, named by `members`, do on the test images when their outputs are averaged."""
 
     members: tuple[str, ...]
     counts: ErrorCounts
@@ -33,104 +25,70 @@ class Committee:
 
 @dataclass
 class Measured:
-    """What could be measured of the runs in a folder.
+    """The runs in a folder, tested.
 
     Attributes
     ----------
-    records
-        All of them, with their counts.
-    evaluations
-        By the names of the runs.
-    images
-        Of the test sets, (n, h, w), by the names of the runs; runs on the same data share one.
-    committees
-        One for all data on which at least two runs are finished.
-    notes
-        A line for whatever could not be measured.
+    records : list of Record
+        All runs that can be read, with `Record.test` where it could be measured.
+    unreadable : dict of str
+        Why other runs cannot be read, by their names.
+    notes : list of str
+        A line for everything that could not be read or measured.
+    committees : list of CommitteeResult
+        Of all finished runs on the same data, where there are at least two; none is selected.
     """
 
     records: list[Record]
-    evaluations: dict[str, Evaluation] = field(default_factory=dict)
-    images: dict[str, np.ndarray] = field(default_factory=dict)
-    committees: list[Committee] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    unreadable: dict[str, str]
+    notes: list[str]
+    committees: list[CommitteeResult] = field(default_factory=list)
 
 
-def measure(
-    out: Path, records: Sequence[Record], threads: int | None, data_folder: str | None
-) -> Measured:
-    """Evaluates the best network of each run on its test set, and committees.
+def measure(out: Path, threads: int | None, data_folder: Path | None) -> Measured:
+    """Tests the runs in a folder, and committees; an InputError when there is no run.
 
-    Parameters
-    ----------
-    out
-        The folder with the folders of the runs.
-    data_folder
-        Where the data are now, if not where they were.
+    `data_folder` says where the data are now, if not where they were.
     """
-    measured = Measured(list(records))
+    records, unreadable = read_records(out)
+    measured = Measured(records, unreadable, list(unreadable.values()))
     by_data: dict[str, list[Record]] = {}
     for record in records:
-        if record.history:
+        if record.history and record.data.n_test:
             by_data.setdefault(record.data.sha256, []).append(record)
     for group in by_data.values():
         try:
-            data = find_data(group[0].data, data_folder, group[0].name)
+            data = group[0].load_data(data_folder, download=False)
         except InputError as error:
             names = ", ".join(record.name for record in group)
             measured.notes.append(f"{names} without second guesses: {error}")
-            continue
-        _measure_group(out, group, data, threads, measured)
+        else:
+            _test(group, data, threads, measured)
     return measured
 
 
-def _measure_group(
-    out: Path,
-    group: list[Record],
-    data: dataset.Dataset,
-    threads: int | None,
-    measured: Measured,
-) -> None:
-    if not len(data.test_labels):
-        return
-    outputs: dict[str, np.ndarray] = {}
+def _test(group: list[Record], data: Dataset, threads: int | None, measured: Measured) -> None:
+    """Adds the results of runs on the same data."""
+    found: dict[str, AnyArray] = {}
     for record in group:
         try:
-            network = _best_network(out / record.name / BEST, record)
+            network, _ = record.read_network(BEST)
         except InputError as error:
             measured.notes.append(str(error))
             continue
-        backend = _backend(record, threads)
-        outputs[record.name] = evaluation.outputs(network, data.test_images, backend)
-        result = Evaluation.of(outputs[record.name], data.test_labels)
-        measured.evaluations[record.name] = result
-        measured.images[record.name] = data.test_images
-        place = measured.records.index(record)
-        measured.records[place] = dataclasses.replace(record, counts=count(result))
+        # The run's own backend counts the same errors again. Another may differ by one.
+        name = record.config.backend
+        usable = name in backends.names() and backends.available()[name] is None
+        backend = backends.get(name if usable else "auto", threads)
+        found[record.name] = outputs(network, data.test_images, backend)
+        record.test = _count(found[record.name], data)
     finished = distinct_seeds(record for record in group if record.finished)
-    members = tuple(record.name for record in finished if record.name in outputs)
+    members = tuple(record.name for record in finished if record.name in found)
     if len(members) > 1:
-        result = Evaluation.of(mean_outputs([outputs[name] for name in members]), data.test_labels)
-        measured.committees.append(Committee(members, count(result)))
+        counts = _count(mean_outputs([found[name] for name in members]), data)
+        measured.committees.append(CommitteeResult(members, counts))
 
 
-def _best_network(path: Path, record: Record) -> Network:
-    """Of the epoch that the record says, and not of a later one."""
-    network, metadata = read_network(path, record.layer_sizes)
-    check_best(path, metadata.get("epoch", ""), record)
-    return network
-
-
-def count(result: Evaluation) -> ErrorCounts:
-    """The numbers that the table has of an evaluation."""
+def _count(outputs: AnyArray, data: Dataset) -> ErrorCounts:
+    result = Evaluation.of(outputs, data.test_labels)
     return ErrorCounts(result.n, result.errors, result.second_right)
-
-
-def _backend(record: Record, threads: int | None) -> Backend:
-    """That of the run, which then counts the same errors; any other where it cannot run."""
-    if (
-        record.config.backend in backends.names()
-        and not backends.available()[record.config.backend]
-    ):
-        return backends.get(record.config.backend, threads)
-    return backends.get(threads=threads)
