@@ -15,13 +15,12 @@ from mlpcore.data import dataset
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_writable, read_bounded
 from mlpcore.network.architecture import PRESETS
-from mlpcore.report.console import Console
 from mlpcore.report.tables import text_table
 from mlpcore.training.config import SCHEDULE_EPOCHS
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
 from table1 import evidence, report
 from table1.experiment import Experiment, plan
-from table1.measure import Measured, measure
+from table1.records import Measured, measure
 from table1.rerun import rerun
 from table1.tables import table
 
@@ -106,15 +105,13 @@ def _run(arguments: list[str], again: str) -> int:
             raise InputError(f"--{name} together with {mode}: expected one of them")
     if mode == "training":
         return _train(options, again)
+    out, threads, data = options.out or OUT, options.threads, options.data
     if mode == "rerun":
-        with Console(sys.stdout) as console:
-            out = options.out or RERUN_OUT
-            return rerun(options.rerun, out, console, again, options.threads, options.data)
+        return rerun(options.rerun, options.out or RERUN_OUT, data, threads, again)
     if mode == "readme":
         _put_table(options.readme)
         return 0
-    out = options.out or OUT
-    measured = measure(out, options.threads, options.data)
+    measured = measure(out, threads, data)
     if mode == "report":
         _report(out, measured)
     else:
@@ -128,7 +125,7 @@ def _put_table(page: Path) -> None:
     """Puts the table of the repository's evidence into a page."""
     text = read_bounded(page, evidence.MAX_BYTES).decode(errors="surrogateescape")
     records, summary = evidence.read_collection(evidence.FOLDER)
-    new = report.table_text(records, summary.committees, summary.missing, brief=True)
+    new = report.table_text(records, summary, brief=True)
     try:
         text = report.replace_table(text, new)
     except InputError as error:
@@ -145,8 +142,7 @@ def _report(out: Path, measured: Measured) -> None:
 
 
 def _print_notes(measured: Measured) -> None:
-    for line in measured.notes:
-        print(f"note: {line}")
+    print("".join(f"note: {line}\n" for line in measured.notes), end="")
 
 
 def _train(options: argparse.Namespace, again: str) -> int:
@@ -159,8 +155,7 @@ def _train(options: argparse.Namespace, again: str) -> int:
         check_writable(out)
         # Other data than MNIST have to be named.
         data = dataset.load(options.data, name=None if options.data else "mnist")
-        stopped = experiment.train_all(data, again, threads)
-        if stopped:
+        if stopped := experiment.train_all(data, again, threads):
             return stopped
     experiment.show()
     _report(out, measure(out, threads, options.data))

@@ -24,8 +24,15 @@ from mlpcore.store import run_folder
 from mlpcore.store.provenance import Revisions
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.weights import weights_sha256
-from table1.measure import CommitteeResult, Measured
-from table1.records import ErrorCounts, Record, first_difference, in_order
+from table1.records import (
+    CommitteeResult,
+    ErrorCounts,
+    Measured,
+    Record,
+    Summary,
+    first_difference,
+    in_order,
+)
 from table1.report import table_text
 
 #: The repository's evidence of the paper's experiment.
@@ -68,14 +75,6 @@ class Result:
     last: Weights | None
     revisions: Revisions = ()  #: none in the oldest evidence
     test: ErrorCounts | None
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The committees, and the runs that were started but are not in the evidence."""
-
-    committees: tuple[CommitteeResult, ...] = ()
-    missing: tuple[str, ...] = ()  #: "NAME (how far it has come)"
 
 
 # ---- reading -------------------------------------------------------------------------------
@@ -124,21 +123,13 @@ def _metrics_sha256(record: Record) -> str:
 
 
 def write_evidence(folder: Path, measured: Measured, unfinished: bool) -> list[str]:
-    """Adds runs to the evidence in a folder, where evidence of other runs stays.
+    """Adds runs to the evidence in a folder, where evidence of others stays; returns their names.
 
-    A run that is left out gets a note in `measured`: an unfinished one unless `unfinished` is
-    true, and one that could not be tested or that another process is saving.
+    `measured` gets a note for a run that is left out: for an unfinished one unless `unfinished` is
+    true, and for one that could not be tested or that another process is saving.
 
-    Returns
-    -------
-    list of str
-        The names of the runs that were added.
-
-    Raises
-    ------
-    InputError
-        When no run can be added, evidence of another run would be overwritten, evidence is
-        damaged, or a file cannot be written. All checks come before anything is written.
+    Raises InputError when no run can be added, evidence of another run would be overwritten,
+    evidence is damaged, or a file cannot be written. All checks come before all writing.
     """
     planned: list[tuple[Record, Result]] = []
     left_out = {name: "not readable" for name in measured.unreadable}
@@ -159,7 +150,7 @@ def write_evidence(folder: Path, measured: Measured, unfinished: bool) -> list[s
         _write_run(folder / record.name, record, result)
     _write_json(folder / SUMMARY, asdict(_update(summary, folder, measured.committees, left_out)))
     records, summary = read_collection(folder)
-    text = table_text(records, summary.committees, summary.missing)
+    text = table_text(records, summary)
     page = f"# Runs by this library: {folder.resolve().name}\n\n{text}\n\n{FOOTER}"
     atomic_write(folder / README, page.encode(errors="replace"))
     return [record.name for record, _ in planned]

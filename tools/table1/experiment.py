@@ -70,12 +70,11 @@ def check_settings(record: Record, planned: TrainingConfig, any_backend: bool) -
     backend = found.backend if any_backend else planned.backend
     wanted = with_labels(planned, found.deformation.similar_labels)
     wanted = dataclasses.replace(wanted, backend=backend, schedule=found.schedule)
-    for field in dataclasses.fields(TrainingConfig):
-        theirs, ours = getattr(found, field.name), getattr(wanted, field.name)
-        if theirs != ours:
+    for name, theirs in vars(found).items():
+        if theirs != (ours := getattr(wanted, name)):
             raise InputError(
-                f"{shown(record.folder)} was started with {field.name.replace('_', ' ')} "
-                f"{theirs}, asked for {ours}: expected the same, or another --out"
+                f"{shown(record.folder)} was started with {name.replace('_', ' ')} {theirs}, "
+                f"asked for {ours}: expected the same, or another --out"
             )
 
 
@@ -83,9 +82,8 @@ def train(
     folder: Path,
     config: TrainingConfig,
     data: Dataset,
-    console: Console,
-    command: str,
     threads: int | None,
+    command: str,
     until: int | None = None,
 ) -> int:
     """Starts a run with these settings in a folder, or goes on with the run that is there.
@@ -93,25 +91,18 @@ def train(
     `until` is the epoch to stop after, the last one by default. A signal stops the run too; then
     `command`, which goes on, is printed, and the result is 128 + the signal instead of 0.
     """
-    if holds_run(folder):
-        return runs.resume(folder, console, command, threads, data=data, until=until)
-    backend = backends.get(config.backend, threads, config.schedule)
-    return runs.start(folder, config, data, backend, console, command, until)
+    with Console(sys.stdout) as console:
+        if holds_run(folder):
+            return runs.resume(folder, console, command, threads, data=data, until=until)
+        backend = backends.get(config.backend, threads, config.schedule)
+        return runs.start(folder, config, data, backend, console, command, until)
 
 
 class Experiment:
     """The planned runs, and how far they are.
 
-    Attributes
-    ----------
-    plan : dict of TrainingConfig
-        As `plan` returns it.
-    any_backend : bool
-        Whether runs that exist may have another backend than planned.
-    records : dict of Record
-        The runs that exist, by folder.
-    failed : set of Path
-        The folders of runs that cannot go on. The other runs do.
+    With `any_backend`, runs that exist may have another backend than planned. `records` are the
+    runs that exist, by folder. `failed` are the folders of runs that cannot go on; the others do.
     """
 
     def __init__(self, plan: Mapping[Path, TrainingConfig], any_backend: bool):
@@ -160,16 +151,13 @@ class Experiment:
             print(f"{folder.name}:", flush=True)
             config = with_labels(self.plan[folder], data.similar_labels)
             try:
-                with Console(sys.stdout) as console:
-                    stopped = train(folder, config, data, console, command, threads)
+                if stopped := train(folder, config, data, threads, command):
+                    return stopped
+                self._ended.add(folder)
             except (InUse, AlreadyThere):  # Another process was faster. Its files will be there.
                 time.sleep(PAUSE_SECONDS)
             except InputError as error:
                 self._fail(folder, error)
-            else:
-                if stopped:
-                    return stopped
-                self._ended.add(folder)
         return 0
 
     def show(self) -> None:

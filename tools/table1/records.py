@@ -1,4 +1,4 @@
-"""Runs that were started: their settings, the metrics of their epochs, and their data."""
+"""Runs that were started: reads them from their folders, and tests their networks."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
+from mlpcore import backends
 from mlpcore.data.dataset import EMBEDDED, MNIST, Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
+from mlpcore.evaluation.committee import mean_outputs
+from mlpcore.evaluation.evaluation import Evaluation, outputs
 from mlpcore.files import is_locked
 from mlpcore.network import Network
-from mlpcore.network.architecture import PRESETS, count_parameters, format_hidden_layers
+from mlpcore.network.architecture import PRESETS, count_parameters
 from mlpcore.store.run_folder import BEST, Run, holds_run
 from mlpcore.store.weights import read_network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import CompletedEpochs, EpochMetrics
+from mlpcore.typing import AnyArray
 
 #: A run in progress is read again, after a pause, when its process was saving it meanwhile.
 TRIES = 5
@@ -69,11 +74,6 @@ class Record(CompletedEpochs):
         return "finished" if self.finished else "running" if self.running else "unfinished"
 
     @property
-    def network(self) -> str:
-        """net1 ... net5, or the widths of other hidden layers."""
-        return format_hidden_layers(self.config.hidden_layers)
-
-    @property
     def n_parameters(self) -> int:
         """Weights and biases."""
         return count_parameters(self.data.layer_sizes(self.config.hidden_layers))
@@ -96,18 +96,17 @@ class Record(CompletedEpochs):
         return data
 
     def read_network(self, file: str) -> tuple[Network, dict[str, str]]:
-        """The network in a file of the run's folder, and the file's metadata.
+        """A network of the run, and the metadata of its file, or an InputError.
 
-        Raises InputError when the file is damaged, or the best network is not that of the
-        history: its process may have saved it since, or may have been killed in between.
+        The best network may be of a later epoch than the history, when its process has saved it
+        since, or was killed in between. That is an error too.
         """
         path = self.folder / file
         network, metadata = read_network(path, self.data.layer_sizes(self.config.hidden_layers))
         best = self.best_metrics
         if file == BEST and (best is None or metadata.get("epoch") != str(best.epoch)):
             raise InputError(
-                f"{shown(path)} is of another epoch than the metrics: expected another try "
-                "after the run has been saved, or resumed if it was killed"
+                f"{shown(path)} is of another epoch: expected the run saved or resumed"
             )
         return network, metadata
 
@@ -170,11 +169,91 @@ def distinct_seeds(records: Iterable[Record]) -> list[Record]:
 
 def first_difference(found: Sequence[EpochMetrics], expected: Sequence[EpochMetrics]) -> int:
     """The first expected epoch that was not found with the same numbers of errors; 0 if none."""
-    for epoch, theirs in enumerate(expected, 1):
-        if epoch > len(found) or _errors(found[epoch - 1]) != _errors(theirs):
-            return epoch
+    names = ("training_errors", "validation_errors", "test_errors")
+    for ours, theirs in zip_longest(found[: len(expected)], expected):
+        if ours is None or any(getattr(ours, name) != getattr(theirs, name) for name in names):
+            return theirs.epoch
     return 0
 
 
-def _errors(metrics: EpochMetrics) -> tuple[int, int, int]:
-    return metrics.training_errors, metrics.validation_errors, metrics.test_errors
+# ---- testing -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CommitteeResult:
+    """How runs, named by `members`, do on the test images when their outputs are averaged."""
+
+    members: tuple[str, ...]
+    counts: ErrorCounts
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Committees, and the names of runs that were started but are not there, with the reason."""
+
+    committees: tuple[CommitteeResult, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass
+class Measured:
+    """The runs in a folder, tested.
+
+    `records` are all runs that can be read, `unreadable` names the others and says why. `notes`
+    has a line for everything that could not be read or measured. A committee is of all finished
+    runs on the same data; none is selected.
+    """
+
+    records: list[Record]
+    unreadable: dict[str, str]
+    notes: list[str]
+    committees: list[CommitteeResult] = field(default_factory=list)
+
+
+def measure(out: Path, threads: int | None, data_folder: Path | None) -> Measured:
+    """Tests the runs in a folder, and committees; an InputError when there is no run.
+
+    `data_folder` says where the data are now, if not where they were.
+    """
+    records, unreadable = read_records(out)
+    measured = Measured(records, unreadable, list(unreadable.values()))
+    by_data: dict[str, list[Record]] = {}
+    for record in records:
+        if record.history and record.data.n_test:
+            by_data.setdefault(record.data.sha256, []).append(record)
+    for group in by_data.values():
+        try:
+            data = group[0].load_data(data_folder, download=False)
+        except InputError as error:
+            names = ", ".join(record.name for record in group)
+            measured.notes.append(f"{names} without second guesses: {error}")
+        else:
+            _test(group, data, threads, measured)
+    return measured
+
+
+def _test(group: list[Record], data: Dataset, threads: int | None, measured: Measured) -> None:
+    """Adds the results of runs on the same data."""
+    found: dict[str, AnyArray] = {}
+    for record in group:
+        try:
+            network, _ = record.read_network(BEST)
+        except InputError as error:
+            measured.notes.append(str(error))
+            continue
+        # The run's own backend counts the same errors again. Another may differ by one.
+        name = record.config.backend
+        usable = name in backends.names() and backends.available()[name] is None
+        backend = backends.get(name if usable else "auto", threads)
+        found[record.name] = outputs(network, data.test_images, backend)
+        record.test = _count(found[record.name], data)
+    finished = distinct_seeds(record for record in group if record.finished)
+    members = tuple(record.name for record in finished if record.name in found)
+    if len(members) > 1:
+        counts = _count(mean_outputs([found[name] for name in members]), data)
+        measured.committees.append(CommitteeResult(members, counts))
+
+
+def _count(outputs: AnyArray, data: Dataset) -> ErrorCounts:
+    result = Evaluation.of(outputs, data.test_labels)
+    return ErrorCounts(result.n, result.errors, result.second_right)

@@ -12,8 +12,7 @@ from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
 from mlpcore.report.tables import markdown_table
 from mlpcore.training.config import PAPER_LEARNING_RATE_END, SCHEDULE_EPOCHS, TrainingConfig
-from table1.measure import CommitteeResult, Measured
-from table1.records import Record
+from table1.records import CommitteeResult, Measured, Record, Summary
 from table1.tables import DETAILS, committee_name, has_papers_figures, kind_of_all, table
 
 REPORT = "report.md"
@@ -34,35 +33,25 @@ def write_report(out: Path, measured: Measured) -> None:
     parts = [
         "# Table 1",
         f"Rebuilt on {date} by `tools/reproduce.py --report`.",
-        table_text(measured.records, measured.committees, measured.unreadable),
+        table_text(
+            measured.records, Summary(tuple(measured.committees), tuple(measured.unreadable))
+        ),
     ]
     if measured.notes:
         parts += ["## Left out", "\n".join(f"- {line}" for line in measured.notes)]
-    figures = [
-        f"![{record.name}: {name}]({record.name}/figures/{name}.png)"
-        for record in measured.records
-        for name in ("learning-curves", "misclassified")
-        if record.finished and (record.folder / "figures" / f"{name}.png").exists()
-    ]
-    if figures:
-        parts += ["## Figures", *figures]
+    for record in measured.records:
+        for name in ("learning-curves", "misclassified"):
+            if record.finished and (record.folder / "figures" / f"{name}.png").exists():
+                parts.append(f"![{record.name}: {name}]({record.name}/figures/{name}.png)")
     atomic_write(out / REPORT, ("\n\n".join(parts) + "\n").encode(errors="replace"))
 
 
-def table_text(
-    records: Sequence[Record],
-    committees: Sequence[CommitteeResult],
-    missing: Iterable[str],
-    brief: bool = False,
-) -> str:
-    """The table, with details and notes unless it is to be brief.
-
-    `missing` names runs that were started and are not among the records.
-    """
-    text = [markdown_table(table(records, committees, DETAILS if brief else ()))]
+def table_text(records: Sequence[Record], summary: Summary, brief: bool = False) -> str:
+    """The table, with details and notes unless it is to be brief."""
+    text = [markdown_table(table(records, summary.committees, DETAILS if brief else ()))]
     if not brief:
-        text += notes(records, committees)
-    names = ", ".join(sorted(missing))
+        text += notes(records, summary.committees)
+    names = ", ".join(sorted(summary.missing))
     return "\n\n".join([*text, f"Started, but not in the table: {names}."] if names else text)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlpcore.errors import InputError, shown
-from mlpcore.report.console import Console
 from mlpcore.store import provenance
 from mlpcore.store.run_folder import BEST, LAST, holds_run
 from mlpcore.store.weights import weights_sha256
@@ -15,12 +14,7 @@ from table1.records import Record, first_difference, read_record
 
 
 def rerun(
-    source: Path,
-    out: Path,
-    console: Console,
-    command: str,
-    threads: int | None,
-    data_folder: Path | None,
+    source: Path, out: Path, data_folder: Path | None, threads: int | None, command: str
 ) -> int:
     """Trains the run of some evidence again, up to its last epoch, in a folder of `out`.
 
@@ -37,29 +31,20 @@ def rerun(
                 "expected the same run, or another --out"
             )
     data = expected.load_data(data_folder, download=True)
-    if note := other_revisions(result):
-        console.print(note)
-    stopped = train(folder, expected.config, data, console, command, threads, expected.epoch)
-    if stopped:
+    print(f"{revisions(result)}: the bits differ if a kernel has changed in between")
+    if stopped := train(folder, expected.config, data, threads, command, expected.epoch):
         return stopped
     differences = compare(read_record(folder), expected, result)
     part = "" if expected.finished else f" in its {expected.epoch:,} epochs"
-    for line in differences or [f"the same as {shown(source)}{part}, to the bit"]:
-        console.print(line)
+    print("\n".join(differences) or f"the same as {shown(source)}{part}, to the bit")
     return 1 if differences else 0
 
 
-def other_revisions(result: Result) -> str:
-    """A note, before hours are spent, that the bits may differ; "" when that is not known."""
-    named = [revision for _, revision in result.revisions]
-    named += [weights.revision for weights in (result.best, result.last) if weights]
-    ours, theirs = provenance.revision(), [*dict.fromkeys(shown(each) for each in named if each)]
-    if len(theirs) < 2 and (not ours or theirs in ([], [ours])):
-        return ""
-    return (
-        f"note: computed by revision {', then by '.join(theirs)}"
-        f"{f', this is {ours}' if ours else ''}: the bits differ if a kernel has changed since"
-    )
+def revisions(result: Result) -> str:
+    """A note, before hours are spent, on what computed the run and what is to do it again."""
+    found = [revision for _, revision in result.revisions] or [result.best.revision]
+    theirs = ", then by ".join(shown(revision or "unknown") for revision in found)
+    return f"computed by revision {theirs}, this is {provenance.revision() or 'unknown'}"
 
 
 def compare(record: Record, expected: Record, result: Result) -> list[str]:

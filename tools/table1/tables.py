@@ -6,16 +6,17 @@ import math
 import re
 import statistics
 from collections.abc import Iterable, Sequence
+from itertools import compress
 
 from scipy.special import stdtrit
 
 from mlpcore.data.dataset import kind_of_test
 from mlpcore.evaluation.evaluation import CONFIDENCE, wilson_interval
+from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.report.results import TABLE_1, is_the_papers
 from mlpcore.report.tables import NONE, Rows, duration, weights_text
 from mlpcore.training.state import EpochMetrics
-from table1.measure import CommitteeResult
-from table1.records import ErrorCounts, Record, distinct_seeds, same_but_seed
+from table1.records import CommitteeResult, ErrorCounts, Record, distinct_seeds, same_but_seed
 
 HEADER = (
     "run", "weights", "epochs", "validation error", "test error at best validation", "paper's",
@@ -60,13 +61,9 @@ def table(
             "second guess right": _second_right([committee.counts]),
         }
         rows.append(tuple(cells.get(name, NONE) for name in HEADER))
-    kept = [
-        i
-        for i, name in enumerate(HEADER)
-        if name not in without and (papers or not name.startswith("paper's"))
-    ]
+    kept = [name not in without and (papers or "paper's" not in name) for name in HEADER]
     header = tuple(name.replace("test", kind_of_all(records)) for name in HEADER)
-    return [tuple(row[i] for i in kept) for row in [header, *rows]]
+    return [tuple(compress(row, kept)) for row in [header, *rows]]
 
 
 def _row(name: str, epochs: str, group: Sequence[Record]) -> tuple[str, ...]:
@@ -75,7 +72,7 @@ def _row(name: str, epochs: str, group: Sequence[Record]) -> tuple[str, ...]:
     best_test = [m for record in group if (m := record.best_test_metrics)]
     tests = [record.test for record in group if record.test]
     rates = [rate for record in group if (rate := _updates_per_second(record))]
-    papers = TABLE_1[group[0].network] if has_papers_figures(group) else None
+    papers = TABLE_1[_network(group[0])] if has_papers_figures(group) else None
     return (
         name,
         weights_text(group[0].n_parameters),
@@ -94,7 +91,7 @@ def _row(name: str, epochs: str, group: Sequence[Record]) -> tuple[str, ...]:
 
 def has_papers_figures(records: Iterable[Record]) -> bool:
     """Whether the paper's Table 1 has the network of any run, trained on the same data."""
-    return any(record.network in TABLE_1 and is_the_papers(record.data) for record in records)
+    return any(_network(record) in TABLE_1 and is_the_papers(record.data) for record in records)
 
 
 def committee_name(committee: CommitteeResult, records: Iterable[Record]) -> str:
@@ -116,10 +113,14 @@ def t_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(mean - half), float(mean + half)
 
 
+def _network(record: Record) -> str:
+    return format_hidden_layers(record.config.hidden_layers)
+
+
 def _stem(group: Sequence[Record]) -> str:
     """The runs' names without their seeds, which names the recipe; else the network."""
     stems = {re.sub(r"-seed\d+$", "", record.name) for record in group}
-    return stems.pop() if len(stems) == 1 else group[0].network
+    return stems.pop() if len(stems) == 1 else _network(group[0])
 
 
 def _test_error(metrics: Sequence[EpochMetrics]) -> str:

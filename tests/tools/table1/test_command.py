@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 
 from mlpcore import backends
-from mlpcore.commands import runs
-from mlpcore.data import mnist
 from mlpcore.errors import InputError
 from mlpcore.files import lock
 from mlpcore.store.run_folder import CONFIG, LAST, METRICS, Run
 from mlpcore.training.trainer import Diverged, Trainer
-from small_runs import assert_same_result, load_tool, write_idx
+from small_runs import assert_same_result, write_idx
 from table1 import experiment
 from table1.command import main
 from table1_runs import arguments, assert_finished, contents, refusal, run_state, stop_before
@@ -38,15 +36,6 @@ def test_from_nothing_to_the_table(data, capsys, whole):
     assert any(line[:1] == ["net2-seed0"] and line[-1] == "(estimate)" for line in lines)
     assert_finished("runs/table1", whole)
     assert "| committee of all 2 finished runs |" in Path("runs/table1/report.md").read_text()
-
-
-def test_another_recipe_has_its_own_runs_beside_the_papers(data):
-    for recipe in ("saturating", "paper"):
-        assert main([*arguments(data, "--recipe", recipe), "--nets", "2"]) == 0
-    names = sorted(path.name for path in Path("runs/table1").glob("net*"))
-    assert names == ["net2-saturating-seed0", "net2-seed0"]
-    settings = "epochs 3, learning rate ratio 2, target 1.5"
-    assert f"net2-saturating-seed0: {settings}" in Path("runs/table1/report.md").read_text()
 
 
 def test_finished_runs_are_left_alone_and_need_no_data(data, capsys):
@@ -102,37 +91,6 @@ def test_a_signal_stops_and_the_printed_command_goes_on(data, capsys, monkeypatc
     assert command[2:] == argv
     assert main(command[2:]) == 0
     assert_finished("the runs", whole)
-
-
-def test_a_signal_during_the_report_of_a_run_stops_before_the_next(data, monkeypatch):
-    with monkeypatch.context() as patch:
-        patch.setattr(runs, "draw", lambda *args: os.kill(os.getpid(), signal.SIGTERM) or [])
-        assert main(arguments(data, "--out", "out")) == 128 + signal.SIGTERM
-    assert Path("out/net1-seed0", runs.REPORT).exists()
-    assert not Path("out/net2-seed0").exists()
-
-
-def test_a_report_that_cannot_be_written_does_not_stop_the_experiment(data, capsys, whole):
-    Path("out/net1-seed0", runs.REPORT, "in the way").mkdir(parents=True)
-    assert main(arguments(data, "--out", "out")) == 0
-    assert capsys.readouterr().err == ""
-    assert_same_result(run_state("out/net1-seed0"), run_state(whole / "net1-seed0"))
-
-
-def test_a_run_started_by_hand_is_adopted(data, monkeypatch, whole):
-    tool = load_tool("train")
-    options = ["--epochs", "3", "--lr-end", "1e-6", "--seed", "0", "--data", data]
-    for net in "12":
-        out = f"runs/table1/net{net}-seed0"
-        with monkeypatch.context() as patch:
-            if net == "2":
-                stop_before(patch, 0, signal.SIGTERM)
-            status = tool.main(["--arch", f"net{net}", *options, "--out", out])
-        assert status == (0 if net == "1" else 128 + signal.SIGTERM)
-    finished = Path("runs/table1/net1-seed0", LAST).read_bytes()
-    assert main(arguments(data)) == 0
-    assert_finished("runs/table1", whole)
-    assert Path("runs/table1/net1-seed0", LAST).read_bytes() == finished
 
 
 @pytest.mark.parametrize("options", [["--epochs", "4"], ["--backend", "reference"], ["--data"]])
@@ -247,27 +205,17 @@ def test_the_report_has_table_and_figures(half_done):
     ("options", "words"),
     [
         ("--nets 6", "'6', expected some of net1"),
-        ("--nets 1,,2", "expected some of"),
-        ("--seeds -1", "seed -1"),
         ("--seeds a", "'a', expected a whole number"),
-        ("--epochs 0", "epochs 0"),
-        ("--threads 0", "threads 0"),
         ("--backend mmx", "'mmx': expected auto"),
-        ("--recipe nonsense", "argument --recipe: invalid choice: 'nonsense'"),
-        ("--data none", "none"),
         ("--data=", "'', expected a folder"),
         ("--out file", "file"),
         ("--out /proc/runs", "/proc/runs"),
-        ("more", "more"),
         ("--unfinished", "--unfinished together with training"),
-        ("--report --unfinished", "--unfinished together with report"),
         ("--readme file --out here", "--out together with readme"),
         ("--evidence kept --epochs 0", "--epochs together with evidence"),
         ("--rerun kept --report", "--report together with rerun"),
         ("--rerun none", "none/config.json"),
         ("--report", "runs/table1"),
-        ("--report --out .", "holds no runs"),
-        ("--readme none", "none"),
         ("--readme file", "benchmarks/results/table1"),
     ],
 )
@@ -275,12 +223,6 @@ def test_arguments_are_refused_and_nothing_is_left(capsys, options, words):
     Path("file").touch()
     assert words in refusal(capsys, *options.split())
     assert os.listdir() == ["file"]
-
-
-def test_without_mnist_nothing_else_is_trained_on(capsys, monkeypatch):
-    monkeypatch.setattr(mnist, "download", lambda *args: "the network is down")
-    assert "MNIST was not found" in refusal(capsys, "--nets", "1")
-    assert os.listdir() == []
 
 
 def test_the_tool_itself():
