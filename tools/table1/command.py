@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlpcore import backends
-from mlpcore.commands.options import Parser, add_backend_options, run_tool, whole_number
+from mlpcore.commands.options import (
+    Parser,
+    add_backend_options,
+    folder_name,
+    run_tool,
+    whole_number,
+)
 from mlpcore.data import dataset
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_writable, read_bounded
@@ -76,24 +82,18 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def _folder(text: str) -> Path:
-    if not text:  # An unset variable of a shell would name the current folder.
-        raise argparse.ArgumentTypeError("'', expected a folder")
-    return Path(text)
+    return Path(folder_name(text))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit status.
+    """Returns the exit status.
 
-    0 when all runs are finished, 1 when another process is still training one or when `--rerun`
-    found a difference, 2 for bad input or a run that failed, 128 + n for signal n.
+    It is 0 when all runs are finished, 1 when another process is still training one or when
+    `--rerun` found a difference, 2 for bad input or a failed run, and 128 + n for signal n.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     again = shlex.join([sys.executable, os.path.relpath(sys.argv[0]), *arguments])
-    return run_tool(
-        lambda: _run(arguments, again),
-        "less data, or fewer --nets",
-        "stopped; called again, it goes on",
-    )
+    return run_tool(lambda: _run(arguments, again), interrupted="stopped; called again, it goes on")
 
 
 def _run(arguments: list[str], again: str) -> int:
@@ -117,7 +117,8 @@ def _run(arguments: list[str], again: str) -> int:
     else:
         names = evidence.write_evidence(options.evidence, measured, options.unfinished)
         print(f"evidence of {', '.join(names)}: {shown(options.evidence)}")
-        _print_notes(measured)
+        for line in measured.notes:
+            print(f"note: {line}")
     return 0
 
 
@@ -125,12 +126,9 @@ def _put_table(page: Path) -> None:
     """Puts the table of the repository's evidence into a page."""
     text = read_bounded(page, evidence.MAX_BYTES).decode(errors="surrogateescape")
     records, summary = evidence.read_collection(evidence.FOLDER)
-    new = report.table_text(records, summary, brief=True)
-    try:
-        text = report.replace_table(text, new)
-    except InputError as error:
-        raise InputError(f"{shown(page)}: {error}") from None
-    atomic_write(page, text.encode(errors="surrogateescape"))
+    table = report.table_text(records, summary, brief=True)
+    new = report.replace_table(text, table, shown(page))
+    atomic_write(page, new.encode(errors="surrogateescape"))
     print(f"table of {shown(evidence.FOLDER)}: {shown(page)}")
 
 
@@ -138,11 +136,8 @@ def _report(out: Path, measured: Measured) -> None:
     report.write_report(out, measured)
     print(text_table(table(measured.records, measured.committees)))
     print(f"report: {shown(out / report.REPORT)}")
-    _print_notes(measured)
-
-
-def _print_notes(measured: Measured) -> None:
-    print("".join(f"note: {line}\n" for line in measured.notes), end="")
+    for line in measured.notes:
+        print(f"note: {line}")
 
 
 def _train(options: argparse.Namespace, again: str) -> int:

@@ -24,15 +24,7 @@ from mlpcore.store import run_folder
 from mlpcore.store.provenance import Revisions
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.weights import weights_sha256
-from table1.records import (
-    CommitteeResult,
-    ErrorCounts,
-    Measured,
-    Record,
-    Summary,
-    first_difference,
-    in_order,
-)
+from table1.records import ErrorCounts, Measured, Record, Summary, first_difference, in_order
 from table1.report import table_text
 
 #: The repository's evidence of the paper's experiment.
@@ -77,9 +69,6 @@ class Result:
     test: ErrorCounts | None
 
 
-# ---- reading -------------------------------------------------------------------------------
-
-
 def read_evidence(folder: Path) -> tuple[Record, Result]:
     """The evidence of a run, or an InputError."""
     config, data = run_folder.read_settings(folder)
@@ -119,9 +108,6 @@ def _metrics_sha256(record: Record) -> str:
     return hashlib.sha256(b"".join(run_folder.history_lines(record.history))).hexdigest()
 
 
-# ---- writing -------------------------------------------------------------------------------
-
-
 def write_evidence(folder: Path, measured: Measured, unfinished: bool) -> list[str]:
     """Adds runs to the evidence in a folder, where evidence of others stays; returns their names.
 
@@ -140,7 +126,8 @@ def write_evidence(folder: Path, measured: Measured, unfinished: bool) -> list[s
             left_out[record.name] = f"{record.epoch:,} of {record.config.epochs:,} epochs"
             measured.notes.append(f"{record.name} is left out: {error}")
             continue
-        _check_continues(folder / record.name, record, result)
+        if os.path.lexists(folder / record.name / CONFIG):
+            _check_continues(folder / record.name, record, result)
         planned.append((record, result))
     if not planned:
         raise InputError("no run to keep evidence of: expected a finished one that can be tested")
@@ -148,7 +135,7 @@ def write_evidence(folder: Path, measured: Measured, unfinished: bool) -> list[s
 
     for record, result in planned:
         _write_run(folder / record.name, record, result)
-    _write_json(folder / SUMMARY, asdict(_update(summary, folder, measured.committees, left_out)))
+    _write_json(folder / SUMMARY, asdict(_update(summary, folder, measured, left_out)))
     records, summary = read_collection(folder)
     text = table_text(records, summary)
     page = f"# Runs by this library: {folder.resolve().name}\n\n{text}\n\n{FOOTER}"
@@ -189,15 +176,12 @@ def _weights(record: Record, file: str) -> tuple[Weights, Revisions]:
 
 def _check_continues(folder: Path, record: Record, result: Result) -> None:
     """Raises InputError when evidence is of another run than this, or of more of its epochs."""
-    if not os.path.lexists(folder / CONFIG):
-        return
     before, known = read_evidence(folder)
-    same = (
-        (before.config, before.data.sha256) == (record.config, record.data.sha256)
-        and not first_difference(record.history, before.history)
-        and (record.epoch > before.epoch or (result.best, result.last) == (known.best, known.last))
-    )
-    if not same:
+    if (
+        (before.config, before.data.sha256) != (record.config, record.data.sha256)
+        or first_difference(record.history, before.history)
+        or (record.epoch == before.epoch and (result.best, result.last) != (known.best, known.last))
+    ):
         raise InputError(
             f"{shown(folder)} is of another run than {shown(record.folder)}, or of more epochs: "
             "expected the same run, or another folder"
@@ -212,6 +196,7 @@ def _write_run(folder: Path, record: Record, result: Result) -> None:
     settings = {name: found[name] for name in SETTINGS if name in found}
     known = {MNIST: "the published files", EMBEDDED: "embedded in scikit-learn"}
     settings["data"]["source"] = known.get(record.data.name, "a folder of IDX files")
+    (folder / "report.md").unlink(missing_ok=True)  # Older revisions wrote one, of then.
     figure = record.folder / "figures" / FIGURE
     if record.finished and figure.exists():
         atomic_write(folder / FIGURE, read_bounded(figure, MAX_BYTES))
@@ -220,16 +205,14 @@ def _write_run(folder: Path, record: Record, result: Result) -> None:
     _write_json(folder / CONFIG, settings)
 
 
-def _update(
-    summary: Summary, folder: Path, committees: list[CommitteeResult], left_out: dict[str, str]
-) -> Summary:
-    """A summary with new committees, without old ones that they contain; and what is missing."""
-    new = [set(committee.members) for committee in committees]
-    old = [each for each in summary.committees if not any(set(each.members) <= m for m in new)]
-    missing = {line.removesuffix(")").rpartition(" (")[0] or line: line for line in summary.missing}
+def _update(old: Summary, folder: Path, measured: Measured, left_out: dict[str, str]) -> Summary:
+    """Adds new committees, drops old ones that they contain, and says what is missing."""
+    new = [set(committee.members) for committee in measured.committees]
+    kept = [each for each in old.committees if not any(set(each.members) <= m for m in new)]
+    missing = {line.removesuffix(")").rpartition(" (")[0] or line: line for line in old.missing}
     missing |= {name: f"{name} ({reason})" for name, reason in left_out.items()}
     lines = [missing[name] for name in sorted(missing) if not (folder / name / CONFIG).exists()]
-    return Summary((*old, *committees), tuple(lines))
+    return Summary((*kept, *measured.committees), tuple(lines))
 
 
 def _write_json(path: Path, content: object) -> None:

@@ -63,8 +63,7 @@ def with_labels(config: TrainingConfig, similar_labels: tuple[int, ...]) -> Trai
 def check_settings(record: Record, planned: TrainingConfig, any_backend: bool) -> None:
     """Raises InputError when a run exists with other settings than planned.
 
-    Its similar labels come from its data and may differ. So may its schedule, and its backend if
-    `any_backend` is true.
+    Its schedule may differ, its labels, which come from the data, and its backend if it may be any.
     """
     found = record.config
     backend = found.backend if any_backend else planned.backend
@@ -86,10 +85,9 @@ def train(
     command: str,
     until: int | None = None,
 ) -> int:
-    """Starts a run with these settings in a folder, or goes on with the run that is there.
+    """Goes on with the run in a folder until an epoch is done, or starts one with these settings.
 
-    `until` is the epoch to stop after, the last one by default. A signal stops the run too; then
-    `command`, which goes on, is printed, and the result is 128 + the signal instead of 0.
+    A stop by signal n prints `command`, which goes on, and returns 128 + n instead of 0.
     """
     with Console(sys.stdout) as console:
         if holds_run(folder):
@@ -99,10 +97,9 @@ def train(
 
 
 class Experiment:
-    """The planned runs, and how far they are.
+    """The planned runs; `records` of the runs that exist; the folders of runs that `failed`.
 
-    With `any_backend`, runs that exist may have another backend than planned. `records` are the
-    runs that exist, by folder. `failed` are the folders of runs that cannot go on; the others do.
+    With `any_backend`, runs that exist may have another backend than planned.
     """
 
     def __init__(self, plan: Mapping[Path, TrainingConfig], any_backend: bool):
@@ -112,10 +109,7 @@ class Experiment:
         self._ended: set[Path] = set()
 
     def next_run(self) -> Path | None:
-        """Reads all runs, and returns the folder of the first that this process can train.
-
-        Raises InputError when a run has other settings than planned.
-        """
+        """Reads and checks all runs; returns the folder of the first that can be trained here."""
         self.records, free = {}, []
         for folder, config in self.plan.items():
             try:
@@ -126,10 +120,11 @@ class Experiment:
             if record:
                 self.records[folder] = record
                 check_settings(record, config, self.any_backend)
-            # A run that was killed between its last epoch and its report needs the report.
-            reported = record and record.finished and (folder / runs.REPORT).exists()
-            taken = reported or (record and record.running)
-            if not taken and folder not in self.failed | self._ended:
+                # A run that was killed between its last epoch and its report needs the report.
+                reported = record.finished and (folder / runs.REPORT).exists()
+                if reported or record.running:
+                    continue
+            if folder not in self.failed | self._ended:
                 free.append(folder)
         return free[0] if free else None
 
@@ -139,10 +134,7 @@ class Experiment:
             print(f"error: {folder.name}: {error}", file=sys.stderr, flush=True)
 
     def train_all(self, data: Dataset, command: str, threads: int | None) -> int:
-        """Trains until no run is left for this process; returns 0, or 128 + n after signal n.
-
-        Raises InputError, before anything is trained, when a run has other settings or data.
-        """
+        """Checks all runs, then trains what is left; returns 0, or 128 + n after signal n."""
         summary = DataSummary.of(data)
         for record in self.records.values():
             record.check_data(summary)
@@ -184,10 +176,9 @@ class Experiment:
 
 
 def seconds_per_epoch(config: TrainingConfig, records: Iterable[Record]) -> float:
-    """The median over recent epochs of the run whose network is nearest in size; NaN if none is.
+    """The median of recent epochs, scaled from the network nearest in size; NaN if there are none.
 
-    It is scaled: training and evaluation take as many times as long as there are more weights,
-    while deformation does not depend on them.
+    Training and evaluation take time in proportion to the weights, deformation does not.
     """
     started = [record for record in records if record.history]
     if not started:

@@ -6,7 +6,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from mlpcore.evaluation.committee import mean_outputs
 from mlpcore.evaluation.evaluation import Evaluation, outputs
 from mlpcore.files import is_locked
 from mlpcore.network import Network
-from mlpcore.network.architecture import PRESETS, count_parameters
+from mlpcore.network.architecture import PRESETS, count_parameters, format_hidden_layers
 from mlpcore.store.run_folder import BEST, Run, holds_run
 from mlpcore.store.weights import read_network
 from mlpcore.training.config import TrainingConfig
@@ -45,10 +45,9 @@ class ErrorCounts:
 
 @dataclass(eq=False)
 class Record(CompletedEpochs):
-    """A run that was started; `folder` holds the run or its evidence.
+    """A run that was started; its folder, or that of its evidence, names it.
 
-    `running` says whether a process is training it. `test` says how the network with the lowest
-    validation error does on the test images, None while that is not known.
+    `test` is that of the network with the lowest validation error, None while it is not known.
     """
 
     folder: Path
@@ -72,6 +71,11 @@ class Record(CompletedEpochs):
     def state(self) -> str:
         """One word."""
         return "finished" if self.finished else "running" if self.running else "unfinished"
+
+    @property
+    def network(self) -> str:
+        """net1 ... net5, or the widths of other hidden layers."""
+        return format_hidden_layers(self.config.hidden_layers)
 
     @property
     def n_parameters(self) -> int:
@@ -98,8 +102,8 @@ class Record(CompletedEpochs):
     def read_network(self, file: str) -> tuple[Network, dict[str, str]]:
         """A network of the run, and the metadata of its file, or an InputError.
 
-        The best network may be of a later epoch than the history, when its process has saved it
-        since, or was killed in between. That is an error too.
+        It is an error too when the best network is of a later epoch than the history. Another
+        process may have saved it since, or was killed before it saved the rest.
         """
         path = self.folder / file
         network, metadata = read_network(path, self.data.layer_sizes(self.config.hidden_layers))
@@ -127,10 +131,7 @@ def read_record(folder: Path) -> Record:
 
 
 def read_records(out: Path) -> tuple[list[Record], dict[str, str]]:
-    """All runs in a folder of runs, and why others are unreadable, by their names.
-
-    Raises InputError when there is no such folder, or no run in it.
-    """
+    """All runs in a folder, and why others are unreadable, by name; an InputError without any."""
     try:
         folders = sorted(out / name for name in os.listdir(out))
     except OSError as error:
@@ -176,9 +177,6 @@ def first_difference(found: Sequence[EpochMetrics], expected: Sequence[EpochMetr
     return 0
 
 
-# ---- testing -------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CommitteeResult:
     """How runs, named by `members`, do on the test images when their outputs are averaged."""
@@ -197,26 +195,21 @@ class Summary:
 
 @dataclass
 class Measured:
-    """The runs in a folder, tested.
+    """The runs in a folder, tested; names of `unreadable` ones, and a line for all that failed.
 
-    `records` are all runs that can be read, `unreadable` names the others and says why. `notes`
-    has a line for everything that could not be read or measured. A committee is of all finished
-    runs on the same data; none is selected.
+    A committee is of all finished runs on the same data. None is selected.
     """
 
     records: list[Record]
+    committees: list[CommitteeResult]
     unreadable: dict[str, str]
     notes: list[str]
-    committees: list[CommitteeResult] = field(default_factory=list)
 
 
 def measure(out: Path, threads: int | None, data_folder: Path | None) -> Measured:
-    """Tests the runs in a folder, and committees; an InputError when there is no run.
-
-    `data_folder` says where the data are now, if not where they were.
-    """
+    """Tests all runs in a folder of runs on their data, which may be in another folder now."""
     records, unreadable = read_records(out)
-    measured = Measured(records, unreadable, list(unreadable.values()))
+    measured = Measured(records, [], unreadable, list(unreadable.values()))
     by_data: dict[str, list[Record]] = {}
     for record in records:
         if record.history and record.data.n_test:

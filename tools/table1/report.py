@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -25,18 +23,9 @@ PAPER = TrainingConfig(epochs=SCHEDULE_EPOCHS, learning_rate_end=PAPER_LEARNING_
 
 
 def write_report(out: Path, measured: Measured) -> None:
-    """Writes table, notes and figures of the runs in a folder; an InputError if that fails.
-
-    The figures are those that each run has in its folder since it finished.
-    """
-    date = datetime.date.today().isoformat()
-    parts = [
-        "# Table 1",
-        f"Rebuilt on {date} by `tools/reproduce.py --report`.",
-        table_text(
-            measured.records, Summary(tuple(measured.committees), tuple(measured.unreadable))
-        ),
-    ]
+    """Writes table, notes, and the figures that finished runs have in their folders."""
+    summary = Summary(tuple(measured.committees), tuple(measured.unreadable))
+    parts = ["# Table 1", table_text(measured.records, summary)]
     if measured.notes:
         parts += ["## Left out", "\n".join(f"- {line}" for line in measured.notes)]
     for record in measured.records:
@@ -55,18 +44,12 @@ def table_text(records: Sequence[Record], summary: Summary, brief: bool = False)
     return "\n\n".join([*text, f"Started, but not in the table: {names}."] if names else text)
 
 
-def replace_table(text: str, table: str) -> str:
-    """The text with another table between its lines `BEGIN` and `END`.
-
-    Raises
-    ------
-    InputError
-        Unless the text has each of these lines once, in this order.
-    """
+def replace_table(text: str, table: str, page: str) -> str:
+    """The text of a page with this table between `BEGIN` and `END`; an InputError without them."""
     before, found, rest = text.partition(f"{BEGIN}\n")
     _, ended, after = rest.partition(f"{END}\n")
     if not found or not ended or BEGIN in rest or END in before + after:
-        raise InputError(f"expected the lines {BEGIN} and {END}, once each")
+        raise InputError(f"{page}: expected the lines {BEGIN} and {END}, once each")
     return f"{before}{BEGIN}\n{table}\n{END}\n{after}"
 
 
@@ -100,14 +83,11 @@ def notes(records: Sequence[Record], committees: Iterable[CommitteeResult] = ())
 
 def other_settings(record: Record) -> str:
     """The settings in which a run differs from the paper's over `SCHEDULE_EPOCHS` epochs."""
-    ours, papers = (
-        dataclasses.asdict(config) | dataclasses.asdict(config.deformation)
-        for config in (record.config, PAPER)
-    )
+    ours, papers = (vars(config) | vars(config.deformation) for config in (record.config, PAPER))
     said = [
-        f"{name.replace('_', ' ')} {ours[name]:g}"
-        for name in ours
-        if isinstance(ours[name], float | int) and name != "seed" and ours[name] != papers[name]
+        f"{name.replace('_', ' ')} {value:g}"
+        for name, value in ours.items()
+        if isinstance(value, float | int) and name != "seed" and value != papers[name]
     ]
     if record.data.name != MNIST:
         said.append(f"data {record.data.name}")

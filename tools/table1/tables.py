@@ -12,7 +12,6 @@ from scipy.special import stdtrit
 
 from mlpcore.data.dataset import kind_of_test
 from mlpcore.evaluation.evaluation import CONFIDENCE, wilson_interval
-from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.report.results import TABLE_1, is_the_papers
 from mlpcore.report.tables import NONE, Rows, duration, weights_text
 from mlpcore.training.state import EpochMetrics
@@ -55,11 +54,9 @@ def table(
             name = f"{_stem(finished)}{on}, mean of {len(finished)} seeds"
             rows.append(_row(name, f"{epochs:,}", finished))
     for committee in committees:
-        cells = {
-            "run": committee_name(committee, records),
-            HEADER[4]: _error(committee.counts.errors, committee.counts.n),
-            "second guess right": _second_right([committee.counts]),
-        }
+        name, counts = committee_name(committee, records), committee.counts
+        error = _error(counts.errors, counts.n)
+        cells = {"run": name, HEADER[4]: error, HEADER[8]: _second_right([counts])}
         rows.append(tuple(cells.get(name, NONE) for name in HEADER))
     kept = [name not in without and (papers or "paper's" not in name) for name in HEADER]
     header = tuple(name.replace("test", kind_of_all(records)) for name in HEADER)
@@ -71,8 +68,12 @@ def _row(name: str, epochs: str, group: Sequence[Record]) -> tuple[str, ...]:
     best = [m for record in group if (m := record.best_metrics)]
     best_test = [m for record in group if (m := record.best_test_metrics)]
     tests = [record.test for record in group if record.test]
-    rates = [rate for record in group if (rate := _updates_per_second(record))]
-    papers = TABLE_1[_network(group[0])] if has_papers_figures(group) else None
+    rates = [
+        record.n_parameters * sum(m.n_train for m in record.history) / seconds
+        for record in group
+        if (seconds := sum(m.training_seconds for m in record.history))
+    ]
+    papers = TABLE_1[group[0].network] if has_papers_figures(group) else None
     return (
         name,
         weights_text(group[0].n_parameters),
@@ -91,7 +92,7 @@ def _row(name: str, epochs: str, group: Sequence[Record]) -> tuple[str, ...]:
 
 def has_papers_figures(records: Iterable[Record]) -> bool:
     """Whether the paper's Table 1 has the network of any run, trained on the same data."""
-    return any(_network(record) in TABLE_1 and is_the_papers(record.data) for record in records)
+    return any(record.network in TABLE_1 and is_the_papers(record.data) for record in records)
 
 
 def committee_name(committee: CommitteeResult, records: Iterable[Record]) -> str:
@@ -106,32 +107,22 @@ def kind_of_all(records: Iterable[Record]) -> str:
     return kind_of_test(min((record.data.held_out for record in records), default=0))
 
 
-def t_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval for the mean of at least two independent normal values."""
-    mean, n = statistics.mean(values), len(values)
-    half = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * statistics.stdev(values) / math.sqrt(n)
-    return float(mean - half), float(mean + half)
-
-
-def _network(record: Record) -> str:
-    return format_hidden_layers(record.config.hidden_layers)
-
-
 def _stem(group: Sequence[Record]) -> str:
     """The runs' names without their seeds, which names the recipe; else the network."""
     stems = {re.sub(r"-seed\d+$", "", record.name) for record in group}
-    return stems.pop() if len(stems) == 1 else _network(group[0])
+    return stems.pop() if len(stems) == 1 else group[0].network
 
 
 def _test_error(metrics: Sequence[EpochMetrics]) -> str:
-    """The test error of one run, or the mean of several, with its confidence interval."""
+    """The test error of one run, or the mean of several, with its 95 % confidence interval."""
     if not metrics or not all(m.n_test for m in metrics):
         return NONE
     if len(metrics) == 1:
         return _error(metrics[0].test_errors, metrics[0].n_test)
     errors = [m.test_error for m in metrics]
-    low, high = t_interval(errors)
-    return f"{statistics.mean(errors):.2f} % ({max(0.0, low):.2f} to {min(high, 100.0):.2f})"
+    mean, n = statistics.mean(errors), len(errors)
+    half = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * statistics.stdev(errors) / math.sqrt(n)
+    return f"{mean:.2f} % ({max(0.0, mean - half):.2f} to {min(mean + half, 100.0):.2f})"
 
 
 def _error(errors: int, n: int) -> str:
@@ -141,10 +132,3 @@ def _error(errors: int, n: int) -> str:
 
 def _second_right(tests: Sequence[ErrorCounts]) -> str:
     return f"{sum(t.second_right for t in tests):,} of {sum(t.errors for t in tests):,}"
-
-
-def _updates_per_second(record: Record) -> float:
-    """Weights updated per second of training alone; 0 when that took no time."""
-    seconds = sum(m.training_seconds for m in record.history)
-    samples = sum(m.n_train for m in record.history)
-    return samples * record.n_parameters / seconds if seconds else 0.0

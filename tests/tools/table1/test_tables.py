@@ -43,7 +43,7 @@ def test_the_committed_tables_are_those_of_the_evidence(folder):
     if folder == ROOT / evidence.FOLDER:  # "make readme" has been called since it changed.
         page = (ROOT / "README.md").read_text()
         table = report.table_text(*evidence.read_collection(folder), brief=True)
-        assert report.replace_table(page, table) == page
+        assert report.replace_table(page, table, "README.md") == page
 
 
 def test_runs_on_other_data_and_settings_say_so():
@@ -94,13 +94,13 @@ def test_runs_without_epochs_or_test_images():
 def test_the_table_goes_between_its_marks_or_nowhere(before, after, lines):
     text = "\n".join([before, *lines, after])
     if [line for line in lines if line != "x"] == [report.BEGIN, report.END]:
-        new = report.replace_table(text, "| new |")
-        assert new == report.replace_table(new, "| new |")
+        new = report.replace_table(text, "| new |", "page")
+        assert new == report.replace_table(new, "| new |", "page")
         assert f"{report.BEGIN}\n| new |\n{report.END}\n" in new
         assert new.startswith(before) and new.endswith(after)
     else:
         with pytest.raises(InputError):
-            report.replace_table(text, "| new |")
+            report.replace_table(text, "| new |", "page")
 
 
 # ---- the time left -------------------------------------------------------------------------
