@@ -97,7 +97,7 @@ def train(
 
 
 class Experiment:
-    """The planned runs; `records` of the runs that exist; the folders of runs that `failed`.
+    """The planned runs, the `records` of runs that exist, and the folders of runs that `failed`.
 
     With `any_backend`, runs that exist may have another backend than planned.
     """
@@ -169,7 +169,7 @@ class Experiment:
                 seconds = (config.epochs - done) * seconds_per_epoch(config, measured)
                 left = duration(seconds) + " (estimate)" * (not own)
                 left = "not known yet" if math.isnan(seconds) else left
-                total += seconds * (state != "running")
+                total += 0.0 if state == "running" else seconds
             rows.append((folder.name, state, f"{done:,}/{config.epochs:,}", left))
         left = "not known before the first epoch" if math.isnan(total) else duration(total)
         print(f"{text_table(rows)}\ntime left for this process: {left}\n", flush=True)

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from mlpcore import backends
-from mlpcore.errors import InputError
 from mlpcore.files import lock
 from mlpcore.store.run_folder import CONFIG, LAST, METRICS, Run
 from mlpcore.training.trainer import Diverged, Trainer
@@ -22,8 +20,6 @@ from table1.command import main
 from table1_runs import arguments, assert_finished, contents, refusal, run_state, stop_before
 
 pytestmark = pytest.mark.usefixtures("isolated", "no_figures")
-
-# ---- training ------------------------------------------------------------------------------
 
 
 def test_from_nothing_to_the_table(data, capsys, whole):
@@ -36,19 +32,13 @@ def test_from_nothing_to_the_table(data, capsys, whole):
     assert any(line[:1] == ["net2-seed0"] and line[-1] == "(estimate)" for line in lines)
     assert_finished("runs/table1", whole)
     assert "| committee of all 2 finished runs |" in Path("runs/table1/report.md").read_text()
-
-
-def test_finished_runs_are_left_alone_and_need_no_data(data, capsys):
-    argv = ["--nets", "1", "--epochs", "3", "--out", "out"]
-    assert main([*argv, "--data", data]) == 0
-    before = contents("out/net1-seed0")
-    shutil.rmtree(data)
-    capsys.readouterr()
-    assert main(argv) == 0
+    before = contents("runs/table1/net1-seed0")
+    shutil.rmtree(data)  # Nothing is left to train, so nothing needs the data.
+    assert main(["--nets", "1,2", "--epochs", "3"]) == 0
     out = capsys.readouterr().out
     assert "epoch " not in out
-    assert "note: net1-seed0 without second guesses: cannot read the folder" in out
-    assert contents("out/net1-seed0") == before
+    assert "note: net1-seed0, net2-seed0 without second guesses: cannot read the folder" in out
+    assert contents("runs/table1/net1-seed0") == before
 
 
 class Killed(BaseException):
@@ -135,18 +125,14 @@ def test_a_run_of_another_process_is_left_alone(data, capsys, monkeypatch):
     assert main(argv) == 0
 
 
-@pytest.mark.parametrize("begun", [False, True])
-def test_another_process_may_be_faster(data, capsys, monkeypatch, whole, begun):
+def test_another_process_may_be_faster(data, capsys, monkeypatch, whole):
     """It takes a run between the look at its folder and its creation, and is killed."""
     create, taken = Run.create, []
 
     def late(folder, *rest):
         if not taken:
-            if begun:
-                create(folder, *rest).close()
-            else:
-                folder.mkdir(parents=True)
-            taken.append(os.dup(0) if begun else lock(folder))
+            folder.mkdir(parents=True)
+            taken.append(lock(folder))
         return create(folder, *rest)
 
     monkeypatch.setattr(Run, "create", late)
@@ -157,48 +143,28 @@ def test_another_process_may_be_faster(data, capsys, monkeypatch, whole, begun):
 
 
 def test_a_run_that_fails_is_one_line_and_the_others_go_on(data, capsys, monkeypatch):
-    """It diverges, and later its backend is missing."""
-    argv, train, get = arguments(data, "--out", "out"), Trainer._train, backends.get
+    train = Trainer._train
 
     def diverge(self, *args):
         if len(self.config.hidden_layers) == 1:
             raise Diverged("training diverged")
         return train(self, *args)
 
-    def lack(name="auto", threads=None, schedule=None):
-        if schedule is not None:  # of a run that exists
-            raise InputError("no such luck")
-        return get(name, threads)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_train", diverge)
-        assert main(argv) == 2
+    monkeypatch.setattr(Trainer, "_train", diverge)
+    assert main(arguments(data, "--out", "out")) == 2
     out, err = capsys.readouterr()
     assert re.fullmatch(r"error: net1-seed0: training diverged;[^\n]*\n", err)
     assert re.search(r"^net1-seed0 +failed +0/3", out, re.MULTILINE)
     assert run_state("out/net2-seed0").epoch == 3
-    monkeypatch.setattr(backends, "get", lack)
-    assert main(argv) == 2
-    assert capsys.readouterr().err == "error: net1-seed0: no such luck\n"
-
-
-# ---- report --------------------------------------------------------------------------------
 
 
 def test_the_report_has_table_and_figures(half_done):
-    state, before = run_state("out/net1-seed0"), contents("out")
+    errors = run_state("out/net1-seed0").best_metrics.test_errors
     assert main(["--report", "--out", "out"]) == 0
     text = Path("out/report.md").read_text()
     figures = re.findall(r"\]\(([^)]+\.png)\)", text)
     assert len(figures) == 2 and all(Path("out", figure).exists() for figure in figures)
-    rows = [line.split("|") for line in text.splitlines() if line.startswith("|")]
-    row = {name.strip(): cell.strip() for name, cell in zip(rows[0], rows[2])}
-    right, errors = map(int, row["second guess right"].split(" of "))
-    assert 0 <= right <= errors == state.best_metrics.test_errors
-    assert {path: content for path, content in contents("out").items() if path in before} == before
-
-
-# ---- bad input -----------------------------------------------------------------------------
+    assert re.search(rf"^\| net1-seed0 .* \d+ of {errors} \|", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
