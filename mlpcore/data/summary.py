@@ -15,6 +15,7 @@ from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.idx import MAX_SIDE
 from mlpcore.errors import InputError
+from mlpcore.typing import StrPath
 
 #: Most images of a data set.
 MAX_SAMPLES = 2**31 - 1
@@ -78,10 +79,12 @@ class DataSummary:
         height, width = self.image_shape
         return (height * width, *hidden_layers, self.n_classes)
 
-    def load(self, folder: str | None = None) -> Dataset:
+    def load(self, folder: StrPath | None = None, *, download: bool = True) -> Dataset:
         """Load the data again, from where they were or from another folder.
 
         The caller compares the result with this summary, because the files may have changed.
+
+        MNIST is downloaded if it is not on this machine and `download` allows it.
 
         Raises
         ------
@@ -92,7 +95,7 @@ class DataSummary:
             data = dataset.load(folder, name="digits")
         elif self.name == dataset.MNIST:
             there = self.source if os.path.isdir(self.source) else None
-            data = dataset.load(folder or there, name="mnist")
+            data = dataset.load(folder or there, name="mnist", download=download)
         else:
             data = dataset.load(folder or self.source)
         return self.part_of(data)
