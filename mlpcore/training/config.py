@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 
 from mlpcore.checks import check_fields, check_rate, check_whole
-from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network.activation import check_target
 from mlpcore.network.architecture import MAX_WIDTH, PRESETS

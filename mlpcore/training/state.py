@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlpcore.network import Network
@@ -66,8 +67,39 @@ class EpochProgress:
         return self.deformation_seconds + self.training_seconds + self.evaluation_seconds
 
 
+class CompletedEpochs:
+    """What the `history` of a run, its completed epochs, says about it."""
+
+    history: Sequence[EpochMetrics]
+
+    @property
+    def epoch(self) -> int:
+        """The number of completed epochs, which counts the random numbers of the next one."""
+        return len(self.history)
+
+    @property
+    def best_metrics(self) -> EpochMetrics | None:
+        """The metrics of the first epoch with the lowest validation error."""
+        return min(self.history, key=lambda m: m.validation_errors, default=None)
+
+    @property
+    def best_test_metrics(self) -> EpochMetrics | None:
+        """The metrics of the first epoch with the lowest test error."""
+        return min(self.history, key=lambda m: m.test_errors, default=None)
+
+    @property
+    def best_test_error(self) -> float:
+        """The lowest test error in percent; NaN before the first epoch has ended."""
+        return self.best_test_metrics.test_error if self.best_test_metrics else math.nan
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on the completed epochs, without interruptions."""
+        return sum(m.seconds for m in self.history)
+
+
 @dataclass
-class TrainingState:
+class TrainingState(CompletedEpochs):
     """All that a `Trainer` needs to continue a run.
 
     Attributes
@@ -90,21 +122,6 @@ class TrainingState:
     progress: EpochProgress = field(default_factory=EpochProgress)
 
     @property
-    def epoch(self) -> int:
-        """Epochs completed; also the random numbers' counter of the epoch in progress."""
-        return len(self.history)
-
-    @property
-    def best_metrics(self) -> EpochMetrics | None:
-        """Of the first epoch with the lowest validation error."""
-        return min(self.history, key=lambda m: m.validation_errors, default=None)
-
-    @property
-    def best_test_error(self) -> float:
-        """The lowest of all epochs, in percent; NaN before the first has ended."""
-        return min((m.test_error for m in self.history), default=math.nan)
-
-    @property
     def seconds(self) -> float:
-        """Spent so far, interruptions left out."""
-        return sum(m.seconds for m in self.history) + self.progress.seconds
+        """Time spent so far, without interruptions."""
+        return super().seconds + self.progress.seconds

@@ -16,7 +16,7 @@ from mlpcore.commands import COMMANDS
 from mlpcore.data import mnist
 from mlpcore.data.dataset import FILES, Dataset, load
 from mlpcore.data.digit import normalise_digit
-from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.store.run_folder import Run
 from mlpcore.training.config import TrainingConfig

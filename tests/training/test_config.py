@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.training.config import TrainingConfig, default_learning_rate_end
 from small_runs import make_config

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mlpcore import backends, deformation, philox
-from mlpcore.deformation.deform import IDENTITY
+from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.training import trainer as training

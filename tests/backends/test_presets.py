@@ -1,14 +1,12 @@
 """The paper's networks after many real samples: every instruction set, schedule and block size.
 
-The oracle takes up to a tenth of a second for a step, so net1 sees 300 digits here and the
-larger networks 40, a block of the default size and a rest. With MLPCORE_LONG_TESTS=1 all see
-1,000, in some ten minutes.
+The oracle takes up to 0.1 s for a step. So net1 sees 300 digits and the larger networks 40: a
+block of the default size and a rest. With MLPCORE_LONG_TESTS=1 all see 1,000 in ten minutes.
 
-Tolerance. A step rounds a weight by at most half a unit in the last place, 2^-24 of its size,
-this way or that: after n steps by sqrt(n / 3) of these in the root mean square, and less where
-the updates of a block are rounded as one. The largest of 12 million such sums is 5.3 times
-that; 8 times leaves room for the rounding of activations and deltas, which the learning rate
-scales down. A lost update of a single sample would exceed it a thousandfold.
+Tolerance. A step rounds a weight by at most half a unit in the last place, 2^-24 of its size. The
+sum of n such errors has a root mean square of at most sqrt(n / 3) of these units; the largest of
+12 million such sums is 5.3 times that. 8 times leaves room for the rounding of activations and
+deltas, which the learning rate scales down. A lost update would exceed it a thousandfold.
 """
 
 import functools
@@ -39,23 +37,24 @@ def digits():
     return data.train_images.reshape(len(data.train_images), -1)[:1000], data.train_labels[:1000]
 
 
-@functools.cache
-def start(preset):
-    return Network((29 * 29, *PRESETS[preset], 10), seed=1)
+def train(backend, preset):
+    """A network after the samples, and what it saw of them."""
+    network = Network((29 * 29, *PRESETS[preset], 10), seed=1)
+    order = np.arange(samples(preset), dtype=np.int32)
+    return network, backend.train(network, *digits(), order, RATE)
 
 
 @functools.cache
 def oracle(preset):
-    """The oracle's network after the samples, and what it saw of them."""
-    network = start(preset).copy()
-    order = np.arange(samples(preset), dtype=np.int32)
-    return network, backends.get("reference").train(network, *digits(), order, RATE)
+    return train(backends.get("reference"), preset)
 
 
 def check(backend, preset):
-    expected, wanted = oracle(preset)
-    network, n = start(preset).copy(), samples(preset)
-    result = backend.train(network, *digits(), np.arange(n, dtype=np.int32), RATE)
+    n, (expected, wanted), (network, result) = (
+        samples(preset),
+        oracle(preset),
+        train(backend, preset),
+    )
     largest = max(np.abs(array).max() for array in expected.weights + expected.biases)
     tolerance = 8 * np.sqrt(n / 3) * EPSILON * largest
     for got, right in zip(network.weights + network.biases, expected.weights + expected.biases):
@@ -68,21 +67,13 @@ def check(backend, preset):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("schedule", ["deferred", "packed"])
 @given(block=st.integers(1, 130))
 @example(block=32)
 @settings(max_examples=2)
-def test_deferred_updates(simd_name, preset, block):
-    check(SimdBackend(simd_name, 2, "deferred", block), preset)
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-@given(block=st.integers(1, 130))
-@example(block=32)
-@settings(max_examples=2)
-def test_packed_weights(simd_name, preset, block):
-    """Within the same tolerance, net1's as well, which are not packed unless asked for."""
-    backend = SimdBackend(simd_name, 2, "packed", block, 0)
-    if not backend.packs:
+def test_blocks_of_updates(simd_name, schedule, preset, block):
+    backend = SimdBackend(simd_name, 2, schedule, block, *([0] if schedule == "packed" else []))
+    if schedule == "packed" and not backend.packs:
         pytest.skip(f"{simd_name} packs no weights")
     check(backend, preset)
 
