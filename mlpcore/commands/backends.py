@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
 from mlpcore import backends
@@ -21,14 +22,17 @@ def table() -> str:
     return text_table(rows, align="lll")
 
 
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """There are no options but --help."""
+    text = "Lists what can compute here, and why the rest cannot."
+    return command_parser("backends", "", text, "").parse_args(argv)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, or 2 for bad input."""
 
     def command() -> int:
-        parser = command_parser(
-            "backends", "", "Lists what can compute here, and why the rest cannot.", ""
-        )
-        parser.parse_args(argv)
+        parse(argv)
         print(table())
         print(f"\n--backend auto chooses {backends.get().name}.")
         return 0

@@ -14,6 +14,7 @@ from mlpcore.backends.base import Backend
 from mlpcore.commands.options import (
     add_backend_options,
     add_data_options,
+    add_network_argument,
     command_parser,
     run_tool,
 )
@@ -79,9 +80,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "evaluate", "RUN|WEIGHTS... [options]", TEXT, "runs/net1 --figures figures"
     )
     add = parser.add_argument
-    add(
-        "networks", nargs="+", metavar="RUN|WEIGHTS", help="folder of a run, or a .safetensors file"
-    )
+    add_network_argument(parser, "networks", nargs="+")
     add_data_options(parser)
     add_backend_options(parser)
     add("--all", action="store_true", help=f"list all misclassified images, not just {LISTED}")

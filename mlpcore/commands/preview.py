@@ -30,6 +30,8 @@ from mlpcore.typing import AnyArray
 #: Rows or columns; pixels of all images together.
 MAX_SIDE, MAX_PIXELS = 100, 2**24
 
+ARROWS = "Arrows lead from a point of the original image to its new place."
+
 TEXT = """\
 Draws training images, and what epochs of a training show of them: the same
 seed and deformation give the same images as in `mlpcore train`."""
@@ -107,7 +109,7 @@ def preview(options: argparse.Namespace) -> int:
         np.stack(shown_images, axis=1),
         [f"label {label}\nimage {index}" for label, index in zip(labels, indices)],
         ["original", *(f"epoch\n{epoch}" for epoch in epochs)],
-        title,
+        f"{title}\n{ARROWS}" if fields else title,
         np.stack(fields, axis=1) if fields else None,
     )
     atomic_write(options.out, content)

@@ -172,11 +172,8 @@ def _train(
     until: int | None,
 ) -> int:
     """Trains to the end, or to a stop; returns the exit status."""
-    name, n_weights = (
-        format_hidden_layers(run.config.hidden_layers),
-        trainer.state.network.n_parameters,
-    )
-    console.print(f"network: {name}, {n_weights:,} weights; run: {shown(run.folder)}")
+    name, n = format_hidden_layers(run.config.hidden_layers), trainer.state.network.n_parameters
+    console.print(f"network: {name}, {n:,} weights; run: {shown(run.folder)}")
     if trainer.state.seconds:
         console.print(f"resumed: {_place(trainer)}")
     trainer.observers = (run, console)

@@ -45,7 +45,7 @@ def draw(
     rows, columns, height, width = images.shape
     gap = max(1, max(height, width) // 10)
     framed = np.pad(images, ((0, 0), (0, 0), (0, gap), (0, gap)), constant_values=np.nan)
-    sheet = framed.swapaxes(1, 2).reshape(rows * (height + gap), columns * (width + gap))
+    sheet = framed.swapaxes(1, 2).reshape(rows * (height + gap), -1)[:-gap, :-gap]
     scale = max(CELL_WIDTH / (width + gap), CELL_HEIGHT / (height + gap))
     figure_size = scale * sheet.shape[1], scale * sheet.shape[0]
     figure = Figure(figsize=figure_size)
