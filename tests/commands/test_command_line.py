@@ -31,16 +31,13 @@ def python(code, stdout=subprocess.PIPE, **variables):
 # Help
 
 
-def test_help_lists_the_commands_and_loads_nothing():
+def test_help_lists_the_commands_and_loads_nothing(call):
     code = "import sys; from mlpcore.commands import main; main(['--help']); "
     result = python(code + f"assert not set(sys.modules) & {HEAVY}")
     assert (result.returncode, result.stderr) == (0, b"")
     for name, summary in COMMANDS.items():
         assert f"  {name:<10} {summary}\n" in result.stdout.decode()
-
-
-def test_without_a_command_there_is_help(call):
-    assert call() == call("-h") == call("--help")
+    assert result.stdout.decode() == call() == call("-h")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -93,11 +90,6 @@ def test_a_printed_command_is_called_as_this_process_was(monkeypatch, argv0, fou
 # Exit statuses
 
 
-def test_the_commands_own_status(capsys):
-    assert [run_tool(lambda status=status: status) for status in (0, 1, 143)] == [0, 1, 143]
-    assert capsys.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize(
     ("error", "status", "line"),
     [
@@ -115,7 +107,8 @@ def test_one_line_each(capsys, error, status, line):
     assert capsys.readouterr() == ("", line)
 
 
-def test_a_defect_is_not_hidden():
+def test_a_status_is_passed_on_and_a_defect_is_not_hidden():
+    assert run_tool(lambda: 143) == 143
     with pytest.raises(ZeroDivisionError):
         run_tool(lambda: 1 // 0)
 
@@ -146,21 +139,15 @@ BAD = [
     ("--verbose", "'--verbose': expected train"),
     ("backends now", "unrecognized arguments: now"),
     ("train --arch 0", "not 0"),
-    ("train --arch=-5,3", "'-5' is not a width"),
-    ("train --arch=", "is not a width"),
     ("train --arch 99999999", "99,999,999"),
     ("train --epochs 0", "epochs 0"),
     ("train --epochs many", "'many', expected a whole number"),
-    ("train --lr 0", "learning rate 0.0"),
-    ("train --lr nan", "learning rate nan"),
     ("train --lr 1e-50", "learning rate 1e-50"),
     ("train --lr fast", "'fast', expected a number"),
     ("train --lr", "expected one argument"),
     ("train --lr-end inf", "final learning rate inf"),
     ("train --recipe ours", "'ours'"),
     ("train --sigma -1", "sigma -1.0: expected a finite number, 0 or more"),
-    ("train --alpha nan", "alpha nan"),
-    ("train --beta 90", "beta 90.0"),
     ("train --gamma 100", "gamma 100.0"),
     ("train --no-deform --sigma 5", "--no-deform together with --sigma"),
     ("train --seed -1", "seed -1"),
@@ -171,10 +158,8 @@ BAD = [
     ("train --epoch 9", "--epoch"),  # no abbreviations
     ("train more", "more"),
     ("train --out /proc/run", "/proc/run"),
-    ("train --out=", "'', expected a folder"),
     ("train --data=", "'', expected a folder"),
     ("train --out file", "file"),
-    ("train --out file/run", "file/run"),
     ("train --resume none", "none/config.json"),
     ("train --resume none --hold-out 5", "--hold-out together with --resume"),
     ("evaluate", "RUN|WEIGHTS"),
@@ -182,61 +167,43 @@ BAD = [
     ("evaluate .", ". holds no best.safetensors: expected a run of at least one epoch"),
     ("evaluate /dev/zero", "/dev/zero is not a regular file"),
     ("evaluate file", "expected a safetensors file"),
-    ("evaluate net --threads 0", "threads 0"),
     ("evaluate net --epochs 3", "--epochs"),
     ("evaluate net --json none/x.json", "cannot write none/x.json: No such file"),
     ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
-    ("evaluate net --json .", "cannot write .: expected a file or a new name"),
     ("evaluate net --figures file", "file"),
-    ("evaluate net --figures /proc/figures", "/proc/figures"),
     ("predict net", "PICTURE"),
-    ("predict none a.png", "cannot read none"),
     ("predict net a.png --color", "--color"),
     ("predict net a.png --show --json", "--show together with --json"),
     ("predict net a.png --save-normalised file", "file exists: expected a new folder"),
-    ("preview --alpha -1", "alpha -1.0: expected"),
     ("preview --rows 2.5", "'2.5', expected a whole number"),
     ("preview --seed -1", "seed -1: expected"),
     ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),
     ("preview --out none/a.png", "cannot write none/a.png"),
-    ("preview --backend none", "backend 'none': expected"),
     ("preview --field x", "unrecognized arguments: x"),
     ("export net", "nothing to write: expected --onnx FILE or --safetensors FILE"),
     ("export net --safetensors net", "net is the network itself: expected another file"),
     ("export net --safetensors a --onnx ./a", "is named twice: expected two files"),
-    ("export none --safetensors a", "cannot read none"),
+    ("train --data none", "cannot read the folder"),
+    ("train --dataset mnist", "MNIST was not found"),
+    ("train --dataset digits --hold-out 1442", "expected 1 to 1,441"),
+    ("train --dataset digits --arch 999999,999999", "GiB"),
+    ("preview --dataset digits --rows 0", "rows 0: expected a whole number from 1 to 100"),
+    ("preview --dataset digits --columns 1", "columns 1: expected a whole number from 2"),
+    ("preview --dataset digits --epoch 0", "epoch 0: expected"),
 ]
 
 
 @pytest.mark.parametrize(("argv", "words"), BAD)
-def test_bad_arguments_are_refused_before_data_are_read(refusal, monkeypatch, argv, words):
+def test_bad_arguments_are_refused_in_one_line(refusal, monkeypatch, argv, words):
+    """Before data are read, unless these are what is wrong."""
+
     def load(*args, **kwargs):
         raise AssertionError("data are loaded first")
 
-    monkeypatch.setattr(dataset, "load", load)
+    if "--data" not in argv:
+        monkeypatch.setattr(dataset, "load", load)
     Path("file").touch()
     os.mkfifo("pipe")
-    write_network(Path("net"), Network((841, 10), seed=1), {})
-    assert words in refusal(*argv.split())
-
-
-@pytest.mark.parametrize(
-    ("argv", "words"),
-    [
-        ("train --data none", "cannot read the folder"),
-        ("train --data file", "file"),
-        ("train --dataset mnist", "MNIST was not found"),
-        ("evaluate net --data none", "cannot read the folder"),
-        ("preview --data none", "cannot read the folder"),
-        ("preview --dataset digits --rows 0", "rows 0: expected a whole number from 1 to 100"),
-        ("preview --dataset digits --columns 1", "columns 1: expected a whole number from 2"),
-        ("preview --dataset digits --epoch 0", "epoch 0: expected"),
-        ("train --dataset digits --hold-out 1442", "expected 1 to 1,441"),
-        ("train --dataset digits --arch 999999,999999", "GiB"),
-    ],
-)
-def test_bad_data_and_what_does_not_fit_the_data(refusal, argv, words):
-    Path("file").touch()
     write_network(Path("net"), Network((841, 10), seed=1), {})
     assert words in refusal(*argv.split())
 
@@ -244,8 +211,3 @@ def test_bad_data_and_what_does_not_fit_the_data(refusal, argv, words):
 def test_a_line_break_in_an_argument_stays_on_one_line(refusal):
     for argv in (("train", "--arch", "3\n4"), ("train", "--data", "no\nwhere"), ("one\ntwo",)):
         refusal(*argv)
-
-
-def test_a_backend_that_this_cpu_lacks(refusal, monkeypatch):
-    monkeypatch.setattr(backends, "unavailable_reason", lambda name: "no such luck")
-    assert "no such luck" in refusal("train", "--backend", "sse2")
