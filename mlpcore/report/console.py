@@ -26,7 +26,7 @@ def epoch_line(metrics: EpochMetrics, epochs: int) -> str:
         f"{metrics.training_error:.2f} %",
         f"{metrics.validation_error:.2f} %",
         f"{metrics.test_error:.2f} %" if metrics.n_test else NONE,
-        f"{metrics.n_train / max(metrics.training_seconds, 1e-9):,.0f}",
+        f"{_speed(metrics):,.0f}",
         f"{metrics.seconds:.1f} s",
     )
     return _line(cells, epochs)
@@ -36,6 +36,11 @@ def header_line(epochs: int, held_out: int = 0) -> str:
     """The names of the columns of `epoch_line`; `held_out` is that of the `Dataset`."""
     names = (kind_of_test(held_out) if name == "test" else name for name in COLUMNS)
     return _line(names, epochs)
+
+
+def _speed(metrics: EpochMetrics) -> float:
+    """Samples trained in a second."""
+    return metrics.n_train / max(metrics.training_seconds, 1e-9)
 
 
 def _line(cells: Iterable[str], epochs: int) -> str:
@@ -93,6 +98,8 @@ class Console(Observer):
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Prints the line of an epoch."""
+        if self._live:
+            self._live.speed = _speed(metrics)
         self.print(epoch_line(metrics, trainer.config.epochs))
 
 
@@ -118,6 +125,7 @@ class _Display:
         names = "", "run"
         self._bars = [self._progress.add_task(name, total=None, speed="") for name in names]
         self._name, self._next_refresh = "", 0.0
+        self.speed = 0.0  # samples trained in a second, of this epoch or of the one before
 
     def print(self, text: str) -> None:
         self._progress.console.print(text, soft_wrap=True)
@@ -140,9 +148,10 @@ class _Display:
         self._progress.update(self._bars[0], completed=done)
         share = done / total if phase == "training" else float(phase == "evaluating")
         self._progress.update(self._bars[1], completed=state.epoch + share, total=epochs)
-        speed = self._progress.tasks[0].speed
-        if phase == "training" and speed:
-            updates = speed * state.network.n_parameters / 1e9
-            self._progress.update(self._bars[0], speed=f"{speed:,.0f} samples/s")
+        if phase == "training":
+            self.speed = self._progress.tasks[0].speed or self.speed
+        if self.speed:
+            updates = self.speed * state.network.n_parameters / 1e9
+            self._progress.update(self._bars[0], speed=f"{self.speed:,.0f} samples/s")
             self._progress.update(self._bars[1], speed=f"{updates:,.2f} billion weight updates/s")
         self._progress.refresh()
