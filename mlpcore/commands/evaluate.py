@@ -43,8 +43,8 @@ LISTED = 20
 MAX_COLUMNS = 20
 
 TEXT = """\
-Evaluates networks on a test set: errors, confusions, misclassified images. A
-run's best network counts. Several networks are averaged to a committee, too."""
+Counts what networks get wrong on a test set. A folder of a run stands for its
+best network. Several networks are evaluated alone and as a committee."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add_whole = functools.partial(add, type=whole_number, metavar="N")
     add_real = functools.partial(add, type=number, metavar="X")
-    recipes = f"{' or '.join(RECIPES)}: for the next two ({DEFAULT_RECIPE}: 1, 1)"
+    recipes = f"{' or '.join(RECIPES)}: values of the next two ({DEFAULT_RECIPE})"
     schedules = "packed, deferred or immediate; CUDA: resident, streaming"
     add("--arch", metavar="NET", help="net1 ... net5, or widths such as 1000,500 (net1)")
     add_whole("--epochs", help="passes over the training images (30 for MNIST)")

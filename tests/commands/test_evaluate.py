@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from mlpcore import Committee, Network, backends, dataset
-from mlpcore.commands import evaluate, main
+from mlpcore.commands import evaluate
 from mlpcore.report.results import confusion_table, misclassified_table
 from mlpcore.report.tables import text_table
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run
@@ -193,12 +191,7 @@ def test_a_run_without_its_settings_or_metrics(call, refusal):
     assert f"cannot read {RUN / CONFIG}" in refusal("evaluate", RUN)
 
 
-def test_a_run_with_the_weights_of_another_or_without_its_data(refusal):
-    shutil.rmtree(DATA)
-    config = json.loads((RUN / CONFIG).read_text())
-    config["data"]["source"] = "/nowhere"
-    (RUN / CONFIG).write_text(json.dumps(config))
-    assert "/nowhere" in refusal("evaluate", RUN)
+def test_a_run_with_the_weights_of_another(refusal):
     shutil.copy(OTHER / BEST, RUN / BEST)
     assert "holds a network of 35-7-3, expected 35-9-6-3" in refusal("evaluate", RUN)
 
@@ -211,24 +204,3 @@ def test_outputs_that_are_not_finite(refusal):
     write_network(Path("n.safetensors"), network, {})
     text = refusal("evaluate", "n.safetensors", "--data", DATA)
     assert text.startswith("error: n.safetensors: outputs: not all are finite")
-
-
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(st.data())
-@pytest.mark.parametrize("name", [BEST, CONFIG, METRICS])
-def test_a_damaged_run_is_refused_in_one_line_or_read(capsys, monkeypatch, name, data):
-    """A stretch replaced, cut off, or inserted; weights have a checksum and are always refused."""
-    monkeypatch.setattr(evaluate, "draw", lambda folder, candidates, *rest: candidates and [])
-    path = RUN / name
-    content = path.read_bytes()
-    position = data.draw(st.integers(0, len(content) - 1))
-    end = position + data.draw(st.sampled_from([0, 1, 2, 8, len(content)]))
-    damaged = content[:position] + data.draw(st.binary(max_size=9)) + content[end:]
-    path.write_bytes(damaged)
-    capsys.readouterr()
-    status = main(["evaluate", str(RUN), "--figures", "f"])
-    path.write_bytes(content)
-    assert status in ((0, 2) if name != BEST else (2 * (damaged != content),))
-    assert re.fullmatch(r"error: [^\n]+\n" if status else "", capsys.readouterr().err)

@@ -153,8 +153,6 @@ def test_networks_for_other_images(refusal):
     shape = {"dataset": "letters", "image_shape": "29,31", "pixel_shape": "29,30"}
     write_network(Path("n.safetensors"), Network((29 * 31, 10), seed=1), shape)
     assert "for images of 29 x 31: expected 29 x 29" in refusal("predict", "n.safetensors", "a.png")
-    write_network(Path("n.safetensors"), Network((784, 10), seed=1), {})
-    assert "784 inputs of unknown height" in refusal("predict", "n.safetensors", "a.png")
 
 
 def test_outputs_that_are_not_finite(capsys):
