@@ -23,18 +23,14 @@ FATBIN = Path("mlpcore/backends/cuda/kernels.fatbin")
 BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
 BASELINE += ["packed", "foreground", "layer_operations", "predict", "deformation"]
 
-#: One file per instruction set, one for the matrix unit, and two for 8-bit integers. A file whose
-#: flags the compiler lacks is compiled without them, defines an empty table or says that it is not
-#: there, and is reported as missing when it is asked for.
+#: One file per instruction set. A file whose flags the compiler lacks is compiled without them and
+#: defines an empty table; the instruction set is then reported as missing when it is asked for.
 INSTRUCTION_SETS = {
     "scalar": ["-fno-tree-vectorize", "-fno-tree-slp-vectorize"],
     "sse2": ["-msse2"],
     "neon": [],
     "avx2": ["-mavx2", "-mfma"],
     "avx512": ["-mavx512f"],
-    "amx": ["-mavx512f", "-mamx-tile", "-mamx-bf16"],
-    "int8": ["-mavx2", "-mfma"],
-    "vnni": ["-mavx512f", "-mavx512vnni"],
 }
 
 #: Products and sums are fused where the code says so and nowhere else.

@@ -3,19 +3,13 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "amx.h"
 #include "kernels.h"
-#include "vnni.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>
-#ifdef __linux__
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 typedef struct {
-    int avx2_fma, avx512f, avx512_vnni, amx_bf16;
+    int avx2_fma, avx512f;
 } features;
 
 static unsigned enabled_states(void)
@@ -27,19 +21,15 @@ static unsigned enabled_states(void)
 
 static features detect(void)
 {
-    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, VNNI = 1 << 11 };
-    features found = {0, 0, 0, 0};
+    features found = {0, 0};
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return found;
     int fma = (c & bit_FMA) != 0;
     unsigned states = enabled_states();
     int ymm = (states & 0x06) == 0x06, zmm = (states & 0xE6) == 0xE6;
-    int tiles = (states & 0x60000) == 0x60000;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
     found.avx2_fma = ymm && fma && (b & bit_AVX2);
     found.avx512f = zmm && (b & bit_AVX512F);
-    found.avx512_vnni = found.avx512f && (c & VNNI);
-    found.amx_bf16 = tiles && (d & AMX_BF16) && (d & AMX_TILE);
     return found;
 }
 
@@ -49,27 +39,11 @@ static int runs_here(const mlp_kernels *kernels)
     if (kernels == &mlp_avx2) return detect().avx2_fma;
     return 1;
 }
-
-int mlp_has_vnni(void) { return mlp_vnni_compiled && detect().avx512_vnni; }
 #else
-int mlp_has_vnni(void) { return 0; }
-
 static int runs_here(const mlp_kernels *kernels)
 {
     return kernels == &mlp_scalar || kernels == &mlp_neon;
 }
-#endif
-
-#if defined(__x86_64__) && defined(__linux__)
-int mlp_has_amx(void)
-{
-    /* Linux lends the tiles' 8 KiB of state to processes that ask for them. */
-    enum { TILE_DATA = 18, REQUEST_PERMISSION = 0x1023 };
-    return mlp_amx_compiled && detect().amx_bf16 &&
-           syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
-}
-#else
-int mlp_has_amx(void) { return 0; }
 #endif
 
 const mlp_kernels *mlp_find_kernels(const char *name, const char **reason)

@@ -6,16 +6,14 @@
 #include <time.h>
 
 typedef struct {
-    /* Called about every twentieth of a second with the number of samples trained, or 0;
-     * non-zero means stop. NULL: nobody is asked. */
-    int (*ask)(void *argument, int done);
+    /* Called about every twentieth of a second; non-zero means stop. NULL: nobody is asked. */
+    int (*ask)(void *argument);
     void *argument;
     double next;     /* in seconds on the clock */
     atomic_int stop; /* any thread may read it */
 } mlp_poll;
 
-static inline void mlp_start_poll(mlp_poll *poll, int (*ask)(void *argument, int done),
-                                  void *argument)
+static inline void mlp_start_poll(mlp_poll *poll, int (*ask)(void *argument), void *argument)
 {
     poll->ask = ask;
     poll->argument = argument;
@@ -31,10 +29,10 @@ static inline double mlp_seconds(void)
 }
 
 /* For thread 0. */
-static inline void mlp_ask(mlp_poll *poll, int done)
+static inline void mlp_ask(mlp_poll *poll)
 {
     if (!poll->ask || poll->stop || mlp_seconds() < poll->next) return;
-    if (poll->ask(poll->argument, done)) poll->stop = 1;
+    if (poll->ask(poll->argument)) poll->stop = 1;
     poll->next = mlp_seconds() + 0.05;
 }
 

@@ -1,5 +1,5 @@
-/* Batches of samples as columns: a layer's products are then, without being moved, the inputs of
- * the next. */
+/* The forward pass of batches. Samples are columns, so that a layer's products are the inputs of
+ * the next where they stand. */
 #include "predict.h"
 
 #include <stdatomic.h>
@@ -7,26 +7,27 @@
 #include "buffers.h"
 #include "threads.h"
 
-/* That a thread takes through all layers at a time: enough that the weights, which come from
- * afar, are used often, few enough that the inputs of a layer fit into the second-level cache. */
+/* A batch: enough samples that a weight is used often once it is loaded, and few enough that the
+ * inputs of a layer fit into the second-level cache. */
 enum { SAMPLES = 64 };
 
 typedef struct {
     const mlp_kernels *kernels;
     mlp_prediction *task;
-    float *row_sums; /* of the first layer's weights */
-    size_t room;     /* floats for the inputs of any layer */
+    float *row_sums;  /* of the first layer's weights */
+    size_t room;      /* floats for the inputs of any layer */
+    atomic_int begun; /* batches */
     atomic_int failed;
 } prediction;
 
-/* What a thread works with. */
+/* A thread's own buffers. */
 typedef struct {
     mlp_panels images;
     float background[SAMPLES];
     float *inputs, *sums; /* of a layer above the first */
 } workspace;
 
-/* Below a layer's inputs, a row each, the rows that its bias and its padding are for. */
+/* Appends the bias input's row of ones and the padding's rows of zeros to a layer's inputs. */
 static void set_bias(float *x, const mlp_layer *layer, int n_panels)
 {
     const size_t padding = (size_t)(layer->stride - layer->n_in - 1) * MLP_PANEL;
@@ -83,6 +84,18 @@ static int allocate(workspace *work, const prediction *p)
                                p->kernels->together);
 }
 
+/* For a thread that is free: takes a batch that nobody has begun. Returns its number of samples,
+ * from `first` on; 0 when none are left, or it is time to stop. */
+static int next_batch(prediction *p, int thread, int *first)
+{
+    if (thread == 0) mlp_ask(&p->task->poll);
+    if (p->task->poll.stop) return 0;
+    const long begin = (long)atomic_fetch_add(&p->begun, 1) * SAMPLES;
+    const long left = p->task->n - begin;
+    *first = (int)begin;
+    return (int)(left <= 0 ? 0 : left < SAMPLES ? left : SAMPLES);
+}
+
 static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 {
     (void)team, (void)n_threads;
@@ -91,15 +104,14 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     if (allocate(&work, p)) {
         p->failed = 1;
     } else {
-        for (int begin, n; (n = mlp_next_batch(p->task, thread, SAMPLES, &begin));)
-            predict_batch(p, begin, n, &work);
+        for (int begin, n; (n = next_batch(p, thread, &begin));) predict_batch(p, begin, n, &work);
     }
     mlp_free_panels(&work.images);
     free(work.inputs);
     free(work.sums);
 }
 
-/* The sums of the first layer's rows, for the background; -1 when there is no room. */
+/* Sums the first layer's rows, for the background; returns -1 when memory ran out. */
 static int sum_rows(prediction *p)
 {
     const mlp_layer *layer = p->task->network->layers;
@@ -116,7 +128,6 @@ static int sum_rows(prediction *p)
 int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
 {
     if (task->n == 0) return 0;
-    task->begun = 0;
     const mlp_network *network = task->network;
     prediction p = {.kernels = kernels, .task = task};
     for (int l = 0; l < network->n_layers; l++) {

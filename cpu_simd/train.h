@@ -24,7 +24,7 @@ typedef struct {
      * without blocks. */
     mlp_poll poll;
 
-    /* Results, measured on each sample before its update. */
+    /* Results so far, measured on each sample before its update. Current whenever `poll` asks. */
     int done;    /* samples trained */
     int errors;  /* of these, misclassified */
     double loss; /* sum of 1/2 |y - t|^2 */

@@ -1,4 +1,4 @@
-"""What the C backend calls of cpu_simd/, whose headers say what each does."""
+"""The functions of cpu_simd/ that the C backend calls. The C headers document them."""
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
@@ -15,8 +15,7 @@ cdef extern from "poll.h" nogil:
     ctypedef struct mlp_poll:
         pass
 
-    void mlp_start_poll(mlp_poll *poll, int (*ask)(void *argument, int done) noexcept nogil,
-                        void *argument)
+    void mlp_start_poll(mlp_poll *poll, int (*ask)(void *argument) noexcept nogil, void *argument)
 
 cdef extern from "train.h" nogil:
     ctypedef struct mlp_training:
@@ -57,20 +56,6 @@ cdef extern from "predict.h" nogil:
         mlp_poll poll
 
     int mlp_predict(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
-
-cdef extern from "amx.h" nogil:
-    const int MLP_AMX_INPUTS
-    int mlp_has_amx()
-    int mlp_predict_amx(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
-
-cdef extern from "int8.h" nogil:
-    const int MLP_INT8_LEAST_INPUTS
-    const int MLP_INT8_MOST_INPUTS
-    const int mlp_int8_compiled
-    int mlp_predict_int8(const mlp_kernels *kernels, mlp_prediction *prediction, int n_threads)
-
-cdef extern from "vnni.h" nogil:
-    int mlp_has_vnni()
 
 cdef extern from "deformation.h" nogil:
     ctypedef struct mlp_deformation:

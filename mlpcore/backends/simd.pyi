@@ -5,7 +5,6 @@ from mlpcore.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
 
 __all__ = [
-    "AMX_MARGIN",
     "DEFAULT_BLOCK",
     "INSTRUCTION_SETS",
     "MAX_BLOCK",
@@ -13,7 +12,6 @@ __all__ = [
     "PACKED_FROM",
     "SCHEDULES",
     "SimdBackend",
-    "has_amx",
     "unavailable_reason",
 ]
 
@@ -21,20 +19,17 @@ INSTRUCTION_SETS: tuple[str, ...]
 """From the plainest to the widest."""
 
 SCHEDULES: tuple[str, ...]
-"""When weights change, by blocks to the same effect or after every sample; packed is deferred."""
+"""When updates are applied. "packed" is "deferred" with packed weights for large networks."""
 
 DEFAULT_BLOCK: int
 """Samples between two updates of the deferred schedule."""
 
 PACKED_FROM: int
-"""Weights above the first layer from which on the packed schedule packs them."""
+"""The packed schedule packs networks with this many weights above the first layer, or more."""
 
 MAX_BLOCK: int
 MAX_THREADS: int
-AMX_MARGIN: float
-"""Outputs by the matrix unit that are closer to each other than this are computed once more."""
 
-def has_amx() -> bool: ...
 def unavailable_reason(name: str) -> str | None: ...
 
 class SimdBackend(Backend):
@@ -55,10 +50,6 @@ class SimdBackend(Backend):
     @property
     def packs(self) -> bool: ...
     def pass_bytes(self, network: Network) -> list[int]: ...
-    @property
-    def amx(self) -> bool: ...
-    @property
-    def int8(self) -> bool: ...
     def put(self, array: AnyArray) -> AnyArray: ...
     def load(self, network: Network) -> Network: ...
     def store(self, loaded: Network, network: Network) -> None: ...
@@ -88,8 +79,6 @@ class SimdBackend(Backend):
         target: float = 1.0,
     ) -> TrainingResult: ...
     def predict(self, network: Network, images: Float32Array) -> Float32Array: ...
-    def predict_by_amx(self, network: Network, images: Float32Array) -> Float32Array: ...
-    def predict_by_int8(self, network: Network, images: Float32Array) -> Float32Array: ...
     def count_errors(
         self,
         network: Network,

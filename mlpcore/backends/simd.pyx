@@ -1,17 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The C backend: one class, an instruction set by name."""
+"""The C backend: one class for all instruction sets."""
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from cpython.exc cimport PyErr_CheckSignals
 
-import functools
-import sys
 
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends import counting
 from mlpcore.backends.base import (
     GRID,
     IMAGES_PER_GRID,
@@ -25,7 +22,7 @@ from mlpcore.backends.base import (
     check_place,
     check_range,
     check_sides,
-    keep_results,
+    count_errors,
     layer_rates,
     layer_shape,
 )
@@ -35,9 +32,6 @@ from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 
 from mlpcore.backends.cpu_simd cimport (
-    MLP_AMX_INPUTS,
-    MLP_INT8_LEAST_INPUTS,
-    MLP_INT8_MOST_INPUTS,
     mlp_backward,
     mlp_deform,
     mlp_deform_by,
@@ -45,17 +39,12 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_displacement_field,
     mlp_find_kernels,
     mlp_forward,
-    mlp_has_amx,
-    mlp_has_vnni,
-    mlp_int8_compiled,
     mlp_is_packed,
     mlp_kernels,
     mlp_noise,
     mlp_packed_passes,
     mlp_packed_stride,
     mlp_predict,
-    mlp_predict_amx,
-    mlp_predict_int8,
     mlp_prediction,
     mlp_start_poll,
     mlp_train,
@@ -65,7 +54,6 @@ from mlpcore.backends.cpu_simd cimport (
 from mlpcore.network.network cimport Network, mlp_layer
 
 __all__ = [
-    "AMX_MARGIN",
     "DEFAULT_BLOCK",
     "INSTRUCTION_SETS",
     "MAX_BLOCK",
@@ -73,32 +61,25 @@ __all__ = [
     "PACKED_FROM",
     "SCHEDULES",
     "SimdBackend",
-    "has_amx",
     "unavailable_reason",
 ]
 
 #: From the plainest to the widest.
 INSTRUCTION_SETS = ("scalar", "sse2", "neon", "avx2", "avx512")
 
-#: When weights change, by blocks to the same effect or after every sample; packed is deferred.
+#: When updates are applied. "packed" is "deferred" with packed weights for large networks.
 SCHEDULES = ("packed", "deferred", "immediate")
 
 #: Samples between two updates of the deferred schedule.
 DEFAULT_BLOCK = 32
 MAX_BLOCK = 1024
 
-#: Weights above the first layer from which on the packed schedule packs them: 4 MB of float32,
-#: what the second-level caches of two cores hold.
+#: The packed schedule packs networks with this many weights above the first layer, or more: 4 MB
+#: of float32, what the second-level caches of two cores hold.
 PACKED_FROM = 1 << 20
 
-#: More than any machine has room for are a typing error.
+#: More weights than any machine has room for are a typing error.
 MAX_WEIGHTS = 1 << 48
-
-#: Outputs by the matrix unit that are closer to each other than this are computed once more in
-#: float32, so that errors are counted as there: some fifty times what they were seen to be off.
-AMX_MARGIN = 0.01
-
-cdef enum: BY_FLOAT32, BY_AMX, BY_INT8
 
 #: More threads than any machine has cores are a typing error.
 MAX_THREADS = 1024
@@ -115,32 +96,38 @@ def unavailable_reason(name):
     return reason.decode()
 
 
-@functools.cache
-def has_amx():
-    """Whether there is a matrix unit (Intel AMX) for batches; asks the system once."""
-    return bool(mlp_has_amx())
+cdef class _Poll:
+    """Asks the caller's progress function and Python's signal handlers whether to stop.
 
-
-cdef int _poll(void *argument, int done) noexcept with gil:
-    """Asks the caller's progress function, and Python for signals, whether to stop.
-
-    An exception is kept, to be raised once the threads have stopped.
+    The first exception is kept. It is raised once the threads have stopped.
     """
-    cdef object state = <object>argument
-    try:
-        PyErr_CheckSignals()
-        return bool(state.progress is not None and state.progress(done))
-    except BaseException:
-        state.exception = sys.exc_info()[1]
-        return 1
+
+    cdef object callback
+    cdef object exception
+    cdef const mlp_training *training  # NULL: the callback takes no result
+
+    cdef bint stop(self):
+        stop = False
+        try:
+            PyErr_CheckSignals()  # before Python code of the callback meets them
+        except BaseException as error:
+            self.exception = self.exception or error
+        try:
+            if self.training != NULL and self.callback is not None:
+                stop = bool(self.callback(_result(self.training)))
+            elif self.callback is not None:
+                self.callback()
+        except BaseException as error:
+            self.exception = self.exception or error
+        return stop or self.exception is not None
 
 
-class _PollState:
-    """What `_poll` needs, and what it leaves behind."""
+cdef int _ask(void *argument) noexcept with gil:
+    return (<_Poll>argument).stop()
 
-    def __init__(self, progress):
-        self.progress = progress
-        self.exception = None
+
+cdef _result(const mlp_training *training):
+    return TrainingResult(training.done, training.errors, training.loss)
 
 
 cdef int _check(int status) except -1:
@@ -160,22 +147,21 @@ class SimdBackend(Backend):
         Threads to use; by default the cores available to this process. Results have the
         same bits whatever their number.
     schedule : str
-        ``"deferred"`` applies the updates of a block of samples together, with corrections
-        that make every sample see the weights as changed by all before it; ``"immediate"``
-        applies each at once. ``"packed"``, the default, is deferred, and between two updates
-        reads copies of a large network's weights that are rounded to 21 bits
-        (``docs/deferred-updates.md``), with AVX2 and AVX-512, where at least half a block of
-        samples is left. They differ in rounding and speed only.
+        ``"immediate"`` applies each update at once. ``"deferred"`` applies the updates of a
+        block of samples together, and corrects every sample so that it sees the weights as
+        changed by all samples before it. ``"packed"``, the default, is deferred. With AVX2 or
+        AVX-512 and a large network, it reads copies of the weights in 21 bits
+        (``docs/deferred-updates.md``). Schedules differ in rounding and speed only.
     block : int
         Samples between two updates of the deferred schedule.
     packed_from : int
-        Weights above the first layer from which on the packed schedule packs them.
+        The packed schedule packs networks with this many weights above the first layer.
 
     Raises
     ------
     InputError
-        When this CPU or build lacks the instruction set, there is no such schedule, threads or
-        block are not from 1 to 1,024, or `packed_from` is negative.
+        When this CPU or build lacks the instruction set, or a value is out of range: threads
+        and block are 1 to 1,024, `packed_from` is 0 or more.
     """
 
     def __init__(self, name, threads=None, schedule="packed", block=DEFAULT_BLOCK,
@@ -200,12 +186,10 @@ class SimdBackend(Backend):
     @property
     def description(self):
         plural = "" if self.threads == 1 else "s"
-        unit = "AMX" if self.amx else "8-bit integers" if self.int8 else ""
-        validation = f", validation of wide networks by {unit}" if unit else ""
         updates = "immediate" if self.schedule == "immediate" else "deferred"
         packed = ", packed weights of large networks" if self.packs else ""
         return (f"{self.name}: C, float32, {self.threads} thread{plural}, "
-                f"{updates} updates{packed}{validation}")
+                f"{updates} updates{packed}")
 
     @property
     def packs(self):
@@ -213,8 +197,7 @@ class SimdBackend(Backend):
         return self.schedule == "packed" and _kernels(self.name).pack_weights != NULL
 
     def pass_bytes(self, Network network not None):
-        """Bytes of weights and biases that training reads on the way up, and again on the way
-        down, of each layer above the first."""
+        """Bytes that a forward pass reads of each layer above the first; backward reads as many."""
         cdef const mlp_kernels *kernels = _kernels(self.name)
         cdef const mlp_layer *layer
         cdef long from_ = self.packed_from if self.packs else -1, words
@@ -226,19 +209,6 @@ class SimdBackend(Backend):
                 words = mlp_packed_stride(layer.stride, kernels.group_columns)
             result.append(4 * layer.n_out * words)
         return result
-
-    @property
-    def amx(self):
-        """Whether the matrix unit counts errors of networks of 256 or more inputs a layer."""
-        return self.name == "avx512" and has_amx()
-
-    @property
-    def int8(self):
-        """Whether 8-bit integers count errors of networks of 256 or more inputs a layer, as far as
-        they leave no doubt."""
-        if self.name == "avx512":
-            return bool(mlp_int8_compiled and mlp_has_vnni())
-        return self.name == "avx2" and bool(mlp_int8_compiled)
 
     def put(self, array):
         return array
@@ -297,8 +267,11 @@ class SimdBackend(Backend):
             _check(status)
 
     def packed_passes(self, Network network not None, layer, inputs, deltas):
-        """W x + b of inputs x (n, n_in) and W^T d of deltas d (n, n_out), the bias' last, with a
-        layer's weights packed: what training's two passes make of them, to compare."""
+        """A layer's two passes over packed weights, for tests.
+
+        Returns W x + b of inputs x (n, n_in), and W^T d of deltas d (n, n_out) with the bias's sum
+        in the last column.
+        """
         if not self.packs:
             raise InputError(f"{self.description}: has no packed weights")
         n_in, n_out = layer_shape(network, layer)
@@ -332,8 +305,9 @@ class SimdBackend(Backend):
         cdef const uint8_t[::1] t = labels
         cdef const int32_t[::1] o = order
         cdef const float[::1] eta = rates
-        state = _PollState(progress)
         cdef mlp_training training
+        cdef _Poll poll = _Poll()
+        poll.callback, poll.training = progress, &training
         training.network = &network.c
         training.images = &x[0, 0]
         training.labels = &t[0]
@@ -343,80 +317,46 @@ class SimdBackend(Backend):
         training.target = target
         training.block = 0 if self.schedule == "immediate" else self.block
         training.packed_from = self.packed_from if self.packs else -1
-        mlp_start_poll(&training.poll, _poll, <void *>state)
+        mlp_start_poll(&training.poll, _ask, <void *>poll)
         cdef int threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         with nogil:
             status = mlp_train(kernels, &training, threads)
         _check(status)
-        try:
-            PyErr_CheckSignals()  # of a signal since the last poll, before any Python code meets it
-        except BaseException as error:
-            state.exception = state.exception or error
-        result = TrainingResult(training.done, training.errors, training.loss)
-        if state.exception is not None:
-            keep_results(state.exception, [result])
-            raise state.exception
-        return result
+        poll.stop()
+        if poll.exception is not None:
+            raise poll.exception
+        return _result(&training)
 
     def predict(self, network, images):
-        return self._predict(network, images, BY_FLOAT32)
+        return self._predict(network, images)
 
     def count_errors(self, network, images, labels, poll=None):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
-        *n_inputs, _ = network.layer_sizes
-        exactly, by_amx, by_int8 = (
-            functools.partial(self._predict, network, way=way, poll=poll)
-            for way in (BY_FLOAT32, BY_AMX, BY_INT8)
-        )
-        if self.amx and min(n_inputs) >= MLP_AMX_INPUTS:
-            outputs = by_amx(images)
-            close = counting.close_calls(outputs, AMX_MARGIN)
-            outputs[close] = exactly(images[close])
-            return counting.count_errors(outputs, labels)
-        if self.int8 and _fits_int8(network):
-            return counting.count_errors_by_both(by_int8, exactly, images, labels)
-        return counting.count_errors(exactly(images), labels)
+        return count_errors(self._predict(network, images, poll), labels)
 
-    def predict_by_amx(self, network, images):
-        """Nearly `predict`, by the matrix unit: outputs are off by 1e-4 or so (see amx.c)."""
-        return self._predict(network, images, BY_AMX)
-
-    def predict_by_int8(self, network, images):
-        """Roughly `predict`, by 8-bit integers: outputs are off by 0.1 or so (see int8.c)."""
-        if not self.int8 or not _fits_int8(network):
-            raise ValueError(f"{self.name} and {network} do not do with 8-bit integers")
-        return self._predict(network, images, BY_INT8)
-
-    def _predict(self, Network network not None, images, int way, poll=None):
+    def _predict(self, Network network not None, images, callback=None):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
         if len(images) == 0:
             return outputs
         cdef const float[:, ::1] x = images
         cdef float[:, ::1] y = outputs
-        state = _PollState(lambda done: (poll(), False)[1])
         cdef mlp_prediction prediction
+        cdef _Poll poll = _Poll()
+        poll.callback, poll.training = callback, NULL
         prediction.network = &network.c
         prediction.images = &x[0, 0]
         prediction.outputs = &y[0, 0]
         prediction.n = len(images)
-        if poll is None:
-            mlp_start_poll(&prediction.poll, NULL, NULL)
-        else:
-            mlp_start_poll(&prediction.poll, _poll, <void *>state)
+        mlp_start_poll(&prediction.poll, _ask, <void *>poll)
         cdef int threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         with nogil:
-            if way == BY_AMX:
-                status = mlp_predict_amx(kernels, &prediction, threads)
-            elif way == BY_INT8:
-                status = mlp_predict_int8(kernels, &prediction, threads)
-            else:
-                status = mlp_predict(kernels, &prediction, threads)
-        if state.exception is not None:
-            raise state.exception
+            status = mlp_predict(kernels, &prediction, threads)
+        if poll.exception is not None:
+            raise poll.exception
         _check(status)
         return outputs
 
@@ -499,16 +439,8 @@ class SimdBackend(Backend):
         return out
 
 
-cdef _fits_int8(Network network):
-    """Whether the layers that 8-bit integers would do, all but the last, have as many inputs as
-    pays and no more than their sums hold."""
-    n_inputs = network.layer_sizes[:network.n_layers - 1]
-    return len(n_inputs) > 0 and (MLP_INT8_LEAST_INPUTS <= min(n_inputs)
-                                  and max(n_inputs) <= MLP_INT8_MOST_INPUTS)
-
-
 cdef const mlp_kernels *_kernels(str name):
-    """The kernels of an instruction set that `SimdBackend` has found to be there."""
+    """The kernels of an instruction set that runs here."""
     cdef const char *reason = NULL
     name_bytes = name.encode()
     return mlp_find_kernels(name_bytes, &reason)

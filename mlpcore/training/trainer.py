@@ -23,7 +23,6 @@ from mlpcore.backends.base import (
     Backend,
     TrainingResult,
     check_range,
-    kept_results,
 )
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError
@@ -263,36 +262,21 @@ class Trainer:
         learning_rates = self.config.learning_rates_at(state.epoch)
         images = self._flat(self._shown)
         while state.progress.samples < self.n_samples:
-            before, result = state.progress, None
+            before = state.progress
             begin = before.samples
             self._report("training", begin, self.n_samples)
             end = min((begin // SEGMENT + 1) * SEGMENT, self.n_samples)
-            try:
-                result = self.backend.train(
-                    self._network,
-                    images,
-                    self._train_labels,
-                    order[begin:end],
-                    learning_rates,
-                    functools.partial(self._on_samples, begin),
-                    self.config.target,
-                )
-                self._count(before, result)
-            except BaseException as error:
-                for known in [result] if result else kept_results(error):
-                    self._count(before, known)
-                raise
+            result = self.backend.train(
+                self._network,
+                images,
+                self._train_labels,
+                order[begin:end],
+                learning_rates,
+                functools.partial(self._on_samples, before),
+                self.config.target,
+            )
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
-
-    def _count(self, before: EpochProgress, result: TrainingResult) -> None:
-        """Adds samples that were trained to those before; once more is no harm."""
-        self.state.progress = dataclasses.replace(
-            before,
-            samples=before.samples + result.samples,
-            errors=before.errors + result.errors,
-            loss=before.loss + result.loss,
-        )
 
     def _evaluate(self) -> list[int]:
         """Validation and test errors."""
@@ -334,9 +318,15 @@ class Trainer:
         self._tell("on_progress", phase, done, total)
         self._check_stop()
 
-    def _on_samples(self, begin: int, done: int) -> bool:
-        """Progress within a call of `Backend.train`; true stops it."""
-        self._tell("on_progress", "training", begin + done, self.n_samples)
+    def _on_samples(self, before: EpochProgress, result: TrainingResult) -> bool:
+        """Counts the samples that a call of `Backend.train` has done so far; true stops it."""
+        self.state.progress = dataclasses.replace(
+            before,
+            samples=before.samples + result.samples,
+            errors=before.errors + result.errors,
+            loss=before.loss + result.loss,
+        )
+        self._tell("on_progress", "training", self.state.progress.samples, self.n_samples)
         return self._stop
 
     def _tell(self, event: str, *arguments: object) -> None:

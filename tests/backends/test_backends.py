@@ -424,7 +424,7 @@ def test_the_cpu_is_never_a_device(monkeypatch):
     assert backends.get("cpu").name == widest
     reason = backends._reason
     monkeypatch.setattr(backends, "_reason", lambda name: None if name == "cuda" else reason(name))
-    assert backends._best() == "cuda"
+    assert backends._resolve("auto") == "cuda"
     assert backends.get("cpu").name == widest
     monkeypatch.setenv("MLPCORE_BACKEND", "cpu")
     assert backends.get().name == widest

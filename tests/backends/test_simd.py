@@ -10,7 +10,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mlpcore import backends
-from mlpcore.backends.base import kept_results
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -211,7 +210,7 @@ def test_progress_can_stop_training(simd_name, schedule, sizes):
     images, labels, order = problem(sizes, 50)
     network, expected = (Network(sizes, seed=4) for _ in range(2))
     backend = backends.get(simd_name, 2, schedule)
-    result = backend.train(network, images, labels, order, 0.01, progress=lambda done: True)
+    result = backend.train(network, images, labels, order, 0.01, progress=lambda result: True)
     assert 1 <= result.samples < 50
     backend.train(expected, images, labels, order[: result.samples], 0.01)
     assert bits(network) == bits(expected)
@@ -219,15 +218,17 @@ def test_progress_can_stop_training(simd_name, schedule, sizes):
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_an_exception_in_progress_is_raised_after_a_whole_sample(simd_name, schedule):
-    def fail(done):
+    def fail(result):
+        results.append(result)
         raise KeyboardInterrupt
 
     images, labels, order = problem((20, 600, 10), 50)
     network, expected = (Network((20, 600, 10), seed=4) for _ in range(2))
     backend = backends.get(simd_name, 2, schedule)
-    with pytest.raises(KeyboardInterrupt) as caught:
+    results = []
+    with pytest.raises(KeyboardInterrupt):
         backend.train(network, images, labels, order, 0.01, progress=fail)
-    (result,) = kept_results(caught.value)
+    result = results[-1]
     assert 1 <= result.samples < 50
     assert backend.train(expected, images, labels, order[: result.samples], 0.01) == result
     assert bits(network) == bits(expected)
@@ -255,7 +256,7 @@ def test_no_thread_only_waits(sizes, most):
         seen.append(len(os.listdir("/proc/self/task")) - before + 1)
 
     SimdBackend("scalar", 64).train(Network(sizes, seed=1), images, labels, order, 0.1, count)
-    assert seen and set(seen) == {most}
+    assert len(seen) > 1 and set(seen[:-1]) == {most}  # the last call comes when all are done
 
 
 @NEEDS_LINUX
@@ -292,7 +293,7 @@ def test_without_memory_nothing_is_changed(schedule):
 import resource
 import numpy as np
 from mlpcore import Network, backends
-network, backend = Network((8, 200_000), seed=1), backends.get("scalar", 2, {schedule!r})
+network, backend = Network((8, 1_000_000)), backends.get("scalar", 2, {schedule!r})
 before = network.copy()
 images, labels = np.ones((3, 8), np.float32), np.zeros(3, np.uint8)
 order = np.zeros(3, np.int32)

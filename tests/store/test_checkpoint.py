@@ -631,7 +631,9 @@ def test_a_diverged_run_keeps_its_last_good_weights(tmp_path):
     def train(network, images, labels, order, learning_rate, progress=None, target=1.0):
         if trainer.state.epoch == 1:
             network.weights[0][0, 0] = np.nan
-        return backends.TrainingResult(len(order), 0, 1.0)
+        result = backends.TrainingResult(len(order), 0, 1.0)
+        progress(result)
+        return result
 
     trainer.backend.train = train
     assert "epoch 2" in message(trainer.run)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mlpcore import Network, backends, deformation
-from mlpcore.backends.simd import SCHEDULES, SimdBackend, has_amx
+from mlpcore.backends.simd import SCHEDULES, SimdBackend
 
 SIZES = [(300, 257, 129, 10), (64, 500, 3), (33, 700, 700, 10)]
 
@@ -19,7 +19,7 @@ def train(backend, rng):
 
 
 def operate(backend, rng):
-    """Layers one by one, deformation, and batches, through the matrix unit too."""
+    """Layers one by one, deformation, and batches."""
     network = Network((300, 700, 10), seed=1)
     inputs = rng.uniform(-1, 1, (40, 300)).astype(np.float32)
     outputs = backend.forward(network, 0, inputs)
@@ -31,10 +31,6 @@ def operate(backend, rng):
     images = rng.uniform(-1, 1, (230, 29, 29)).astype(np.float32)
     parameters = deformation.DeformationParameters()
     deformation.deform(images, np.zeros(230, np.uint8), parameters, 1, 1, backend)
-    if backend.name == "avx512" and has_amx():
-        backend.predict_by_amx(network, many)
-    if backend.int8:
-        backend.predict_by_int8(network, many)
 
 
 def main():

@@ -16,8 +16,8 @@ from mlpcore.data.dataset import FILES, Dataset, load
 from mlpcore.data.digit import normalise_digit
 from mlpcore.deformation.deform import DeformationParameters
 from mlpcore.store.run_folder import Run
-from mlpcore.training.trainer import Observer, Trainer
 from mlpcore.training.config import TrainingConfig
+from mlpcore.training.trainer import Observer, Trainer
 
 #: Every backend that can run here; those in C keep all bits when they stop.
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
@@ -148,12 +148,14 @@ class StopAfter:
     def __getattr__(self, name):
         return getattr(self.backend, name)
 
-    def train(self, network, images, labels, order, learning_rate, progress=None, target=1.0):
+    def train(self, network, images, labels, order, learning_rate, progress, target):
         here = self.trainer.state.epoch == self.epoch and self.samples is not None
         if here and self.samples < len(order):
             order, self.samples = order[: self.samples], None
             self.trainer.request_stop()
-        return self.backend.train(network, images, labels, order, learning_rate, target=target)
+        result = self.backend.train(network, images, labels, order, learning_rate, target=target)
+        progress(result)
+        return result
 
 
 def run_with_stop(config, dataset, backend, epoch, samples, observers=()):

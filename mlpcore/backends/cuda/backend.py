@@ -22,8 +22,6 @@ from mlpcore.backends.base import (
     TrainingResult,
     check_array,
     check_place,
-    keep_results,
-    kept_results,
     layer_rates,
     layer_shape,
 )
@@ -291,11 +289,7 @@ class CudaBackend(Backend):
                 )
             for one in zip(networks, images, labels, orders):
                 arguments = self._stepper(*one), n_steps, learning_rate, target, progress
-                try:
-                    results += cuda_training.train([one[0]], *arguments)
-                except BaseException as error:
-                    keep_results(error, results + kept_results(error))
-                    raise
+                results += cuda_training.train([one[0]], *arguments)
         return results
 
     def _keep_order(self, network: DeviceNetwork, order: DeviceArray) -> DeviceArray:

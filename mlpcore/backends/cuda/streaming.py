@@ -13,14 +13,12 @@ from mlpcore.backends.base import (
     LearningRate,
     Progress,
     TrainingResult,
-    keep_results,
     layer_rates,
 )
 from mlpcore.backends.cuda import launch as cuda_launch
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.memory import DeviceArray, DeviceNetwork
 from mlpcore.backends.cuda.resident import ResidentStepper
-from mlpcore.errors import InputError
 
 #: Seconds between calls of the caller's progress function.
 INTERVAL = 0.05
@@ -137,17 +135,23 @@ def train(
         network.set_rates(layer_rates(network, learning_rate))
         network.set_state(target)
     try:
-        finite = _train_chunks(stepper, n_steps, progress)
-    except BaseException as error:
-        with suppress(InputError):  # of a device that has failed
-            keep_results(error, _results(networks))
+        finite = _train_chunks(stepper, n_steps, networks, progress)
+    except BaseException:
+        if progress is not None:
+            with suppress(BaseException):  # the first exception counts
+                progress(_results(networks)[0])
         raise
     results = _results(networks)
+    if progress is not None:
+        progress(results[0])
     return results if finite else [replace(result, loss=math.nan) for result in results]
 
 
 def _train_chunks(
-    stepper: Stepper | ResidentStepper, n_steps: int, progress: Progress | None
+    stepper: Stepper | ResidentStepper,
+    n_steps: int,
+    networks: list[DeviceNetwork],
+    progress: Progress | None,
 ) -> bool:
     """The steps, as many at a time as take `INTERVAL`; whether the weights stay finite."""
     done, finite = 0, True
@@ -160,7 +164,7 @@ def _train_chunks(
         stepper.driver.synchronize()
         finite = stepper.check()
         done += chunk
-        if progress is not None and progress(done):
+        if progress is not None and progress(_results(networks)[0]):
             break
         elapsed = time.perf_counter() - start
         wanted = int(chunk * INTERVAL / max(elapsed, 1e-6))
