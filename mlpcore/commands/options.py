@@ -52,13 +52,8 @@ def command_parser(name: str, arguments: str, text: str, example: str, **setting
 
 
 def called_as(name: str) -> list[str]:
-    """How this process was called, subcommand included: ``["mlpcore", "train"]``.
-
-    `name` may also be the path of a script of ``tools/``.
-    """
+    """How this process was called, subcommand included: ``["mlpcore", "train"]``."""
     program = sys.argv[0]
-    if name.endswith(".py"):
-        return [_in_shell(sys.executable), name]
     if os.path.basename(program) == f"{name}.py":  # of tools/
         return [_in_shell(sys.executable), os.path.relpath(program)]
     if os.path.basename(program) == "mlpcore":
