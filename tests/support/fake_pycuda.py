@@ -8,8 +8,9 @@ import ctypes
 import struct
 import types
 
-from mlpcore.backends.cuda import resident as cuda_resident
 from mlpcore.backends.cuda.emulated import SOURCES, EmulatedDriver
+
+from mlpcore.backends.cuda import resident as cuda_resident
 from mlpcore.backends.cuda.launch import Launch
 
 #: What the fake device has, where resident training asks.

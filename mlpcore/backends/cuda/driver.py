@@ -1,7 +1,7 @@
 """The driver of real devices: PyCUDA for modules, memory and launches, cuda-bindings for graphs.
 
-Nothing is imported and no context is made before a device is asked for. The device's primary
-context is used, which PyTorch and CuPy share, and it is current only within `active`.
+Nothing is imported and no context is made before a device is asked for. The driver uses the
+device's primary context, which PyTorch and CuPy share. It is current only within `active`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mlpcore.backends.cuda import build as resident_build
-from mlpcore.backends.cuda import plan as resident_plan
-from mlpcore.backends.cuda import resident as cuda_resident
+from mlpcore.backends.cuda import build
 from mlpcore.backends.cuda.launch import KERNELS, Launch
+from mlpcore.backends.cuda.plan import DeviceLimits, DoesNotFit, ResidentPlan
+from mlpcore.backends.cuda.resident import FORMATS, KERNEL
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray
 
-#: All kernels for all architectures, as the build leaves them.
+#: All kernels except the resident one, for all architectures.
 FATBIN = Path(__file__).with_name("kernels.fatbin")
 
-#: Less free memory than this holds no network and data worth training.
+#: Less free memory than this cannot hold a network and data worth training.
 MIN_FREE_BYTES = 256 << 20
 
 INSTALL = "pip install 'mlpcore[cuda]'"
@@ -41,7 +41,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _import_pycuda() -> Any:
-    """PyCUDA's driver module, initialised."""
+    """PyCUDA's driver module, initialised; Unavailable where it cannot be."""
     try:
         import pycuda.driver as cuda
     except ModuleNotFoundError as error:
@@ -72,7 +72,7 @@ def _import_bindings() -> Any:
 
 
 class GraphError(RuntimeError):
-    """A failure of the driver API that cuda-bindings reports."""
+    """A failure of the driver API, as cuda-bindings reports it."""
 
 
 class CudaDriver:
@@ -85,7 +85,6 @@ class CudaDriver:
     """
 
     name = "cuda"
-    default_schedule = "resident"
 
     def __init__(self) -> None:
         if not FATBIN.is_file():
@@ -114,7 +113,7 @@ class CudaDriver:
 
     @property
     def description(self) -> str:
-        """One line: the device and what it is capable of."""
+        """One line: the device, its compute capability and the precision."""
         return f"cuda: {self.device_name}, compute capability {self.compute_capability}, float32"
 
     def _check_memory(self) -> None:
@@ -126,10 +125,10 @@ class CudaDriver:
             )
 
     def _load(self) -> None:
-        """Kernels ready to launch.
+        """Makes the kernels ready to launch.
 
-        Asking for an attribute loads a function's code now: it must not happen while a graph
-        is captured.
+        Asking for an attribute loads a function's code now. It must not be loaded later, while
+        a graph is captured.
         """
         cuda = self._cuda
         try:
@@ -148,26 +147,24 @@ class CudaDriver:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Makes the context current for this thread, and leaves what was current before.
+        """Makes the context current for this thread; afterwards the previous one is again.
 
-        A failure of the device, which may come from anything launched before, is raised as an
-        InputError of one line.
+        A failure of the device is raised as an InputError of one line. It may come from anything
+        launched before.
         """
         depth = getattr(self._depth, "value", 0)
-        if depth == 0:
-            try:
-                self._context.push()
-            except self._cuda.Error as error:
-                raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
-        self._depth.value = depth + 1
         try:
-            yield
+            if depth == 0:
+                self._context.push()
+            self._depth.value = depth + 1
+            try:
+                yield
+            finally:
+                self._depth.value = depth
+                if depth == 0:
+                    self._cuda.Context.pop()
         except (self._cuda.Error, GraphError) as error:
             raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
-        finally:
-            self._depth.value = depth
-            if depth == 0:
-                self._cuda.Context.pop()
 
     # ---- memory ------------------------------------------------------------------------
 
@@ -208,9 +205,9 @@ class CudaDriver:
         self._stream.synchronize()
 
     def capture(self, launches: list[Launch]) -> _Graph:
-        """The launches, recorded by the stream instead of run.
+        """A graph of the launches; the stream records them and runs none.
 
-        The relaxed mode lets memory be freed meanwhile, by the collector of garbage or by
+        In the relaxed mode, memory can be freed meanwhile: by the garbage collector, or by
         another library in the process.
         """
         bindings, stream = self._bindings, self._stream.handle
@@ -233,10 +230,10 @@ class CudaDriver:
     # ---- resident training -------------------------------------------------------------
 
     @functools.cached_property
-    def limits(self) -> resident_plan.Device:
-        """What this device has. Its clock does not count, so that plans are those of the build."""
+    def limits(self) -> DeviceLimits:
+        """What this device has, without its clock: plans are then the same as in the build."""
         major, minor = map(int, self.compute_capability.split("."))
-        return resident_plan.Device(
+        return DeviceLimits(
             self._attribute("MULTIPROCESSOR_COUNT"),
             self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
             self._attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
@@ -249,10 +246,10 @@ class CudaDriver:
         device = _call(bindings, bindings.cuDeviceGet, 0)
         return int(_call(bindings, bindings.cuDeviceGetAttribute, attribute, device))
 
-    def specialise(self, plan: resident_plan.Plan, version: str) -> _CooperativeKernel:
+    def specialise(self, plan: ResidentPlan) -> _CooperativeKernel:
         if not self._attribute("COOPERATIVE_LAUNCH"):
-            raise resident_plan.DoesNotFit("the device has no cooperative launch")
-        cubin, report = resident_build.find(plan, version, self.limits.capability)
+            raise DoesNotFit("the device has no cooperative launch")
+        cubin, report = build.find(plan, self.limits.capability)
         if report and "WARNING" in report:
             warnings.warn(f"resident kernel: {report}", stacklevel=2)
         return _CooperativeKernel(self, cubin, plan)
@@ -260,42 +257,38 @@ class CudaDriver:
     # ---- device time -------------------------------------------------------------------
 
     def time(self, launches: list[Launch], repetitions: int) -> float:
-        """Seconds that the launches take, replayed as a graph: the mean of several runs."""
+        """Seconds that the launches take as a graph: the mean of several runs."""
         with self.active():
             graph = self.capture(launches)
             return self._time(lambda: self.replay(graph), repetitions)
 
     def time_copy(self, target: int, source: int, n_bytes: int, repetitions: int) -> float:
-        """Seconds that a copy on the device takes, the mean of several."""
+        """Seconds that a copy on the device takes: the mean of several."""
         with self.active():
             return self._time(lambda: self.copy(target, source, n_bytes), repetitions)
 
     def time_call(self, call: Callable[[], object]) -> float:
-        """Seconds from before to after a call that uses this device, by its events."""
+        """Seconds from the beginning to the end of a call that uses this device."""
         with self.active():
-            start, stop = self._cuda.Event(), self._cuda.Event()
-            start.record(self._stream)
-            call()
-            stop.record(self._stream)
-            stop.synchronize()
-            return 1e-3 * stop.time_since(start)
+            return self._time(call, 1, warm_up=0)
 
-    def _time(self, enqueue: Callable[[], object], repetitions: int) -> float:
-        """By events, after three runs to warm up."""
+    def _time(self, call: Callable[[], object], repetitions: int, warm_up: int = 3) -> float:
+        """Mean seconds of a call, by the device's events."""
         start, stop = self._cuda.Event(), self._cuda.Event()
-        for i in range(-3, repetitions):
-            if i == 0:
-                start.record(self._stream)
-            enqueue()
+        for _ in range(warm_up):
+            call()
+        start.record(self._stream)
+        for _ in range(repetitions):
+            call()
         stop.record(self._stream)
         stop.synchronize()
         return 1e-3 * stop.time_since(start) / repetitions
 
 
 class _Memory:
-    """Device memory, freed with the object, in whatever thread that is.
+    """Device memory, freed with the object, in any thread.
 
-    PyCUDA alone frees it only where its context is current, or was made.
+    PyCUDA on its own frees it only in a thread where its context is current or was made.
     """
 
     def __init__(self, driver: CudaDriver, allocation: Any):
@@ -322,43 +315,35 @@ class _Graph:
 
 
 class _CooperativeKernel:
-    """The resident kernel of a plan, whose blocks are all resident at once or do not start.
+    """The resident kernel of a plan. Either all its blocks run side by side, or none starts.
 
-    Everything here goes through cuda-bindings: PyCUDA has no cooperative launch.
+    It uses cuda-bindings only, because PyCUDA has no cooperative launch.
     """
 
-    def __init__(self, driver: CudaDriver, cubin: bytes, plan: resident_plan.Plan):
-        self._driver, self._plan = driver, plan
+    def __init__(self, driver: CudaDriver, cubin: bytes, plan: ResidentPlan):
+        self._driver, self.plan = driver, plan
         bindings, self._shared = driver._bindings, 4 * plan.shared_floats
         self._module = _call(bindings, bindings.cuModuleLoadData, cubin)
-        name = cuda_resident.KERNEL.encode()
-        self._function = _call(bindings, bindings.cuModuleGetFunction, self._module, name)
+        self._function = _call(
+            bindings, bindings.cuModuleGetFunction, self._module, KERNEL.encode()
+        )
         shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         _call(bindings, bindings.cuFuncSetAttribute, self._function, shared, self._shared)
-        each = _call(
-            bindings,
-            bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor,
-            self._function,
-            plan.threads,
-            self._shared,
-        )
-        self._resident = each * driver.limits.multiprocessors
-        if self._resident < plan.blocks:
-            raise resident_plan.DoesNotFit(
-                f"{plan.blocks} blocks must be resident at once, {self._resident} can be"
-            )
+        occupancy = bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        each = _call(bindings, occupancy, self._function, plan.threads, self._shared)
+        resident = each * driver.limits.multiprocessors
+        if resident < plan.blocks:
+            raise DoesNotFit(f"{plan.blocks} blocks must be resident at once, {resident} can be")
 
-    def launch(self, blocks: int, arguments: tuple[int, ...]) -> None:
-        if blocks > self._resident:
-            raise InputError(f"{blocks} blocks must be resident at once, {self._resident} can be")
+    def launch(self, arguments: tuple[int, ...]) -> None:
         types = {"P": ctypes.c_void_p, "i": ctypes.c_int, "I": ctypes.c_uint}
-        values = [types[letter](v) for letter, v in zip(cuda_resident.FORMATS, arguments)]
+        values = [types[letter](value) for letter, value in zip(FORMATS, arguments)]
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         bindings, stream = self._driver._bindings, self._driver._stream.handle
-        grid, block = (blocks, 1, 1), (self._plan.threads, 1, 1)
+        grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
+        shape = *grid, *block, self._shared, stream
         launch = bindings.cuLaunchCooperativeKernel
-        where = self._function, *grid, *block, self._shared, stream
-        _call(bindings, launch, *where, ctypes.addressof(pointers))
+        _call(bindings, launch, self._function, *shape, ctypes.addressof(pointers))
 
     def __del__(self) -> None:
         if hasattr(self, "_module") and not self._driver.closed:
@@ -367,7 +352,7 @@ class _CooperativeKernel:
 
 
 def _call(bindings: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls the driver API; its results, or GraphError with the driver's own words."""
+    """The result of a call of the driver API, or GraphError with the driver's own words."""
     error, *results = function(*arguments)
     if error != bindings.CUresult.CUDA_SUCCESS:
         _, text = bindings.cuGetErrorString(error)
@@ -380,7 +365,7 @@ def _call(bindings: Any, function: Callable[..., Any], *arguments: Any) -> Any:
 def _driver_or_reason() -> CudaDriver | str:
     try:
         return CudaDriver()
-    except (Unavailable, InputError) as error:  # not there, or failing as soon as it is used
+    except (Unavailable, InputError) as error:  # absent, or failing as soon as it is used
         return str(error)
 
 
@@ -391,7 +376,7 @@ def unavailable_reason() -> str | None:
 
 
 def get_driver() -> CudaDriver:
-    """The driver of this process; there is one.
+    """The one driver of this process.
 
     Raises
     ------

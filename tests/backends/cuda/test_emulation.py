@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mlpcore.backends.cuda.emulated import EmulatedDriver, EmulationError
 
 import sanitized
 from mlpcore.backends.cuda import emulated as cuda_emulated
 from mlpcore.backends.cuda import launch as cuda_launch
-from mlpcore.backends.cuda.emulated import EmulatedDriver, EmulationError
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.memory import DeviceArray
 
