@@ -1,19 +1,18 @@
-"""PyCUDA and cuda-bindings as far as the CUDA driver uses them, on the emulated device.
+"""Stand-ins for PyCUDA and cuda-bindings on the emulated device, as the CUDA driver uses them.
 
-So that the code that talks to them runs where there is no GPU: kernels are compiled for the
-CPU, arguments are packed by PyCUDA's rules, and what a stream captures is replayed by a graph.
+With them the driver's code runs where there is no GPU. Kernels are compiled for the CPU,
+arguments are packed by PyCUDA's rules, and a graph replays what a stream has captured.
 """
 
 import ctypes
 import struct
 import types
 
-from mlpcore.backends.cuda.emulated import SOURCES, EmulatedDriver
-
-from mlpcore.backends.cuda import resident as cuda_resident
+from emulated import SOURCES, EmulatedDriver
+from mlpcore.backends.cuda import resident
 from mlpcore.backends.cuda.launch import Launch
 
-#: What the fake device has, where resident training asks.
+#: The attributes of the fake device that resident training asks for.
 ATTRIBUTES = {
     "MULTIPROCESSOR_COUNT": 6,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 48 << 10,
@@ -71,8 +70,7 @@ class _Event:
 class _Device:
     """One device, its context stack and streams."""
 
-    def __init__(self, free=1 << 33, capability=(9, 0)):
-        self.free, self.capability = free, capability
+    def __init__(self, free):
         self.emulated = EmulatedDriver(memory=free)
         self.stack, self.streams, self.launched = [], {}, 0
         self.allocated = []
@@ -81,7 +79,7 @@ class _Device:
         return "Fake GPU"
 
     def compute_capability(self):
-        return self.capability
+        return 9, 0
 
     def retain_primary_context(self):
         stack = self.stack
@@ -89,7 +87,7 @@ class _Device:
 
 
 class _Allocation:
-    """PyCUDA's, as it is in a thread that has not made the context."""
+    """Memory of PyCUDA, as a thread sees it that has not made the context."""
 
     def __init__(self, device, n_bytes):
         self.device, self.memory = device, device.emulated.allocate(n_bytes)
@@ -103,9 +101,14 @@ class _Allocation:
         self.device.allocated.remove(self.memory)
 
 
-def make(count=1, error=None, free=1 << 33, no_code=False):
+def make(count=1, error=None, free=1 << 33, no_code=False, stream_error=None):
     """The modules pycuda.driver and cuda.bindings.driver, for `sys.modules`."""
     device = _Device(free)
+
+    def stream():
+        if stream_error:
+            raise FakeError(stream_error)
+        return _Stream(device)
 
     def init():
         if error:
@@ -136,7 +139,7 @@ def make(count=1, error=None, free=1 << 33, no_code=False):
     driver.memcpy_dtod_async = lambda target, source, n_bytes, stream: device.emulated.copy(
         target, source, n_bytes
     )
-    driver.Stream = lambda: _Stream(device)
+    driver.Stream = stream
     driver.Event = _Event
     return driver, _bindings(device)
 
@@ -169,14 +172,14 @@ def _bindings(device):
 
     def launch_cooperatively(function, gx, gy, gz, bx, by, bz, shared, stream, arguments):
         assert device.stack, "no context is current"
-        formats = cuda_resident.FORMATS
+        formats = resident.FORMATS
         pointers = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_void_p))
         values = [
             struct.unpack(letter, ctypes.string_at(pointers[i], struct.calcsize(letter)))[0]
             for i, letter in enumerate(formats)
         ]
-        name = cuda_resident.KERNEL
-        function.launch(Launch(name, (gx, gy, gz), (bx, by, bz), tuple(values)), shared)
+        launch = Launch(resident.KERNEL, (gx, gy, gz), (bx, by, bz), tuple(values))
+        function.launch(launch, shared)
         return (success,)
 
     module = types.ModuleType("cuda.bindings.driver")

@@ -180,11 +180,11 @@ def compile_resident(nvcc: str, header: str, capability: int, output: Path) -> s
         command = [nvcc, "-cubin", f"-arch=sm_{capability}", *FLAGS, "-Xptxas", "-v"]
         command += [f"-I{folder}", "-o", str(made), str(SOURCES / "resident.cu")]
         report = _run(command)
+        registers = re.search(r"Used (\d+) registers", report)
+        spills = re.search(r"(\d+) bytes spill stores", report)
+        if not registers or not spills:
+            raise NvccError(f"ptxas reports no registers:\n{report}")
         made.replace(output)
-    registers = re.search(r"Used (\d+) registers", report)
-    spills = re.search(r"(\d+) bytes spill stores", report)
-    if not registers or not spills:
-        raise NvccError(f"ptxas reports no registers:\n{report}")
     if spills[1] == "0":
         return f"{registers[1]} registers, no spills"
     return f"{registers[1]} registers, WARNING: {spills[1]} bytes spilled to memory"

@@ -1,5 +1,5 @@
-// Kernels with and without the synchronisation that they need: what the emulation must tell
-// apart. One block each; `out` and `in` have one element per thread.
+// Kernels with and without the synchronisation that they need. The emulation must tell them apart.
+// All run as one block; `out` and `in` have one element per thread.
 
 // Each thread reads what another has written.
 extern "C" __global__ void reverse_kernel(const float *in, float *out)

@@ -1,18 +1,17 @@
-// Threads and blocks that work together: warps, orders of execution, and blocks that wait for
+// Threads and blocks that work together: warps, the order of execution, and blocks that wait for
 // each other.
 
+// The sum of a warp in its first lane, and the value of the lane above.
 extern "C" __global__ void warp_sum_kernel(const float *in, float *out)
 {
     float sum = in[threadIdx.x];
-    for (int half = 16; half > 0; half /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, half);
-    const float first = __shfl_sync(0xffffffffu, in[threadIdx.x], 0);
-    const float above = __shfl_up_sync(0xffffffffu, in[threadIdx.x], 1);
-    out[3 * threadIdx.x] = sum;
-    out[3 * threadIdx.x + 1] = first;
-    out[3 * threadIdx.x + 2] = above;
+    const float above = __shfl_down_sync(0xffffffffu, sum, 1);
+    for (int half = 16; half > 0; half /= 2) sum += __shfl_down_sync(0xffffffffu, sum, half);
+    out[2 * threadIdx.x] = sum;
+    out[2 * threadIdx.x + 1] = above;
 }
 
-// When each thread of each block has run.
+// Numbers the threads of all blocks as they run.
 extern "C" __global__ void tickets_kernel(int *counter, int *tickets)
 {
     tickets[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd(counter, 1);
