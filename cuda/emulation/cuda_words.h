@@ -47,7 +47,6 @@ inline int __syncthreads_or(int vote)
     return home.vote;
 }
 inline void __syncwarp(unsigned mask = 0xffffffffu) { emulation::wait_for_warp(mask); }
-inline void __threadfence() {}
 
 // In a polling loop, lets other threads run.
 inline void __nanosleep(unsigned) { emulation::yield(); }

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import threading
-import types
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,9 +32,7 @@ def install(monkeypatch, tmp_path):
 
     def put(pycuda, bindings):
         for name, child in (("pycuda", pycuda), ("cuda", bindings), ("cuda.bindings", bindings)):
-            module = types.ModuleType(name)
-            module.driver = child
-            monkeypatch.setitem(sys.modules, name, module)
+            monkeypatch.setitem(sys.modules, name, SimpleNamespace(driver=child))
         monkeypatch.setitem(sys.modules, "pycuda.driver", pycuda)
         monkeypatch.setitem(sys.modules, "cuda.bindings.driver", bindings)
         return pycuda.device
@@ -213,28 +211,22 @@ def test_resident_training_through_the_driver(install, compiled, reference):
 
 @needs_emulation
 @pytest.mark.parametrize(
-    "attributes, expected",
+    "attributes, blocks, expected",
     [
-        ({"COOPERATIVE_LAUNCH": 0}, "the device has no cooperative launch"),
-        ({"MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 64}, "layers 20, 12, 9, 3 need "),
+        ({"COOPERATIVE_LAUNCH": 0}, 1, "the device has no cooperative launch"),
+        ({"MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 64}, 1, "layers 20, 12, 9, 3 need "),
+        ({}, 0, "6 blocks must be resident at once, 0 can be"),
     ],
-    ids=["no cooperative launch", "no room"],
+    ids=["no cooperative launch", "no room", "occupied by others"],
 )
 def test_devices_that_cannot_train_resident_stream(
-    install, compiled, monkeypatch, attributes, expected
+    install, compiled, monkeypatch, attributes, blocks, expected
 ):
     monkeypatch.setattr(fake_pycuda, "ATTRIBUTES", {**fake_pycuda.ATTRIBUTES, **attributes})
-    install(*fake_pycuda.make())
-    assert f"streaming schedule: {expected}" in train_a_little(backends.get("cuda"))[1]
-
-
-@needs_emulation
-def test_a_device_that_others_occupy_streams(install, compiled):
     pycuda, bindings = fake_pycuda.make()
-    bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *arguments: (0, 0)
+    bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *arguments: (0, blocks)
     install(pycuda, bindings)
-    _, description = train_a_little(backends.get("cuda"))
-    assert "streaming schedule: 6 blocks must be resident at once, 0 can be" in description
+    assert f"streaming schedule: {expected}" in train_a_little(backends.get("cuda"))[1]
 
 
 @needs_emulation

@@ -80,11 +80,3 @@ extern "C" __global__ void uninitialised_kernel(float *out)
     __shared__ float values[64];
     out[threadIdx.x] = values[threadIdx.x];
 }
-
-extern "C" __global__ void dynamic_shared_kernel(const float *in, float *out)
-{
-    float *values = emulated_dynamic_shared();
-    values[threadIdx.x] = in[threadIdx.x];
-    __syncthreads();
-    out[threadIdx.x] = values[blockDim.x - 1 - threadIdx.x];
-}
