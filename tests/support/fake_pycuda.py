@@ -129,6 +129,12 @@ def make(count=1, error=None, free=1 << 33, no_code=False, stream_error=None):
     return driver, _make_bindings(device)
 
 
+def _load_module(header):
+    """Compiles the resident kernel; a plan's header stands for its cubin."""
+    headers = {"resident_plan.h": header.decode()}
+    return 0, EmulatedDriver(SOURCES / "resident.cu", headers=headers)
+
+
 def _make_bindings(device):
     """cuda.bindings.driver: every function returns an error code first. A graph is its launches."""
 
@@ -145,10 +151,6 @@ def _make_bindings(device):
         device.launched += 1
         device.emulated.replay(graph)
         return (0,)
-
-    def load_module(header):
-        headers = {"resident_plan.h": header.decode()}
-        return 0, EmulatedDriver(SOURCES / "resident.cu", headers=headers)
 
     def launch_cooperatively(function, gx, gy, gz, bx, by, bz, shared, stream, arguments):
         assert device.stack, "no context is current"
@@ -170,7 +172,7 @@ def _make_bindings(device):
         cuGetErrorString=lambda error: (0, b"an error"),
         cuDeviceGet=lambda index: (0, index),
         cuDeviceGetAttribute=lambda name, device: (0, ATTRIBUTES[name]),
-        cuModuleLoadData=load_module,
+        cuModuleLoadData=_load_module,
         cuModuleGetFunction=lambda loaded, name: (0, loaded),
         cuModuleUnload=lambda loaded: (0,),
         cuFuncSetAttribute=lambda *arguments: (0,),

@@ -204,7 +204,7 @@ class CudaDriver:
     def synchronize(self) -> None:
         self._stream.synchronize()
 
-    def capture(self, launches: list[Launch]) -> _Graph:
+    def capture(self, launches: list[Launch]) -> _CapturedGraph:
         """A graph of the launches; the stream records them and runs none.
 
         In the relaxed mode, memory can be freed meanwhile: by the garbage collector, or by
@@ -219,11 +219,11 @@ class CudaDriver:
         finally:
             graph = _call(bindings, bindings.cuStreamEndCapture, stream)
         try:
-            return _Graph(self, _call(bindings, bindings.cuGraphInstantiate, graph, 0))
+            return _CapturedGraph(self, _call(bindings, bindings.cuGraphInstantiate, graph, 0))
         finally:
             _call(bindings, bindings.cuGraphDestroy, graph)
 
-    def replay(self, graph: _Graph) -> None:
+    def replay(self, graph: _CapturedGraph) -> None:
         bindings = self._bindings
         _call(bindings, bindings.cuGraphLaunch, graph.handle, self._stream.handle)
 
@@ -303,7 +303,7 @@ class _Memory:
                 self._allocation.free()
 
 
-class _Graph:
+class _CapturedGraph:
     """An executable graph, destroyed with the object."""
 
     def __init__(self, driver: CudaDriver, handle: Any):
@@ -330,8 +330,8 @@ class _CooperativeKernel:
         shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         _call(bindings, bindings.cuFuncSetAttribute, self._function, shared, self._shared)
         occupancy = bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        each = _call(bindings, occupancy, self._function, plan.threads, self._shared)
-        resident = each * driver.limits.multiprocessors
+        per_multiprocessor = _call(bindings, occupancy, self._function, plan.threads, self._shared)
+        resident = per_multiprocessor * driver.limits.multiprocessors
         if resident < plan.blocks:
             raise DoesNotFit(f"{plan.blocks} blocks must be resident at once, {resident} can be")
 

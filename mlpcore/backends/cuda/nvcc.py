@@ -93,7 +93,7 @@ def _build_resident(
         shutil.copyfile(made, folder / made.name)
         return f"resident {name}, sm_{capability}: {report.read_text().strip()}"
 
-    jobs = [(each, *item) for each in architectures for item in headers(each).items()]
+    jobs = [(arch, *item) for arch in architectures for item in headers(arch).items()]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for line in pool.map(build_one, *zip(*jobs)) if jobs else ():
             print(f"mlpcore: {line}", file=sys.stderr)
@@ -116,7 +116,7 @@ def chosen_architectures(known: list[int]) -> list[int]:
     """The architectures to compile for, among those that nvcc knows."""
     text = os.environ.get("MLPCORE_CUDA_ARCH", "")
     if not text:
-        return [each for each in ARCHITECTURES if each in known]
+        return [arch for arch in ARCHITECTURES if arch in known]
     try:
         wanted = sorted({int(part) for part in text.split(",")})
     except ValueError:
@@ -137,7 +137,7 @@ def resident_architectures(architectures: list[int]) -> list[int]:
     query = [smi, "--query-gpu=compute_cap", "--format=csv,noheader"]
     result = subprocess.run(query, capture_output=True, text=True)
     present = {line.strip().replace(".", "") for line in result.stdout.splitlines()}
-    return [each for each in architectures if str(each) in present]
+    return [arch for arch in architectures if str(arch) in present]
 
 
 # ---- nvcc ----------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def resident_architectures(architectures: list[int]) -> list[int]:
 def fatbin_command(nvcc: str, output: Path, architectures: list[int]) -> list[str]:
     """The call of nvcc that compiles all kernels except the resident one."""
     newest = architectures[-1]
-    targets = [f"arch=compute_{each},code=sm_{each}" for each in architectures]
+    targets = [f"arch=compute_{arch},code=sm_{arch}" for arch in architectures]
     targets.append(f"arch=compute_{newest},code=compute_{newest}")
     codes = [word for target in targets for word in ("-gencode", target)]
     source = str(SOURCES / "kernels.cu")

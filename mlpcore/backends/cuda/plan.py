@@ -246,8 +246,8 @@ Candidates = Callable[[list[list[LayerPlan]]], Iterator[list[LayerPlan]]]
 
 def weight_registers(device: DeviceLimits, threads: int, spare: int = SPARE_REGISTERS[-1]) -> int:
     """Registers of a thread that can hold weights, in blocks of `threads`."""
-    each = device.registers // threads // REGISTER_UNIT * REGISTER_UNIT
-    return max(0, min(each, MAX_REGISTERS) - spare)
+    registers = device.registers // threads // REGISTER_UNIT * REGISTER_UNIT
+    return max(0, min(registers, MAX_REGISTERS) - spare)
 
 
 def make_plan(sizes: tuple[int, ...], device: DeviceLimits) -> ResidentPlan:
