@@ -20,7 +20,7 @@ BUILT_FROM := setup.py pyproject.toml mlpcore/backends/cuda/nvcc.py $(C_FILES) $
 # By a path file: the default hides the package from scripts beside a clone named mlpcore.
 EDITABLE := --config-settings editable_mode=compat --editable
 
-.PHONY: install train reproduce readme test lint format docs sanitize speedup gpu-check clean
+.PHONY: install train reproduce readme test lint format docs sanitize speedup gpu-check gpu-sanitize clean
 
 install: $(INSTALLED)
 
@@ -42,7 +42,7 @@ train: $(INSTALLED)
 reproduce: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py $(ARGS)
 
-# The README's table of the paper's experiment, from the evidence in benchmarks/results/table1.
+# Writes the README's table of the paper's experiment from the evidence in benchmarks/results/table1.
 readme: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py --readme
 
@@ -57,6 +57,7 @@ STUBTEST := --mypy-config-file pyproject.toml --ignore-disjoint-bases
 lint: $(CHECKERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	PYTHONPATH=tools $(BIN)/lint-imports
 	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network.network mlpcore.backends.simd
@@ -67,40 +68,46 @@ format: $(CHECKERS)
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
 
-# The reference of the modules, from docstrings, in build/docs. Whatever pdoc warns of is an
-# error, such as a module that cannot be imported. Modules are named, but for the package itself,
-# because `__all__` would hide those that it does not have.
-MODULES := $(filter-out %/__init__.py,$(wildcard $(addprefix mlpcore/,*.py *.pyx backends/*.py backends/*.pyx)))
+# The reference in build/docs, from docstrings. A warning of pdoc is an error. All modules are named,
+# because pdoc shows only the names in `__all__` of a package.
+MODULES := $(filter-out %__init__.py %__main__.py mlpcore/estimator.py mlpcore/state.py,$(wildcard \
+	mlpcore/*.py mlpcore/*/*.py mlpcore/*/*.pyx mlpcore/*/*/*.py))
 docs: $(CHECKERS)
 	rm -rf build/docs
 	$(BIN)/python -W error::UserWarning -m pdoc --docformat numpy --template-directory docs/pdoc \
 		--output-directory build/docs mlpcore '!mlpcore\.' mlpcore.backends \
 		$(sort $(subst /,.,$(basename $(MODULES))))
 
-# The C code under AddressSanitizer and UndefinedBehaviorSanitizer, and then its threads under
-# ThreadSanitizer, in builds of their own. Python's own allocations at exit are not leaks of ours.
+# The C code under AddressSanitizer and UndefinedBehaviorSanitizer, then its threads under
+# ThreadSanitizer, in separate builds. Leaks are not reported: Python frees little at exit.
 SANITIZED := build/sanitize
 SANITIZERS := address,undefined
-SANITIZED_TESTS := $(addprefix tests/,backends deformation network)
+SANITIZED_TESTS := $(filter-out %presets.py,$(wildcard tests/backends/test_*.py))
+SANITIZED_TESTS += tests/deformation tests/network
 library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
 sanitize: $(INSTALLED)
 	MLPCORE_CUDA=0 MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
 		--target $(SANITIZED) .
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZED)) \
 		LD_PRELOAD="$(call library,asan) $(call library,ubsan)" \
-		$(BIN)/pytest -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
+		$(BIN)/pytest -n auto -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
 	MLPCORE_CUDA=0 MLPCORE_SANITIZE=thread $(BIN)/pip install --quiet --no-deps --upgrade \
 		--target $(SANITIZED)-threads .
 	TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 \
 		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
 		$(BIN)/python tests/support/data_races.py
 
-# All that needs a GPU, in nine minutes at most: build, tests, compute-sanitizer, speed. It uses the
-# Python on the PATH as it is, because a machine with a GPU may have no package index, and says
-# first what that lacks. summary.json in RESULTS has everything that matters.
+# What only a GPU can show, in nine minutes at most: tests, compute-sanitizer, measurements. It uses
+# the Python on the PATH and installs nothing, because a machine with a GPU may have no package
+# index; it says first what is missing. RESULTS/summary.json has all figures. COMMIT names the
+# commit where there is no .git, and ARGS='--steps ...' runs some steps.
 RESULTS ?= build/gpu-check
 gpu-check:
-	$(PYTHON) tools/gpu_check.py --results $(RESULTS)
+	$(PYTHON) tools/gpu_check.py --results $(RESULTS) $(ARGS)
+
+# Every CUDA kernel at small sizes under compute-sanitizer: memory, races, barriers.
+gpu-sanitize:
+	$(PYTHON) tools/gpu_check.py --results $(RESULTS) --steps memcheck racecheck synccheck
 
 clean:
 	rm -rf build .venv *.egg-info mlpcore/*/*.so mlpcore/backends/cuda/*.fatbin mlpcore/backends/cuda/*.cubin

@@ -54,7 +54,7 @@ static inline vi vi_mulhilo(vi a, uint32_t m, vi *high)
 static inline vf vf_from_vi(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline vi vi_from_vf(vf a) { return _mm256_cvttps_epi32(a); }
 static inline vi vi_round(vf a) { return _mm256_cvtps_epi32(a); }
-/* AMD's gather instructions take three cycles and more a number, plain loads half of one. */
+/* AMD's gather instructions take three cycles or more a number, plain loads half a cycle. */
 static inline __m128 two_pairs(const float *p, uint32_t i, uint32_t k)
 {
     return _mm_loadh_pi(_mm_loadl_pi(_mm_setzero_ps(), (const __m64 *)(p + i)),

@@ -1,12 +1,11 @@
-/* The kernels of a block of samples, written once over the vector operations of an instruction
- * set; the deferred schedule (train_deferred.c) says what they are for.
+/* The kernels of a block of samples, for the deferred schedule (train_deferred.c). Written once
+ * over the vector operations of an instruction set.
  *
- * Included after layer_kernels.h, whose helpers it uses. An instruction set defines besides
- *   SUM_ROWS, SUM_VECTORS      registers that matrix products are added up in
- * as many as its registers hold beside the operands.
+ * Included after layer_kernels.h, whose helpers it uses. An instruction set also defines
+ *   SUM_ROWS, SUM_VECTORS      the tile of sums that its registers hold beside the operands
  */
 
-/* dots of `count` samples; the last vector of v may run past `end` and is cut there. */
+/* The dots of `count` samples. The last vector of v may reach past `end`; it is cut there. */
 INLINE void dots_samples(int count, const float *h, long stride, const float *v, int begin, int end,
                          float *dots)
 {
@@ -59,19 +58,20 @@ static void KERNEL(correct)(const float *h, long stride, int n, const float *coe
 
 /* ---- matrix products ---- */
 
-/* The rows of W that are worked on together. */
+/* Rows of W that a product or an update takes together. */
 enum { CHUNK_ROWS = 64 };
 
-/* sum[r][v] += sum over k < n of scalars[r * row + index[k] * step] times row k of x, in order: the
- * outer products of columns of `rows` numbers with rows of `vectors` vectors, which are `apart`.
- * Without an index it is k. */
+/* sum[r][v] += sum over k < n, in order, of scalars[r * row + index[k] * step] x[k][v].
+ *
+ * x[k] is at x + k * x_step, its vectors are `apart` floats from each other. A NULL index means
+ * index[k] = k. */
 INLINE void outer_products(int rows, int vectors, const float *scalars, long row, long step,
                            const int *index, const float *x, long x_step, long apart, int n,
                            vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS])
 {
     for (int k = 0; k < n; k++) {
         const float *column = scalars + (index ? index[k] : k) * step;
-        if (index) __asm__("" : "+r"(column)); /* one address for all rows: GCC would make many */
+        if (index) __asm__("" : "+r"(column)); /* one address for all rows; GCC would keep many */
         vf xk[SUM_VECTORS];
         UNROLL for (int v = 0; v < vectors; v++) xk[v] = vf_load(x + k * x_step + v * apart);
         UNROLL for (int r = 0; r < rows; r++)
@@ -82,9 +82,9 @@ INLINE void outer_products(int rows, int vectors, const float *scalars, long row
     }
 }
 
-/* Runs CALL(rows) for all rows of [begin, end), `most` together, then `some`, then four: with fewer
- * there are too few sums to keep the multipliers busy. Hence of the last eight rows four and four,
- * where `most` is five or six. */
+/* Runs CALL(rows) over [begin, end) in blocks of `most` rows, then of `some`, then of four. Smaller
+ * blocks have too few sums to keep the multipliers busy, so the last eight rows go as four and
+ * four when `most` is five or six. */
 #define FOR_SUM_ROWS(most, some, begin, end, CALL)           \
     do {                                                     \
         int i = (begin);                                     \
@@ -97,7 +97,7 @@ INLINE void outer_products(int rows, int vectors, const float *scalars, long row
         for (; i < (end); i++) CALL(1);                      \
     } while (0)
 
-/* -eta times the deltas of some samples, CHUNK_ROWS apart, for some rows. */
+/* steps[s * CHUNK_ROWS + r] = -eta times the delta of row r at sample s. */
 typedef float step_chunk[MLP_CHUNK_SAMPLES * CHUNK_ROWS];
 
 INLINE void set_steps(const float *d, long d_stride, int n, float eta, int begin, int end,
@@ -109,13 +109,13 @@ INLINE void set_steps(const float *d, long d_stride, int n, float eta, int begin
                      vf_mul(vf_set1(-eta), vf_load(d + s * d_stride + begin + r)));
 }
 
-/* `rows` rows of W by `vectors` vectors of columns, at w: adds the sums of steps[index[k]] x[k],
- * and to each row its `base` when there is one. */
+/* W += sum over k of steps[index[k]] x[k], for the tile of `rows` rows by `vectors` vectors at w.
+ * Each row also gets its `base` unless that is NULL. */
 INLINE void update_tile(int rows, int vectors, float *w, long stride, const float *steps,
                         const int *index, const float *x, int n, const float *base)
 {
     vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS];
-    /* The next columns: of more rows than the CPU's own prefetchers follow. */
+    /* The next columns. The CPU's own prefetchers do not follow so many rows. */
     const int width = vectors * VW, next = width < LINE ? LINE : width;
     UNROLL for (int r = 0; r < rows; r++) for (int j = 0; j < width; j += LINE)
         __builtin_prefetch(w + r * stride + next + j, 1);
@@ -129,8 +129,8 @@ INLINE void update_tile(int rows, int vectors, float *w, long stride, const floa
     }
 }
 
-/* The rows by `vectors` vectors of columns from j on; X's part is copied to one place, because
- * its rows lie on as many pages. */
+/* Updates the rows' `vectors` vectors of columns from column j on. These columns of X are copied
+ * together first, because each of its rows is on another page. */
 INLINE void update_panel(int vectors, const mlp_layer *layer, int j, const float *steps,
                          const float *x, int n, int begin, int end)
 {
@@ -164,7 +164,7 @@ static void KERNEL(update_block)(const mlp_layer *layer, const float *d, long d_
     }
 }
 
-/* Whether a group has a background: those with the bias or the padding have not. */
+/* Whether a group has a background. Groups with the bias or the padding have none. */
 INLINE int has_background(const mlp_layer *layer, int group)
 {
     return (group + 1) * VW <= layer->n_in;
@@ -190,7 +190,7 @@ static void KERNEL(pack_groups)(const mlp_layer *layer, const float *x, int n, i
     }
 }
 
-/* The rows by the columns of a group, a vector. */
+/* Updates the rows' columns of one group, a vector. */
 INLINE void update_group(const mlp_layer *layer, int group, const float *steps, const int *samples,
                          const float *z, int n, const float *base, int begin, int end)
 {
@@ -224,11 +224,12 @@ static void KERNEL(update_foreground)(const mlp_layer *layer, const float *d, lo
     }
 }
 
-/* Between two vectors of samples whose panels are `panel` floats apart. */
+/* Floats between two vectors of samples, when panels are `panel` floats apart. */
 INLINE long vectors_apart(long panel) { return VW < MLP_PANEL ? VW : panel; }
 
-/* Adds the part of `n` rows of x, columns columns[k] of W, to `rows` rows of the products with
- * `vectors` vectors of samples; the first part puts it there, with the background's. */
+/* Adds n columns' part to a tile of the products: `rows` rows of W by `vectors` vectors of samples.
+ * Row k of x belongs to column columns[k] of W. The first part overwrites the tile and adds the
+ * background's share. */
 INLINE void product_tile(int rows, int vectors, const float *w, long stride, const int *columns,
                          const float *x, int n, int first, const float *row_sums,
                          const float *background, float *a, long a_panel)
@@ -249,7 +250,7 @@ INLINE void product_tile(int rows, int vectors, const float *w, long stride, con
     }
 }
 
-/* The rows by the columns of a chunk, from column j on, with `vectors` vectors of samples from s
+/* Products of the rows with a chunk of columns from j on, for `vectors` vectors of samples from s
  * on. */
 INLINE void product_panel(int vectors, const mlp_layer *layer, int j, const mlp_panels *x, int s,
                           int begin, int end, float *a, long a_panel)
@@ -291,5 +292,5 @@ static void KERNEL(product_block)(const mlp_layer *layer, const mlp_panels *x, i
     }
 }
 
-/* Samples that a product's registers hold, in whole panels. */
+/* Samples of a product's registers, in whole panels. */
 enum { TOGETHER = SUM_VECTORS * VW > MLP_PANEL ? SUM_VECTORS * VW : MLP_PANEL };

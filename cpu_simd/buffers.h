@@ -16,8 +16,8 @@ static inline float *mlp_floats(size_t n)
     return buffer;
 }
 
-/* The samples of `panels` (foreground.h), `panel` floats apart, as n rows, `stride` floats apart:
- * of each its first `rows` numbers. */
+/* Copies n samples from panels (foreground.h), `panel` floats apart, to rows, `stride` floats
+ * apart: the first `rows` numbers of each sample. */
 static inline void mlp_from_panels(const float *panels, long panel, int rows, int n, float *samples,
                                    long stride)
 {
@@ -34,7 +34,7 @@ static inline void mlp_set_input(float *x, const float *values, int n)
     x[n] = 1.0f;
 }
 
-/* Makes the padding of a layer's rows zero again: deltas that are not finite, times 0, are NaN. */
+/* Makes the padding of a layer's rows zero again. Infinite deltas have made it NaN. */
 static inline void mlp_clear_padding(const mlp_layer *layer)
 {
     const int used = layer->n_in + 1;

@@ -16,7 +16,7 @@ static size_t padded_image_size(int height, int width)
     return (size_t)(height + 3) * (size_t)mlp_image_pitch(width);
 }
 
-/* `padded` must have been filled with background once; a row has room for a vector. */
+/* `padded` has been filled with background once. Its rows have room for a whole vector. */
 static void lookup_image(const mlp_kernels *kernels, const float *image, int height, int width,
                          const float affine[4], const float *dx, const float *dy, long field_stride,
                          float *padded, float *row, float *out)
@@ -169,7 +169,7 @@ typedef struct {
     float *padded, *row;
 } workspace;
 
-/* Lays the buffers out from `memory`; returns how many floats they take. */
+/* Places the buffers in `memory`; returns the floats that they take. */
 static size_t make_workspace(workspace *work, const mlp_deformation *d, float *memory)
 {
     int columns = MLP_GRID * d->width;
@@ -195,8 +195,8 @@ static size_t make_workspace(workspace *work, const mlp_deformation *d, float *m
     return at;
 }
 
-/* Draws the rows of noise that a row of tiles needs, keeping those drawn for the row before:
- * rows [*base, *filled) of the grid are in the buffers, both multiples of 4. */
+/* Draws the rows of noise that a row of tiles needs, and keeps those of the row before. The buffers
+ * hold rows [*base, *filled) of the grid, both multiples of 4. */
 static void draw_noise(const deform_context *context, workspace *work, uint32_t grid, int tile_row,
                        int *base, int *filled)
 {

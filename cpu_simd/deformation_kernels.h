@@ -1,6 +1,6 @@
 /* The deformation kernels, written once over the vector operations of an instruction set.
  *
- * Included after layer_kernels.h; needs besides
+ * Included after layer_kernels.h. An instruction set also defines
  *   vi               vector of 32-bit integers, as many as floats in vf
  *   vi_*             load, set1, add, xor, mulhilo (32 x 32 -> high and low words)
  *   vf_from_vi       signed integer to float;  vi_from_vf: truncation
@@ -38,8 +38,8 @@ static void KERNEL(noise)(const uint32_t key[2], const uint32_t counter[4], uint
     }
 }
 
-/* out[x] = sum over i of taps[i] in[i * step + x] for `count` vectors, whose sums are independent
- * and share the taps: one sum alone would wait for its own last addition. */
+/* out[x] = sum over i of taps[i] in[i * step + x], for `count` vectors at once: a single sum would
+ * wait for its own last addition. */
 INLINE void convolve_vectors(int count, const float *in, long step, const float taps[MLP_TAPS],
                              float *out)
 {
@@ -86,8 +86,8 @@ static void KERNEL(lookup_row)(const float *padded, int height, int width, const
         vf sy = vf_fma(vf_set1(affine[3]), row, vf_add(vf_load(dy + x), vf_set1(centre_y)));
         sx = vf_fma(vf_set1(affine[0]), column, sx);
         sy = vf_fma(vf_set1(affine[2]), column, sy);
-        /* One pixel of background on each side, so beyond it all is background; the shift
-         * by 1 into the padded image makes coordinates positive and truncation a floor. */
+        /* The image has one pixel of background on each side, and all beyond is background. The
+         * shift by 1 makes coordinates positive, so that truncation is a floor. */
         sx = vf_min(vf_max(vf_add(sx, vf_set1(1.0f)), vf_set1(0.0f)), vf_set1((float)(width + 1)));
         sy = vf_min(vf_max(vf_add(sy, vf_set1(1.0f)), vf_set1(0.0f)), vf_set1((float)(height + 1)));
         vi ix = vi_from_vf(sx), iy = vi_from_vf(sy);

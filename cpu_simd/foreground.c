@@ -47,7 +47,7 @@ void mlp_free_groups(mlp_groups *groups)
     free(groups->counts);
 }
 
-/* The columns begin <= j < end with foreground in any of n samples: their number. */
+/* Lists the columns begin <= j < end that have foreground in any of n samples; returns how many. */
 static int list_columns(const float *x, long row, int n, const float *background, int begin,
                         int end, int *columns)
 {

@@ -1,4 +1,4 @@
-/* What every instruction set provides: one table of function pointers.
+/* The table of kernels that every instruction set fills in.
  *
  * Vectors x, and the rows of X, are padded as network.h describes, those of X a layer's stride
  * apart. Ranges of rows are half-open and start at a multiple of MLP_ALIGN; vectors over a
@@ -69,7 +69,7 @@ typedef struct {
     void (*update_block)(const mlp_layer *layer, const float *d, long d_stride, const float *x,
                          int n, float eta, int begin, int end);
 
-    /* The same for the first layer, whose n inputs are packed in `x`. */
+    /* update_block for the first layer, whose n inputs are packed in `x`. */
     void (*update_foreground)(const mlp_layer *layer, const float *d, long d_stride, int n,
                               const mlp_groups *x, float eta, int begin, int end);
 
@@ -87,13 +87,13 @@ typedef struct {
     /* Packs the rows begin <= i < end. */
     void (*pack_weights)(const mlp_layer *layer, int begin, int end, mlp_packed *packed);
 
-    /* As product and backward. */
+    /* product and backward, with packed weights. */
     void (*product_packed)(const mlp_layer *layer, const mlp_packed *packed, const float *x,
                            int begin, int end, float *a);
     void (*backward_packed)(const mlp_layer *layer, const mlp_packed *packed, const float *delta,
                             int begin, int end, float *partial);
 
-    int together;      /* samples of a product's registers, in whole panels */
+    int together;      /* samples in a product's registers, in whole panels */
     int group_columns; /* columns of a group: the floats of a vector */
 
     /* ---- deformation ---- */

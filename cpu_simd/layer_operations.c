@@ -1,5 +1,5 @@
-/* The paper's three routines by themselves, for one layer, and the passes over packed weights: to
- * be compared with the oracle, and timed. */
+/* The paper's three routines for a single layer, and the passes over packed weights. They exist to
+ * be compared with the oracle and to be timed. */
 #include "buffers.h"
 #include "partition.h"
 #include "train.h"

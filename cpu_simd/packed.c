@@ -1,4 +1,4 @@
-/* Which layers are packed, and room for them. */
+/* Which layers are packed, and memory for the copies. */
 #include "packed.h"
 
 #include <stdlib.h>
@@ -8,17 +8,17 @@
 
 #include "partition.h"
 
-/* Linux gives such pages when asked: one look at the page table for 2 MB instead of 4 KB. */
+/* Linux grants huge pages on request; fewer look-ups in the page table then. */
 enum { HUGE_PAGE = 1 << 21 };
 
-/* Or NULL. Not cleared. */
+/* Uninitialised memory, or NULL. */
 static void *room_for(size_t bytes)
 {
     const size_t align = bytes < HUGE_PAGE ? 64 : HUGE_PAGE;
     bytes = (bytes + align - 1) / align * align;
     void *room = aligned_alloc(align, bytes);
 #ifdef MADV_HUGEPAGE
-    if (room && align == HUGE_PAGE) madvise(room, bytes, MADV_HUGEPAGE); /* or it stays as it is */
+    if (room && align == HUGE_PAGE) madvise(room, bytes, MADV_HUGEPAGE); /* may be refused */
 #endif
     return room;
 }

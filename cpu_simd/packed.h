@@ -1,21 +1,20 @@
-/* Weights of 21 bits, for the deferred schedule's passes up and down.
+/* Copies of the weights in 21 bits, for the deferred schedule's forward and backward passes.
  *
- * Between two updates of a block weights do not change, and each is read twice a sample. Where they
- * do not fit into the caches next to the cores, a step takes as long as that reading. So of large
- * networks the passes read copies of two thirds the size. The weights themselves stay float32, are
- * updated as such, and are packed anew after each block's update.
+ * Weights do not change within a block of samples, and every sample reads them twice. When they do
+ * not fit into the caches next to the cores, a step takes as long as this reading. Large networks
+ * therefore read copies of two thirds the size. The weights themselves stay float32. Each block's
+ * update changes them and packs them anew.
  *
- * A row's weights are whole numbers times one scale, which takes its greatest to the end of the
- * range: none is off by more than 2^-21 of that, half of its last bit, and some roundings to
- * float32. Three numbers a, b, c share two words:
+ * A row's weights are integers times one scale, and the scale takes the greatest weight to the end
+ * of the range. The error of a weight is at most 2^-21 of the greatest, plus a few roundings to
+ * float32. Three integers a, b, c share two words:
  *
  *     first word     21 bits of a, the first 11 bits of c
  *     second word    21 bits of b, the other 11 bits of c
  *
- * The words are a and b as they are, and what is behind their 21 bits is not masked away: packing
- * knows it, and chooses the 21 bits so that all 32 together come closest. Only c, of 22 bits, has
- * to be put together. In a row, columns come in groups of three vectors, and a group is two vectors
- * of words.
+ * Unpacking takes the words as a and b without masking the bits of c. Packing knows these bits and
+ * chooses the other 21 so that the whole word comes closest. Only c, of 22 bits, has to be put
+ * together. A group is three vectors of columns in two vectors of words.
  */
 #ifndef MLPCORE_PACKED_H
 #define MLPCORE_PACKED_H
@@ -24,11 +23,10 @@
 
 #include "network.h"
 
-/* Vectors of a group, and vectors of words that hold them; bits of a word that are the third's. */
+/* Vectors in a group, vectors of words that hold them, and bits of c in a word. */
 enum { MLP_PACKED_VECTORS = 3, MLP_PACKED_WORDS = 2, MLP_PACKED_REST = 11 };
 
-/* Rows that are packed while their update's results are in the cache: those that it takes together
- * (CHUNK_ROWS of block_kernels.h). */
+/* Rows to pack while their update is still in the cache: CHUNK_ROWS of block_kernels.h. */
 enum { MLP_PACKED_ROWS = 64 };
 
 typedef struct {
@@ -44,17 +42,16 @@ static inline long mlp_packed_stride(int stride, int lanes)
     return (long)((stride + columns - 1) / columns) * MLP_PACKED_WORDS * lanes;
 }
 
-/* Whether layer l is packed: it is not the first, its rows may be shared by threads, and the layers
- * above the first have `from` weights or more; never if `from` is negative. */
+/* Whether layer l is packed. The first layer is not, nor is one that a single thread owns. The
+ * layers above the first must have `from` weights or more; a negative `from` packs nothing. */
 int mlp_is_packed(const mlp_network *network, int l, long from);
 
-/* Whether to pack for a block of n samples: packing takes the time that the passes of a few samples
- * save by it, and the room for the copies, once a call, that of a dozen. The rule looks at the
- * block alone: a call that goes on where another was stopped has the same blocks, and so the same
- * bits. */
+/* Whether to pack for a block of n samples. Packing costs what the passes of a few samples save,
+ * and allocating the copies, once a call, what a dozen save. The rule looks at the block alone:
+ * training that was stopped and resumed has the same blocks, and so the same bits. */
 static inline int mlp_packing_pays(int n, int block) { return 2 * n >= block; }
 
-/* Room for a layer; -1 when there is none. */
+/* Allocates the copy of a layer; returns -1 when memory ran out. */
 int mlp_allocate_packed(mlp_packed *packed, const mlp_layer *layer, int lanes);
 void mlp_free_packed(mlp_packed *packed);
 

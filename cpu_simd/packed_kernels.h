@@ -1,26 +1,25 @@
-/* The passes over packed weights (packed.h), written once over the vector operations of an
- * instruction set, and their packing.
+/* Packing weights (packed.h), and the two passes over packed weights. Written once over the vector
+ * operations of an instruction set.
  *
- * Included after layer_kernels.h, whose helpers it uses. An instruction set defines besides
- *   vi_store, vi_sub, vi_and, vi_or, vi_shl, vi_shr   of whole numbers of 32 bits
+ * Included after layer_kernels.h, whose helpers it uses. An instruction set also defines
+ *   vi_store, vi_sub, vi_and, vi_or, vi_shl, vi_shr   on 32-bit integers
  *   vi_or_and(a, b, c)                                a | b & c
- *   vi_round                                          the nearest whole numbers
- * Rows are taken in the order and the blocks of the kernels there.
+ *   vi_round                                          rounding to the nearest integer
+ * The order and the blocks of rows are those of layer_kernels.h.
  */
 #include <math.h>
 
 #include "packed.h"
 
-/* Half of the way from whole numbers below 2^31 to fractions, which sums on the way down go at
- * their end. A scale times a small delta would be denormal, slow and imprecise, if they went none
- * of it later; sums would overflow at deltas that float32 still stands, if they went all. */
+/* Deltas are scaled by 2^16 before the sums and by 2^-16 after them. Unscaled, scale x delta would
+ * be denormal. Scaled by 2^31, the sums would overflow. */
 #define PACKED_LATER 65536.0f
 
 #define PACKED_LOW ((1u << MLP_PACKED_REST) - 1)
 
 enum { GROUP_VECTORS = MLP_PACKED_VECTORS, GROUP_WORDS = MLP_PACKED_WORDS * VW };
 
-/* The numbers of a group. */
+/* The three vectors of a group, as floats. */
 INLINE void unpack_group(const uint32_t *group, vf w[GROUP_VECTORS])
 {
     const vi first = vi_load(group), second = vi_load(group + VW);
@@ -31,7 +30,7 @@ INLINE void unpack_group(const uint32_t *group, vf w[GROUP_VECTORS])
                                 vi_set1(PACKED_LOW << (32 - 2 * MLP_PACKED_REST))));
 }
 
-/* sums += the rows' numbers of a group times x, of `vectors` vectors. */
+/* sum[r] += W[r] x over the first `vectors` vectors of a group. */
 INLINE void product_group(int rows, int vectors, const uint32_t *words, long stride, const float *x,
                           vf sum[8])
 {
@@ -69,7 +68,7 @@ static void KERNEL(product_packed)(const mlp_layer *layer, const mlp_packed *pac
 #undef CALL
 }
 
-/* partial += the rows' numbers of a group times d, of `vectors` vectors. */
+/* partial += sum over the rows of W[r] d[r], over the first `vectors` vectors of a group. */
 INLINE void backward_group(int rows, int vectors, const uint32_t *words, long stride, const vf d[8],
                            int first, int last, float *partial)
 {
@@ -112,13 +111,13 @@ static void KERNEL(backward_packed)(const mlp_layer *layer, const mlp_packed *pa
 #undef CALL
 }
 
-/* What a row's greatest weight becomes: with what rounding adds, short of 2^31. */
+/* The integer of a row's greatest weight: just below 2^31, so that rounding cannot reach that. */
 #define PACKED_MOST 2147467264.0f
 
-/* Smaller ones would have no inverse. */
+/* The scale of a smaller weight would have no inverse. */
 #define PACKED_LEAST 1e-28f
 
-/* The scale of a row; not a number if one of its weights is infinite or not a number. */
+/* The scale of a row; NaN if one of its weights is infinite or NaN. */
 static float KERNEL(packed_scale)(const float *w, int stride)
 {
     vf most = vf_set1(PACKED_LEAST), zero = vf_set1(0.0f), check = zero;
@@ -133,14 +132,14 @@ static float KERNEL(packed_scale)(const float *w, int stride)
     return vf_sum(check) == 0.0f ? greatest / PACKED_MOST : NAN;
 }
 
-/* The nearest number that ends in the bits `rest`. */
+/* The nearest integer whose low bits are `rest`. */
 INLINE vi ending_in(vi number, vi rest)
 {
     number = vi_add(vi_sub(number, rest), vi_set1(1u << (MLP_PACKED_REST - 1)));
     return vi_or_and(rest, number, vi_set1(~PACKED_LOW));
 }
 
-/* The words of a group of `vectors` vectors of weights at w; zeros for the others. */
+/* Packs `vectors` vectors of weights at w into a group; the rest of the group is zero. */
 INLINE void pack_group(int vectors, const float *w, vf inverse, uint32_t *group)
 {
     vi number[GROUP_VECTORS];
@@ -171,5 +170,5 @@ static void KERNEL(pack_weights)(const mlp_layer *layer, int begin, int end, mlp
     }
 }
 
-/* Their part of the table in kernel_table.h. */
+/* The entries of kernel_table.h. */
 #define PACKED_ENTRIES ENTRY(pack_weights), ENTRY(product_packed), ENTRY(backward_packed)

@@ -9,11 +9,11 @@
 #include "network.h"
 #include "threads.h"
 
-/* Enough for sixteen threads, and few enough that adding up the tiles' partial sums costs
- * little beside reading the rows. */
+/* Enough for sixteen threads. Few enough that adding up the tiles' sums costs little beside reading
+ * the rows. */
 enum { MLP_MAX_TILES = 16 };
 
-/* Up to this many weights one thread is done before two have met at a barrier. */
+/* A layer of so few weights is a single thread's: it is done before two meet at a barrier. */
 enum { MLP_SERIAL_WEIGHTS = 16384 };
 
 static inline int mlp_tile_rows(const mlp_layer *layer)
@@ -27,7 +27,7 @@ static inline int mlp_n_tiles(const mlp_layer *layer)
     return (layer->n_out + rows - 1) / rows;
 }
 
-/* Threads that own any of a layer, at most. */
+/* The most threads that can own a part of a layer. */
 static inline int mlp_n_owners(const mlp_layer *layer)
 {
     return (long)layer->n_out * layer->stride <= MLP_SERIAL_WEIGHTS ? 1 : mlp_n_tiles(layer);

@@ -1,5 +1,5 @@
-/* Batches of samples as columns: a layer's products are then, without being moved, the inputs of
- * the next. */
+/* The forward pass of batches. Samples are columns, so that a layer's products are the inputs of
+ * the next where they stand. */
 #include "predict.h"
 
 #include <stdatomic.h>
@@ -7,8 +7,8 @@
 #include "buffers.h"
 #include "threads.h"
 
-/* That a thread takes through all layers at a time: enough that the weights, which come from
- * afar, are used often, few enough that the inputs of a layer fit into the second-level cache. */
+/* A batch: enough samples that a weight is used often once it is loaded, and few enough that the
+ * inputs of a layer fit into the second-level cache. */
 enum { SAMPLES = 64 };
 
 typedef struct {
@@ -20,14 +20,14 @@ typedef struct {
     atomic_int failed;
 } prediction;
 
-/* What a thread works with. */
+/* A thread's own buffers. */
 typedef struct {
     mlp_panels images;
     float background[SAMPLES];
     float *inputs, *sums; /* of a layer above the first */
 } workspace;
 
-/* Below a layer's inputs, a row each, the rows that its bias and its padding are for. */
+/* Appends the bias input's row of ones and the padding's rows of zeros to a layer's inputs. */
 static void set_bias(float *x, const mlp_layer *layer, int n_panels)
 {
     const size_t padding = (size_t)(layer->stride - layer->n_in - 1) * MLP_PANEL;
@@ -111,7 +111,7 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     free(work.sums);
 }
 
-/* The sums of the first layer's rows, for the background; -1 when there is no room. */
+/* Sums the first layer's rows, for the background; returns -1 when memory ran out. */
 static int sum_rows(prediction *p)
 {
     const mlp_layer *layer = p->task->network->layers;

@@ -1,11 +1,11 @@
-/* What the two schedules of training share. */
+/* What both schedules of training share. */
 #ifndef MLPCORE_SCHEDULE_H
 #define MLPCORE_SCHEDULE_H
 
 #include "partition.h"
 #include "train.h"
 
-/* Between a layer's neurons. Rows of `states` are inputs of the layer above, bias included. */
+/* A layer's buffers. Rows of `states` are inputs of the layer above, bias included. */
 typedef struct {
     float *sums;       /* a = W x, then W^T delta of the layer above */
     float *states;     /* outputs of each sample of a block, `width` floats a row */
@@ -13,7 +13,7 @@ typedef struct {
     float *partials;   /* W^T delta, a row of `stride` floats per tile */
     float *state_dots; /* y_s . y_t over each tile's neurons, a row of `block` floats per tile */
     float *delta_dots; /* delta_s . delta_t, likewise */
-    mlp_packed packed; /* the weights for both passes, or nothing */
+    mlp_packed packed; /* the packed weights, if the layer is packed */
     int width;         /* n_out and the bias, padded */
 } mlp_layer_buffers;
 
@@ -21,7 +21,7 @@ typedef struct {
 typedef struct {
     int n;              /* samples */
     float *rows;        /* padded images */
-    float *background;  /* of each */
+    float *background;  /* of each sample */
     mlp_groups *groups; /* the images for the update, MLP_CHUNK_SAMPLES each */
 } mlp_block;
 
@@ -32,7 +32,7 @@ typedef struct {
     mlp_layer_buffers *buffers; /* per layer */
     float *inputs;              /* immediate: two padded images for each thread */
     mlp_block blocks[2];        /* deferred: the current and the next */
-    mlp_panels panels;          /* deferred: the later of them for its product */
+    mlp_panels panels;          /* deferred: the next block's images for the product */
     float *ones, *row_sums;     /* deferred: sums of the first layer's rows are W ones */
     float *input_dots;          /* deferred: eta x_s . x_t, a row of `block` floats per t */
     float *products;            /* deferred: W x_t of the first layer, a row per t */
@@ -40,19 +40,19 @@ typedef struct {
     float *coefficients;        /* deferred: `block` floats per thread */
 } mlp_schedule;
 
-/* A thread at work. */
+/* One thread of the team. */
 typedef struct {
     mlp_schedule *schedule;
     mlp_team *team;
     int thread, n_threads;
-    int reads_packed; /* deferred: whether the block's passes read what is packed */
+    int reads_packed; /* deferred: whether the block's passes read packed weights */
 } mlp_worker;
 
 /* The rows of layer l that a thread owns. */
 void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end);
 
-/* Counts the sample that has just gone forward, its outputs at `y`; asks now and then whether
- * to stop. For thread 0 alone. */
+/* Counts the sample whose outputs are at `y`, and asks now and then whether to stop. Only thread 0
+ * may call it. */
 void mlp_observe(mlp_schedule *schedule, const float *y, int label, int done);
 
 void mlp_train_immediate(void *schedule, mlp_team *team, int thread, int n_threads);

@@ -17,9 +17,9 @@
 #define PAUSE() ((void)0)
 #endif
 
-/* How a thread waits, in nanoseconds. To sleep pays only well beyond the time that it takes to
- * wake: otherwise one that slept makes the next wait long enough to sleep, and so on. Whoever
- * waits longer waits for a thread that has lost its core. To yield would hand over a time slice. */
+/* How a thread waits, in nanoseconds. Waking takes time: if threads slept early, a sleeper would
+ * make the next one wait long enough to sleep as well. A longer wait means that some thread has
+ * lost its core. Yielding would give away a whole time slice. */
 enum { CROWDED = 30000, SLEEP = 200000 };
 
 /* Turns between two looks at the clock. */
@@ -30,7 +30,7 @@ typedef struct {
     _Alignas(64) atomic_int cpu;
 } place;
 
-/* Instead of a CPU: it has arrived and sleeps; it has been woken, and may still queue anywhere. */
+/* In place of a CPU: the thread sleeps; or it was woken and may still wait for any core. */
 enum { ASLEEP = -2, WOKEN = -1 };
 
 struct mlp_team {
@@ -60,13 +60,12 @@ static void note_place(mlp_team *team, int thread)
         atomic_store_explicit(noted, cpu, memory_order_relaxed);
 }
 
-/* Leaves a core that another thread of the team is on, or may be queueing for, and goes to one that
- * none is on.
+/* Moves to a core that no other thread of the team is on, or may be waiting for.
  *
- * Beside another busy process a kernel may put two threads of a team on one core, and leave them
- * there: as they take turns in sleeping, it sees a single busy thread. Every barrier then costs
- * a whole wait, and net1 trained four times slower than by one thread. The set of CPUs that
- * the thread may use is the same afterwards. */
+ * Beside another busy process, Linux may put two threads of a team on one core and leave them
+ * there: they take turns in sleeping, so it sees a single busy thread. Every barrier then costs a
+ * whole wait, and net1 trained four times slower than on one thread. The thread's set of allowed
+ * CPUs is the same afterwards. */
 static void leave_crowd(mlp_team *team, int thread)
 {
     cpu_set_t allowed, others;
@@ -162,7 +161,7 @@ static void *run_member(void *argument)
 {
     member *self = argument;
     mlp_team *team = self->team;
-    /* Held until it is known how many threads could be started. */
+    /* Wait until it is known how many threads have started. */
     pthread_mutex_lock(&team->mutex);
     pthread_mutex_unlock(&team->mutex);
     team->task(team->context, team, self->thread, team->n_threads);

@@ -1,4 +1,4 @@
-/* Buffers, counting and the choice of the schedule. */
+/* Training: buffers, counts, and the choice of the schedule. */
 #include "train.h"
 
 #include "buffers.h"
@@ -80,7 +80,7 @@ static void release_block(mlp_block *b, int block)
     free(b->rows);
 }
 
-/* What only the deferred schedule needs. */
+/* Buffers of the deferred schedule. */
 static int allocate_deferred(mlp_schedule *schedule, int n_threads)
 {
     const mlp_layer *first = &schedule->training->network->layers[0];
@@ -140,11 +140,11 @@ static void release(mlp_schedule *schedule)
     free(schedule->coefficients);
 }
 
-/* Those of n_threads that have anything to do in between barriers. */
+/* How many of n_threads have work between two barriers. */
 static int busy_threads(const mlp_network *network, int n_threads)
 {
     int most = 1;
-    if (network->n_layers == 1) return 1; /* no barrier would part the samples */
+    if (network->n_layers == 1) return 1; /* there is no barrier between samples */
     for (int l = 0; l < network->n_layers; l++) {
         const int owners = mlp_n_owners(&network->layers[l]);
         if (owners > most) most = owners;

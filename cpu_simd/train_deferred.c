@@ -23,8 +23,7 @@
 #include "buffers.h"
 #include "schedule.h"
 
-/* coefficients[s] = eta (bias + sum over the tiles of dots[tile][s]), s < n, eta that of layer l.
- */
+/* coefficients[s] = eta_l (bias + sum over the tiles of dots[tile][s]), s < n. */
 static const float *add_dots(const mlp_worker *self, int l, const float *dots, int n_tiles,
                              float bias, int n)
 {
@@ -37,7 +36,7 @@ static const float *add_dots(const mlp_worker *self, int l, const float *dots, i
     return c;
 }
 
-/* dots[tile][s] = h_s . h_t over the own tiles of layer l, s < t; h are rows of `width`. */
+/* dots[tile][s] = h_s . h_t, s < t, over the thread's tiles of layer l; h has rows of `width`. */
 static void own_dots(const mlp_worker *self, int l, const float *h, int t, float *dots)
 {
     const mlp_schedule *schedule = self->schedule;
@@ -51,8 +50,8 @@ static void own_dots(const mlp_worker *self, int l, const float *h, int t, float
                                 dots + (long)tile * schedule->block);
 }
 
-/* States of layer l at sample t from the sums W x_t, of which `coefficients` take away what
- * the block's earlier samples have changed. */
+/* States of layer l at sample t from the sums W x_t. The coefficients add what the block's earlier
+ * samples have changed. */
 static void finish_forward(const mlp_worker *self, int l, int t, float *sums,
                            const float *coefficients)
 {
@@ -67,14 +66,14 @@ static void finish_forward(const mlp_worker *self, int l, int t, float *sums,
         own_dots(self, l, b->states, t, b->state_dots);
 }
 
-/* The packed weights that this block's passes read of layer l; NULL if they read float32. */
+/* The packed weights of layer l that this block's passes read; NULL when they read float32. */
 static const mlp_packed *packed_layer(const mlp_worker *self, int l)
 {
     const mlp_packed *packed = &self->schedule->buffers[l].packed;
     return self->reads_packed && packed->words ? packed : NULL;
 }
 
-/* a = W x, the own rows of layer l. */
+/* a = W x, for the thread's own rows of layer l. */
 static void product(const mlp_worker *self, int l, const float *x, int begin, int end, float *a)
 {
     const mlp_schedule *schedule = self->schedule;
@@ -102,7 +101,7 @@ static void go_up(const mlp_worker *self, int t)
     }
 }
 
-/* The own tiles' part of W^T d_t and of d_s . d_t in layer l. */
+/* The thread's tiles of layer l: their part of W^T d_t and of d_s . d_t. */
 static void backward(const mlp_worker *self, int l, int t)
 {
     mlp_schedule *schedule = self->schedule;
@@ -123,7 +122,7 @@ static void backward(const mlp_worker *self, int l, int t)
     own_dots(self, l, b->deltas, t, b->delta_dots);
 }
 
-/* The own deltas of layer l at sample t, from the layer above. */
+/* The deltas of the thread's neurons in layer l at sample t, from the layer above. */
 static void finish_backward(const mlp_worker *self, int l, int t)
 {
     mlp_schedule *schedule = self->schedule;
@@ -164,7 +163,7 @@ static int group_samples(const mlp_block *b, int i)
     return rest < MLP_CHUNK_SAMPLES ? rest : MLP_CHUNK_SAMPLES;
 }
 
-/* The images of the block as the product and the update want them. */
+/* Packs the block's images for the product and for the update. */
 static void pack_block(const mlp_worker *self, mlp_block *b)
 {
     mlp_schedule *schedule = self->schedule;
@@ -179,8 +178,8 @@ static void pack_block(const mlp_worker *self, mlp_block *b)
                                        group_samples(b, i), first, last, &b->groups[i]);
 }
 
-/* The images of the steps begin ... begin + n - 1, and their dot products times eta, shared out
- * over the threads. */
+/* Loads the images of the steps begin ... begin + n - 1 and forms their dot products times eta. The
+ * threads share the work. */
 static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
 {
     mlp_schedule *schedule = self->schedule;
@@ -206,7 +205,7 @@ static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
     mlp_barrier(self->team, self->thread);
 }
 
-/* Updates rows of layer l by n samples, and packs them if a next block is to read that. */
+/* Updates rows of layer l by n samples, and packs them if the next block reads packed weights. */
 static void update_and_pack(const mlp_worker *self, int l, int n, int pack, int begin, int end)
 {
     mlp_schedule *schedule = self->schedule;
@@ -217,8 +216,8 @@ static void update_and_pack(const mlp_worker *self, int l, int n, int pack, int 
     if (pack && b->packed.words) schedule->kernels->pack_weights(layer, begin, end, &b->packed);
 }
 
-/* The block's update of the layers above the first, n samples, 0 before the first block; a next
- * one may have n_next. */
+/* Updates the layers above the first by a block of n samples, none before the first block. The next
+ * block has n_next samples. */
 static void update_upper(const mlp_worker *self, int n, int n_next)
 {
     mlp_schedule *schedule = self->schedule;
@@ -232,8 +231,8 @@ static void update_upper(const mlp_worker *self, int n, int n_next)
     }
 }
 
-/* The first layer's update by a block of samples, and its products with the n_next samples of the
- * next, which load_block has loaded, tile by tile; either may be empty. */
+/* Updates the first layer by a block, and forms its products with the next block's n_next samples,
+ * tile by tile. Either block may be empty. load_block has loaded the next one. */
 static void update_first(const mlp_worker *self, const mlp_block *block, int n_next)
 {
     mlp_schedule *schedule = self->schedule;
@@ -271,7 +270,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
 
     update_upper(&self, 0, n);
     load_block(&self, 0, n, now);
-    update_first(&self, next, n); /* which is empty yet */
+    update_first(&self, next, n); /* `next` is still empty */
     for (int begin = 0; n;) {
         self.reads_packed = mlp_packing_pays(n, block);
         for (int t = 0; t < n; t++) {
@@ -282,7 +281,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
         const int rest = total - begin;
         int n_next = rest < block ? rest : block;
         update_upper(&self, n, n_next);
-        mlp_barrier(team, thread); /* nobody needs the block's states any more, or misses a stop */
+        mlp_barrier(team, thread); /* all are done with the block's states, and all see a stop */
         if (training->poll.stop) n_next = 0;
         if (n_next) load_block(&self, begin, n_next, next);
         update_first(&self, now, n_next);

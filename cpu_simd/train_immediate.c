@@ -11,7 +11,7 @@
 #include "buffers.h"
 #include "schedule.h"
 
-/* Layers 1 and up; the states of layer 0 are on their way. */
+/* The forward pass through layers 1 and up. A barrier makes the states below complete. */
 static void go_up(const mlp_worker *self)
 {
     mlp_schedule *schedule = self->schedule;
@@ -27,7 +27,7 @@ static void go_up(const mlp_worker *self)
     }
 }
 
-/* The own part of layer l: its tiles' contribution to the deltas below, and its update. */
+/* The thread's tiles of layer l: their part of the deltas below, and their update. */
 static void backward_update(const mlp_worker *self, int l)
 {
     mlp_schedule *schedule = self->schedule;
@@ -87,7 +87,8 @@ void mlp_train_immediate(void *argument, mlp_team *team, int thread, int n_threa
     for (int step = 0;; step++) {
         kernels->activate(b->sums, begin, end, b->states);
         go_up(&self);
-        /* Set in the step before, behind a barrier that all have passed since. */
+        /* `stop` was set in the step before. All threads have passed a barrier since, so all agree.
+         */
         int last = step + 1 == training->n_samples || training->poll.stop;
         come_down(&self, training->labels[training->order[step]], step + 1);
         if (last) break;

@@ -1,6 +1,6 @@
-"""A grid search over the size of the network and the deformation, by scikit-learn.
+"""A grid search by scikit-learn, over the size of the network and the deformation.
 
-Uses the digits embedded in scikit-learn; takes some seconds.
+It uses the digits embedded in scikit-learn and takes a few seconds.
 """
 
 from __future__ import annotations

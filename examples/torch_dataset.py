@@ -1,6 +1,6 @@
-"""Images deformed anew for every epoch in a PyTorch Dataset, by any number of workers.
+"""A PyTorch Dataset whose images are deformed anew for every epoch, by any number of workers.
 
-Uses the digits embedded in scikit-learn; takes some seconds.
+It uses the digits embedded in scikit-learn and takes a few seconds.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from mlpcore import ElasticDeformer, dataset
 class DeformedImages(Dataset):
     """Images (n, height, width) with labels (n,), each deformed when it is asked for.
 
-    How depends on the deformer's seed, the epoch and the image's index: not on which worker is
-    asked, nor on the other images of its batch.
+    The result depends on the deformer's seed, the epoch and the image's index alone, not on the
+    worker or the other images of a batch.
     """
 
     def __init__(self, images: np.ndarray, labels: np.ndarray, deformer: ElasticDeformer):
         self.images, self.labels = images, labels
         self.deformer = deformer.fit(images)
-        # In shared memory: workers that outlive an epoch have a copy of everything else.
+        # In shared memory, because persistent workers have copies of everything else.
         self.epoch = torch.zeros((), dtype=torch.int64).share_memory_()
 
     def set_epoch(self, epoch: int) -> None:
-        """Call it before each epoch's iteration over the DataLoader."""
+        """To be called before each epoch's iteration over the DataLoader."""
         self.epoch.fill_(epoch)
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class DeformedImages(Dataset):
         return self.__getitems__([index])[0]
 
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[torch.Tensor, int]]:
-        """A whole batch, in one call: what a DataLoader prefers where it is there."""
+        """A whole batch; a DataLoader prefers this method."""
         labels = self.labels[indices]
         images = self.deformer.deform(
             self.images[indices], labels, epoch=int(self.epoch), indices=indices
@@ -55,10 +55,9 @@ def main(epochs: int = 5, workers: int = 2) -> None:
     loader = DataLoader(
         deformed, batch_size=32, shuffle=True, num_workers=workers, persistent_workers=workers > 0
     )
-    model = nn.Sequential(nn.Flatten(), nn.Linear(data.n_inputs, 100), nn.Tanh())
-    model.append(nn.Linear(100, data.n_classes))
+    hidden, output = nn.Linear(data.n_inputs, 100), nn.Linear(100, data.n_classes)
+    model = nn.Sequential(nn.Flatten(), hidden, nn.Tanh(), output)
     optimiser = torch.optim.Adam(model.parameters(), lr=2e-3)
-    test_images, test_labels = torch.from_numpy(data.test_images), data.test_labels
     for epoch in range(epochs):
         deformed.set_epoch(epoch)
         for images, labels in loader:
@@ -66,8 +65,9 @@ def main(epochs: int = 5, workers: int = 2) -> None:
             nn.functional.cross_entropy(model(images), labels).backward()
             optimiser.step()
         with torch.no_grad():
-            guesses = model(test_images).argmax(dim=1).numpy()
-        print(f"epoch {epoch + 1}: {np.mean(guesses == test_labels):.1%} of the test set right")
+            guesses = model(torch.from_numpy(data.test_images)).argmax(dim=1).numpy()
+        right = np.mean(guesses == data.test_labels)
+        print(f"epoch {epoch + 1}: {right:.1%} of the test set right")
 
 
 if __name__ == "__main__":

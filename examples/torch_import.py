@@ -1,7 +1,8 @@
-"""An exported network in PyTorch: ``python torch_import.py net.safetensors`` prints it."""
+"""An exported network in PyTorch; ``python torch_import.py net.safetensors`` prints it."""
 
 from __future__ import annotations
 
+import os
 import sys
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from torch import nn
 
 
 class ScaledTanhNetwork(nn.Module):
-    """From images (n, inputs) in [-1, 1] to outputs (n, classes)."""
+    """A network from images (n, inputs) in [-1, 1] to outputs (n, classes)."""
 
     def __init__(self, layer_sizes: list[int]):
         super().__init__()
@@ -23,8 +24,8 @@ class ScaledTanhNetwork(nn.Module):
         return x
 
 
-def load(path: str) -> ScaledTanhNetwork:
-    """The network in a file of tools/export.py, or of a run."""
+def load(path: str | os.PathLike[str]) -> ScaledTanhNetwork:
+    """Reads a file that tools/export.py wrote, or the weights of a run."""
     with safe_open(path, framework="pt") as file:
         layer_sizes = [int(size) for size in file.metadata()["architecture"].split(",")]
         network = ScaledTanhNetwork(layer_sizes)

@@ -1,4 +1,4 @@
-"""`python -m mlpcore`."""
+"""`python -m mlpcore`: the same as the command `mlpcore`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Checks of single values: each raises an InputError that names the value and what was expected."""
+"""Checks of single values. Each raises an InputError that names the value and what was expected."""
 
 from __future__ import annotations
 
@@ -13,22 +13,29 @@ from mlpcore.errors import InputError
 
 
 def check_fields(name: str, values: object, kind: type) -> dict[str, Any]:
-    """The values, if they are a dictionary with exactly the fields of a dataclass."""
-    expected = [each.name for each in dataclasses.fields(kind)]
+    """Return `values`, which must be a dictionary with exactly the fields of a dataclass."""
+    expected = [field.name for field in dataclasses.fields(kind)]
     if not isinstance(values, dict) or set(values) != set(expected):
         found = list(values) if isinstance(values, dict) else values
         raise InputError(f"{name}: {reprlib.repr(found)}, expected {', '.join(expected)}")
     return values
 
 
+def check_list(name: str, value: object) -> list[Any]:
+    """Return `value`, which must be a list."""
+    if not isinstance(value, list):
+        raise InputError(f"{name} {reprlib.repr(value)}: expected a list")
+    return value
+
+
 def check_real(name: str, value: object) -> None:
-    """Raises InputError unless the value is a real number."""
+    """Check that `value` is a real number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
 
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
-    """Raises InputError unless the value is a whole number from `low` to `high`."""
+    """Check that `value` is a whole number from `low` to `high`."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or not low <= value <= high:
         raise InputError(
@@ -37,16 +44,8 @@ def check_whole(name: str, value: Any, low: int, high: int) -> None:
 
 
 def check_rate(name: str, value: Any) -> None:
-    """Raises InputError unless the value is a learning rate."""
+    """Check that `value` is a learning rate."""
     check_real(name, value)
-    # The backends compute with float32, in which 1e-50 is 0.
-    limits = np.finfo(np.float32)
+    limits = np.finfo(np.float32)  # the backends compute in float32, where 1e-50 is 0
     if not float(limits.smallest_subnormal) <= value <= float(limits.max):
         raise InputError(f"{name} {value}: expected a positive and finite number")
-
-
-def check_list(name: str, value: object) -> list[Any]:
-    """The value, if it is a list."""
-    if not isinstance(value, list):
-        raise InputError(f"{name} {reprlib.repr(value)}: expected a list")
-    return value

@@ -1,9 +1,9 @@
 """Counter-based random numbers: Philox4x32-10 (Salmon et al., SC'11, "Random123").
 
-Every random number of a run is a pure function of the seed and of what it is for, so any
-image of any epoch can be drawn again alone, by any backend, with any number of threads.
+The seed and the purpose of a random number determine it. So any backend, with any number of
+threads, can draw any image of any epoch again by itself.
 
-| the four counter words | what is drawn |
+| the four counter words | what they draw |
 |---|---|
 | block, layer, 0, 4 | initial weights, then biases, of a layer: four a block |
 | image, 0, epoch, 3 | deformation of an image: angle, coin, x and y scale |
@@ -36,14 +36,14 @@ _HIGH = np.uint64(32)
 
 
 def split_seed(seed: int) -> tuple[int, int]:
-    """The two 32-bit key words of a seed, low word first; an InputError unless it has 64 bits."""
+    """Return the two 32-bit key words of a seed of 64 bits, the low word first."""
     check_whole("seed", seed, 0, 2**64 - 1)
-    seed = int(seed)  # NumPy's integers would overflow
+    seed = int(seed)  # an integer of NumPy would overflow
     return seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
 
 
 def philox4x32(counter: ArrayLike, seed: int) -> UInt32Array:
-    """Random words for counters.
+    """Return the random words of counters.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def philox4x32(counter: ArrayLike, seed: int) -> UInt32Array:
 
 
 def counters(first: ArrayLike, second: int, third: int, purpose: int) -> UInt64Array:
-    """(len(first), 4) counters that differ in their first word."""
+    """Return (len(first), 4) counters that differ in their first word."""
     first = np.asarray(first, dtype=np.uint64)
     result = np.empty((first.size, 4), dtype=np.uint64)
     result[:, 0] = first
@@ -80,12 +80,12 @@ def counters(first: ArrayLike, second: int, third: int, purpose: int) -> UInt64A
 
 
 def to_uniform(words: AnyArray) -> Float64Array:
-    """float64 in [-1, 1): the words as signed integers over 2**31."""
+    """Return words as float64 in [-1, 1): as signed integers over 2**31."""
     return words.astype(np.uint32).view(np.int32) / 2.0**31
 
 
 def permutation(n: int, seed: int, epoch: int) -> Int32Array:
-    """The order, (n,) int32, in which an epoch presents its `n` images.
+    """Return the order, (n,) int32, in which an epoch presents its `n` images.
 
     >>> permutation(6, seed=1, epoch=0)
     array([4, 2, 3, 0, 1, 5], dtype=int32)
@@ -95,9 +95,9 @@ def permutation(n: int, seed: int, epoch: int) -> Int32Array:
 
 
 def initial_values(n: int, seed: int, layer: int) -> Float32Array:
-    """float32 uniform in [-1, 1] for a layer's `n` weights and biases."""
+    """Return `n` float32 values, uniform in [-1, 1], for the weights and biases of a layer."""
     values = np.empty(n, dtype=np.float32)
-    step = 1 << 18  # values drawn at a time, to keep the 64-bit words of a draw in the cache
+    step = 1 << 18  # values of one draw, whose 64-bit words stay in the cache
     for begin in range(0, n, step):
         end = min(begin + step, n)
         blocks = np.arange(begin // 4, (end + 3) // 4)
@@ -107,7 +107,7 @@ def initial_values(n: int, seed: int, layer: int) -> Float32Array:
 
 
 def noise(seed: int, epoch: int, grid: int, purpose: int, rows: int, columns: int) -> Float32Array:
-    """(rows, columns) float32 displacement noise in [-1, 1] for a grid of images.
+    """Return (rows, columns) float32 displacement noise in [-1, 1] for a grid of images.
 
     `purpose` is `NOISE_X` or `NOISE_Y`.
     """

@@ -1,11 +1,12 @@
-"""The types of annotations; the docstrings beside them say what the shapes are.
+"""The types in annotations. Shapes are in the docstrings beside them.
 
-- `Float32Array` and so on: NumPy arrays of these types; `AnyArray`: of any.
-- `BackendArray`: an array where a backend computes, as its `put` gave it: NumPy's, or one on a
-  device. It has `len` and `shape`; slices and `reshape` are views; `numpy.asarray` copies it back.
-- `LoadedNetwork`: a network where a backend computes, as its `load` gave it.
-- `ArrayLike`, `DTypeLike`: what `numpy.asarray` and `numpy.dtype` take.
-- `StrPath`: what `open` takes.
+- `Float32Array` and the like are NumPy arrays of that type; `AnyArray` is one of any type.
+- `BackendArray` is an array on the device of a backend, as its `put` returned it: a NumPy array,
+  or one in the memory of a GPU. It has `len` and `shape`; slices and `reshape` are views;
+  `numpy.asarray` copies it to the host.
+- `LoadedNetwork` is a network on the device of a backend, as its `load` returned it.
+- `ArrayLike` and `DTypeLike` are what `numpy.asarray` and `numpy.dtype` take.
+- `StrPath` is what `open` takes.
 """
 
 from __future__ import annotations
@@ -30,16 +31,8 @@ if TYPE_CHECKING:
     Float64Array: TypeAlias = npt.NDArray[np.float64]
     BackendArray: TypeAlias = Any
     LoadedNetwork: TypeAlias = Any
-else:
-    # So that help() and the reference show these names and not what they stand for.
-    ArrayLike = NewType("ArrayLike", object)
-    DTypeLike = NewType("DTypeLike", object)
-    AnyArray = NewType("AnyArray", np.ndarray)
-    UInt8Array = NewType("UInt8Array", np.ndarray)
-    UInt32Array = NewType("UInt32Array", np.ndarray)
-    UInt64Array = NewType("UInt64Array", np.ndarray)
-    Int32Array = NewType("Int32Array", np.ndarray)
-    Float32Array = NewType("Float32Array", np.ndarray)
-    Float64Array = NewType("Float64Array", np.ndarray)
-    BackendArray = NewType("BackendArray", object)
-    LoadedNetwork = NewType("LoadedNetwork", object)
+else:  # help() and the reference show these names instead of what they stand for
+    for _name in ("ArrayLike", "DTypeLike", "BackendArray", "LoadedNetwork"):
+        globals()[_name] = NewType(_name, object)
+    for _name in ("Any", "UInt8", "UInt32", "UInt64", "Int32", "Float32", "Float64"):
+        globals()[f"{_name}Array"] = NewType(f"{_name}Array", np.ndarray)

@@ -22,6 +22,17 @@ BACKENDS = [name for name in emulated.BACKENDS if name != "reference"]
 SIMD = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
 
 
+def pytest_collection_modifyitems(items):
+    """Marks tests that take the CUDA device as a parameter; skips all marked where it is absent."""
+    reason = backends.available()["cuda"]
+    for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        if any(isinstance(value, str) and value == "cuda" for value in parameters.values()):
+            item.add_marker(pytest.mark.gpu)
+        if reason and item.get_closest_marker("gpu"):
+            item.add_marker(pytest.mark.skip(reason=f"no CUDA device can be used: {reason}"))
+
+
 @pytest.fixture(scope="session", params=BACKENDS)
 def backend(request):
     """Each backend, with two threads where there are threads.

@@ -23,7 +23,8 @@ from markdown_it.token import Token
 from safetensors import safe_open
 
 import mlpcore
-from mlpcore import backends
+from mlpcore import backends, commands
+from mlpcore.commands import COMMANDS
 from mlpcore.store import run_folder as checkpoint
 from mlpcore.store import weights
 from mlpcore.training.trainer import Trainer
@@ -138,7 +139,10 @@ def parse(tool: str, arguments: list[str], monkeypatch) -> None:
         patch.setattr(sys, "argv", [tool, *arguments])
         patch.syspath_prepend(str(ROOT / "tools"))
         with pytest.raises(Parsed):
-            runpy.run_path(str(ROOT / tool), run_name="__main__")
+            if tool == "mlpcore":
+                commands.main(arguments)
+            else:
+                runpy.run_path(str(ROOT / tool), run_name="__main__")
 
 
 def check_make(words: list[str], monkeypatch) -> None:
@@ -160,11 +164,13 @@ def test_commands(page, monkeypatch, capsys):
     for line in code(page):
         variables = re.match(r"(?:\w+=\S+ +)*", line)
         line = line[variables.end() :]
-        if not re.match(r"make |\S*python tools/|tools/", line):
+        if not re.match(rf"make |\S*python tools/|tools/|mlpcore ({'|'.join(COMMANDS)})\b", line):
             continue
         command, *words = shlex.split(line, comments=True)
         if command == "make":
             check_make(words, monkeypatch)
+        elif command == "mlpcore" and not words[1:]:  # a sentence that names a command
+            assert words[0] in COMMANDS
         elif command.endswith("python"):
             parse(words[0], words[1:], monkeypatch)
         elif words:  # else a file that a sentence names
@@ -173,8 +179,8 @@ def test_commands(page, monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def options() -> set[str]:
-    """Of all tools, as their help tells them."""
-    found = set()
+    """Of all commands and tools, as their help tells them."""
+    found = set(re.findall(r"--[\w-]+", commands.HELP))
     for tool in sorted((ROOT / "tools").glob("*.py")):
         if "__main__" not in tool.read_text():
             continue  # not a command

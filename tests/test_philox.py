@@ -19,10 +19,10 @@ KNOWN_ANSWERS = [
 
 @pytest.mark.parametrize("counter, key, result", KNOWN_ANSWERS)
 def test_known_answers(counter, key, result):
-    counter, key, result = ([int(word, 16) for word in text.split()] for text in
-                            (counter, key, result))  # fmt: skip
-    words = philox.philox4x32(np.array([counter]), key[0] | key[1] << 32)
-    assert words[0].tolist() == result
+    counter, key, result = (
+        [int(word, 16) for word in text.split()] for text in (counter, key, result)
+    )
+    assert philox.philox4x32(counter, key[0] | key[1] << 32).tolist() == result
 
 
 def test_a_permutation_is_one_and_is_fresh_every_epoch():
@@ -35,14 +35,13 @@ def test_a_permutation_is_one_and_is_fresh_every_epoch():
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32, np.uint32, np.uint64])
 def test_numpys_integers_are_seeds(kind):
-    assert np.array_equal(
-        philox.philox4x32([1, 2, 3, 4], kind(5)), philox.philox4x32([1, 2, 3, 4], 5)
-    )
+    counter = [1, 2, 3, 4]
+    assert np.array_equal(philox.philox4x32(counter, kind(5)), philox.philox4x32(counter, 5))
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64, 1.0])
 def test_other_seeds_are_refused(seed):
-    with pytest.raises(InputError, match=r"^seed .*: expected a whole number from 0 to"):
+    with pytest.raises(InputError, match=r"^seed "):
         philox.permutation(5, seed, 0)
 
 

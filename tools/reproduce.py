@@ -1,8 +1,8 @@
-"""The paper's Table 1 from one command; see `--help` and `table1`."""
+"""The paper's Table 1 from one command; see `--help`."""
 
 import sys
 
 from table1.command import main
 
 if __name__ == "__main__":
-    sys.exit(main(script=__file__))
+    sys.exit(main())

@@ -14,25 +14,7 @@ N_LABELS = 256
 def affine_maps(
     labels: AnyArray, angles: Float64Array, scale: float, seed: int, epoch: int, first: int = 0
 ) -> Float32Array:
-    """Random matrices from target to source coordinates.
-
-    An image is scaled and then, on the toss of a fair coin, rotated or sheared; the matrix
-    inverts that, because the lookup goes backward. Coordinates are (x, y) about the centre, y
-    pointing down. All is computed in float64 and rounded once.
-
-    Parameters
-    ----------
-    labels
-        (n,) uint8, of the images number `first` and on of the training set.
-    angles
-        (256,) float64, the greatest angle in radians for each label.
-    scale
-        Greatest change of width and of height, as a fraction.
-
-    Returns
-    -------
-    (n, 2, 2) float32.
-    """
+    """Draw the matrices of consecutive images, from number `first` of the training set on."""
     return affine_maps_of(np.arange(first, first + len(labels)), labels, angles, scale, seed, epoch)
 
 
@@ -44,7 +26,27 @@ def affine_maps_of(
     seed: int,
     epoch: int,
 ) -> Float32Array:
-    """`affine_maps` for images of any numbers (n,) of the training set."""
+    """Draw random matrices from target to source coordinates.
+
+    An image is scaled and then, on the toss of a fair coin, rotated or sheared. The matrix is the
+    inverse of that, because each target pixel looks up its source. Coordinates are (x, y) about
+    the centre; y points down. The arithmetic is in float64 and rounds once, at the end.
+
+    Parameters
+    ----------
+    indices
+        (n,) whole numbers from 0: which images of the training set these are.
+    labels
+        (n,) uint8, their classes.
+    angles
+        (256,) float64, the greatest angle in radians for each label.
+    scale
+        Greatest change of width and of height, as a fraction.
+
+    Returns
+    -------
+    (n, 2, 2) float32.
+    """
     words = philox.philox4x32(philox.counters(indices, 0, epoch, philox.AFFINE), seed)
     drawn = philox.to_uniform(words)
     angle = angles[labels] * drawn[:, 0]

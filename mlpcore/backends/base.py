@@ -1,11 +1,10 @@
 """The contract: every operation that a backend computes, its shapes and its meaning.
 
-A backend computes: it reads no files, prints nothing and chooses nothing. It refuses arrays of
-wrong shape or type (`check_array`) before anything runs.
+A backend only computes. It reads no files, prints nothing and makes no choices. It refuses arrays
+of wrong shape or type before anything runs (`check_array`).
 
 Shapes: n samples, h x w pixels, n_in inputs and n_out neurons of a layer. All arrays are
-C-contiguous float32 unless stated otherwise. Equivalence tests run every backend against
-`reference`, and compare its signatures with this file.
+C-contiguous float32 unless stated otherwise. The tests compare every backend with `reference`.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ Progress: TypeAlias = Callable[["TrainingResult"], bool | None]
 """Called during training with the result so far; true means stop."""
 
 LearningRate: TypeAlias = float | Sequence[float]
-"""Of all layers, or of each, the first layer's first."""
+"""One for all layers, or one for each layer, from the first."""
 
 Poll: TypeAlias = Callable[[], object]
-"""Called now and then during a count; what it raises ends it."""
+"""Called now and then during a count. An exception that it raises ends the count."""
 
 GRID = 10
 """A displacement field serves a grid of 10 x 10 images (paper, Appendix)."""
@@ -53,30 +52,30 @@ TAPS = 21
 MARGIN = TAPS - 1
 
 MAX_EPOCH = 2**32 - 1
-"""Random numbers are drawn for epochs of 32 bits."""
+"""The random numbers count epochs in 32 bits."""
 
 MAX_IMAGES = 2**31
-"""Of a training set."""
+"""Images of a training set."""
 
 MAX_LENGTH = 2**31 - 2**10
-"""Of an array along an axis: kernels count, and round up, in 32 bits."""
+"""Length of an array along an axis: kernels count in 32 bits, and round up."""
 
 MAX_SIDE = 2048
-"""The largest side of an image, in pixels, that can be deformed: float32 tells them apart."""
+"""The largest side of an image that can be deformed, in pixels."""
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What was seen of each sample just before its update.
+    """What training has done. Errors and loss are measured on each sample before its update.
 
     Attributes
     ----------
     samples
-        How many were trained; fewer than asked for when progress said stop.
+        Samples trained; fewer than asked for when progress said stop.
     errors
-        How many of them were misclassified; of no meaning when the loss is not finite.
+        Samples misclassified; meaningless when the loss is not finite.
     loss
-        The sum of 1/2 |y - t|^2 over them.
+        Sum of 1/2 |y - t|^2 over the samples.
     """
 
     samples: int
@@ -110,7 +109,7 @@ def check_array(
 
 
 def check_out(out: AnyArray, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> None:
-    """Raises InputError unless a result of this shape and type can be written into an array."""
+    """Raises InputError unless `out` can take a result of this shape and type."""
     check_array("out", out, shape, dtype)
     if not (isinstance(out, np.ndarray) and out.flags.c_contiguous and out.flags.writeable):
         raise InputError("out: expected a C-contiguous array that can be written to")
@@ -124,7 +123,7 @@ def check_range(name: str, values: AnyArray, end: int) -> None:
 
 
 def check_place(epoch: int, first: int, n: int) -> None:
-    """Raises InputError unless `n` images from number `first` on can be drawn for an epoch."""
+    """Raises InputError unless random numbers exist for images first ... first + n - 1."""
     check_whole("epoch", epoch, 0, MAX_EPOCH)
     check_whole("first", first, 0, MAX_IMAGES - n)
 
@@ -179,10 +178,10 @@ class Backend(ABC):
     """As chosen by ``--backend``: ``"reference"``, ``"avx2"``, ``"cuda"``."""
 
     threads: int
-    """Threads that compute, 1 where the question does not arise."""
+    """Threads that compute; 1 where there is no choice."""
 
     schedule: str | None = None
-    """When updates are applied, where there is a choice; part of what determines the bits."""
+    """When updates are applied, where there is a choice. It is part of what determines the bits."""
 
     @property
     @abstractmethod
@@ -206,10 +205,10 @@ class Backend(ABC):
     def reserve(  # noqa: B027
         self, network: LoadedNetwork, images: BackendArray, labels: BackendArray
     ) -> None:
-        """Takes what memory an epoch on these resident arrays will need beyond them.
+        """Allocates what else an epoch on these arrays needs, so that a run cannot fail midway.
 
-        `images` are (n, h, w), as an epoch shows them. A device that has too little refuses with
-        an InputError, which is then not in the middle of a run. A CPU takes none.
+        `images` is (n, h, w). A device with too little memory raises an InputError. A CPU
+        allocates nothing.
         """
 
     # ---- one layer: the paper's routines ---------------------------------------------
@@ -262,9 +261,9 @@ class Backend(ABC):
         network, images, labels
             As `load` and `put` gave them: images (n, n_in), labels (n,) uint8.
         order
-            (m,) int32, the image of each step, also as `permutation` gave it.
+            (m,) int32, the image of each step; what `permutation` gives will do.
         learning_rate
-            eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2; of all layers, or of each.
+            eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2; one for all layers, or one for each.
         progress
             Called about twenty times a second with this call's result so far, and once more
             with all of it before the call ends. Training stops when it returns true, or when
@@ -272,7 +271,7 @@ class Backend(ABC):
             where a backend works by blocks. Training the rest of the order in another call
             then gives the same bits.
         target
-            t of the class; that of the others is its negative.
+            t for the class; the other outputs have -t.
         """
 
     @abstractmethod
@@ -287,20 +286,21 @@ class Backend(ABC):
         labels: BackendArray,
         poll: Poll | None = None,
     ) -> int:
-        """How many of the images have their greatest output (the first such) off the label.
+        """How many images have their first greatest output off the label.
 
-        `poll` is called now and then; what it or a signal handler raises ends the count.
+        `poll` is called now and then. An exception from it or from a signal handler ends the
+        count.
         """
 
     # ---- what an epoch draws at random -----------------------------------------------
-    # Drawn by NumPy here; a device that holds the data draws the same numbers itself.
+    # NumPy draws here. A device that holds the data draws the same numbers itself.
 
     def permutation(
         self, n: int, seed: int, epoch: int, out: BackendArray | None = None
     ) -> BackendArray:
         """The order, (n,) int32, in which an epoch presents n images: `philox.permutation`.
 
-        It is put into `out` when that is given, and is where `put` would have put it.
+        The result is `out` if given, else a new array where `put` would have put it.
         """
         return self._placed(philox.permutation(n, seed, epoch), out)
 
@@ -316,16 +316,15 @@ class Backend(ABC):
     ) -> BackendArray:
         """Random matrices (n, 2, 2) for images of these labels; see `mlpcore.backends.affine`.
 
-        `labels` is (n,) uint8 and `angles` (256,) float64. Another implementation's matrices
-        may differ in the last bit. They are put into `out` when that is given, and are where
-        `put` would have put them.
+        `labels` is (n,) uint8 and `angles` (256,) float64. Implementations may differ in the last
+        bit. The result is `out` if given, else a new array where `put` would have put it.
         """
         labels = check_array("labels", labels, (None,), np.uint8)
         angles = check_array("angles", angles, (affine.N_LABELS,), np.float64)
         return self._placed(affine.affine_maps(labels, angles, scale, seed, epoch, first), out)
 
     def _placed(self, drawn: AnyArray, out: BackendArray | None) -> BackendArray:
-        """What was drawn, where this backend computes."""
+        """A NumPy array where this backend computes."""
         if out is None:
             return self.put(drawn)
         check_out(out, drawn.shape, drawn.dtype)
@@ -375,6 +374,6 @@ class Backend(ABC):
         """`deform_by` with the displacements of a training set's epoch, (n, h, w).
 
         `images` (n, h, w) are number `first` and on of the set: image i takes tile i % 100 of
-        the field of grid i // 100. `affine` is as `affine_maps` gave it. The result is put into
-        `out` when that is given, and is where `put` would have put it.
+        the field of grid i // 100. `affine` comes from `affine_maps`. The result is `out` if given,
+        else a new array where `put` would have put it.
         """

@@ -67,7 +67,7 @@ def bilinear(image: Float64Array, x: Float64Array, y: Float64Array) -> Float64Ar
 
 
 class ReferenceBackend(Backend):
-    """NumPy and float64. Slow; what the others are measured against."""
+    """NumPy in float64: slow and plain. All other backends are compared with it."""
 
     name = "reference"
     threads = 1

@@ -19,13 +19,13 @@ INSTRUCTION_SETS: tuple[str, ...]
 """From the plainest to the widest."""
 
 SCHEDULES: tuple[str, ...]
-"""When weights change, by blocks to the same effect or after every sample; packed is deferred."""
+"""When updates are applied. "packed" is "deferred" with packed weights for large networks."""
 
 DEFAULT_BLOCK: int
 """Samples between two updates of the deferred schedule."""
 
 PACKED_FROM: int
-"""Weights above the first layer from which on the packed schedule packs them."""
+"""The packed schedule packs networks with this many weights above the first layer, or more."""
 
 MAX_BLOCK: int
 MAX_THREADS: int

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The C backend: one class, an instruction set by name."""
+"""The C backend: one class for all instruction sets."""
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
@@ -67,18 +67,18 @@ __all__ = [
 #: From the plainest to the widest.
 INSTRUCTION_SETS = ("scalar", "sse2", "neon", "avx2", "avx512")
 
-#: When weights change, by blocks to the same effect or after every sample; packed is deferred.
+#: When updates are applied. "packed" is "deferred" with packed weights for large networks.
 SCHEDULES = ("packed", "deferred", "immediate")
 
 #: Samples between two updates of the deferred schedule.
 DEFAULT_BLOCK = 32
 MAX_BLOCK = 1024
 
-#: Weights above the first layer from which on the packed schedule packs them: 4 MB of float32,
-#: what the second-level caches of two cores hold.
+#: The packed schedule packs networks with this many weights above the first layer, or more: 4 MB
+#: of float32, what the second-level caches of two cores hold.
 PACKED_FROM = 1 << 20
 
-#: More than any machine has room for are a typing error.
+#: More weights than any machine has room for are a typing error.
 MAX_WEIGHTS = 1 << 48
 
 #: More threads than any machine has cores are a typing error.
@@ -147,22 +147,21 @@ class SimdBackend(Backend):
         Threads to use; by default the cores available to this process. Results have the
         same bits whatever their number.
     schedule : str
-        ``"deferred"`` applies the updates of a block of samples together, with corrections
-        that make every sample see the weights as changed by all before it; ``"immediate"``
-        applies each at once. ``"packed"``, the default, is deferred, and between two updates
-        reads copies of a large network's weights that are rounded to 21 bits
-        (``docs/deferred-updates.md``), with AVX2 and AVX-512, where at least half a block of
-        samples is left. They differ in rounding and speed only.
+        ``"immediate"`` applies each update at once. ``"deferred"`` applies the updates of a
+        block of samples together, and corrects every sample so that it sees the weights as
+        changed by all samples before it. ``"packed"``, the default, is deferred. With AVX2 or
+        AVX-512 and a large network, it reads copies of the weights in 21 bits
+        (``docs/deferred-updates.md``). Schedules differ in rounding and speed only.
     block : int
         Samples between two updates of the deferred schedule.
     packed_from : int
-        Weights above the first layer from which on the packed schedule packs them.
+        The packed schedule packs networks with this many weights above the first layer.
 
     Raises
     ------
     InputError
-        When this CPU or build lacks the instruction set, there is no such schedule, threads or
-        block are not from 1 to 1,024, or `packed_from` is negative.
+        When this CPU or build lacks the instruction set, or a value is out of range: threads
+        and block are 1 to 1,024, `packed_from` is 0 or more.
     """
 
     def __init__(self, name, threads=None, schedule="packed", block=DEFAULT_BLOCK,
@@ -198,8 +197,7 @@ class SimdBackend(Backend):
         return self.schedule == "packed" and _kernels(self.name).pack_weights != NULL
 
     def pass_bytes(self, Network network not None):
-        """Bytes of weights and biases that training reads on the way up, and again on the way
-        down, of each layer above the first."""
+        """Bytes that a forward pass reads of each layer above the first; backward reads as many."""
         cdef const mlp_kernels *kernels = _kernels(self.name)
         cdef const mlp_layer *layer
         cdef long from_ = self.packed_from if self.packs else -1, words
@@ -269,8 +267,11 @@ class SimdBackend(Backend):
             _check(status)
 
     def packed_passes(self, Network network not None, layer, inputs, deltas):
-        """W x + b of inputs x (n, n_in) and W^T d of deltas d (n, n_out), the bias' last, with a
-        layer's weights packed: what training's two passes make of them, to compare."""
+        """A layer's two passes over packed weights, for tests.
+
+        Returns W x + b of inputs x (n, n_in), and W^T d of deltas d (n, n_out) with the bias's sum
+        in the last column.
+        """
         if not self.packs:
             raise InputError(f"{self.description}: has no packed weights")
         n_in, n_out = layer_shape(network, layer)
@@ -439,7 +440,7 @@ class SimdBackend(Backend):
 
 
 cdef const mlp_kernels *_kernels(str name):
-    """The kernels of an instruction set that `SimdBackend` has found to be there."""
+    """The kernels of an instruction set that runs here."""
     cdef const char *reason = NULL
     name_bytes = name.encode()
     return mlp_find_kernels(name_bytes, &reason)

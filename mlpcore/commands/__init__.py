@@ -1,28 +1,68 @@
-"""The `mlpcore` command: options, signals, printing, exit statuses.
+"""The `mlpcore` command: options, signals, printing and exit statuses.
 
-Here belongs a thin module for each subcommand. What it does belongs in the packages below.
+Each subcommand is a thin module of this package, imported only when it is called. The work itself
+belongs in the packages below.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
+
+from mlpcore.commands.options import run_tool
+from mlpcore.errors import InputError
+from mlpcore.version import __version__
 
 COMMANDS = {
-    "train": "train a network on deformed digits, or go on with a run",
-    "evaluate": "count the errors of networks and of their committee",
+    "train": "train a network on deformed digits, or go on with a stopped run",
+    "evaluate": "count the errors of networks, and of their committee",
     "predict": "read pictures of digits",
-    "preview": "draw what the deformation makes of training images",
+    "preview": "draw training images and their deformations",
     "export": "write a network for other programs: ONNX, safetensors",
     "backends": "list what can compute here, and why the rest cannot",
 }
 
+HELP = f"""\
+usage: mlpcore COMMAND [arguments]
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs a subcommand; returns its exit status."""
-    argv = sys.argv[1:] if argv is None else argv
-    if argv and argv[0] in COMMANDS:
-        module = importlib.import_module(f"mlpcore.commands.{argv[0]}")
-        status: int = module.main(argv[1:])
+Plain multilayer perceptrons, trained by on-line back-propagation on digits
+that are deformed anew every epoch.
+
+commands:
+{chr(10).join(f"  {name:<10} {summary}" for name, summary in COMMANDS.items())}
+
+options:
+  --help     show this text; after a command, its arguments and an example
+  --version  show the version and the compiled instruction sets
+
+Example: mlpcore train --arch 100 --epochs 2 --dataset digits"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a subcommand and returns its exit status: 0, 2 for bad input, 128 + n for signal n."""
+    arguments = sys.argv[1:] if argv is None else argv
+    return run_tool(lambda: _run(*arguments or ["--help"]))
+
+
+def _run(name: str, *arguments: str) -> int:
+    if name in COMMANDS:
+        module = importlib.import_module(f"mlpcore.commands.{name}")
+        status: int = module.main(arguments)
         return status
-    raise NotImplementedError
+    if name in ("-h", "--help"):
+        print(HELP)
+    elif name == "--version":
+        print(_version())
+    else:
+        raise InputError(f"no command {name!r}: expected {', '.join(COMMANDS)}, or --help")
+    return 0
+
+
+def _version() -> str:
+    from mlpcore.backends import available
+    from mlpcore.backends.simd import INSTRUCTION_SETS
+
+    reasons = available()
+    compiled = [name for name in INSTRUCTION_SETS if "not compiled" not in (reasons[name] or "")]
+    return f"mlpcore {__version__}, compiled for {', '.join(compiled)}"

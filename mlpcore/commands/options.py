@@ -1,8 +1,9 @@
-"""What the tools' command lines have in common: options, one-line errors, exit statuses."""
+"""What all commands share: options, their own names, one-line errors, exit statuses."""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import io
 import os
 import shlex
@@ -13,123 +14,163 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mlpcore import backends
 from mlpcore.errors import InputError
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports errors like every other bad input."""
+    """Reports wrong arguments like every other bad input."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(message)
 
 
+def command_parser(name: str, arguments: str, text: str, example: str, **settings: Any) -> Parser:
+    """The parser of a subcommand, whose help fits a screen and ends with an example.
+
+    Parameters
+    ----------
+    name
+        Of the subcommand.
+    arguments, example
+        What follows the name in the line of usage and in the example.
+    text
+        What the command does, in lines of at most 80 characters.
+    settings
+        For `argparse.ArgumentParser`.
+    """
+    return Parser(
+        prog=shlex.join(called_as(name)),
+        usage=f"%(prog)s {arguments}".rstrip(),
+        description=text,
+        epilog=f"Example: %(prog)s {example}".rstrip(),
+        formatter_class=functools.partial(
+            argparse.RawDescriptionHelpFormatter, max_help_position=26, width=80
+        ),
+        allow_abbrev=False,
+        **settings,
+    )
+
+
+def called_as(name: str) -> list[str]:
+    """How this process was called, subcommand included: ``["mlpcore", "train"]``."""
+    program = sys.argv[0]
+    if os.path.basename(program) == f"{name}.py":  # of tools/
+        return [_in_shell(sys.executable), os.path.relpath(program)]
+    if os.path.basename(program) == "mlpcore":
+        return [_in_shell(program), name]
+    return [_in_shell(sys.executable), "-m", "mlpcore", name]
+
+
+def command_text(name: str, *arguments: str) -> str:
+    """The line to type to call a subcommand in the way in which this process was called."""
+    return shlex.join([*called_as(name), *arguments])
+
+
+def _in_shell(program: str) -> str:
+    """A program's name if a shell finds this very program by it, else its path."""
+    name = os.path.basename(program)
+    found = shutil.which(name)
+    return name if found and os.path.abspath(found) == os.path.abspath(program) else program
+
+
+# ---- types of options ----------------------------------------------------------------------
+
+
 def whole_number(text: str) -> int:
-    """The type of an option."""
+    """The type of an option: a whole number."""
     try:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number") from None
 
 
-def folder_name(text: str) -> str:
-    """A folder's name, which is not empty, as that of an unset variable of a shell is."""
-    if not text:
-        raise argparse.ArgumentTypeError("'', expected a folder")
-    return text
-
-
 def number(text: str) -> float:
-    """The type of an option."""
+    """The type of an option: a real number."""
     try:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r}, expected a number") from None
 
 
-def add_network_argument(parser: argparse.ArgumentParser) -> None:
-    """A run or its weights, for `TrainedNetwork.read(network)`."""
-    parser.add_argument(
-        "network",
-        metavar="RUN|WEIGHTS",
-        type=Path,
-        help="folder of tools/train.py, whose best network is taken, or a .safetensors file",
-    )
+def folder_name(text: str) -> str:
+    """The type of an option: a folder. An unset variable of a shell gives an empty name."""
+    if not text:
+        raise argparse.ArgumentTypeError("'', expected a folder")
+    return text
 
 
-def add_data_options(parser: argparse.ArgumentParser) -> None:
+# ---- options that several commands have ----------------------------------------------------
+
+DEFORMATION = {
+    "sigma": "smoothness of the elastic deformation in pixels (6)",
+    "alpha": "strength of the elastic deformation in pixels (36)",
+    "beta": "greatest rotation or shear in degrees (15)",
+    "gamma": "greatest change of width and of height in percent (15)",
+}
+
+
+def add_network_argument(parser: Parser, name: str = "network", **settings: Any) -> None:
+    """A run or a file of weights, for `TrainedNetwork.read`."""
+    what = "folder of a run, or a .safetensors file"
+    parser.add_argument(name, metavar="RUN|WEIGHTS", type=Path, help=what, **settings)
+
+
+def add_data_options(parser: Parser) -> None:
     """--data and --dataset, for `dataset.load(data, name=dataset)`."""
-    add = parser.add_argument
-    add(
-        "--data",
-        type=folder_name,
-        help="folder with the four files of MNIST, or of data in the same format",
-    )
-    add("--dataset", choices=("mnist", "digits"), help="accept nothing else")
+    files = "folder of MNIST's four files, or of others like them"
+    parser.add_argument("--data", type=folder_name, metavar="DIR", help=files)
+    names = "mnist: the published one only; digits: scikit-learn's"
+    parser.add_argument("--dataset", choices=("mnist", "digits"), metavar="NAME", help=names)
 
 
-def add_backend_options(parser: argparse.ArgumentParser) -> None:
+def add_backend_options(parser: Parser) -> None:
     """--backend and --threads, for `backends.get(backend, threads)`."""
-    add = parser.add_argument
-    add("--backend", help=f"auto, cpu, {', '.join(backends.names())} (auto)")
-    add("--threads", type=whole_number, help="threads (the cores available)")
+    names = "auto, cpu, or a name that mlpcore backends lists (auto)"
+    parser.add_argument("--backend", metavar="NAME", help=names)
+    parser.add_argument(
+        "--threads",
+        type=whole_number,
+        metavar="N",
+        help="threads that compute (the available cores)",
+    )
 
 
-def command_text(name: str, *arguments: str) -> str:
-    """What to type to call a subcommand in the way in which this process was called."""
-    called = sys.argv[0]
-    if os.path.basename(called) == "mlpcore":
-        return shlex.join(["mlpcore", name, *arguments])
-    python = shutil.which("python")
-    same = python is not None and os.path.realpath(python) == os.path.realpath(sys.executable)
-    words = ["-m", "mlpcore", name]
-    if os.path.basename(called) == f"{name}.py":  # of tools/
-        words = [os.path.relpath(called)]
-    return shlex.join(["python" if same else sys.executable, *words, *arguments])
-
-
-def add_deformation_options(parser: argparse.ArgumentParser) -> None:
-    """--sigma, --alpha, --beta and --gamma, read by `given_deformation`."""
-    add = parser.add_argument
-    add("--sigma", type=number, help="smoothness of the elastic deformation, pixels (6)")
-    add("--alpha", type=number, help="strength of the elastic deformation, pixels (36)")
-    add("--beta", type=number, help="greatest rotation or shear, degrees (15)")
-    add("--gamma", type=number, help="greatest change of width and height, percent (15)")
-
-
-def add_seed_option(parser: argparse.ArgumentParser) -> None:
-    """--seed."""
-    parser.add_argument("--seed", type=whole_number, help="of all random numbers (0)")
+def add_deformation_options(parser: Parser) -> None:
+    """--sigma, --alpha, --beta and --gamma, read by `given_deformation`, and --seed."""
+    for name, meaning in DEFORMATION.items():
+        parser.add_argument(f"--{name}", type=number, metavar="X", help=meaning)
+    seed = "seed of all random numbers (0)"
+    parser.add_argument("--seed", type=whole_number, metavar="N", help=seed)
 
 
 def given_deformation(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options of `add_deformation_options` that were given, by name."""
-    names = ("sigma", "alpha", "beta", "gamma")
-    return {name: options[name] for name in names if options.get(name) is not None}
+    """The parameters of the deformation that were given, by name."""
+    return {name: options[name] for name in DEFORMATION if options.get(name) is not None}
+
+
+# ---- exit statuses -------------------------------------------------------------------------
 
 
 def run_tool(
-    command: Callable[[], int],
-    smaller: str = "less data",
-    interrupted: str = "interrupted",
+    command: Callable[[], int], smaller: str = "less data", interrupted: str = "interrupted"
 ) -> int:
-    """Runs a tool; whatever goes wrong by bad input or from outside is one line on stderr.
+    """Runs a command; bad input and failures of the system end in one line on stderr.
 
     Parameters
     ----------
     command
         Parses its arguments, works, and returns the exit status.
     smaller
-        What would take less memory, said when there is not enough.
+        What takes less memory, said when there is not enough.
     interrupted
-        Said after Ctrl-C.
+        What is said after Ctrl-C.
 
     Returns
     -------
     int
         The exit status: that of `command`, 2 for bad input, 128 + n for signal n.
     """
-    for stream in (sys.stdout, sys.stderr):  # what its encoding lacks is escaped, not an error
+    for stream in (sys.stdout, sys.stderr):  # escape what the encoding lacks, rather than fail
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
@@ -143,7 +184,7 @@ def run_tool(
     except KeyboardInterrupt:
         print(interrupted, file=sys.stderr)
         return 128 + signal.SIGINT
-    except BrokenPipeError:  # whoever read the output has gone
+    except BrokenPipeError:  # nobody reads the output any more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:  # such as a full disk behind stdout

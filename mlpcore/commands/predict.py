@@ -1,8 +1,4 @@
-"""Reads digits: what a trained network takes pictures of single digits for.
-
-A picture is a photograph or scan of one digit on an even ground without anything else, darker
-or lighter than it. It is brought to the format of MNIST's digits first.
-"""
+"""`mlpcore predict`: the digits in pictures, as a trained network reads them."""
 
 from __future__ import annotations
 
@@ -11,64 +7,69 @@ import io
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from PIL import Image
 
-from mlpcore import InputError
-from mlpcore.backends import inference
-from mlpcore.commands.options import Parser, add_network_argument, run_tool
-from mlpcore.data import scaling as images
+from mlpcore import backends
+from mlpcore.commands.options import add_network_argument, command_parser, run_tool
 from mlpcore.data.digit import read_digit
-from mlpcore.errors import shown
+from mlpcore.data.scaling import normalise, resize
+from mlpcore.errors import InputError, shown
+from mlpcore.evaluation import evaluation
 from mlpcore.files import atomic_write, check_writable, make_folder
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.typing import Float32Array, UInt8Array
-
-#: Classes with their outputs, the greatest first.
-Guesses: TypeAlias = list[tuple[int, float]]
+from mlpcore.typing import UInt8Array
 
 GREY_LEVELS = " .:-=+*#%@"
+
+TEXT = """\
+Prints which digits pictures show: the two best guesses, each with the output
+of the network. A picture is a photograph or scan of one digit on an even
+ground, darker or lighter than the digit. It is brought to MNIST's format."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The guesses for a picture and the digit that the network was given, or an error."""
+    """What was found in a picture.
+
+    Attributes
+    ----------
+    guesses : list of (int, float)
+        Classes with their outputs, the best guess first; none after an error.
+    pixels : ndarray of uint8, shape (28, 28), optional
+        The digit that the network was given.
+    error : str
+        Why there is no guess, in a line.
+    """
 
     path: Path
-    guesses: Guesses
+    guesses: list[tuple[int, float]]
     pixels: UInt8Array | None = None
     error: str = ""
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
-    parser = Parser(description=__doc__, allow_abbrev=False)
+    parser = command_parser(
+        "predict", "RUN|WEIGHTS PICTURE... [options]", TEXT, "runs/net1 scan.png photo.jpg"
+    )
     add = parser.add_argument
     add_network_argument(parser)
-    add(
-        "pictures",
-        metavar="PICTURE",
-        type=Path,
-        nargs="+",
-        help="PNG, JPEG, GIF, BMP, TIFF, WebP or PPM",
-    )
+    formats = "PNG, JPEG, GIF, BMP, TIFF, WebP or PPM"
+    add("pictures", metavar="PICTURE", type=Path, nargs="+", help=formats)
     add("--json", action="store_true", help="print one JSON document")
     add("--show", action="store_true", help="draw what the network is given in characters")
-    add(
-        "--save-normalised",
-        metavar="DIR",
-        type=Path,
-        help="write it to a new folder, as PNG files of 28 x 28 pixels",
-    )
+    normalised = "save what the network is given as PNG files"
+    add("--save-normalised", metavar="DIR", type=Path, help=normalised)
     return parser.parse_args(argv)
 
 
 def read_network(path: Path) -> TrainedNetwork:
-    """The network, if it is one for images in MNIST's format; else an InputError."""
+    """The network; an InputError unless it takes images in MNIST's format."""
     trained = TrainedNetwork.read(path)
     if not trained.input.is_mnist:
         height, width = trained.input.image_shape
@@ -79,25 +80,18 @@ def read_network(path: Path) -> TrainedNetwork:
     return trained
 
 
-def guess(trained: TrainedNetwork, pixels: UInt8Array) -> Guesses:
-    """The two best guesses for a digit in MNIST's format; of equal outputs the first counts."""
-    image = as_input(pixels)
-    with np.errstate(over="ignore", invalid="ignore"):
-        outputs = inference.predict(trained.network, image, threads=1)[0]
+def guess(trained: TrainedNetwork, pixels: UInt8Array) -> list[tuple[int, float]]:
+    """The two best guesses for a digit (28, 28); of equal outputs the first counts."""
+    image = resize(normalise(pixels[None]), 29, 29)
+    outputs = evaluation.outputs(trained.network, image, backends.get("cpu", 1))[0]
     if not np.isfinite(outputs).all():
         raise InputError(f"{shown(trained.path)}: its outputs are not finite, expected numbers")
     best = np.argsort(-outputs, kind="stable")[:2]
     return [(int(k), round(float(outputs[k]), 4)) for k in best]
 
 
-def as_input(pixels: UInt8Array) -> Float32Array:
-    """A digit (28, 28) as a network's inputs (1, 841)."""
-    image = images.resize(images.normalise(pixels[None]), 29, 29)
-    return image.reshape(1, -1)
-
-
 def answer(trained: TrainedNetwork, path: Path) -> Answer:
-    """What the network takes a picture for."""
+    """What the network reads in a picture."""
     try:
         pixels = read_digit(path)
         return Answer(path, guess(trained, pixels), pixels)
@@ -107,33 +101,25 @@ def answer(trained: TrainedNetwork, path: Path) -> Answer:
         return Answer(path, [], error=f"{shown(path)}: out of memory, expected a smaller picture")
 
 
-def in_words(guesses: Guesses) -> str:
-    """``7 (1.02), then 1 (-0.85)``."""
-    return ", then ".join(f"{label} ({output:.2f})" for label, output in guesses)
-
-
 def in_characters(pixels: UInt8Array) -> str:
-    """A digit, two characters for each pixel, whose height is about twice their width."""
+    """A digit in two characters for each pixel, because characters are twice as high as wide."""
     levels = pixels.astype(int) * len(GREY_LEVELS) // 256
     return "\n".join("".join(GREY_LEVELS[k] * 2 for k in row).rstrip() for row in levels)
 
 
-def document(trained: TrainedNetwork, answers: list[Answer]) -> dict[str, object]:
+def document(trained: TrainedNetwork, answers: Sequence[Answer]) -> dict[str, object]:
     """Everything, for JSON."""
-    pictures = []
+    pictures: list[dict[str, object]] = []
     for each in answers:
-        found: dict[str, object] = {"file": str(each.path)}
-        if each.error:
-            found["error"] = each.error
-        else:
-            found["guesses"] = [{"class": k, "output": output} for k, output in each.guesses]
-        pictures.append(found)
+        guesses = [{"class": k, "output": output} for k, output in each.guesses]
+        pictures.append({"file": str(each.path)})
+        pictures[-1] |= {"error": each.error} if each.error else {"guesses": guesses}
     network = {"file": str(trained.path), "layer_sizes": trained.network.layer_sizes}
     return {"network": network, "pictures": pictures}
 
 
 def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
-    """Writes what the network was given; numbers tell pictures of one name apart."""
+    """Writes what the network was given; the number tells pictures of one name apart."""
     content = io.BytesIO()
     Image.fromarray(pixels).save(content, "PNG")
     stem = os.fsencode(path.stem)[:100].decode(errors="replace")
@@ -141,7 +127,7 @@ def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
 
 
 def predict(options: argparse.Namespace) -> int:
-    """Answers for each picture, as the options say; returns the exit status."""
+    """Reads each picture and shows the guesses as the options say; returns the exit status."""
     if options.json and options.show:
         raise InputError("--show together with --json: expected one of them")
     folder = options.save_normalised
@@ -164,7 +150,8 @@ def predict(options: argparse.Namespace) -> int:
         if folder is not None:
             save(folder, number, path, found.pixels)
         if not options.json:
-            print(f"{shown(path)}: {in_words(found.guesses)}", flush=True)
+            guesses = (f"{label} ({output:.2f})" for label, output in found.guesses)
+            print(f"{shown(path)}: {', then '.join(guesses)}", flush=True)
         if options.show:
             print(in_characters(found.pixels))
     if options.json:
@@ -172,6 +159,6 @@ def predict(options: argparse.Namespace) -> int:
     return 2 if any(each.error for each in answers) else 0
 
 
-def main(argv: list[str] | None = None) -> int:
-    """The exit status: 0, or 2 for bad input, which may be some of the pictures only."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0, or 2 for bad input, even if only some pictures are bad."""
     return run_tool(lambda: predict(parse(argv)), smaller="smaller pictures")

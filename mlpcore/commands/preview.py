@@ -1,42 +1,63 @@
-"""Draws training images and what epochs of a training would show of them, as a contact sheet."""
+"""`mlpcore preview`: training images, and what epochs of a training show of them."""
 
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Sequence
 from pathlib import Path
 
-from mlpcore import InputError, backends
+import numpy as np
+
+from mlpcore import backends
+from mlpcore.checks import check_whole
 from mlpcore.commands.options import (
-    Parser,
     add_backend_options,
     add_data_options,
     add_deformation_options,
-    add_seed_option,
+    command_parser,
     given_deformation,
     run_tool,
     whole_number,
 )
 from mlpcore.data import dataset
-from mlpcore.deformation.deform import DeformationParameters
-from mlpcore.errors import shown
+from mlpcore.deformation.deform import DeformationParameters, deform_selected, displacements
+from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_replaceable
-from mlpcore.report.preview import draw, make_preview
+from mlpcore.report.preview import draw
+from mlpcore.typing import AnyArray
+
+#: Rows or columns; pixels of all images together.
+MAX_SIDE, MAX_PIXELS = 100, 2**24
+
+ARROWS = "Arrows lead from a point of the original image to its new place."
+
+TEXT = """\
+Draws training images, and what epochs of a training show of them: the same
+seed and deformation give the same images as in `mlpcore train`."""
 
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
-    parser = Parser(description=__doc__, allow_abbrev=False)
+    parser = command_parser("preview", "[options]", TEXT, "--sigma 5 --alpha 38 --field")
     add = parser.add_argument
+    add_whole = functools.partial(add, type=whole_number, metavar="N")
     add_deformation_options(parser)
-    add_seed_option(parser)
-    add("--epoch", type=whole_number, default=1, help="the first that is shown (1)")
-    add("--rows", type=whole_number, default=10, help="images, of every class in turn (10)")
-    add("--columns", type=whole_number, default=8, help="the original, and epochs (8)")
-    add("--field", action="store_true", help="draw arrows of the displacement field")
+    add_whole("--epoch", default=1, help="the first epoch that is shown (1)")
+    add_whole("--rows", default=10, help="number of images (10)")
+    add_whole("--columns", default=8, help="the image itself, and epochs (8)")
+    add("--field", action="store_true", help="draw the displacements as arrows")
     add_data_options(parser)
     add_backend_options(parser)
-    add("--out", type=Path, default=Path("preview.png"), help="the PNG file (preview.png)")
+    add("--out", type=Path, default="preview.png", metavar="FILE", help="PNG file (preview.png)")
     return parser.parse_args(argv)
+
+
+def every_class_in_turn(labels: AnyArray, n: int) -> AnyArray:
+    """Indices (n,): the first image of every class, then the second of every class, and so on."""
+    order = np.argsort(labels, kind="stable")
+    occurrence = np.arange(len(labels)) - np.searchsorted(labels[order], labels[order])
+    return order[np.argsort(occurrence, kind="stable")[:n]]
 
 
 def describe(parameters: DeformationParameters, seed: int, data: dataset.Dataset) -> str:
@@ -51,36 +72,54 @@ def describe(parameters: DeformationParameters, seed: int, data: dataset.Dataset
     )
 
 
+def check_size(options: argparse.Namespace, data: dataset.Dataset) -> None:
+    """Raises InputError when a number is out of range, or the sheet is too large."""
+    check_whole("rows", options.rows, 1, min(MAX_SIDE, len(data.train_labels)))
+    check_whole("columns", options.columns, 2, MAX_SIDE)
+    check_whole("epoch", options.epoch, 1, 1_000_000)
+    height, width = data.image_shape
+    if options.rows * options.columns * height * width > MAX_PIXELS:
+        raise InputError(
+            f"{options.rows} x {options.columns} images of {height} x {width}: expected at most "
+            f"{MAX_PIXELS:,} pixels in all"
+        )
+
+
 def preview(options: argparse.Namespace) -> int:
     """Draws the contact sheet; returns the exit status."""
-    given = given_deformation(vars(options))
-    DeformationParameters(**given)  # refuses before data are loaded
+    given, seed = given_deformation(vars(options)), options.seed or 0
+    DeformationParameters(**given)  # refuses bad values before data are loaded
+    check_whole("seed", seed, 0, 2**64 - 1)
     if options.out.suffix.lower() != ".png":
         raise InputError(f"--out {shown(options.out)}: expected a name that ends in .png")
     check_replaceable(options.out)
     backend = backends.get(options.backend or "auto", options.threads)
     data = dataset.load(options.data, name=options.dataset)
+    check_size(options, data)
     parameters = DeformationParameters(**given, similar_labels=data.similar_labels)
-    seed = options.seed or 0
-    sheet = make_preview(
-        data,
-        parameters,
-        seed,
-        backend,
-        rows=options.rows,
-        columns=options.columns,
-        first_epoch=options.epoch,
-        field=options.field,
+    indices = every_class_in_turn(data.train_labels, options.rows)
+    images, labels = data.train_images[indices], data.train_labels[indices]
+    epochs = range(options.epoch, options.epoch + options.columns - 1)
+    # A training counts its epochs from 1, the random numbers count them from 0.
+    drawn = [(indices, labels, parameters, seed, epoch - 1, backend) for epoch in epochs]
+    shown_images = [images, *(deform_selected(images, *each) for each in drawn)]
+    fields = [displacements(data.image_shape, *each) for each in drawn if options.field]
+    title = describe(parameters, seed, data)
+    content = draw(
+        np.stack(shown_images, axis=1),
+        [f"label {label}\nimage {index}" for label, index in zip(labels, indices)],
+        ["original", *(f"epoch\n{epoch}" for epoch in epochs)],
+        f"{title}\n{ARROWS}" if fields else title,
+        np.stack(fields, axis=1) if fields else None,
     )
+    atomic_write(options.out, content)
     if data.notice:
         print(f"note: {data.notice}")
-    title = describe(parameters, seed, data)
-    atomic_write(options.out, draw(sheet, title))
     print(title)
     print(f"preview: {shown(options.out)}")
     return 0
 
 
-def main(argv: list[str] | None = None) -> int:
-    """The exit status: 0, or 2 for bad input."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0, or 2 for bad input."""
     return run_tool(lambda: preview(parse(argv)), smaller="fewer rows or columns")

@@ -1,4 +1,7 @@
-"""Starting, going on with, and ending a run in its folder, for every tool that trains."""
+"""Starts, resumes and ends a run in its folder, for every command that trains.
+
+Here signals become stops, and results become lines, a report and an exit status.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from types import FrameType
 import numpy as np
 
 from mlpcore import backends
-from mlpcore.backends import Backend
+from mlpcore.backends.base import Backend
 from mlpcore.data import dataset
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation, evaluate
@@ -26,7 +29,7 @@ from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Diverged, Observer, Trainer
 
-#: What a run's folder says when it is finished.
+#: The file in the folder of a finished run that shows its result.
 REPORT = "report.md"
 
 
@@ -44,16 +47,17 @@ def start(
     Parameters
     ----------
     folder
-        Of the run, new or without a run in it.
+        Where the run is written; it must not hold one yet.
     command
-        What to type to go on, said when the run is stopped.
+        What to type to go on, printed when the run is stopped.
     until
         The epoch after which to stop, the last by default.
 
     Returns
     -------
-    The exit status: 0 when the run has come so far, 128 + n when signal n came, be it too late
-    to stop anything but what was to follow.
+    int
+        The exit status: 0 when epoch `until` is done, 128 + n after signal n, even if the signal
+        came too late to stop the training.
 
     Raises
     ------
@@ -77,32 +81,37 @@ def resume(
     data: dataset.Dataset | None = None,
     until: int | None = None,
 ) -> int:
-    """Goes on with a run; shows the result again when it is finished.
+    """Goes on with a run. A finished run shows its result again.
 
     Parameters
     ----------
-    threads
-        Any number gives the same bits.
-    data_folder
-        Where the run's data are now, if not where they were.
-    data
-        The data, when they are loaded already.
-    until
+    folder
+        Of the run.
+    command, until
         As for `start`.
+    threads
+        How many compute; the result does not depend on it.
+    data_folder
+        Where the run's data are now, if they have moved.
+    data
+        The data, if they are loaded already.
 
-    Returns, and the rest: as `start`.
+    Returns
+    -------
+    int
+        The exit status, as of `start`.
 
     Raises
     ------
     InputError
-        When there is no run that can go on, or these are not its data, or its folder cannot be
-        written though epochs are left, or training fails.
+        When the folder holds no sound run, the data are not those of the run, epochs are left but
+        the folder cannot be written, or training fails.
     """
     with contextlib.closing(Run.open(folder)) as run:
         backend = backends.get(run.config.backend, threads, run.config.schedule)
         state = run.load()
         if state.epoch < run.config.epochs:
-            check_writable(folder)  # before an epoch is trained for nothing
+            check_writable(folder)  # rather than lose an epoch that cannot be saved
         data = data or run.data.load(data_folder)
         run.check_data(data)
         trainer = Trainer(run.config, data, backend, state=state)
@@ -112,7 +121,7 @@ def resume(
 
 
 def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None:
-    """Says what computes, and on what."""
+    """Prints the data and the backend."""
     if data.notice:
         console.print(f"note: {data.notice}")
     height, width = data.image_shape
@@ -124,14 +133,34 @@ def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None
 
 
 class _StopAfter(Observer):
-    """Stops when so many epochs are done."""
+    """Stops a training after an epoch."""
 
-    def __init__(self, epochs: int):
-        self._epochs = epochs
+    def __init__(self, epoch: int):
+        self._epoch = epoch
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        if trainer.state.epoch >= self._epochs:
+        if trainer.state.epoch >= self._epoch:
             trainer.request_stop()
+
+
+@contextlib.contextmanager
+def _stopping(trainer: Trainer) -> Iterator[list[int]]:
+    """Ctrl-C and SIGTERM end training at the next sample; yields the signals that came.
+
+    A signal only sets a flag: no number of signals interrupts the saving.
+    """
+    signals: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        signals.append(number)
+        trainer.request_stop()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _train(
@@ -142,10 +171,9 @@ def _train(
     signals: list[int],
     until: int | None,
 ) -> int:
-    name = format_hidden_layers(run.config.hidden_layers)
-    console.print(
-        f"network: {name}, {trainer.state.network.n_parameters:,} weights; run: {shown(run.folder)}"
-    )
+    """Trains to the end, or to a stop; returns the exit status."""
+    name, n = format_hidden_layers(run.config.hidden_layers), trainer.state.network.n_parameters
+    console.print(f"network: {name}, {n:,} weights; run: {shown(run.folder)}")
     if trainer.state.seconds:
         console.print(f"resumed: {_place(trainer)}")
     trainer.observers = (run, console)
@@ -168,8 +196,17 @@ def _train(
     return 128 + signals[0]
 
 
+def _place(trainer: Trainer) -> str:
+    """How far training has come, in words."""
+    state = trainer.state
+    text = f"{state.epoch} of {trainer.config.epochs} epochs done"
+    if state.progress.samples:
+        text += f", and {state.progress.samples:,} of {trainer.n_samples:,} samples of the next"
+    return text
+
+
 def _present(trainer: Trainer, run: Run, console: Console) -> None:
-    """The result of a finished run, as a table and as a report with figures."""
+    """Prints the result of a finished run, and writes its report with figures."""
     state, data = trainer.state, trainer.dataset
     assert state.best is not None
     console.print()
@@ -179,16 +216,16 @@ def _present(trainer: Trainer, run: Run, console: Console) -> None:
     try:
         test = evaluate(state.best, data.test_images, data.test_labels, trainer.backend)
         figures = draw(run.folder / "figures", state.best, state.history, data, test)
-    except Exception as error:  # whatever it is, the training is done
+    except Exception as error:  # no failure of a figure may fail a training that is done
         reason = " ".join(str(error).split())
         console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
     files = [path.relative_to(run.folder).as_posix() for path in figures]
     text = report(run.config, run.data, state, trainer.backend.description, test, files)
     try:
         atomic_write(run.folder / REPORT, text.encode(errors="replace"))
-    except InputError as error:  # the result is there to read, and all else is saved
+    except InputError as error:  # the result is on the screen, and all else is saved
         console.print(f"note: no report: {error}")
-    # Not 1 - 1 / n_classes: some labels may be rare, or not there at all.
+    # Not 1 - 1 / n_classes: labels may be rare, or missing.
     guessed = 100 * (1 - np.bincount(data.train_labels).max() / len(data.train_labels))
     best = state.best_metrics
     if best is not None and best.validation_error > 0.9 * guessed:
@@ -205,36 +242,7 @@ def draw(
     data: dataset.Dataset,
     test: Evaluation,
 ) -> list[Path]:
-    """The figures of a finished run; the files that they are in."""
+    """Writes the figures of a finished run; returns their files."""
     figures = evaluation_figures(data.test_images, test)
     figures |= network_figures(network, data.image_shape, history, data.held_out)
     return write_figures(folder, figures)
-
-
-def _place(trainer: Trainer) -> str:
-    """How far training has come."""
-    state = trainer.state
-    text = f"{state.epoch} of {trainer.config.epochs} epochs done"
-    if state.progress.samples:
-        text += f", and {state.progress.samples:,} of {trainer.n_samples:,} samples of the next"
-    return text
-
-
-@contextlib.contextmanager
-def _stopping(trainer: Trainer) -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM end training at the next sample; yields the signals that came.
-
-    They only set a flag, so that however many come, none interrupts the saving.
-    """
-    signals: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        signals.append(number)
-        trainer.request_stop()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -1,24 +1,24 @@
-"""Trains a multilayer perceptron on deformed digits, and resumes a training that was stopped."""
+"""`mlpcore train`: a network trained on deformed digits, or a stopped run that goes on."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mlpcore import InputError, backends
-from mlpcore.backends import Backend
+from mlpcore import backends
+from mlpcore.backends.base import Backend
 from mlpcore.commands import runs
 from mlpcore.commands.options import (
-    Parser,
     add_backend_options,
     add_data_options,
     add_deformation_options,
-    add_seed_option,
+    command_parser,
     command_text,
     folder_name,
     given_deformation,
@@ -28,49 +28,53 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.deformation.deform import IDENTITY, DeformationParameters
+from mlpcore.errors import InputError
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.report.console import Console
 from mlpcore.store.run_folder import check_output
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
 
-#: Those that were given, by name.
+#: The options that were given, by name.
 Options: TypeAlias = dict[str, Any]
 
-#: Samples that a run without --epochs sees, 30 epochs of MNIST: some minutes for net1.
+#: Samples that a run without --epochs sees: 30 epochs of MNIST, some minutes for net1.
 DEFAULT_SAMPLES = 1_800_000
 MAX_DEFAULT_EPOCHS = 500
 
+TEXT = """\
+Trains a network on digits that are deformed anew every epoch. Ctrl-C stops at
+any time; --resume goes on. Defaults are in parentheses."""
 
-def parse(argv: list[str] | None) -> argparse.Namespace:
-    """The options; those that were not given are absent."""
-    parser = Parser(description=__doc__, argument_default=argparse.SUPPRESS, allow_abbrev=False)
-    add = parser.add_argument
-    add("--arch", help="net1 ... net5, or widths such as 1000,500 (net1)")
-    add(
-        "--epochs",
-        type=whole_number,
-        help=f"passes over the training set ({DEFAULT_SAMPLES / 1e6:g} million samples, "
-        f"but at most {MAX_DEFAULT_EPOCHS} passes)",
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options that were given; the others are absent."""
+    parser = command_parser(
+        "train",
+        "[options]",
+        TEXT,
+        "--arch net4 --epochs 100 --out runs/net4",
+        argument_default=argparse.SUPPRESS,
     )
-    add("--lr", type=number, help="learning rate of the first epoch (0.001)")
-    add("--lr-end", type=number, help="of the last epoch (by the paper's schedule)")
-    add("--recipe", choices=RECIPES, help=f"for the next two ({DEFAULT_RECIPE}: 1 and 1)")
-    add("--lr-ratio", type=number, help="of each layer's learning rate to the next one's")
-    add("--target", type=number, help="wanted output of the class, else its negative")
+    add = parser.add_argument
+    add_whole = functools.partial(add, type=whole_number, metavar="N")
+    add_real = functools.partial(add, type=number, metavar="X")
+    recipes = f"{' or '.join(RECIPES)}: values of the next two ({DEFAULT_RECIPE})"
+    schedules = "packed, deferred or immediate; CUDA: resident, streaming"
+    add("--arch", metavar="NET", help="net1 ... net5, or widths such as 1000,500 (net1)")
+    add_whole("--epochs", help="passes over the training images (30 for MNIST)")
+    add_real("--lr", help="learning rate of the first epoch (0.001)")
+    add_real("--lr-end", help="learning rate of the last epoch (as in the paper)")
+    add("--recipe", choices=RECIPES, metavar="NAME", help=recipes)
+    add_real("--lr-ratio", help="learning rate of each layer over the next one's")
+    add_real("--target", help="wanted output of the right class; of others -X")
     add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")
-    add_backend_options(parser)
-    add("--schedule", help="packed, deferred or immediate; with CUDA resident or streaming")
-    add_seed_option(parser)
     add_data_options(parser)
-    add(
-        "--hold-out",
-        type=whole_number,
-        metavar="N",
-        help="the last N training images take the place of the test images",
-    )
-    add("--out", type=folder_name, help="folder of the run (runs/ARCH-DATE-TIME)")
+    add_whole("--hold-out", help="test on the last N training images instead")
+    add_backend_options(parser)
+    add("--schedule", metavar="NAME", help=schedules)
+    add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with the run in this folder")
     return parser.parse_args(argv)
 
@@ -78,7 +82,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 def make_config(
     options: Options, backend: Backend, similar_labels: Iterable[int] = (), epochs: int = 1
 ) -> TrainingConfig:
-    """The settings; `epochs` is for when the options do not say."""
+    """The settings; `epochs` counts where no option says how many."""
     deformation = IDENTITY
     given = given_deformation(options)
     if "no_deform" not in options:
@@ -113,7 +117,7 @@ def default_folder(config: TrainingConfig) -> Path:
 
 
 def resume_command(folder: Path, threads: int | None, data: str | None = None) -> str:
-    """What to type to go on; where the data are has to be said if not where the run began."""
+    """What to type to go on; `data` is the folder of data that have moved since the run began."""
     arguments = ["--resume", str(folder)]
     if threads is not None:
         arguments += ["--threads", str(threads)]
@@ -123,12 +127,12 @@ def resume_command(folder: Path, threads: int | None, data: str | None = None) -
 
 
 def start(options: Options, console: Console) -> int:
-    """A new run."""
+    """Trains a new run. Bad options are refused before data are read."""
     backend = backends.get(
         options.get("backend", "auto"), options.get("threads"), options.get("schedule")
     )
     config = make_config(options, backend)
-    folder = Path(options["out"]) if options.get("out") else default_folder(config)
+    folder = Path(options["out"]) if "out" in options else default_folder(config)
     check_output(folder)
     data = dataset.load(options.get("data"), name=options.get("dataset"))
     if "hold_out" in options:
@@ -140,19 +144,18 @@ def start(options: Options, console: Console) -> int:
 
 
 def resume(options: Options, console: Console) -> int:
-    """A run that was stopped."""
+    """Goes on with a run."""
     for name in options:
         if name not in ("resume", "threads", "data"):
             option = f"--{name.replace('_', '-')}"
             raise InputError(f"{option} together with --resume: expected only --threads and --data")
-    folder = Path(options["resume"])
-    threads, data = options.get("threads"), options.get("data")
+    folder, threads, data = Path(options["resume"]), options.get("threads"), options.get("data")
     command = resume_command(folder, threads, data)
     return runs.resume(folder, console, command, threads, data)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """The exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
 
     def command() -> int:
         options = vars(parse(argv))

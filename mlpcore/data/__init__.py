@@ -1,5 +1,5 @@
-"""Images and labels: finding, downloading, reading and scaling them.
+"""Images and their labels: finding, downloading, reading and scaling them.
 
-Here belongs every format that images come in. Deformation belongs in `mlpcore.deformation`, files
-of networks and runs in `mlpcore.store`.
+Every file format of images belongs here. Deformation belongs in `mlpcore.deformation`, and files of
+networks and runs belong in `mlpcore.store`.
 """

@@ -1,9 +1,8 @@
-"""Data sets of grey-scale images with labels: MNIST, any other in IDX files, or the digits
-embedded in scikit-learn.
+"""Data sets of grey-scale images with labels: MNIST, others in IDX files, scikit-learn's digits.
 
-Files become float32 images in [-1, 1] with odd sides: an even side grows by one pixel, so
-that an image has a central pixel about which it is rotated and scaled (the paper's 28x28
-digits become 29x29 "to get a proper center").
+Files become float32 images in [-1, 1] with odd sides. An even side grows by one pixel, so that an
+image has a central pixel about which it is rotated and scaled. The paper's 28x28 digits become
+29x29 "to get a proper center".
 """
 
 from __future__ import annotations
@@ -25,18 +24,20 @@ from mlpcore.typing import Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
 
-BACKGROUND = -1.0  # pixel value 0
+BACKGROUND = -1.0  # of pixels of value 0
 FILES = (
     "train-images-idx3-ubyte",
     "train-labels-idx1-ubyte",
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 )
+LOCAL = Path("data", "mnist")
 DIGITS: dict[str, Any] = {"n_classes": 10, "similar_labels": (1, 7)}
 
-# scikit-learn's digits: sides, greatest value of a pixel, and the rows and columns of 29 x 29
-# pixels that they fill.
 MNIST, EMBEDDED = "MNIST", "scikit-learn digits"
+
+# scikit-learn's digits: their sides, their greatest pixel value, and the rows and columns of
+# 29 x 29 pixels that they fill.
 EMBEDDED_PIXELS, EMBEDDED_WHITE, EMBEDDED_BOX = (8, 8), 16, slice(4, 25)
 
 
@@ -49,22 +50,22 @@ class Dataset:
     name : str
         "MNIST", "scikit-learn digits", or the name of the folder with the files.
     train_images, test_images : numpy.ndarray of float32, shape (n, height, width)
-        In [-1, 1], the background of digits being -1; C-contiguous; odd sides.
+        C-contiguous, in [-1, 1], with odd sides. The background of digits is -1.
     train_labels, test_labels : numpy.ndarray of uint8, shape (n,)
-        All below `n_classes`; every label of the test set occurs in the training set.
+        All are below `n_classes`. The training set has every label of the test set.
     n_classes : int
-        The largest label plus one, so 2 to 256. Labels in between may be unused.
+        The largest label plus one: 2 to 256. Labels in between may be unused.
     source : str
-        Where the data came from: the folder's path, or some words.
+        Where the data came from: the path of the folder, or some words.
     similar_labels : tuple of int
         Labels whose images are rotated and sheared half as much: 1 and 7 for digits
-        (the paper's "Deforming images"), none for data sets not known to be digits.
+        (the paper's "Deforming images"), none for other data.
     notice : str
-        One line that the user should see, such as why this is not MNIST; mostly empty.
+        A line that the user should see, such as why this is not MNIST. Mostly empty.
     pixel_shape : tuple of int, optional
-        Height and width of the images as they came, before their sides became odd.
+        Height and width of the images in the files, before the sides became odd.
     held_out : int
-        How many test images are from the end of the training set (`hold_out`), all or none.
+        0, or the number of test images if they are from the end of the training set (`hold_out`).
     """
 
     name: str
@@ -92,15 +93,15 @@ class Dataset:
         return height * width
 
     def hold_out(self, n: int) -> Dataset:
-        """The same with the last n training images in place of the test images.
+        """Return the data with the last n training images in place of the test images.
 
-        Settings can be compared on these without a look at the test images.
+        They allow comparing settings without a look at the test images.
 
         Raises
         ------
         InputError
-            When n is not a number of training images that leaves two classes to train on and
-            every class that is held out, or when some are held out already.
+            When n is out of range, when some images are held out already, or when the rest lacks
+            a second class or a class that is held out.
         """
         rest = len(self.train_labels) - n
         if self.held_out or n < 1 or rest < 1:
@@ -126,42 +127,38 @@ class Dataset:
 
 
 def kind_of_test(held_out: int) -> str:
-    """In a word which images take the part of test images: what errors, columns, curves are of."""
+    """Return the word for the images that errors are counted on."""
     return "held-out" if held_out else "test"
 
 
 def test_images_text(n_test: int, held_out: int) -> str:
-    """How many images of which kind take the part of test images."""
+    """Return the number and the kind of the images that errors are counted on."""
     return f"{n_test:,} {'held-out training' if held_out else 'test'} images"
 
 
 def load(path: StrPath | None = None, *, name: str | None = None, download: bool = True) -> Dataset:
-    """Load a data set: a folder of IDX files, MNIST found or downloaded, or embedded digits.
+    """Load a data set: a folder of IDX files, MNIST, or the digits embedded in scikit-learn.
 
-    The first of these decides: `path`; the environment variable ``MLPCORE_DATA``, unless
-    empty; the folder ``data/mnist``; the user's cache; a download into that cache, every
-    file checked; the digits embedded in scikit-learn, with a `Dataset.notice`.
+    The first of these that is there decides: `path`; the environment variable ``MLPCORE_DATA``;
+    the folder ``data/mnist``; the user's cache; a download of MNIST into that cache, every file
+    checked; the digits embedded in scikit-learn, with a `Dataset.notice`.
 
     Parameters
     ----------
     path : str or os.PathLike, optional
-        A folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same
-        with ``t10k`` for the test set; also as ``train-images.idx3-ubyte``, also gzipped.
+        A folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same with
+        ``t10k`` for the test set. ``.idx`` may replace ``-idx``, and ``.gz`` may follow.
     name : {None, "mnist", "digits"}
-        "mnist" accepts nothing but the published MNIST, recognised by its checksums,
-        wherever it is found. "digits" goes straight to the embedded digits.
+        "mnist" accepts the published MNIST only, recognised by its checksums. "digits" loads the
+        embedded digits.
     download : bool
         Whether to download MNIST when it is not on this machine.
-
-    Returns
-    -------
-    Dataset
 
     Raises
     ------
     InputError
-        If a folder that was asked for lacks files, if any file is damaged or does not fit
-        the others, or if MNIST was asked for by name and is not available.
+        When a named folder lacks files, a file is damaged or does not fit the others, or MNIST
+        was asked for by name and is not available.
 
     Examples
     --------
@@ -169,52 +166,52 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
     >>> digits.train_images.shape, digits.train_labels.shape, digits.n_classes
     ((1442, 29, 29), (1442,), 10)
     """
-    if name is not None and not (isinstance(name, str) and name in ("mnist", "digits")):
+    if name not in (None, "mnist", "digits"):
         raise InputError(f"name is {name!r}, expected None, 'mnist' or 'digits'")
     if name == "digits":
         if path is not None:
             raise InputError(f"data folder {path!r} together with data set 'digits': expected one")
         return _embedded_digits()
-    if path is None and os.environ.get("MLPCORE_DATA"):
-        try:
-            return _from_folder(os.environ["MLPCORE_DATA"], name)
-        except InputError as error:
-            raise InputError(f"MLPCORE_DATA: {error}") from None
     if path is not None:
         return _from_folder(path, name)
-    local, cache = Path("data", "mnist"), mnist.cache_folder()
-    if os.path.isdir(local) and _find(local):
-        return _from_folder(local, name)
-    reason = _complete(cache, download)
+    if variable := os.environ.get("MLPCORE_DATA"):
+        try:
+            return _from_folder(variable, name)
+        except InputError as error:
+            raise InputError(f"MLPCORE_DATA: {error}") from None
+    if LOCAL.is_dir() and _find(LOCAL):
+        return _from_folder(LOCAL, name)
+    return _cached_mnist(name, download)
+
+
+def _cached_mnist(name: str | None, download: bool) -> Dataset:
+    """Load MNIST from the user's cache, or the embedded digits unless `name` is "mnist"."""
+    cache = mnist.cache_folder()
+    try:
+        found = _find(cache) if cache.is_dir() else {}
+        missing = [file for file in FILES if file not in found]
+        reason = ""
+        if missing:
+            reason = mnist.download(cache, missing) if download else "downloading is off"
+    except InputError as error:
+        reason = str(error)
     if not reason:
         return _from_folder(cache, "mnist", advice="; delete it and try again")
     missed = (
-        f"MNIST was not found (looked in {shown(local)}, {shown(cache)}) "
+        f"MNIST was not found (looked in {shown(LOCAL)}, {shown(cache)}) "
         f"and could not be downloaded ({reason})"
     )
     if name == "mnist":
         raise InputError(f"{missed}; expected its four IDX files in a folder that you name")
-    notice = f"{missed}; using scikit-learn's 1,797 embedded 8x8 digits instead"
-    return _embedded_digits(notice)
-
-
-def _complete(cache: Path, download: bool) -> str:
-    """Download what the cache lacks of MNIST; return why that failed, or ""."""
-    try:
-        missing = set(FILES).difference(_find(cache) if os.path.isdir(cache) else ())
-    except InputError as error:
-        return str(error)
-    if missing and not download:
-        return "downloading is off"
-    return mnist.download(cache, missing) if missing else ""
+    return _embedded_digits(f"{missed}; using scikit-learn's 1,797 embedded 8x8 digits instead")
 
 
 def _from_folder(path: StrPath, name: str | None, advice: str = "") -> Dataset:
-    """Load the four files of a folder; only MNIST's if `name` says so.
+    """Load the four files of a folder; if `name` is "mnist", accept MNIST's only.
 
     `advice` ends the message about a damaged file.
     """
-    folder = _folder(path)
+    folder = _absolute(path)
     found = _find(folder)
     missing = [file for file in FILES if file not in found]
     if missing:
@@ -240,52 +237,50 @@ def _from_folder(path: StrPath, name: str | None, advice: str = "") -> Dataset:
         files = ", ".join(paths[i].name for i in differ)
         notice = f"{shown(folder)} is not the published MNIST: {files} differ from it"
     own = shown(folder.name or folder)
-    if own in (MNIST, EMBEDDED):  # which other data must not pass for
+    if own in (MNIST, EMBEDDED):  # other data must not pass for these
         own = f"{own}, another than the published"
     return _dataset(own, arrays, n_classes, source=os.fspath(folder), notice=notice)
 
 
-def _folder(path: StrPath) -> Path:
-    """Return the absolute path of a folder named from outside."""
+def _absolute(path: StrPath) -> Path:
+    """Return the absolute path of a folder that a user names."""
     try:
-        return Path(os.path.abspath(os.path.expanduser(os.fsdecode(path) or "\0")))
+        text = os.fsdecode(path)
+        if not text or "\0" in text:
+            raise ValueError
+        return Path(os.path.abspath(os.path.expanduser(text)))
     except OSError as error:  # a relative path when the working directory is gone
         raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
     except (TypeError, ValueError):
         raise InputError(f"path is {path!r}, expected a folder with IDX files") from None
 
 
-def _find(folder: StrPath) -> dict[str, Path]:
-    """Return the paths of those of `FILES` that a folder holds, by name."""
+def _find(folder: Path) -> dict[str, Path]:
+    """Return the paths of the `FILES` that a folder holds, by their names."""
     try:
         names = set(os.listdir(folder))
     except OSError as error:
-        raise InputError(
-            f"cannot read the folder {shown(folder)}: {error.strerror or error}"
-        ) from None
-    except ValueError:
-        raise InputError(f"path is {str(folder)!r}, expected a folder with IDX files") from None
+        reason = error.strerror or error
+        raise InputError(f"cannot read the folder {shown(folder)}: {reason}") from None
     found = {}
     for file in FILES:
         variants = (file, file.replace("-idx", ".idx"))
         paths = [Path(folder, v + end) for v in variants for end in ("", ".gz") if v + end in names]
-        # Some archives unpack to a folder of the same name beside the file.
-        paths.sort(key=os.path.isdir)
-        if paths:
-            found[file] = paths[0]
+        if paths:  # some archives unpack to a folder of the same name beside the file
+            found[file] = min(paths, key=os.path.isdir)
     return found
 
 
 def _check_arrays(arrays: Sequence[UInt8Array], names: Sequence[str]) -> int:
-    """Check that four arrays, in the order of `FILES`, fit together; return n_classes."""
-    for i, array in enumerate(arrays):
-        if array.ndim != (3, 1)[i % 2]:
-            kinds = ("images", "labels") if i % 2 == 0 else ("labels", "images")
-            raise InputError(f"{names[i]} holds {kinds[1]}, expected {kinds[0]}")
-        if i % 2 and len(array) != len(arrays[i - 1]):
+    """Check that four arrays in the order of `FILES` fit together; return `n_classes`."""
+    for i in (0, 2):
+        for j, kind, wrong in ((i, "images", "labels"), (i + 1, "labels", "images")):
+            if arrays[j].ndim != (3 if kind == "images" else 1):
+                raise InputError(f"{names[j]} holds {wrong}, expected {kind}")
+        if len(arrays[i + 1]) != len(arrays[i]):
             raise InputError(
-                f"{names[i]} holds {len(array)} labels, expected {len(arrays[i - 1])} "
-                f"for the images of {names[i - 1]}"
+                f"{names[i + 1]} holds {len(arrays[i + 1])} labels, expected {len(arrays[i])} "
+                f"for the images of {names[i]}"
             )
     train_images, train_labels, test_images, test_labels = arrays
     if test_images.shape[1:] != train_images.shape[1:]:
@@ -298,7 +293,7 @@ def _check_arrays(arrays: Sequence[UInt8Array], names: Sequence[str]) -> int:
         raise InputError(
             f"{names[1]} holds only the label {trained[0]}, expected 2 classes or more"
         )
-    # A network cannot learn such a class, so the files hardly belong together.
+    # A network could not learn such a class, so the files hardly belong together.
     unknown = np.setdiff1d(test_labels, trained)
     if len(unknown):
         raise InputError(
@@ -309,7 +304,7 @@ def _check_arrays(arrays: Sequence[UInt8Array], names: Sequence[str]) -> int:
 
 
 def _dataset(name: str, arrays: Sequence[UInt8Array], n_classes: int, **fields: Any) -> Dataset:
-    """Return a Dataset of four arrays of bytes in the order of `FILES`."""
+    """Make a Dataset of four arrays of bytes in the order of `FILES`."""
     train_pixels, train_labels, test_pixels, test_labels = arrays
     images = [_odd_sided(pixels) for pixels in (train_pixels, test_pixels)]
     _, *sides = train_pixels.shape
@@ -318,7 +313,7 @@ def _dataset(name: str, arrays: Sequence[UInt8Array], n_classes: int, **fields: 
 
 
 def _odd_sided(pixels: UInt8Array) -> Float32Array:
-    """Return images in [-1, 1] with odd sides, converted in batches to save memory."""
+    """Return float32 images in [-1, 1] with odd sides; work in batches to save memory."""
     height, width = (side + 1 - side % 2 for side in pixels.shape[1:])
     images = np.empty((len(pixels), height, width), np.float32)
     for batch in batches(len(pixels), height * width):
@@ -327,11 +322,11 @@ def _odd_sided(pixels: UInt8Array) -> Float32Array:
 
 
 def _embedded_digits(notice: str = "") -> Dataset:
-    """Return scikit-learn's 8x8 digits in the look of MNIST.
+    """Return scikit-learn's 8x8 digits in the format of MNIST.
 
-    MNIST's digits fill 20x20 pixels of 28x28, and deformations need that margin. So these
-    become 21x21 in the middle of 29x29. Every fifth sample of each digit is for the test:
-    1,442 images for training and 355 for the test, always the same ones.
+    MNIST's digits fill 20x20 of 28x28 pixels, and deformations need the margin. So these become
+    21x21 in the middle of 29x29. Every fifth sample of each digit is a test image: always the
+    same 1,442 images for training and 355 for the test.
     """
     from sklearn.datasets import load_digits
 

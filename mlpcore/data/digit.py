@@ -1,15 +1,15 @@
-"""A picture of one digit brought to the format of MNIST's digits.
+"""A picture of one digit in the format of MNIST's digits.
 
-MNIST's digits were made from scanned ones in two steps (LeCun, Bottou, Bengio, Haffner,
-*Gradient-Based Learning Applied to Document Recognition*, Proc. IEEE 86, 1998, section III.A):
-"size normalized to fit in a 20x20 pixel box while preserving their aspect ratio", with grey
-levels from anti-aliasing, and "centered in a 28x28 image by computing the center of mass of
-the pixels, and translating the image so as to position this point at the center". In the
-published files that centre is pixel (14, 14), counted from 0, to the nearest whole pixel.
+MNIST's digits were made from scans in two steps (LeCun, Bottou, Bengio, Haffner, *Gradient-Based
+Learning Applied to Document Recognition*, Proc. IEEE 86, 1998, section III.A). They were "size
+normalized to fit in a 20x20 pixel box while preserving their aspect ratio", with grey levels from
+anti-aliasing, and "centered in a 28x28 image by computing the center of mass of the pixels, and
+translating the image so as to position this point at the center". In the published files that
+centre is pixel (14, 14), counted from 0, to the nearest whole pixel.
 
-NIST's scans were black and white. What else a scanner or a camera delivers has to be told
-apart first: the ground, which the border shows, from the ink, whatever the light and
-whichever of them is the darker one.
+Those scans were black and white. Other scans and photographs have uneven light, and their ink may
+be darker or lighter than the ground. So this module first separates the ink from the ground, which
+the border of the picture shows.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from mlpcore.data.pictures import read_grey
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, Float64Array, UInt8Array
 
-#: MNIST's image, the box of its digit, and where its centre of mass lies.
+#: Sides of MNIST's image and of the digit's box, and the pixel of the centre of mass.
 SIDE, BOX, CENTRE = 28, 20, 14
 
-#: Smaller pictures show no digit; larger ones are reduced to so many pixels a side at first.
+#: Smaller pictures show no digit. Larger ones are first reduced to so many pixels a side.
 MIN_SIDE, WORKING_SIDE = 8, 256
 
-#: Ink takes this much of the ground's light at least, or there is none.
+#: The least share of the ground's light that ink takes.
 MIN_CONTRAST = 0.12
 
-#: Standard deviations of the ground's noise by which ink stands out.
+#: Ink stands out by so many standard deviations of the ground's noise.
 MIN_SIGNAL = 4.0
 
-#: From the ground (0) to the ink (1): a stroke reaches the second, and ends at the first.
+#: Levels between the ground (0) and the ink (1): a stroke reaches STROKE and ends at EDGE.
 EDGE, STROKE = 0.35, 0.5
 
-#: Percent of the ink that is paler than the middle of a stroke: edges.
+#: Percentile of the ink that is taken for the middle of a stroke; paler ink is its edge.
 EDGE_SHARE = 75
 
-#: Share of the largest connected piece of ink below which another one is dirt.
+#: A connected piece of ink with a smaller share of the largest piece is dirt.
 MIN_PIECE = 0.05
 
-#: Share of the ink that is no dirt; noise has less.
+#: The least share of the ink that is no dirt; noise has less.
 MIN_DIGIT = 0.5
 
 NO_DIGIT = "no digit found, expected one that stands out from an even ground"
 
 
 def read_digit(path: Path) -> UInt8Array:
-    """MNIST's picture, (28, 28) uint8, of the digit in a file.
+    """Read the digit in a picture file as MNIST's picture, (28, 28) uint8.
 
     Raises
     ------
@@ -67,17 +67,17 @@ def read_digit(path: Path) -> UInt8Array:
 
 
 def normalise_digit(grey: AnyArray) -> UInt8Array:
-    """MNIST's picture of the one digit in an image.
+    """Return MNIST's picture of the digit in an image.
 
     Parameters
     ----------
     grey
-        (h, w) finite brightness, 0 black to 255 white, of a digit on a lighter or darker
-        ground without anything else: any size from 8 x 8, the light may be uneven.
+        (h, w) brightness, 0 for black to 255 for white, of at least 8 x 8 pixels. It shows one
+        digit on a lighter or darker ground. The light may be uneven.
 
     Returns
     -------
-    (28, 28) uint8, the ground 0, the ink up to 255.
+    (28, 28) uint8, 0 for the ground, up to 255 for the ink.
 
     Raises
     ------
@@ -89,24 +89,25 @@ def normalise_digit(grey: AnyArray) -> UInt8Array:
         raise InputError(
             f"{width} x {height} pixels, expected a digit on at least {MIN_SIDE} x {MIN_SIDE}"
         )
-    return _centred(_fitted(_digit(_contrasted(_ink(_reduced(grey, WORKING_SIDE))))))
+    ink = _contrasted(_ink(_reduced(grey)))
+    return _centred(_fitted(_digit(ink)))
 
 
 def _ink(image: AnyArray) -> Float64Array:
-    """How much of the ground's light each pixel lacks, 0 to 1, when the ground is light.
+    """Return the share of the ground's light, 0 to 1, that each pixel lacks.
 
-    A dark ground is inverted first, as in a negative.
+    An image with a dark ground is inverted first, as in a negative.
     """
     deviation = image - _plane(image)
-    # Noise is to both sides and light changes little; a high odd power tells to which side the
-    # ink is, even if it covers little: here to the light one.
+    # Noise deviates to both sides, and uneven light deviates little. So the sign of a high odd
+    # power tells whether the ink is lighter than the ground, even if it covers little.
     if np.sum(deviation**5) > 0:
         image = 255 - image
     return np.clip(1 - image / np.maximum(_ground(image), 1), 0, 1)
 
 
 def _plane(image: AnyArray) -> Float64Array:
-    """The plane that fits the border best, by least absolute deviations."""
+    """Return the plane that fits the border with the least absolute deviations."""
     y, x = np.meshgrid(*(np.linspace(-1, 1, side) for side in image.shape), indexing="ij")
     terms = np.stack([np.ones_like(x), x, y], axis=-1)
     border = np.ones(image.shape, bool)
@@ -122,10 +123,10 @@ def _plane(image: AnyArray) -> Float64Array:
 
 
 def _ground(image: AnyArray) -> Float64Array:
-    """The light ground behind dark ink: what is narrower than two fifths of a side is filled.
+    """Return the light ground behind dark ink; what is narrower than 0.4 sides is filled.
 
-    The edge of a shadow stays, which a smooth surface would blur. Without room around the image,
-    a slope of light would become flat at the border.
+    A grey closing keeps the edge of a shadow, which a smooth surface would blur. The padding keeps
+    a slope of light from becoming flat at the border.
     """
     window = max(3, round(0.4 * min(image.shape)))
     image = ndimage.gaussian_filter(image, max(image.shape) / 128, mode="nearest")
@@ -134,7 +135,7 @@ def _ground(image: AnyArray) -> Float64Array:
 
 
 def _contrasted(ink: AnyArray) -> Float64Array:
-    """Ink stretched so that the ground is 0 and a stroke 1."""
+    """Stretch the ink so that the ground is 0 and a stroke is 1."""
     threshold = _otsu(ink)
     strong = ink > threshold
     if strong.all() or not strong.any():
@@ -150,10 +151,10 @@ def _contrasted(ink: AnyArray) -> Float64Array:
 
 
 def _otsu(values: AnyArray) -> float:
-    """The threshold that splits values from 0 to 1 into the two most distinct classes.
+    """Return the threshold that splits values from 0 to 1 into the two most distinct classes.
 
-    Otsu, *A Threshold Selection Method from Gray-Level Histograms*, 1979: the variance
-    between the classes is the greatest.
+    It maximises the variance between the classes (Otsu, *A Threshold Selection Method from
+    Gray-Level Histograms*, 1979).
     """
     counts, edges = np.histogram(values, 256, (0, 1))
     middles = (edges[:-1] + edges[1:]) / 2
@@ -167,7 +168,7 @@ def _otsu(values: AnyArray) -> float:
 
 
 def _digit(ink: AnyArray) -> Float64Array:
-    """The ink cropped to its strokes, specks of dirt taken out."""
+    """Crop the ink to its strokes, without specks of dirt."""
     labels, _ = ndimage.label(ink > EDGE, np.ones((3, 3)))
     mass = np.bincount(labels.ravel(), (ink * (ink > STROKE)).ravel())
     mass[0] = 0
@@ -181,14 +182,14 @@ def _digit(ink: AnyArray) -> Float64Array:
 
 
 def _fitted(ink: AnyArray) -> Float64Array:
-    """Scaled until the longer side is 20 pixels, with anti-aliasing."""
+    """Scale the ink until its longer side has 20 pixels."""
     height, width = (max(1, round(BOX * side / max(ink.shape))) for side in ink.shape)
     result = _resized(ink, height, width)
     return result / max(result.max(), 1e-9)
 
 
 def _centred(ink: AnyArray) -> UInt8Array:
-    """In MNIST's image, the centre of mass in the middle as far as the ink does not leave."""
+    """Put the ink into MNIST's image, its centre of mass as near to the middle as it fits."""
     corner = []
     for axis, side in enumerate(ink.shape):
         profile = ink.sum(axis=1 - axis)
@@ -200,14 +201,14 @@ def _centred(ink: AnyArray) -> UInt8Array:
     return result
 
 
-def _reduced(values: AnyArray, longest: int) -> Float64Array:
-    """With a side of no more than `longest` pixels."""
-    scale = min(1.0, longest / max(values.shape))
+def _reduced(values: AnyArray) -> Float64Array:
+    """Reduce an image to at most `WORKING_SIDE` pixels a side."""
+    scale = min(1.0, WORKING_SIDE / max(values.shape))
     height, width = (max(1, round(scale * side)) for side in values.shape)
     return _resized(values, height, width)
 
 
 def _resized(values: AnyArray, height: int, width: int) -> Float64Array:
-    """Linear interpolation, over as many pixels as one of the result covers."""
+    """Resize by linear interpolation over the pixels that one of the result covers."""
     image = Image.fromarray(np.ascontiguousarray(values, np.float32))
     return np.asarray(image.resize((width, height), Image.Resampling.BILINEAR), np.float64)

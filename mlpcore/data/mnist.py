@@ -1,33 +1,31 @@
-"""MNIST's four files: their checksums, the mirrors that serve them, the local cache."""
+"""MNIST's four files: their checksums, the mirrors that serve them, and the local cache."""
 
 from __future__ import annotations
 
 import io
-import threading
-from collections.abc import Collection
+import logging
+from collections.abc import Iterable
 from pathlib import Path
 
 from mlpcore.data import idx
-from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write
+from mlpcore.files import check_writable
 
-# MD5 of the uncompressed files: the gzip wrappers differ between mirrors. Smallest first:
-# a mirror out of reach is then noticed soon.
+#: MD5 of the uncompressed files, because the gzip wrappers differ between mirrors.
 MD5 = {
     "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
     "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
     "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
     "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
 }
-# yann.lecun.com, MNIST's home, refuses automatic downloads.
+
+#: MNIST's home, yann.lecun.com, refuses automatic downloads.
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
-# Seconds. The limit on a mirror's first file counts everything, the name look-up too, on
-# which the HTTP client has no limit: without a network two mirrors take 14 s at most.
-CONNECT_TIMEOUT, READ_TIMEOUT = 5, 15
-FIRST_FILE_LIMIT, FILE_LIMIT = 7, 300
+
+#: Seconds to wait for a connection, and for the next bytes.
+TIMEOUTS = 5, 15
 
 
 def cache_folder() -> Path:
@@ -37,74 +35,58 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("mlpcore") / "mnist"
 
 
-def download(folder: Path, files: Collection[str]) -> str:
-    """Download some of MNIST's files, verified, each stored completely or not at all.
+def download(folder: Path, files: Iterable[str]) -> str:
+    """Download some of MNIST's files. Each is checked, and then stored completely or not at all.
 
     Parameters
     ----------
     folder : Path
-        Where to store them, as ``NAME.gz``; created when missing.
-    files : collection of str
+        Where to store the uncompressed files. It is created if it is missing.
+    files : iterable of str
         Keys of `MD5`.
 
     Returns
     -------
     str
-        Why it did not work, on one line; empty when every file is there.
-    """
-    missing = [file for file in MD5 if file in files]
-    reasons = []
-    for mirror in MIRRORS:
-        limit = FIRST_FILE_LIMIT
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            while missing:
-                content = fetch(f"{mirror}{missing[0]}.gz", limit)
-                _verify(content, missing[0])
-                try:
-                    atomic_write(folder / f"{missing[0]}.gz", content)
-                except InputError as error:  # no other mirror helps when the disk is the trouble
-                    return str(error)
-                del missing[0]
-                limit = FILE_LIMIT
-            return ""
-        except InputError as error:
-            reasons.append(f"{mirror.split('/')[2]}: {error}")
-        except OSError as error:
-            return f"cannot write to {shown(folder)}: {error.strerror or error}"
-    return "; ".join(reasons)
+        Why no mirror delivered all the files, on one line; empty when one did.
 
-
-def fetch(url: str, limit: float) -> bytes:
-    """Return the bytes behind a URL, or raise InputError with a short reason.
-
-    The transfer runs in a daemon thread, so that `limit` (seconds) holds whatever blocks.
-    An abandoned one writes only to its own memory.
+    Raises
+    ------
+    InputError
+        When the folder cannot be written.
     """
     import pooch
 
-    content, failure = io.BytesIO(), list[Exception]()
-    downloader = pooch.HTTPDownloader(timeout=(CONNECT_TIMEOUT, READ_TIMEOUT))
-
-    def transfer() -> None:
+    pooch.get_logger().setLevel(logging.WARNING)
+    check_writable(folder)
+    reasons = []
+    for mirror in MIRRORS:
         try:
-            downloader(url, content, None)
-        except Exception as error:  # from any layer: HTTP, TLS, proxy settings, sockets
-            failure.append(error)
-
-    thread = threading.Thread(target=transfer, daemon=True)
-    thread.start()
-    thread.join(limit)
-    if thread.is_alive():
-        raise InputError(f"no answer within {limit} s")
-    if failure:
-        status = getattr(getattr(failure[0], "response", None), "status_code", None)
-        raise InputError(f"HTTP {status}" if status else type(failure[0]).__name__)
-    return content.getvalue()
+            for file in files:  # one that an earlier mirror delivered is not fetched again
+                md5 = f"md5:{MD5[file]}"
+                pooch.retrieve(f"{mirror}{file}.gz", md5, file, folder, downloader=fetch)
+            return ""
+        except (OSError, ValueError) as error:  # requests raises these too
+            reasons.append(f"{mirror.split('/')[2]}: {_reason(error)}")
+    return "; ".join(reasons)
 
 
-def _verify(content: bytes, file: str) -> None:
-    """Raise InputError unless this is MNIST's file, gzipped or not."""
-    found = idx.md5(idx.decode(io.BytesIO(content), file))
-    if found != MD5[file]:
-        raise InputError(f"{file} has MD5 {found}, expected {MD5[file]}")
+def fetch(url: str, path: str, _: object) -> None:
+    """Download a gzipped IDX file and store it uncompressed."""
+    import pooch
+
+    content = io.BytesIO()
+    pooch.HTTPDownloader(timeout=TIMEOUTS)(url, content, None)
+    content.seek(0)
+    array = idx.decode(content, url)
+    Path(path).write_bytes(idx.header(array.shape) + array.tobytes())
+
+
+def _reason(error: Exception) -> str:
+    """Return the reason of a failed download, on one line."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status:
+        return f"HTTP {status}"
+    if isinstance(error, ValueError):  # the content is wrong
+        return str(error)
+    return getattr(error, "strerror", None) or type(error).__name__

@@ -1,15 +1,14 @@
-"""Pictures in files of any origin as arrays of brightness, read with distrust.
+"""Pictures from files of any origin as arrays of brightness.
 
-Pillow decodes them. What a file may be is decided before: its kind by a short list, because
-some of Pillow's decoders start other programs, its length and its number of pixels by limits,
-the latter as its header announces them.
+Pillow decodes the files. Before that, this module limits what they may be: the kind by a short
+list, because some of Pillow's decoders start other programs; the length; and the number of pixels
+that the header announces.
 """
 
 from __future__ import annotations
 
 import io
 import logging
-import os
 import warnings
 from pathlib import Path
 
@@ -24,20 +23,20 @@ FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 EXPECTED = "expected one picture as PNG, JPEG, GIF, BMP, TIFF, WebP or PPM"
 
 MAX_FILE_BYTES = 2**26
-MAX_PIXELS = 2**26  # 67 million: phones have cameras of 50
+MAX_PIXELS = 2**26  # 67 million: the cameras of phones have 50 million
 
-#: Larger pictures are reduced to fewer than twice as many pixels a side.
+#: A larger picture is reduced by a whole factor, to fewer than twice as many pixels a side.
 REDUCED_SIDE = 1024
 
-# What Pillow has to say about odd files is no concern of whoever has not set up logging.
+# Without a handler, Pillow's remarks on odd files would reach the user's terminal.
 logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 
 def read_grey(path: Path) -> Float32Array:
-    """The brightness of a picture, 0 black to 255 white, turned as its camera was held.
+    """Read the brightness of a picture, 0 for black to 255 for white.
 
-    Transparent areas are filled with what their picture was drawn for, dark or light. Large
-    pictures are reduced.
+    The picture is turned as the camera was held, and reduced if it is large. Transparent areas
+    become dark or light, whichever their picture was drawn for.
 
     Returns
     -------
@@ -47,19 +46,15 @@ def read_grey(path: Path) -> Float32Array:
     ------
     InputError
         When the file cannot be read, is too long, is no picture of a known kind, is damaged,
-        holds several or has too many pixels.
+        holds several pictures or has too many pixels.
     """
     name = shown(path)
-    if os.path.isdir(path):
-        raise InputError(f"{name} is a folder, {EXPECTED}")
     try:
         content, size = read_start(path, MAX_FILE_BYTES)
     except InputError as error:
         raise InputError(f"{error}, {EXPECTED}") from None
     if size > MAX_FILE_BYTES:
         raise InputError(f"{name} has {size:,} bytes, expected at most {MAX_FILE_BYTES:,}")
-    if not content:
-        raise InputError(f"{name} is empty, {EXPECTED}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -73,18 +68,18 @@ def read_grey(path: Path) -> Float32Array:
         raise InputError(f"{name} {_too_large('far more')}") from None
     except MemoryError:
         raise
-    except Exception as error:  # damaged files make Pillow's decoders raise almost anything
+    except Exception as error:  # Pillow's decoders raise almost anything for damaged files
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{name} is damaged ({reason[:200]}), {EXPECTED}") from None
 
 
 def _decode(content: bytes) -> Float32Array:
-    """The picture in a file's bytes; whatever the decoders raise, and InputErrors on limits."""
+    """Decode the bytes of a file; raise an InputError, or whatever the decoders raise."""
     with Image.open(io.BytesIO(content), formats=FORMATS) as image:
         width, height = image.size
         if width * height > MAX_PIXELS:
             raise InputError(_too_large(f"{width:,} x {height:,}"))
-        # Cameras put a second picture of the same into a JPEG file, such as one of its depths.
+        # Cameras put a second picture, such as the depth of the first, into a JPEG file (MPO).
         if getattr(image, "is_animated", False) and image.format != "MPO":
             raise InputError(f"holds several pictures, {EXPECTED}")
         image.draft("L", (REDUCED_SIDE, REDUCED_SIDE))  # a JPEG need not be decoded in full
@@ -97,7 +92,7 @@ def _too_large(found: str) -> str:
 
 
 def _brightness(image: Image.Image) -> Float32Array:
-    """The brightness of a picture in any of Pillow's modes."""
+    """Return the brightness of a picture in any of Pillow's modes."""
     if image.mode.startswith(("I", "F")):
         return _scaled(np.asarray(image, np.float32), (1, 255) if image.mode == "F" else ())
     if not image.has_transparency_data:
@@ -109,9 +104,10 @@ def _brightness(image: Image.Image) -> Float32Array:
 
 
 def _scaled(values: Float32Array, whites: tuple[int, ...]) -> Float32Array:
-    """Brightness of more than 8 bits, or in real numbers, as 0 to 255.
+    """Scale values of more than 8 bits, or real numbers, to 0 ... 255.
 
-    White is the first of `whites`, or else of 16 bits, that no value exceeds.
+    White is the first of `whites`, or else 65,535, that no value exceeds; or else the greatest
+    value.
     """
     if not np.isfinite(values).all():
         raise InputError(f"holds values that are not finite, {EXPECTED}")
@@ -122,12 +118,12 @@ def _scaled(values: Float32Array, whites: tuple[int, ...]) -> Float32Array:
 
 
 def _reduced(image: Image.Image) -> Image.Image:
-    """By a whole factor, if the picture is large."""
+    """Reduce a large picture by a whole factor."""
     return image.reduce(max(1, max(image.size) // REDUCED_SIDE))
 
 
 def _backdrop(grey: Float32Array, opacity: Float32Array) -> float:
-    """The brightness behind a picture: of its paper if it has one, else unlike its ink."""
+    """Return the brightness to put behind a picture: that of its paper, or unlike its ink."""
     opaque = opacity > 0.5
     if np.mean(opaque) > 0.5:
         return float(np.median(grey[opaque]))

@@ -1,18 +1,17 @@
-"""Pixel values and sizes: from the bytes of a file to a network's float32 images."""
+"""Pixel values and sizes: from the bytes of a file to the float32 images of a network."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
+from mlpcore.checks import check_whole
 from mlpcore.data.idx import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 
-_BATCH_PIXELS = 2**20  # images are converted in batches of about this many pixels
+_BATCH_PIXELS = 2**20  # about so many pixels are converted at a time
 
 
 def normalise(pixels: ArrayLike) -> Float32Array:
@@ -29,7 +28,7 @@ def normalise(pixels: ArrayLike) -> Float32Array:
     Raises
     ------
     InputError
-        If the values are not real numbers in that range.
+        When the values are not real numbers in that range.
     """
     pixels = _real_array(pixels, "pixels")
     if pixels.dtype != np.uint8 and not np.all((pixels >= 0) & (pixels <= 255)):
@@ -43,9 +42,9 @@ def normalise(pixels: ArrayLike) -> Float32Array:
 def resize(images: ArrayLike, height: int, width: int) -> Float32Array:
     """Resize images by bilinear interpolation with aligned corners.
 
-    Pixel t of a side of n_out pixels shows the source at ``t * (n_in - 1) / (n_out - 1)``,
-    so that corners stay corners and the centre stays the centre. Flat areas and corners
-    keep their exact values, and no value leaves the range of its neighbours.
+    Pixel t of a side of n_out pixels shows the source at ``t * (n_in - 1) / (n_out - 1)``.
+    Corners stay corners, and the centre stays the centre. Corners and flat areas keep their exact
+    values. No value leaves the range of its neighbours.
 
     Parameters
     ----------
@@ -56,18 +55,18 @@ def resize(images: ArrayLike, height: int, width: int) -> Float32Array:
     Returns
     -------
     numpy.ndarray of float32, shape (n, height, width)
-        The same values, copied, when the size stays.
+        A copy when the size stays.
 
     Raises
     ------
     InputError
-        If the images are no such array or a side is out of range.
+        When the images are no such array, or a side is out of range.
     """
     images = _real_array(images, "images")
     if images.ndim != 3 or 0 in images.shape[1:]:
         raise InputError(f"images have shape {images.shape}, expected (n, height, width)")
     for side in (height, width):
-        _check_side(side)
+        check_whole("side", side, 2, MAX_SIDE + 1)
     result = np.empty((len(images), height, width), np.float32)
     for batch in batches(len(images), max(height, images.shape[1]) * max(width, images.shape[2])):
         rows = _interpolate(images[batch].astype(np.float32, copy=False), 1, height)
@@ -76,37 +75,27 @@ def resize(images: ArrayLike, height: int, width: int) -> Float32Array:
 
 
 def batches(n_images: int, pixels_per_image: int) -> Iterator[slice]:
-    """Yield slices that cover `n_images`, each small enough for temporary copies."""
+    """Yield slices of `n_images`, each small enough for temporary copies."""
     step = max(1, _BATCH_PIXELS // pixels_per_image)
     for start in range(0, n_images, step):
         yield slice(start, start + step)
 
 
 def _interpolate(images: Float32Array, axis: int, n_out: int) -> Float32Array:
-    """Resize one axis of float32 images linearly; return `images` if its size stays."""
+    """Resize one axis of float32 images linearly; return `images` itself if the size stays."""
     n_in = images.shape[axis]
     if n_in == n_out:
         return images
-    # In integers: exact, so that the last position is the last pixel and not beside it.
+    # Integers are exact, so that the last position is the last pixel and not beside it.
     low, rest = np.divmod(np.arange(n_out) * (n_in - 1), n_out - 1)
     fraction = (rest / (n_out - 1)).astype(np.float32)
     start = images.take(low, axis)
     result = images.take(np.minimum(low + 1, n_in - 1), axis)
-    # start + fraction * (end - start), unlike a weighted sum, keeps flat areas exactly.
+    # Unlike a weighted sum, start + fraction * (end - start) keeps flat areas exactly.
     result -= start
     result *= fraction[:, None] if axis == 1 else fraction
     result += start
     return result
-
-
-def _check_side(side: Any) -> None:
-    """Raise InputError unless `side` is a whole number of pixels in range."""
-    try:
-        in_range = 2 <= operator.index(side) <= MAX_SIDE + 1
-    except TypeError:
-        in_range = False
-    if not in_range:
-        raise InputError(f"side is {side!r}, expected 2 to {MAX_SIDE + 1} pixels")
 
 
 def _real_array(values: ArrayLike, name: str) -> AnyArray:

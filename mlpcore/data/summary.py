@@ -1,114 +1,123 @@
-"""Which data a run was trained on, so that the same can be found again."""
+"""Which data a run was trained on, and how to find them again."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import reprlib
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
 
-from mlpcore.checks import check_fields, check_list, check_whole
+import msgspec
+from msgspec import Meta
+
+from mlpcore.checks import check_fields, check_whole
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.idx import MAX_SIDE
 from mlpcore.errors import InputError
+from mlpcore.typing import StrPath
 
-#: Of a data set.
+#: Most images of a data set.
 MAX_SAMPLES = 2**31 - 1
+
+Count: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SAMPLES)]
+Side: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)]
 
 
 @dataclass(frozen=True)
 class DataSummary:
     """Which data a run was trained on.
 
-    `sha256` is that of the four arrays, after their conversion to what is trained on;
-    `pixel_shape` that of the images before it, None where it was not recorded. `held_out` of the
-    training images take the place of the test images (`Dataset.hold_out`).
+    Attributes
+    ----------
+    name, source, n_classes
+        As in `Dataset`.
+    image_shape
+        Height and width of the images that the network sees.
+    n_train, n_test
+        Numbers of training and of test images.
+    sha256
+        Hash of the four arrays of the `Dataset`.
+    pixel_shape
+        Height and width of the images in the files. Runs of version 0.1.0 do not have it.
+    held_out
+        The number of training images that take the place of the test images
+        (`Dataset.hold_out`).
     """
 
     name: str
     source: str
-    image_shape: tuple[int, int]
-    n_classes: int
-    n_train: int
-    n_test: int
+    image_shape: tuple[Side, Side]
+    n_classes: Count
+    n_train: Count
+    n_test: Annotated[int, Meta(ge=0, le=MAX_SAMPLES)]
     sha256: str
-    pixel_shape: tuple[int, int] | None = None
+    pixel_shape: tuple[Side, Side] | None = None
     held_out: int = 0
 
     @classmethod
-    def of(cls, dataset: Dataset) -> DataSummary:
-        """Summarises a data set."""
+    def of(cls, data: Dataset) -> DataSummary:
+        """Summarise a data set."""
         digest = hashlib.sha256()
-        for array in (
-            dataset.train_images,
-            dataset.train_labels,
-            dataset.test_images,
-            dataset.test_labels,
-        ):
+        for array in (data.train_images, data.train_labels, data.test_images, data.test_labels):
             digest.update(repr(array.shape).encode())
             digest.update(array.data)
         return cls(
-            name=dataset.name,
-            source=dataset.source,
-            image_shape=dataset.image_shape,
-            n_classes=dataset.n_classes,
-            n_train=len(dataset.train_labels),
-            n_test=len(dataset.test_labels),
+            name=data.name,
+            source=data.source,
+            image_shape=data.image_shape,
+            n_classes=data.n_classes,
+            n_train=len(data.train_labels),
+            n_test=len(data.test_labels),
             sha256=digest.hexdigest(),
-            pixel_shape=dataset.pixel_shape,
-            held_out=dataset.held_out,
+            pixel_shape=data.pixel_shape,
+            held_out=data.held_out,
         )
 
     def layer_sizes(self, hidden_layers: tuple[int, ...]) -> tuple[int, ...]:
-        """Of a network for these data."""
+        """Return the layer sizes of a network with these hidden layers for these data."""
         height, width = self.image_shape
         return (height * width, *hidden_layers, self.n_classes)
 
-    def load(self, folder: str | None = None) -> Dataset:
-        """The same data again, from where they were or from another folder.
+    def load(self, folder: StrPath | None = None, *, download: bool = True) -> Dataset:
+        """Load the data again, from where they were or from another folder.
+
+        The caller compares the result with this summary, because the files may have changed.
+
+        MNIST is downloaded if it is not on this machine and `download` allows it.
 
         Raises
         ------
         InputError
-            As `dataset.load`. Whether the data are the same is for the caller to check.
+            As `dataset.load`.
         """
         if self.name == dataset.EMBEDDED:
             data = dataset.load(folder, name="digits")
         elif self.name == dataset.MNIST:
             there = self.source if os.path.isdir(self.source) else None
-            data = dataset.load(folder or there, name="mnist")
+            data = dataset.load(folder or there, name="mnist", download=download)
         else:
             data = dataset.load(folder or self.source)
         return self.part_of(data)
 
     def part_of(self, data: Dataset) -> Dataset:
-        """Data with as many training images held out."""
+        """Hold out as many training images of a whole data set as this run did."""
         return data.hold_out(self.held_out) if self.held_out else data
 
     @classmethod
     def from_json(cls, values: object) -> DataSummary:
-        """Of values from a file that may be damaged; an InputError if they are."""
+        """Make a summary of the values in a file.
+
+        Raises
+        ------
+        InputError
+            When they are damaged.
+        """
         if isinstance(values, dict):
             values = {"pixel_shape": None, "held_out": 0} | values
-        values = dict(check_fields("data", values, cls))
-        for name in ("name", "source", "sha256"):
-            if not isinstance(values[name], str):
-                raise InputError(f"{name} {reprlib.repr(values[name])}: expected text")
-        for name in ("n_classes", "n_train"):
-            check_whole(name, values[name], 1, MAX_SAMPLES)
-        check_whole("n_test", values["n_test"], 0, MAX_SAMPLES)
-        check_whole("held_out", values["held_out"], 0, values["n_test"])
-        values["image_shape"] = _check_sides("image_shape", values["image_shape"])
-        if values["pixel_shape"] is not None:
-            values["pixel_shape"] = _check_sides("pixel_shape", values["pixel_shape"])
-        return cls(**values)
-
-
-def _check_sides(name: str, value: object) -> tuple[int, int]:
-    sides = check_list(name, value)
-    if len(sides) != 2:
-        raise InputError(f"{name} {reprlib.repr(sides)}: expected two sides")
-    for side in sides:
-        check_whole("side", side, 1, MAX_SIDE + 1)
-    return sides[0], sides[1]
+        try:
+            summary = msgspec.convert(check_fields("data", values, cls), cls)
+        except msgspec.ValidationError as error:
+            raise InputError(f"data: {error}") from None
+        check_whole("held_out", summary.held_out, 0, summary.n_test)
+        return summary

@@ -1,14 +1,10 @@
-"""Elastic and affine deformation of images: its parameters and its public functions.
+"""Elastic and affine deformation of images: the parameters and the public functions.
 
-Here belongs what a deformation means. The arithmetic belongs in `mlpcore.backends`.
+The meaning of a deformation belongs here: its parameters, and which random numbers an image gets.
+The arithmetic belongs in `mlpcore.backends`.
 """
 
-from mlpcore.deformation.deform import (
-    IDENTITY,
-    DeformationParameters,
-    deform,
-    deform_selected,
-    displacements,
-)
+from mlpcore.deformation.deform import deform, deform_selected, displacements
+from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 
 __all__ = ["IDENTITY", "DeformationParameters", "deform", "deform_selected", "displacements"]

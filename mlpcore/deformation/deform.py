@@ -2,98 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
 
-from mlpcore.backends import affine
+from mlpcore.backends.affine import affine_maps_of
 from mlpcore.backends.base import GRID, IMAGES_PER_GRID, TAPS, Backend, check_sides
-from mlpcore.checks import check_real, check_whole
-from mlpcore.errors import InputError
-from mlpcore.typing import (
-    AnyArray,
-    ArrayLike,
-    BackendArray,
-    Float32Array,
-    Float64Array,
-    UInt8Array,
-)
-
-
-@dataclass(frozen=True)
-class DeformationParameters:
-    """How strongly images are deformed; the defaults are within the paper's ranges.
-
-    Parameters
-    ----------
-    sigma
-        Standard deviation, in pixels, of the Gaussian that smooths the displacement noise
-        (paper: 5.0 to 6.0). 0 does not smooth.
-    alpha
-        Scale of the displacement in pixels (paper: 36.0 to 38.0): alpha times uniform noise
-        in [-1, 1] convolved with the 21 x 21 Gaussian, whose weights sum to 1. An RMS
-        displacement of 1.14 to 1.33 pixels over the paper's ranges.
-    beta
-        Greatest angle in degrees of rotation or, on the toss of a fair coin, horizontal
-        shear (paper: 15).
-    gamma
-        Greatest change of width and of height in percent, drawn independently
-        (paper: 15 to 20).
-    similar_labels
-        Labels that are turned or sheared by half of beta (paper: digits 1 and 7).
-
-    Raises
-    ------
-    InputError
-        When a value is not a finite number, negative, or beyond what can be inverted or, as
-        alpha of a million pixels, computed. Labels are looked at where they are used.
-    """
-
-    sigma: float = 6.0
-    alpha: float = 36.0
-    beta: float = 15.0
-    gamma: float = 15.0
-    similar_labels: tuple[int, ...] = (1, 7)
-
-    def __post_init__(self) -> None:
-        limits = {"sigma": math.inf, "alpha": 1e6, "beta": 90.0, "gamma": 100.0}
-        for name, limit in limits.items():
-            value = getattr(self, name)
-            check_real(name, value)
-            if not (math.isfinite(value) and 0 <= value < limit):
-                below = f" and less than {limit:g}" if math.isfinite(limit) else ""
-                raise InputError(f"{name} {value}: expected a finite number, 0 or more{below}")
-            object.__setattr__(self, name, float(value))
-
-    def greatest_angles(self) -> Float64Array:
-        """(256,) float64: the greatest angle in radians for each label."""
-        similar = np.isin(np.arange(affine.N_LABELS), list(self.label_bytes()))
-        return np.radians(np.where(similar, 0.5, 1.0) * self.beta)
-
-    def label_bytes(self) -> tuple[int, ...]:
-        """The similar labels, as bytes of a data set; an InputError unless they are."""
-        try:
-            labels = tuple(self.similar_labels)
-        except TypeError:
-            shown = repr(self.similar_labels)
-            raise InputError(f"similar labels {shown}: expected a list of labels") from None
-        for label in labels:
-            check_whole("similar label", label, 0, affine.N_LABELS - 1)
-        return tuple(map(int, labels))
-
-    @property
-    def is_identity(self) -> bool:
-        """Whether every image is left as it is."""
-        return self.alpha == self.beta == self.gamma == 0
-
-
-IDENTITY = DeformationParameters(alpha=0.0, beta=0.0, gamma=0.0)
-"""No deformation at all."""
+from mlpcore.deformation.parameters import IDENTITY as IDENTITY
+from mlpcore.deformation.parameters import DeformationParameters as DeformationParameters
+from mlpcore.typing import AnyArray, BackendArray, Float32Array, UInt8Array
 
 
 def gaussian_taps(sigma: float) -> Float32Array:
-    """The 21 weights, float32, of a Gaussian that sum to 1 after truncation."""
+    """Return the 21 weights, float32, of a truncated Gaussian. They sum to 1."""
     offsets = np.arange(TAPS) - TAPS // 2
     if sigma == 0:
         return (offsets == 0).astype(np.float32)
@@ -103,14 +22,15 @@ def gaussian_taps(sigma: float) -> Float32Array:
 
 def draw_affine(
     parameters: DeformationParameters,
-    labels: ArrayLike,
+    labels: UInt8Array,
     seed: int,
     epoch: int,
-    first: int = 0,
+    indices: AnyArray | None = None,
 ) -> Float32Array:
-    """The random matrices of `affine.affine_maps` for these parameters, (n, 2, 2) float32."""
+    """Return the random matrices, (n, 2, 2) float32, of images with these indices or 0, 1, ..."""
+    indices = np.arange(len(labels)) if indices is None else indices
     angles, scale = parameters.greatest_angles(), parameters.gamma / 100
-    return affine.affine_maps(np.asarray(labels), angles, scale, seed, epoch, first)
+    return affine_maps_of(indices, labels, angles, scale, seed, epoch)
 
 
 def deform(
@@ -124,22 +44,20 @@ def deform(
     out: BackendArray | None = None,
     maps: BackendArray | None = None,
 ) -> BackendArray:
-    """The images as an epoch shows them, each deformed by its own random map.
+    """Deform consecutive images of a training set, each by its own random map.
 
-    Image i of epoch e depends on the seed, e and i alone: any part of a training set can be
-    deformed by itself, to the same bits.
+    The seed, the epoch and the number of an image determine its map. So deforming a part of the
+    training set gives the same bits as deforming all of it.
 
     Parameters
     ----------
     images
-        (n, h, w) float32, number `first` and on of the training set, where the backend's
-        `put` has put them.
+        (n, h, w) float32 on the backend's device, from number `first` of the training set on.
     labels
-        (n,) uint8, their classes, likewise.
-    out
-        Where the result goes, if not into a new array.
-    maps
-        (n, 2, 2) float32, where the random matrices go, if not into a new array.
+        (n,) uint8 on the device, their classes.
+    out, maps
+        (n, h, w) and (n, 2, 2) float32 on the device, for the result and for the random
+        matrices. New arrays by default.
 
     Returns
     -------
@@ -147,25 +65,18 @@ def deform(
 
     Examples
     --------
-    Five images of a training set, and then the last two of them alone:
-
     >>> import numpy as np
     >>> from mlpcore import backends
     >>> backend, parameters = backends.get("scalar"), DeformationParameters(sigma=5.0, alpha=36.0)
-    >>> images = np.full((5, 29, 29), -1, np.float32)
-    >>> images[:, 10:19, 13:16] = 1
-    >>> labels = np.array([3, 1, 4, 1, 5], np.uint8)
-    >>> shown = deform(images, labels, parameters, seed=1, epoch=0, backend=backend)
-    >>> shown.shape
-    (5, 29, 29)
-    >>> alone = deform(images[3:], labels[3:], parameters, 1, 0, backend, first=3)
-    >>> np.array_equal(alone, shown[3:])
+    >>> images, labels = np.eye(29, dtype=np.float32)[None].repeat(5, 0), np.zeros(5, np.uint8)
+    >>> whole = deform(images, labels, parameters, seed=1, epoch=0, backend=backend)
+    >>> part = deform(images[3:], labels[3:], parameters, 1, 0, backend, first=3)
+    >>> np.array_equal(part, whole[3:])
     True
     """
     check_sides(*images.shape[1:])
-    maps = backend.affine_maps(
-        labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch, first, maps
-    )
+    angles, scale = parameters.greatest_angles(), parameters.gamma / 100
+    maps = backend.affine_maps(labels, angles, scale, seed, epoch, first, maps)
     taps = gaussian_taps(parameters.sigma)
     return backend.deform(images, maps, taps, parameters.alpha, seed, epoch, first, out)
 
@@ -179,16 +90,17 @@ def deform_selected(
     epoch: int,
     backend: Backend,
 ) -> Float32Array:
-    """Some images of a training set as an epoch shows them: those that `deform` gives.
+    """Deform any images of a training set as `deform` does.
 
-    Consecutive indices are deformed together; others one by one, at several times the cost.
+    Images with consecutive indices are deformed together. Each other image takes several times
+    as long.
 
     Parameters
     ----------
     images
-        (n, h, w) float32, in memory like all arrays here.
+        (n, h, w) float32 on the host, as all arrays here.
     indices
-        (n,) whole numbers from 0, which images of the training set they are, in any order.
+        (n,) whole numbers from 0, in any order: which images of the training set these are.
     labels
         (n,) uint8, their classes.
 
@@ -197,9 +109,7 @@ def deform_selected(
     (n, h, w) float32.
     """
     check_sides(*images.shape[1:])
-    maps = affine.affine_maps_of(
-        indices, labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch
-    )
+    maps = draw_affine(parameters, labels, seed, epoch, indices)
     taps = gaussian_taps(parameters.sigma)
     out = np.empty_like(images)
     ascending = np.argsort(indices, kind="stable")
@@ -220,25 +130,21 @@ def displacements(
     epoch: int,
     backend: Backend,
 ) -> Float32Array:
-    """Where `deform_selected` looks each pixel up, as the distance from that pixel.
+    """Return the distance from each pixel to the source that `deform_selected` looks up for it.
 
     Parameters
     ----------
     shape
         Height and width (h, w) of the images.
-    indices
-        (n,) whole numbers from 0, which images of the training set they are, in any order.
-    labels
-        (n,) uint8, their classes.
+    indices, labels
+        As for `deform_selected`.
 
     Returns
     -------
     (n, 2, h, w) float32 in pixels, x before y.
     """
     height, width = shape
-    maps = affine.affine_maps_of(
-        indices, labels, parameters.greatest_angles(), parameters.gamma / 100, seed, epoch
-    )
+    maps = draw_affine(parameters, labels, seed, epoch, indices)
     taps = gaussian_taps(parameters.sigma)
     centre = np.array([(width - 1) / 2, (height - 1) / 2])
     y, x = np.mgrid[:height, :width]

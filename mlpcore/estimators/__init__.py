@@ -1,5 +1,6 @@
-"""The classifier and the deformer in scikit-learn's manner.
+"""A classifier and a transformer that follow scikit-learn's conventions.
 
-Here belongs what scikit-learn's conventions ask for. The training itself belongs in
-`mlpcore.training`.
+Code that translates between scikit-learn's conventions and this package belongs here: checks of
+parameters and samples, labels, fitted attributes. Training belongs in `mlpcore.training`,
+deformation in `mlpcore.deformation`.
 """

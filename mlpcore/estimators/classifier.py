@@ -1,13 +1,7 @@
-"""The classifier in scikit-learn's manner: the same networks, training loop and backends.
-
-It converts: parameters to a `TrainingConfig`, X and y to a `Dataset`, labels to classes counted
-from 0, and outputs back.
-"""
+"""The classifier: scikit-learn's conventions around this package's networks and training loop."""
 
 from __future__ import annotations
 
-import dataclasses
-import reprlib
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -19,111 +13,107 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mlpcore import backends, deformation
+from mlpcore import backends
+from mlpcore.backends.base import Backend
 from mlpcore.checks import check_rate, check_whole
 from mlpcore.data.dataset import Dataset
-from mlpcore.deformation.deform import IDENTITY, DeformationParameters
+from mlpcore.deformation.deform import DeformationParameters, deform
 from mlpcore.errors import InputError
 from mlpcore.estimators.parameters import (
-    are_similar,
     check_classes,
+    deformation_of,
     encode,
-    features_kept,
+    hidden_layers_of,
     image_shape_of,
+    keeps_features,
+    known_classes,
     seed_of,
     threads_of,
 )
 from mlpcore.evaluation import evaluation, probabilities
-from mlpcore.network import Network
-from mlpcore.network.activation import check_target
-from mlpcore.network.architecture import MAX_WIDTH, parse_hidden_layers
+from mlpcore.network.network import Network
 from mlpcore.report.console import Console
-from mlpcore.training.config import MAX_EPOCHS, PAPER_RATIO, USUAL_TARGET
+from mlpcore.training.config import MAX_EPOCHS, PAPER_RATIO, USUAL_TARGET, TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
-from mlpcore.training.trainer import Diverged, Trainer, TrainingConfig
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.training.trainer import Diverged, Trainer
+from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
-#: Weights that occupy a thread: with fewer, threads wait for each other longer than they
-#: compute. A step of a network of 841-300-100-10 takes one thread 14 us, a barrier some us.
+#: Weights that keep a thread busy. With fewer, threads wait for each other longer than they
+#: compute: a step of an 841-300-100-10 network takes one thread 14 us, a barrier a few us.
 WEIGHTS_PER_THREAD = 2**18
 
-#: `partial_fit` counts its passes from here where random numbers count epochs, so that no
-#: epoch of `fit` draws the same ones.
+#: The epoch of the first `partial_fit`, for random numbers; `fit` never gets this far, so the
+#: two do not draw the same ones.
 FIRST_PARTIAL_EPOCH = 2**31
 
 
 class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A multilayer perceptron trained by true on-line back-propagation.
 
-    Weights change after every single sample (batch size 1, no momentum), presented in a new
-    random order every epoch; loss 1/2 |y - t|^2 with targets t of `target` for the class and its
-    negative for the others; y(a) = 1.7159 tanh(0.6666 a) in all layers, the output layer included
-    (Cireşan et al. 2010, "Architectures"). All arithmetic is float32; X is converted.
+    Weights change after every single sample (batch size 1, no momentum). Each epoch presents the
+    samples in a new random order. The loss is 1/2 |y - t|^2, with a target t of `target` for the
+    class and -`target` for the others. All layers, the output layer included, have the
+    activation y(a) = 1.7159 tanh(0.6666 a) (Cireşan et al. 2010, "Architectures").
 
-    X is not scaled: bring its values to about [-1, 1] first, images to exactly that with -1 as
-    background.
+    X is converted to float32, but not scaled. Bring its values to about [-1, 1] first, and those
+    of images to exactly this range, with a background of -1.
 
     Parameters
     ----------
     hidden_layer_sizes : int, sequence of int or str, default=(100,)
-        Neurons of each hidden layer, or a text such as "net1" (1000, 500), the paper's.
+        Neurons of each hidden layer, or the name of one of the paper's networks, such as "net1".
     learning_rate_init : float, default=0.001
-        Learning rate of the first epoch, and of `partial_fit`. Some hundred samples learn
-        better at 0.01; MNIST does not.
+        Learning rate of the first epoch, and of `partial_fit`. 0.001 suits MNIST; a few hundred
+        samples are learnt better with 0.01.
     learning_rate_end : float, default=None
-        Of the last epoch; in between it changes by a constant factor. None goes as far as the
-        paper's schedule, three decades in 2,000 epochs.
+        Learning rate of the last epoch; in between it changes by a constant factor. None stops
+        where the paper's schedule, three decades in 2,000 epochs, would be.
     learning_rate_ratio : float, default=1.0
-        Of each layer's learning rate to that of the layer above it; their geometric mean is the
-        learning rate.
+        Ratio of each layer's learning rate to that of the next layer. The learning rate is their
+        geometric mean.
     target : float, default=1.0
-        Of the output for the class, below 1.7159. MNIST is learnt faster at 1.5, with a
+        Target of the output for the class, below 1.7159. MNIST is learnt faster with 1.5, and a
         `learning_rate_ratio` of 2 for two hidden layers (docs/recipe.md).
     max_iter : int, default=200
-        Epochs that `fit` trains; there is no early stopping.
+        Epochs that `fit` trains. There is no early stopping.
     deformation : DeformationParameters, default=None
-        Deforms the images of X anew for every epoch, elastically and affinely; None does not.
+        How the images of X are deformed, anew for every epoch. None leaves them as they are.
     image_shape : (int, int), default=None
-        Height and width of the images whose pixels are the features, row by row, for
-        `deformation`. None means that they are square.
+        Height and width of the images, whose pixels, row by row, are the features. None stands
+        for square images. Only `deformation` needs it.
     random_state : int, RandomState instance or None, default=None
-        Of the initial weights, the orders and the deformations. The same whole number, from 0
-        to 2**64 - 1, gives the same weights bit for bit on the same backend, whatever the
-        number of threads.
+        Seed of the initial weights, orders and deformations. The same whole number, 0 to
+        2**64 - 1, gives the same weights bit for bit on the same backend with any `threads`.
     warm_start : bool, default=False
-        Whether another call of `fit` goes on, with the same seed and the next epochs' random
-        numbers, as if `max_iter` epochs more had been asked for at first. With a
-        `learning_rate_end` the rate rises again at the seam: the earlier epochs went all the way.
+        Whether the next `fit` continues with the random numbers of the next epochs, as if it
+        were one long `fit`. Each goes all the way to a `learning_rate_end`, if there is one.
     verbose : bool, default=False
         Whether `fit` prints a line for each epoch. Its validation error is that of all of X,
         undeformed, after the epoch.
     backend : str, default="cpu"
-        What computes: "cpu", "cuda", "auto" or any other of `mlpcore.backends.get`.
+        "cpu", "cuda", "auto" or another name that `mlpcore.backends.get` knows.
     schedule : {None, "packed", "deferred", "immediate"}, default=None
-        When updates are applied on a CPU; they differ in rounding and speed only.
+        When a CPU applies updates; this changes rounding and speed only.
     threads : int, default=None
-        Threads on a CPU. None takes one for each 262,144 weights, but no more than there are
-        cores, and in worker processes, as of a search with `n_jobs`, than the worker's share.
+        Threads on a CPU. None takes one for each 262,144 weights, at most as many as there are
+        cores; in a worker process, such as that of a search with `n_jobs`, its share of them.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
     n_features_in_ : int
-        Features seen during fit.
+        Number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X has some.
+        Their names, if X has names.
     network_ : Network
-        The weights; two classes have two outputs as well.
-    coefs_ : list of ndarray of shape (n_in, n_out)
-        Weights of each layer, float32: views, so writing to them changes the network.
-    intercepts_ : list of ndarray of shape (n_out,)
-        Biases of each layer, likewise.
+        The weights. Two classes have two outputs, too.
+    coefs_, intercepts_ : list of ndarray of shape (n_in, n_out) and (n_out,)
+        Weights and biases of each layer, float32. They are views: writing changes the network.
     loss_curve_ : list of float
-        Mean of 1/2 |y - t|^2 over each epoch's or `partial_fit`'s samples, each taken just
-        before its update.
+        Mean of 1/2 |y - t|^2 for each epoch or `partial_fit`, each sample just before its update.
     loss_ : float
-        The last of them.
+        The last of `loss_curve_`.
     target_ : float
         `target` of the last training.
     n_iter_ : int
@@ -132,8 +122,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Raises
     ------
     InputError
-        A ValueError, from `fit` and the other methods, when a parameter or X or y cannot be
-        used; `Diverged` when weights or loss do not stay finite.
+        A ValueError, from any method, when a parameter or X or y cannot be used. It is a
+        `Diverged` when weights or loss do not stay finite.
 
     Examples
     --------
@@ -146,12 +136,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    classes_: AnyArray
-    network_: Network
-    target_: float
-    loss_curve_: list[float]
-    _seed: int
-    _history: list[EpochMetrics]
+    __module__ = "mlpcore"  # where pickles look for it; this module may move
 
     def __init__(
         self,
@@ -188,134 +173,100 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---- training ----------------------------------------------------------------------
 
+    @keeps_features
     def fit(self, X: ArrayLike, y: ArrayLike) -> OnlineMLPClassifier:
-        """Trains for `max_iter` epochs.
+        """Trains for `max_iter` epochs and returns the estimator.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Finite; about [-1, 1] is expected.
+            Finite numbers, about [-1, 1].
         y : array-like of shape (n_samples,)
             Labels of 2 to 256 classes: whole numbers, texts, anything that can be sorted.
-
-        Returns
-        -------
-        The estimator itself.
         """
-        with features_kept(self):
-            return self._fit(X, y)
-
-    def _fit(self, X: Any, y: Any) -> OnlineMLPClassifier:
         again = self.warm_start and hasattr(self, "network_")
         self._check_parameters()
-        X, y = self._check_samples(X, y, reset=not again)
-        classes = self.classes_ if again else check_classes(y, "y")
-        codes = encode(classes, y)
-        history = list(self._history) if again else []
+        inputs, labels = self._check_samples(X, y, reset=not again)
+        classes = self.classes_ if again else check_classes(labels, "y")
         seed = self._seed if again else seed_of(self.random_state)
-        config = TrainingConfig(
-            hidden_layers=self._hidden_layers(),
-            epochs=len(history) + self.max_iter,
-            learning_rate=self.learning_rate_init,
-            learning_rate_end=self.learning_rate_end,
-            learning_rate_ratio=self.learning_rate_ratio,
-            target=self.target,
-            deformation=self._deformation_of(classes),
-            seed=seed,
-            backend=self.backend,
-            schedule=self.schedule,
-        )
-        images = X.reshape(len(X), *self._image_shape(X))
-        data = Dataset(
-            "X", images, codes, images[:0], codes[:0], n_classes=len(classes), source="given"
-        )
-        network = self.network_.copy() if again else self._new_network(X, classes, seed)
+        history = list(self._history) if again else []
+        config = self._config(classes, seed, len(history) + self.max_iter)
+        images, codes = self._as_images(inputs), encode(classes, labels)
+        data = Dataset("X", images, codes, images[:0], codes[:0], len(classes), source="given")
+        network = self.network_.copy() if again else _new_network(inputs, classes, config)
         state = TrainingState(network, history=history)
         with ExitStack() as stack:
             observers = [stack.enter_context(Console(sys.stdout))] if self.verbose else []
             Trainer(config, data, self._get_backend(network), observers, state).run()
-        history = state.history
-        losses = [metrics.loss for metrics in history[-self.max_iter :]]
-        self.network_, self.classes_, self._seed, self._history = network, classes, seed, history
-        self.loss_curve_ = [*self.loss_curve_, *losses] if again else losses
+        losses = [metrics.loss for metrics in state.history[-self.max_iter :]]
+        self.loss_curve_: list[float] = [*self.loss_curve_, *losses] if again else losses
+        self.network_: Network = network
+        self.classes_: AnyArray = classes
         self.target_ = config.target
+        self._seed: int = seed
+        self._history: list[EpochMetrics] = state.history
         return self
 
+    @keeps_features
     def partial_fit(
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None
     ) -> OnlineMLPClassifier:
-        """Trains one pass over the samples in the order given, at `learning_rate_init`.
+        """Trains one pass over the samples in the order given; returns the estimator.
 
-        One call for many samples does the same as many calls, but for rounding and
-        `deformation`, of which each call is an epoch. Shuffle samples that are sorted.
+        The learning rate is `learning_rate_init`. Many calls do the same as one call with all
+        samples, apart from rounding and from `deformation`, for which each call is an epoch.
+        Shuffle sorted samples first.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), default=None
-            All labels that may come; wanted by the first call, and left out or the same in
-            those that follow it or `fit`.
-
-        Returns
-        -------
-        The estimator itself.
+            All labels that may come. The first call needs them; later calls, also after `fit`,
+            may repeat them.
 
         Raises
         ------
         Diverged
-            When weights or loss are no longer finite; the estimator is then not fitted.
+            When weights or loss are no longer finite. The estimator is then not fitted.
         """
-        with features_kept(self):
-            return self._partial_fit(X, y, classes)
-
-    def _partial_fit(self, X: Any, y: Any, classes: Any) -> OnlineMLPClassifier:
         first = not hasattr(self, "network_")
         self._check_parameters()
-        rates = self._first_rates()
-        classes = self._classes_for_partial_fit(classes, first)
-        X, y = self._check_samples(X, y, reset=first)
-        codes = encode(classes, y)
-        shape, parameters = self._image_shape(X), self._deformation_of(classes)
+        known = known_classes(classes, None if first else self.classes_)
+        inputs, labels = self._check_samples(X, y, reset=first)
         seed = seed_of(self.random_state) if first else self._seed
-        network = self._new_network(X, classes, seed) if first else self.network_
+        config = self._config(known, seed, epochs=1)
+        network = _new_network(inputs, known, config) if first else self.network_
         losses = [] if first else self.loss_curve_
-        backend = self._get_backend(network)
-        images, labels = backend.put(X.reshape(len(X), *shape)), backend.put(codes)
-        if not parameters.is_identity:
-            epoch = FIRST_PARTIAL_EPOCH + len(losses)
-            images = deformation.deform(images, labels, parameters, seed, epoch, backend)
-        loaded = backend.load(network)
-        order = backend.put(np.arange(len(X), dtype=np.int32))
-        inputs = images.reshape(X.shape)
-        result = backend.train(loaded, inputs, labels, order, rates, target=self.target)
-        backend.store(loaded, network)
-        if not (np.isfinite(result.loss) and network.is_finite()):
+        epoch, backend = FIRST_PARTIAL_EPOCH + len(losses), self._get_backend(network)
+        images, codes = self._as_images(inputs), encode(known, labels)
+        loss = _train_in_order(network, images, codes, config, epoch, backend)
+        if not (np.isfinite(loss) and network.is_finite()):
             if not first:
                 del self.network_
             raise Diverged(
                 f"training diverged at learning rate {self.learning_rate_init:.4g}: loss or "
                 "weights are not finite; expected a lower learning rate"
             )
+        losses.append(loss)
         if first:
-            self.network_, self.classes_, self._seed, self._history = network, classes, seed, []
-            self.loss_curve_ = losses
-        self.target_ = float(self.target)
-        losses.append(result.loss / len(X))
+            self.network_, self.classes_, self.loss_curve_ = network, known, losses
+            self._seed, self._history = seed, []
+        self.target_ = config.target
         return self
 
     # ---- prediction --------------------------------------------------------------------
 
     def predict(self, X: ArrayLike) -> AnyArray:
-        """The class with the greatest output, (n_samples,), of each row of X."""
+        """The class with the greatest output for each row of X, (n_samples,)."""
         guesses = self._outputs(X).argmax(axis=1)
         return self.classes_[guesses]
 
     def decision_function(self, X: ArrayLike) -> Float32Array:
         """The network's outputs, float32 of shape (n_samples, n_classes), near +-`target_`.
 
-        Of two classes, (n_samples,): half the second output less the first, so that a positive
-        number stands for ``classes_[1]``.
+        For two classes, float32 of shape (n_samples,): half the difference of the second and
+        the first output. A positive number stands for ``classes_[1]``.
         """
         outputs = self._outputs(X)
         if len(self.classes_) == 2:
@@ -325,11 +276,9 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: ArrayLike) -> Float32Array:
         """Estimates of the classes' probabilities, float32 of shape (n_samples, n_classes).
 
-        Of outputs y trained towards +1 and -1, (y + 1) / 2 estimates them (towards +t and -t,
-        (y / t + 1) / 2); these are the nearest numbers to it that are not negative and have a sum
-        of 1; `mlpcore.evaluation.probabilities` says why. The greatest is that of the class
-        that `predict` gives. Many are exactly 0 or 1, as sure as a network is that has learnt its
-        samples: where their size matters, calibrate them with
+        `mlpcore.evaluation.probabilities.of_outputs` says how. The class that `predict` gives has
+        the greatest one. Many are exactly 0 or 1, because a network is that sure of what it has
+        learnt. Where the values matter, calibrate them with
         `sklearn.calibration.CalibratedClassifierCV`.
         """
         return probabilities.of_outputs(self._outputs(X), self.target_).astype(np.float32)
@@ -340,22 +289,20 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         backend = self._get_backend(self.network_)
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = evaluation.outputs(self.network_, X, backend).astype(np.float32)
-        if self._overflows(X) or not np.isfinite(outputs).all():
+        greatest = float(np.abs(X).max(initial=0.0))
+        bound = 0.0
+        if greatest > 1e9:  # smaller inputs cannot overflow: trained weights are far below 1e20
+            sums = np.abs(self.network_.weights[0]).sum(axis=1, dtype=np.float64)
+            bound = greatest * float(sums.max())
+        # Where a sum overflows, outputs may be finite, but wrong.
+        if bound > float(np.finfo(np.float32).max) or not np.isfinite(outputs).all():
             raise InputError(
                 f"X holds {X.flat[np.abs(X).argmax()]:.4g}, with which sums overflow float32: "
                 "expected about -1 to 1"
             )
         return outputs
 
-    def _overflows(self, X: Float32Array) -> bool:
-        """Whether sums of inputs may exceed float32: the outputs are finite then, but wrong."""
-        greatest = float(np.abs(X).max(initial=0.0))
-        if greatest < 1e9:  # no need to look at the weights, which training keeps far below 1e20
-            return False
-        sums = np.abs(self.network_.weights[0]).sum(axis=1, dtype=np.float64)
-        return greatest * float(sums.max()) > float(np.finfo(np.float32).max)
-
-    # ---- the network -------------------------------------------------------------------
+    # ---- fitted attributes -------------------------------------------------------------
 
     @property
     def coefs_(self) -> list[Float32Array]:
@@ -377,79 +324,72 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Epochs and calls of `partial_fit` so far."""
         return len(self.loss_curve_)
 
-    def _new_network(self, X: Float32Array, classes: AnyArray, seed: int) -> Network:
-        return Network((X.shape[1], *self._hidden_layers(), len(classes)), seed)
-
-    def _get_backend(self, network: Network) -> backends.Backend:
-        threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
-        return backends.get(self.backend, threads, self.schedule)
-
     # ---- parameters and samples --------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        """Refuses, by the name it has here, what the parts below would refuse by another."""
+        """Checks parameters that have another name elsewhere, so that errors have this one."""
         check_whole("max_iter", self.max_iter, 1, MAX_EPOCHS)
         check_rate("learning_rate_init", self.learning_rate_init)
         if self.learning_rate_end is not None:
             check_rate("learning_rate_end", self.learning_rate_end)
         check_rate("learning_rate_ratio", self.learning_rate_ratio)
-        check_target(self.target)
-        if not (self.deformation is None or isinstance(self.deformation, DeformationParameters)):
-            raise InputError(
-                f"deformation {self.deformation!r}: expected DeformationParameters or None"
-            )
-        self._hidden_layers()
 
-    def _first_rates(self) -> tuple[float, ...]:
-        """The layers' learning rates in the first epoch, and in `partial_fit`."""
-        config = TrainingConfig(
-            hidden_layers=self._hidden_layers(),
+    def _config(self, classes: AnyArray, seed: int, epochs: int) -> TrainingConfig:
+        return TrainingConfig(
+            hidden_layers=hidden_layers_of(self.hidden_layer_sizes),
+            epochs=epochs,
             learning_rate=self.learning_rate_init,
+            learning_rate_end=self.learning_rate_end,
             learning_rate_ratio=self.learning_rate_ratio,
+            target=self.target,
+            deformation=deformation_of(self.deformation, classes),
+            seed=seed,
+            backend=self.backend,
+            schedule=self.schedule,
         )
-        return config.learning_rates_at(0)
 
-    def _hidden_layers(self) -> tuple[int, ...]:
-        sizes: Any = self.hidden_layer_sizes
-        if isinstance(sizes, str):
-            return parse_hidden_layers(sizes)
-        sizes = tuple(sizes) if isinstance(sizes, (Sequence, np.ndarray)) else (sizes,)
-        for size in sizes:
-            check_whole("hidden_layer_sizes", size, 1, MAX_WIDTH)
-        return sizes
+    def _get_backend(self, network: Network) -> Backend:
+        threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
+        return backends.get(self.backend, threads, self.schedule)
 
     def _check_samples(self, X: Any, y: Any, reset: bool) -> tuple[Float32Array, AnyArray]:
         X, y = validate_data(self, X, y, dtype=np.float32, order="C", reset=reset)
         check_classification_targets(y)
-        if self.deformation is not None and not np.abs(X).max() <= 1 + 1e-6:  # float32's rounding
+        if self.deformation is not None and np.abs(X).max() > 1 + 1e-6:  # float32's rounding
             raise InputError(
                 f"X holds {X.flat[np.abs(X).argmax()]:.4g}: expected images in [-1, 1], "
-                "the background being -1, for a deformation"
+                "with a background of -1, for a deformation"
             )
         return X, y
 
-    def _image_shape(self, X: Float32Array) -> tuple[int, int]:
+    def _as_images(self, inputs: Float32Array) -> Float32Array:
+        """Inputs (n, n_features) as images (n, h, w); of one row if no shape is needed."""
+        n, n_features = inputs.shape
         if self.deformation is None and self.image_shape is None:
-            return 1, X.shape[1]
-        return image_shape_of(self.image_shape, X.shape[1])
+            return inputs.reshape(n, 1, n_features)
+        return inputs.reshape(n, *image_shape_of(self.image_shape, n_features))
 
-    def _deformation_of(self, classes: AnyArray) -> DeformationParameters:
-        """The deformation, its similar labels counted from 0 as the network's classes are."""
-        if self.deformation is None:
-            return IDENTITY
-        similar = np.flatnonzero(are_similar(classes, self.deformation.similar_labels))
-        return dataclasses.replace(self.deformation, similar_labels=tuple(similar.tolist()))
 
-    def _classes_for_partial_fit(self, classes: ArrayLike | None, first: bool) -> AnyArray:
-        if first:
-            if classes is None:
-                raise InputError(
-                    "classes None: expected all labels in the first call of partial_fit"
-                )
-            return check_classes(classes, "classes")
-        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-            raise InputError(
-                f"classes {reprlib.repr(np.unique(classes).tolist())}: expected none or "
-                f"those known, {reprlib.repr(self.classes_.tolist())}"
-            )
-        return self.classes_
+def _new_network(inputs: Float32Array, classes: AnyArray, config: TrainingConfig) -> Network:
+    return Network((inputs.shape[1], *config.hidden_layers, len(classes)), config.seed)
+
+
+def _train_in_order(
+    network: Network,
+    images: Float32Array,
+    codes: UInt8Array,
+    config: TrainingConfig,
+    epoch: int,
+    backend: Backend,
+) -> float:
+    """Trains a network on images in their order, deformed for an epoch; the mean loss."""
+    shown, labels = backend.put(images), backend.put(codes)
+    if not config.deformation.is_identity:
+        shown = deform(shown, labels, config.deformation, config.seed, epoch, backend)
+    inputs = shown.reshape(len(images), network.layer_sizes[0])
+    order = backend.put(np.arange(len(images), dtype=np.int32))
+    loaded = backend.load(network)
+    rates = config.learning_rates_at(0)
+    result = backend.train(loaded, inputs, labels, order, rates, target=config.target)
+    backend.store(loaded, network)
+    return result.loss / len(images)

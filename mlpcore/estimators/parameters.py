@@ -1,15 +1,16 @@
-"""What parameters in scikit-learn's manner mean here: seeds, threads, image shapes, labels.
+"""Parameters and labels in scikit-learn's conventions, converted to this package's.
 
-And what a fit that is refused must leave as it was.
+Each function raises an InputError that names the parameter if it cannot be used.
 """
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
+import functools
 import math
 import reprlib
-from collections.abc import Collection, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,34 +21,41 @@ from mlpcore.backends.base import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
 from mlpcore.checks import check_whole
 from mlpcore.cpu import cores_beside_others
+from mlpcore.deformation.deform import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
+from mlpcore.network.architecture import MAX_WIDTH, parse_hidden_layers
 from mlpcore.typing import AnyArray, UInt8Array
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
-@contextlib.contextmanager
-def features_kept(estimator: object) -> Iterator[None]:
-    """Puts back what an estimator knows of its features if what is done within fails.
 
-    scikit-learn's `validate_data` sets it before anything else is checked.
+def keeps_features(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Decorates a method that fits: if it fails, what is known of the features stays the same.
+
+    scikit-learn's `validate_data` sets these attributes before anything else is checked.
     """
-    names, values = ("n_features_in_", "feature_names_in_"), vars(estimator)
-    before = {name: values[name] for name in names if name in values}
-    try:
-        yield
-    except BaseException:
-        for name in names:
-            values.pop(name, None)
-        values.update(before)
-        raise
+    names = ("n_features_in_", "feature_names_in_")
+
+    @functools.wraps(fit)
+    def fit_or_restore(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        attributes = vars(args[0])
+        before = {name: attributes[name] for name in names if name in attributes}
+        try:
+            return fit(*args, **kwargs)
+        except BaseException:
+            for name in names:
+                attributes.pop(name, None)
+            attributes.update(before)
+            raise
+
+    return fit_or_restore
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed, 0 to 2**64 - 1: a whole number itself, else one drawn from a generator.
+    """The seed, 0 to 2**64 - 1: a whole number itself, or one drawn from a RandomState.
 
-    Raises
-    ------
-    InputError
-        When it is neither a whole number in range nor None nor a numpy.random.RandomState.
+    None stands for NumPy's global RandomState.
     """
     if random_state is None or isinstance(random_state, np.random.RandomState):
         return int(check_random_state(random_state).randint(2**63, dtype=np.int64))
@@ -55,93 +63,97 @@ def seed_of(random_state: Any) -> int:
     return int(random_state)
 
 
-def threads_of(threads: Any, worth: int) -> int:
-    """As many threads as asked for; None stands for as many as are worth it and ours to use.
-
-    Raises
-    ------
-    InputError
-        When the number asked for is not from 1 to `MAX_THREADS`.
-    """
+def threads_of(threads: Any, useful: int) -> int:
+    """The number of threads; None stands for the useful number, but no more than our cores."""
     if threads is None:
-        return min(worth, cores_beside_others()) if worth > 1 else 1
+        return min(useful, cores_beside_others()) if useful > 1 else 1
     check_whole("threads", threads, 1, MAX_THREADS)
     return int(threads)
 
 
 def image_shape_of(image_shape: Any, n_features: int) -> tuple[int, int]:
-    """Height and width of images of so many pixels; None stands for a square.
-
-    Raises
-    ------
-    InputError
-        When the shape is not that of so many pixels, or None and they make no square.
-    """
-    if image_shape is None:
-        side = math.isqrt(n_features)
-        if side * side != n_features:
-            raise InputError(
-                f"image_shape None: {n_features} features make no square, expected (height, width)"
-            )
-        image_shape = side, side
+    """Height and width of images with this many pixels; None stands for a square."""
+    side = math.isqrt(n_features)
+    wrong = InputError(
+        f"image_shape {reprlib.repr(image_shape)}: expected (height, width) of images with "
+        f"{n_features} pixels, as many as there are features, or None if they are square"
+    )
     try:
-        height, width = image_shape
+        height, width = (side, side) if image_shape is None else image_shape
     except (TypeError, ValueError):
-        raise InputError(f"image_shape {image_shape!r}: expected (height, width)") from None
-    for name, side in (("height", height), ("width", width)):
-        check_whole(f"image_shape: {name}", side, 1, MAX_SIDE)
+        raise wrong from None
+    for name, length in (("height", height), ("width", width)):
+        check_whole(f"image_shape: {name}", length, 1, MAX_SIDE)
     if height * width != n_features:
-        raise InputError(
-            f"image_shape {height} x {width}: {height * width} pixels, expected {n_features}, "
-            "as many as there are features"
-        )
+        raise wrong
     return int(height), int(width)
 
 
-def are_similar(labels: AnyArray, similar_labels: Any) -> NDArray[np.bool_]:
-    """Which labels (n,) are among the similar ones, (n,) bool; "7" is the same label as 7.
+def hidden_layers_of(hidden_layer_sizes: Any) -> tuple[int, ...]:
+    """Neurons of each hidden layer, from a number, a sequence or the name of an architecture."""
+    if isinstance(hidden_layer_sizes, str):
+        return parse_hidden_layers(hidden_layer_sizes)
+    several = isinstance(hidden_layer_sizes, (Sequence, np.ndarray))
+    sizes = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
+    for size in sizes:
+        check_whole("hidden_layer_sizes", size, 1, MAX_WIDTH)
+    return sizes
 
-    Raises
-    ------
-    InputError
-        When the similar ones are no list of labels.
-    """
+
+def deformation_of(deformation: Any, classes: AnyArray) -> DeformationParameters:
+    """The deformation, its similar labels replaced by their places among the classes."""
+    if deformation is None:
+        return IDENTITY
+    if not isinstance(deformation, DeformationParameters):
+        raise InputError(f"deformation {deformation!r}: expected DeformationParameters or None")
+    check_similar_labels(deformation.similar_labels)
+    similar = np.flatnonzero(are_similar(classes, deformation.similar_labels))
+    return dataclasses.replace(deformation, similar_labels=tuple(similar.tolist()))
+
+
+def check_similar_labels(similar_labels: Any) -> None:
+    """Raises InputError unless this is a list of labels."""
     if isinstance(similar_labels, str) or not isinstance(similar_labels, Collection):
         raise InputError(f"similar_labels {similar_labels!r}: expected a list of labels")
+
+
+def are_similar(labels: AnyArray, similar_labels: Collection[Any]) -> NDArray[np.bool_]:
+    """Which labels (n,) are among the similar ones, (n,) bool; "7" is the same label as 7."""
     similar = list(similar_labels)
     texts = {str(label) for label in similar}
-    return np.array(
-        [label in similar or str(label) in texts for label in labels.tolist()], dtype=bool
-    )
+    return np.array([label in similar or str(label) in texts for label in labels.tolist()], bool)
 
 
 def check_classes(classes: ArrayLike, name: str) -> AnyArray:
-    """The classes, sorted and each once, if a network and labels of one byte tell them apart.
-
-    Raises
-    ------
-    InputError
-        When there are not 2 to 256, what is called `name` having them.
-    """
+    """The distinct classes, sorted, if there are 2 or more and a byte can number them."""
     classes = np.unique(classes)
-    if len(classes) == 1:
-        raise InputError(f"{name} holds one class, {classes.tolist()[0]!r}: expected 2 or more")
-    if len(classes) > N_LABELS:
-        raise InputError(f"{name} holds {len(classes):,} classes: expected {N_LABELS} or fewer")
+    if not 2 <= len(classes) <= N_LABELS:
+        number = "1 class" if len(classes) == 1 else f"{len(classes):,} classes"
+        raise InputError(f"{name} holds {number}: expected 2 to {N_LABELS}")
     return classes
 
 
-def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
-    """Labels (n,) as their places among the classes.
+def known_classes(classes: ArrayLike | None, known: AnyArray | None) -> AnyArray:
+    """The classes of a `partial_fit`: those given, those of the training before it, or both.
 
-    Raises
-    ------
-    InputError
-        When one of them is none.
+    If both are there, they must be the same.
     """
-    labels, places = np.unique(y, return_inverse=True)
-    codes = {label: i for i, label in enumerate(classes.tolist())}
-    for label in labels.tolist():
-        if label not in codes:
-            raise InputError(f"y holds {label!r}: expected one of {reprlib.repr(list(codes))}")
-    return np.array([codes[label] for label in labels.tolist()], np.uint8)[places]
+    if classes is None:
+        if known is None:
+            raise InputError("classes None: expected all labels in the first partial_fit")
+        return known
+    given = check_classes(classes, "classes")
+    if known is not None and not np.array_equal(given, known):
+        texts = reprlib.repr(given.tolist()), reprlib.repr(known.tolist())
+        raise InputError(f"classes {texts[0]}: expected None or the known ones, {texts[1]}")
+    return given
+
+
+def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
+    """The place of each label of y (n,) among the classes."""
+    codes = {label: code for code, label in enumerate(classes.tolist())}
+    try:
+        return np.array([codes[label] for label in y.tolist()], np.uint8)
+    except KeyError as error:
+        known = reprlib.repr(list(codes))
+        raise InputError(f"y holds {error.args[0]!r}: expected one of {known}") from None

@@ -1,6 +1,7 @@
-"""What a network's outputs are worth: errors, intervals, confusions, committees, probabilities.
+"""How good networks are: error rates, intervals, confusion matrices, committees, probabilities.
 
-Here belongs every figure of merit. Tables and pictures of them belong in `mlpcore.report`.
+Everything that is computed from a network's outputs belongs here. Tables and pictures of the
+results belong in `mlpcore.report`.
 """
 
 from mlpcore.evaluation.committee import Committee

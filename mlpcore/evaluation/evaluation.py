@@ -1,35 +1,31 @@
-"""What outputs are worth: error rate and its interval, confusion matrix, second guesses."""
+"""How a network's outputs compare with labels: errors, their interval, confusions."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
 from mlpcore.backends.base import Backend, check_array
 from mlpcore.errors import InputError
-from mlpcore.network import Network
+from mlpcore.network.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
+#: Confidence level of intervals.
 CONFIDENCE = 0.95
-"""Probability with which `Evaluation.interval` holds the error rate."""
 
-#: Images at a time where a backend computes; a multiple of the batches inside it.
+#: Images that a backend gets at once; a multiple of its own batches.
 BATCH = 8192
 
 
 @dataclass(frozen=True, eq=False)
 class Misclassified:
-    """The m samples whose first guess is wrong, in their order in the data.
+    """The m samples whose first guess is wrong, in the order of the data.
 
     Attributes
     ----------
-    indices : ndarray of int, shape (m,)
-        Which samples they are.
-    labels : ndarray of int, shape (m,)
-        What they are.
+    indices, labels : ndarray of int, shape (m,)
+        Their places in the data, and their true classes.
     guesses : ndarray of int, shape (m, 2)
         The classes with the greatest and the second greatest output.
     outputs : ndarray of float, shape (m, 2)
@@ -47,19 +43,19 @@ class Misclassified:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """How a network's guesses compare with the labels.
+    """How guesses compare with labels.
 
-    The first guess is the class with the greatest output, the second guess that with the
-    greatest of the others; of equal outputs the first counts.
+    A network's first guess is the class with the greatest output, its second guess the class
+    with the second greatest. Among equal outputs the lower class comes first.
 
     Attributes
     ----------
     n : int
-        Samples, at least one.
+        Number of samples, at least one.
     confusion : ndarray of int, shape (n_classes, n_classes)
-        How many samples of each label (row) had each class as their first guess (column).
+        Number of samples with each label (row) and each first guess (column).
     misclassified : Misclassified
-        The samples that are off the diagonal.
+        The samples off the diagonal.
     """
 
     n: int
@@ -68,7 +64,7 @@ class Evaluation:
 
     @classmethod
     def of(cls, outputs: AnyArray, labels: AnyArray) -> Evaluation:
-        """Evaluates outputs (n, n_classes) of real numbers for labels (n,) of whole numbers.
+        """Compares outputs (n, n_classes), real numbers, with labels (n,), whole numbers.
 
         Raises
         ------
@@ -76,50 +72,25 @@ class Evaluation:
             When there is no sample or only one class, shapes do not fit each other, an output
             is not finite, or a label is not a class.
         """
-        outputs, labels = np.asarray(outputs), np.asarray(labels)
-        if outputs.ndim != 2 or outputs.dtype.kind != "f" or outputs.shape[1] < 2:
-            raise InputError(
-                f"outputs: {outputs.dtype} of shape {outputs.shape}, "
-                "expected real numbers of shape (n, 2 or more classes)"
-            )
-        n, n_classes = outputs.shape
-        if labels.shape != (n,) or labels.dtype.kind not in "iu":
-            raise InputError(
-                f"labels: {labels.dtype} of shape {labels.shape}, "
-                f"expected whole numbers of shape ({n},)"
-            )
-        if n == 0:
-            raise InputError("outputs: none, expected at least one sample")
-        outside = labels[(labels < 0) | (labels >= n_classes)]
-        if len(outside):
-            raise InputError(f"label {outside[0]}: expected 0 to {n_classes - 1}")
-        if not np.isfinite(outputs).all():
-            raise InputError("outputs: not all are finite, expected only numbers")
-        labels = labels.astype(np.intp)
+        outputs, labels = _checked(outputs, labels)
+        n_classes = outputs.shape[1]
         guesses = outputs.argmax(axis=1)
         confusion = np.bincount(labels * n_classes + guesses, minlength=n_classes**2)
         wrong = np.flatnonzero(guesses != labels)
-        # Stable and of the negative outputs: of equal ones the first, as argmax has it.
+        # A stable sort of the negative outputs leaves the lower class first among equal ones.
         best = np.argsort(-outputs[wrong], axis=1, kind="stable")[:, :2]
-        return cls(
-            n=n,
-            confusion=confusion.reshape(n_classes, n_classes),
-            misclassified=Misclassified(
-                indices=wrong,
-                labels=labels[wrong],
-                guesses=best,
-                outputs=np.take_along_axis(outputs[wrong], best, axis=1),
-            ),
-        )
+        best_outputs = np.take_along_axis(outputs[wrong], best, axis=1)
+        misclassified = Misclassified(wrong, labels[wrong], best, best_outputs)
+        return cls(len(labels), confusion.reshape(n_classes, n_classes), misclassified)
 
     @property
     def n_classes(self) -> int:
-        """Classes that the network tells apart."""
+        """Number of classes."""
         return len(self.confusion)
 
     @property
     def errors(self) -> int:
-        """Samples whose first guess is wrong."""
+        """Number of samples whose first guess is wrong."""
         return len(self.misclassified)
 
     @property
@@ -129,14 +100,20 @@ class Evaluation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the error rate of all such data lies with 95 % confidence, in percent."""
+        """Ends of the error rate's 95 % confidence interval, in percent."""
         low, high = wilson_interval(self.errors, self.n)
         return 100 * low, 100 * high
+
+    @property
+    def second_right(self) -> int:
+        """Errors whose second guess is right: 30 of 35 for the best network (paper, "Results")."""
+        return int(np.count_nonzero(self.misclassified.guesses[:, 1] == self.misclassified.labels))
 
     def to_json(self) -> dict[str, object]:
         """Everything as plain values; rates are in percent."""
         wrong = self.misclassified
         columns = (wrong.indices, wrong.labels, wrong.guesses, wrong.outputs)
+        names = ("sample", "label", "guesses", "outputs")
         return {
             "n": self.n,
             "errors": self.errors,
@@ -144,43 +121,63 @@ class Evaluation:
             "interval": self.interval,
             "second_right": self.second_right,
             "confusion": self.confusion.tolist(),
-            "misclassified": [
-                {"sample": index, "label": label, "guesses": guesses, "outputs": outputs}
-                for index, label, guesses, outputs in zip(*(c.tolist() for c in columns))
-            ],
+            "misclassified": [dict(zip(names, row)) for row in zip(*(c.tolist() for c in columns))],
         }
 
-    @property
-    def second_right(self) -> int:
-        """Errors whose second guess is right: 30 of 35 for the best network (paper, "Results")."""
-        return int(np.count_nonzero(self.misclassified.guesses[:, 1] == self.misclassified.labels))
+
+def _checked(outputs: AnyArray, labels: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Arguments of `Evaluation.of`, as arrays that fit each other."""
+    outputs, labels = np.asarray(outputs), np.asarray(labels)
+    if outputs.ndim != 2 or outputs.dtype.kind != "f" or not len(outputs) or outputs.shape[1] < 2:
+        raise InputError(
+            f"outputs: {outputs.dtype} of shape {outputs.shape}, "
+            "expected real numbers of shape (1 or more samples, 2 or more classes)"
+        )
+    n, n_classes = outputs.shape
+    if labels.shape != (n,) or labels.dtype.kind not in "iu":
+        raise InputError(
+            f"labels: {labels.dtype} of shape {labels.shape}, "
+            f"expected whole numbers of shape ({n},)"
+        )
+    if labels.min() < 0 or labels.max() >= n_classes:
+        raise InputError(
+            f"labels from {labels.min()} to {labels.max()}: expected 0 to {n_classes - 1}"
+        )
+    if not np.isfinite(outputs).all():
+        raise InputError("outputs: not all are finite, expected only numbers")
+    return outputs, labels.astype(np.intp)
 
 
-def wilson_interval(k: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Score interval of a probability of which k of n independent trials were seen to succeed.
+def wilson_interval(k: int, n: int) -> tuple[float, float]:
+    """Wilson's score interval of a probability, for k successes in n independent trials.
 
-    The probabilities p for which k / n is within z standard deviations sqrt(p (1 - p) / n) of p.
-    Unlike k / n plus or minus an error it is sensible for few or no successes. E. B. Wilson
-    (1927), Probable inference, the law of succession, and statistical inference, JASA 22,
-    209-212.
+    Unlike k / n plus or minus a standard error, it is sensible for few or no successes (E. B.
+    Wilson (1927), Probable inference, the law of succession, and statistical inference, JASA 22).
     """
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    p, shrink = k / n, 1 + z * z / n
-    centre = (p + z * z / (2 * n)) / shrink
-    half = z / shrink * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    # Exactly 0 and 1 at the ends, where rounding would miss them.
-    return (0.0 if k == 0 else centre - half), (1.0 if k == n else centre + half)
+    from scipy.stats import binomtest  # takes long to import, and training does not need it
+
+    interval = binomtest(k, n).proportion_ci(CONFIDENCE, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def outputs(network: Network, images: Float32Array, backend: Backend) -> Float64Array:
-    """Outputs (n, n_classes) of a network for images (n, n_in) or (n, h, w), float32.
+    """Outputs (n, n_classes) of a network for images (n, h, w) or inputs (n, n_in), float32.
 
     Raises
     ------
     InputError
-        When the images do not fit the network.
+        When the images are not float32, or have more or fewer pixels than the network inputs.
     """
-    inputs = as_inputs(images, network.layer_sizes[0])
+    inputs, n_inputs = np.asarray(images), network.layer_sizes[0]
+    if inputs.ndim == 3:
+        n, height, width = inputs.shape
+        if height * width != n_inputs:
+            raise InputError(
+                f"images of {height} x {width} pixels: expected {n_inputs:,} pixels, "
+                "as many as the network has inputs"
+            )
+        inputs = inputs.reshape(n, n_inputs)
+    inputs = check_array("images", inputs, (None, n_inputs))
     result = np.empty((len(inputs), network.layer_sizes[-1]))
     loaded = backend.load(network)
     for begin in range(0, len(inputs), BATCH):
@@ -189,35 +186,15 @@ def outputs(network: Network, images: Float32Array, backend: Backend) -> Float64
     return result
 
 
-def as_inputs(images: Float32Array, n_inputs: int) -> Float32Array:
-    """Images (n, h, w) as a network's inputs (n, h w); inputs (n, n_in) stay as they are.
-
-    Raises
-    ------
-    InputError
-        When they are not float32 or do not have as many pixels as the network has inputs.
-    """
-    images = np.asarray(images)
-    if images.ndim == 3:
-        height, width = images.shape[1:]
-        if height * width != n_inputs:
-            raise InputError(
-                f"images of {height} x {width} pixels: expected {n_inputs:,} pixels, "
-                "as many as the network has inputs"
-            )
-        images = images.reshape(len(images), n_inputs)
-    return check_array("images", images, (None, n_inputs))
-
-
 def evaluate(
     network: Network, images: Float32Array, labels: AnyArray, backend: Backend
 ) -> Evaluation:
-    """Evaluates a network on images (n, h, w) or (n, n_in), float32, and labels (n,).
+    """Evaluates a network on images (n, h, w) or inputs (n, n_in), float32, and labels (n,).
 
     Raises
     ------
     InputError
-        When the images do not fit the network, or as `Evaluation.of`.
+        As `outputs` and `Evaluation.of`.
 
     Examples
     --------

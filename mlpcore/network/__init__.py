@@ -1,14 +1,14 @@
-"""A multilayer perceptron: its layers, its widths and its activation.
+"""What a multilayer perceptron is: its layer sizes, its weights and its activation.
 
-Here belongs what a network is. How it is computed belongs in `mlpcore.backends`, how it is saved
-in `mlpcore.store`.
+Computing with a network belongs in `mlpcore.backends`, training it in `mlpcore.training`, and
+saving it in `mlpcore.store`.
 """
 
 from mlpcore.network.network import (
     ALIGNMENT,
     INITIAL_RANGE,
     Network,
-    _rebuild,  # noqa: F401 - where pickles of version 0.1.0 look for it
+    _rebuild,  # noqa: F401 - pickles of version 0.1.0 look for it here
 )
 
 __all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]

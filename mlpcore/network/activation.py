@@ -1,4 +1,4 @@
-"""The scaled tanh of all neurons, and the targets that its outputs can reach."""
+"""The activation of every neuron, a scaled tanh, and the targets that it can reach."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ A, B = 1.7159, 0.6666
 
 
 def check_target(value: Any) -> None:
-    """Raises InputError unless an output can come as close to the value as one likes."""
+    """Check that an output can come arbitrarily close to a target and to its negative.
+
+    Raises
+    ------
+    InputError
+        When the target is not between 0 and `A`.
+    """
     check_real("target", value)
-    # The backends compute with float32, in which 1e-50 is 0.
+    # The backends compute in float32, where 1e-50 is 0.
     if not (0 < value < A and 0 < np.float32(value) < np.float32(A)):
         raise InputError(f"target {value}: expected more than 0 and less than {A}")

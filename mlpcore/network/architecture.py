@@ -1,4 +1,4 @@
-"""Layer sizes: the paper's five networks, and any other by its widths."""
+"""Layer sizes: the five networks of the paper, and others by their widths."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ PRESETS: dict[str, tuple[int, ...]] = {
     "net4": (2500, 2000, 1500, 1000, 500),
     "net5": (1000,) * 9,
 }
-"""Hidden layers of the paper's networks (Table 1), by the ID it gives them."""
+"""Widths of the hidden layers in the paper's Table 1, by the paper's ID of the network."""
 
 MAX_WIDTH = 1_000_000
-"""A layer wider than this is a typing error, not a network."""
+"""A wider layer is a typing error."""
 
 
 def parse_hidden_layers(text: str) -> tuple[int, ...]:
-    """Hidden layer widths from ``"net4"`` or ``"1000,500"``.
+    """Return the widths of the hidden layers that a text such as ``"1000,500"`` describes.
 
     Raises
     ------
     InputError
-        When `text` is neither a preset nor positive whole numbers between commas.
+        When the text is neither a key of `PRESETS` nor a list of widths with commas.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
 
 
 def format_hidden_layers(hidden: Sequence[int]) -> str:
-    """The inverse of `parse_hidden_layers`, by preset name where there is one."""
+    """Return the inverse of `parse_hidden_layers`: a key of `PRESETS` where one fits."""
     for name, widths in PRESETS.items():
         if widths == tuple(hidden):
             return name
@@ -59,17 +59,17 @@ def format_hidden_layers(hidden: Sequence[int]) -> str:
 
 
 def format_layer_sizes(layer_sizes: Sequence[int]) -> str:
-    """Inputs, neurons of each hidden layer and classes: ``"841-1000-500-10"``."""
+    """Return layer sizes as text: ``"841-1000-500-10"``."""
     return "-".join(map(str, layer_sizes))
 
 
 def count_parameters(layer_sizes: Sequence[int]) -> int:
-    """Number of weights and biases of a fully connected network.
+    """Return the number of weights and biases of a fully connected network.
 
     Parameters
     ----------
     layer_sizes
-        Number of inputs, of each hidden layer's neurons, and of outputs.
+        The number of inputs, of neurons in each hidden layer, and of outputs.
 
     Examples
     --------

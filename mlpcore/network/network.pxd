@@ -1,4 +1,4 @@
-"""The C structs of a network, shared with the C kernels."""
+"""The structs of a network, which the C kernels use too."""
 
 cdef extern from "network.h" nogil:
     ctypedef struct mlp_layer:

@@ -8,10 +8,10 @@ from mlpcore.typing import Float32Array
 __all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
 
 INITIAL_RANGE: float
-"""Weights and biases start uniform in plus or minus this (paper, "Architectures")."""
+"""Initial weights and biases are uniform in plus or minus this (paper, "Architectures")."""
 
 ALIGNMENT: int
-"""Row lengths and buffers are multiples of a cache line, in bytes."""
+"""Bytes of a cache line. Each buffer starts at a multiple of it, and so does each row."""
 
 class Network:
     def __init__(self, layer_sizes: Iterable[int], seed: int | None = None) -> None: ...
@@ -30,3 +30,5 @@ class Network:
     def assign(self, other: Network) -> None: ...
     def copy(self) -> Network: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+def _rebuild(layer_sizes: tuple[int, ...], buffer: Float32Array) -> Network: ...

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""A fully connected network: layers of aligned, padded weights, and views of them."""
+"""A fully connected network: one aligned buffer of padded rows, and NumPy views of the layers."""
 
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
@@ -7,22 +7,22 @@ from libc.stdlib cimport calloc, free
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.network.architecture import count_parameters
 from mlpcore.checks import check_whole
 from mlpcore.cpu import total_memory
 from mlpcore.errors import InputError
+from mlpcore.network.architecture import MAX_WIDTH, count_parameters
 
 __all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
 
-#: Weights and biases start uniform in [-0.05, 0.05] (paper, "Architectures").
+#: Initial weights and biases are uniform in plus or minus this (paper, "Architectures").
 INITIAL_RANGE = 0.05
 
-#: Row lengths and buffers are multiples of a cache line.
+#: Bytes of a cache line. Each buffer starts at a multiple of it, and so does each row.
 ALIGNMENT = 64
 
 
 def _check_layer_sizes(layer_sizes):
-    """The sizes as a tuple of ints, or an InputError that names the wrong one."""
+    """Return the sizes as a tuple of ints; raise an InputError that names a wrong one."""
     try:
         sizes = tuple(layer_sizes)
     except TypeError:
@@ -30,7 +30,7 @@ def _check_layer_sizes(layer_sizes):
     if len(sizes) < 2:
         raise InputError(f"layer sizes {sizes}: expected inputs, any hidden layers, and outputs")
     for size in sizes:
-        check_whole(f"layer sizes {sizes}: size", size, 1, 1_000_000)
+        check_whole(f"layer sizes {sizes}: size", size, 1, MAX_WIDTH)
     sizes = tuple(int(size) for size in sizes)
     needed, memory = 4 * count_parameters(sizes), total_memory()
     if needed > memory:
@@ -42,14 +42,14 @@ def _check_layer_sizes(layer_sizes):
 
 
 def _aligned_zeros(n):
-    """`n` float32 zeros that start on an `ALIGNMENT` boundary."""
+    """Return `n` float32 zeros that start at a multiple of `ALIGNMENT` bytes."""
     raw = np.zeros(4 * n + ALIGNMENT, dtype=np.uint8)
     offset = -raw.ctypes.data % ALIGNMENT
     return raw[offset:offset + 4 * n].view(np.float32)
 
 
 class _Views(list):
-    """The layers' views of the network's buffer: what is assigned to one is written into it."""
+    """A list of views, one per layer. Assigning to an item writes into the view."""
 
     def __setitem__(self, layer, values):
         self[layer][...] = values
@@ -61,23 +61,24 @@ cdef class Network:
     Parameters
     ----------
     layer_sizes : sequence of int
-        Inputs, neurons of each hidden layer, outputs: ``(841, 1000, 500, 10)``.
+        The number of inputs, of neurons in each hidden layer, and of outputs:
+        ``(841, 1000, 500, 10)``.
     seed : int or None
-        Of the initial weights, uniform in [-0.05, 0.05] (paper, "Architectures").
-        None leaves all of them zero.
+        Seed of the initial weights and biases, which are uniform in [-0.05, 0.05] (paper,
+        "Architectures"). Without a seed they are zero.
 
     Attributes
     ----------
     weights : list of ndarray
-        Per layer (n_out, n_in) float32: a view, so writing to it changes the network, as
-        assigning to an item of the list does.
+        One (n_out, n_in) float32 view per layer. Writing into a view changes the network, and
+        so does assigning to an item of the list.
     biases : list of ndarray
-        Per layer (n_out,) float32: a view.
+        One (n_out,) float32 view per layer.
 
     Raises
     ------
     InputError
-        When a size is not positive or the weights would not fit into memory.
+        When a size is not positive, or the weights do not fit into memory.
 
     Examples
     --------
@@ -106,7 +107,7 @@ cdef class Network:
         free(self.c.layers)
 
     def _allocate(self):
-        """One buffer for all layers; fills in the structs and the views."""
+        """Make one buffer for all layers; point the structs and the views into it."""
         strides = [mlp_padded(n_in + 1) for n_in in self.layer_sizes[:-1]]
         ends = np.cumsum([n * s for n, s in zip(self.layer_sizes[1:], strides)])
         self._buffer = _aligned_zeros(int(ends[-1]))
@@ -124,7 +125,7 @@ cdef class Network:
             layer.weights = <float *><uintptr_t>rows.ctypes.data
 
     def initialise(self, seed):
-        """Draws all weights and biases anew, uniform in [-0.05, 0.05]; seed 0 to 2**64 - 1."""
+        """Draw all weights and biases again, uniform in [-0.05, 0.05]; seed 0 to 2**64 - 1."""
         for i, (weights, biases) in enumerate(zip(self.weights, self.biases)):
             drawn = philox.initial_values(weights.size + biases.size, seed, i)
             drawn *= np.float32(INITIAL_RANGE)
@@ -133,7 +134,7 @@ cdef class Network:
 
     @property
     def n_layers(self):
-        """Number of weight layers: hidden layers and the output layer."""
+        """Number of layers with weights: the hidden layers and the output layer."""
         return self.c.n_layers
 
     @property
@@ -142,17 +143,17 @@ cdef class Network:
         return count_parameters(self.layer_sizes)
 
     def is_finite(self):
-        """Whether no weight or bias is infinite or NaN."""
+        """Return whether every weight and bias is finite."""
         return bool(np.isfinite(self._buffer).all())
 
     def assign(self, Network other):
-        """Copies the weights and biases of a network of the same layer sizes."""
+        """Copy the weights and biases of a network of the same layer sizes."""
         if other.layer_sizes != self.layer_sizes:
             raise InputError(f"a network of {other.layer_sizes}, expected {self.layer_sizes}")
         self._buffer[...] = other._buffer
 
     def copy(self):
-        """A network of its own with the same weights."""
+        """Return a separate network with the same weights and biases."""
         result = Network(self.layer_sizes)
         result.assign(self)
         return result

@@ -1,5 +1,5 @@
-"""What people look at: progress on a terminal, tables, reports, figures, previews.
+"""What people look at: progress on a terminal, tables, reports, figures, contact sheets.
 
-Here belongs every text and picture of a result. The figures of merit themselves belong in
-`mlpcore.evaluation`, options and exit statuses in `mlpcore.commands`.
+Nothing here decides or computes a result: `mlpcore.evaluation` computes, `mlpcore.commands` reads
+options and returns exit statuses.
 """

@@ -1,8 +1,8 @@
 """Figures of a trained network, for a page 7 inches wide.
 
-Each function returns a Matplotlib figure of its own, made without pyplot, so that nothing global
-changes; `write_figures` writes them as PNG files. Matplotlib takes half a second to import and is
-imported where it is needed. Colours differ in lightness too, for print and for every eye.
+Each function returns a new Matplotlib figure; `write_figures` writes figures as PNG files. Nothing
+here uses pyplot, which has global state. Matplotlib takes half a second to import, and so it is
+imported inside the functions. Colours also differ in lightness, for print and for every eye.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: All lengths are in inches, all font sizes in points.
+#: Lengths are in inches, font sizes in points.
 WIDTH, MAX_HEIGHT, MARGIN = 7.0, 9.7, 0.3
 DPI = 200
 
-#: Okabe and Ito's blue and vermilion, which every eye tells apart, and greys.
+#: Every eye tells Okabe and Ito's blue from their vermilion.
 BLUE, RED, GREY, LIGHT = "#0072B2", "#D55E00", "#808080", "#e8e8e8"
 
-#: Images and neurons shown at most.
+#: The most images or neurons in a figure.
 MAX_TILES = 100
 
-#: Classes up to which each cell of a confusion matrix has room for its number.
+#: The cells of a confusion matrix of more classes have no room for numbers.
 MAX_NUMBERED = 20
 
-#: More epochs than a page has pixels are thinned out.
+#: A page has fewer pixels: of more epochs only some are drawn.
 MAX_EPOCHS = 2000
 
 
@@ -51,9 +51,9 @@ def misclassified(images: AnyArray, evaluation: Evaluation) -> Figure:
     Parameters
     ----------
     images
-        (n, h, w), all that `evaluation` is of.
+        (n, h, w), the images of the evaluation.
     evaluation
-        Errors beyond `MAX_TILES`, or what fits the page, are left out, and a line says so.
+        A page shows the first errors, at most `MAX_TILES`, and says so.
     """
     wrong = evaluation.misclassified
     tiles = _Tiles.of(images.shape[1:], above=0.15, below=0.18)
@@ -78,12 +78,12 @@ def misclassified(images: AnyArray, evaluation: Evaluation) -> Figure:
 
 
 def first_layer(network: Network, image_shape: tuple[int, int]) -> Figure:
-    """The weights of the first layer's neurons as images, those of the largest norm."""
+    """The weights of the first layer's neurons as images, neurons of large norm first."""
     weights = network.weights[0]
     squares = np.einsum("ij,ij->i", weights, weights, dtype=np.float64)
     tiles = _Tiles.of(image_shape, above=0.0, below=0.08)
     shown = np.argsort(-squares, kind="stable")[: tiles.capacity]
-    # The few largest of all weights would leave the rest grey.
+    # If the scale included the very largest weights, all others would be grey.
     limit = float(np.quantile(np.abs(weights[shown]), 0.999)) or 1.0
     total = len(weights)
     which = f"all {total:,}" if len(shown) == total else f"{len(shown)} of {total:,}"
@@ -99,7 +99,7 @@ def first_layer(network: Network, image_shape: tuple[int, int]) -> Figure:
 
 
 def confusion(evaluation: Evaluation) -> Figure:
-    """The confusion matrix, shaded by the number of errors; the diagonal is not."""
+    """The confusion matrix. Shades show the number of errors, not the diagonal."""
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
@@ -143,43 +143,33 @@ def confusion(evaluation: Evaluation) -> Figure:
 
 
 def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0) -> Figure:
-    """Errors and learning rate of every epoch, of which there is at least one.
+    """The errors and the learning rate of every epoch.
 
-    Training errors are those of the deformed images, validation errors those of the same images
-    undeformed: see `EpochMetrics`. `held_out` is as of the `Dataset`.
+    Training errors are those on the deformed images, validation errors those on the same images
+    undeformed: see `EpochMetrics`.
+
+    Parameters
+    ----------
+    history
+        At least one epoch.
+    held_out
+        That of the `Dataset`.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
     best = min(history, key=lambda m: m.validation_errors)
     kind = kind_of_test(held_out)
-    shown = list(history[:: math.ceil(len(history) / MAX_EPOCHS)])
-    if shown[-1] is not history[-1]:
-        shown.append(history[-1])
-    epochs = [m.epoch for m in shown]
+    drawn = list(history[:: math.ceil(len(history) / MAX_EPOCHS)])
+    if drawn[-1] is not history[-1]:
+        drawn.append(history[-1])
+    epochs = [m.epoch for m in drawn]
     figure = Figure(figsize=(WIDTH, 4.9), dpi=DPI)
     upper = figure.add_axes((0.11, 0.41, 0.86, 0.45))
     lower = figure.add_axes((0.11, 0.1, 0.86, 0.25), sharex=upper)
-    curves = [
-        ("training", [m.training_error for m in shown], GREY, ":"),
-        ("validation", [m.validation_error for m in shown], BLUE, "-"),
-    ]
-    if best.n_test:
-        curves.append((kind, [m.test_error for m in shown], RED, "--"))
-    # A few epochs are points; among many these would hide the lines. Zeros lie on the frame.
-    style: dict[str, Any] = {
-        "marker": "o" if len(shown) <= 30 else "",
-        "markersize": 3,
-        "linewidth": 1.5 if len(shown) <= 200 else 1.0,
-        "clip_on": False,
-    }
-    for name, values, colour, dashes in curves:
-        upper.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
-    circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
-    upper.plot(best.epoch, best.validation_error, color=BLUE, **circle)
-    log_axis(upper, [value for _, values, _, _ in curves for value in values])
-    rates = [m.learning_rate for m in shown]
-    lower.plot(epochs, rates, color="black", **style)
+    _draw_errors(upper, drawn, best, kind)
+    rates = [m.learning_rate for m in drawn]
+    lower.plot(epochs, rates, color="black", **_line_style(len(drawn)))
     log_axis(lower, rates)
     for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
         axes.set_ylabel(label, size=9)
@@ -197,14 +187,42 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0) -> Figur
     if best.n_test:
         text += f"; {kind} error {best.test_error:.2f} %"
     figure.text(MARGIN / WIDTH, 0.955, f"{text}.", size=9, va="center")
-    upper.legend(
-        ncols=3, fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0
-    )
     return figure
 
 
+def _draw_errors(
+    axes: Axes, history: Sequence[EpochMetrics], best: EpochMetrics, kind: str
+) -> None:
+    """The curves of errors, with a circle around the lowest validation error."""
+    curves = [
+        ("training", [m.training_error for m in history], GREY, ":"),
+        ("validation", [m.validation_error for m in history], BLUE, "-"),
+    ]
+    if best.n_test:
+        curves.append((kind, [m.test_error for m in history], RED, "--"))
+    epochs, style = [m.epoch for m in history], _line_style(len(history))
+    for name, values, colour, dashes in curves:
+        axes.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
+    circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
+    axes.plot(best.epoch, best.validation_error, color=BLUE, **circle)
+    log_axis(axes, [value for _, values, _, _ in curves for value in values])
+    axes.legend(
+        ncols=3, fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0
+    )
+
+
+def _line_style(n: int) -> dict[str, Any]:
+    """How a curve of n epochs is drawn: few epochs as points, which would hide a long line."""
+    return {
+        "marker": "o" if n <= 30 else "",
+        "markersize": 3,
+        "linewidth": 1.5 if n <= 200 else 1.0,
+        "clip_on": False,  # a zero lies on the frame
+    }
+
+
 def evaluation_figures(images: AnyArray, evaluation: Evaluation) -> dict[str, Figure]:
-    """Those of an evaluation of images (n, h, w), by name."""
+    """The figures of an evaluation of images (n, h, w), by name."""
     return {
         "misclassified": misclassified(images, evaluation),
         "confusion": confusion(evaluation),
@@ -217,7 +235,7 @@ def network_figures(
     history: Sequence[EpochMetrics] = (),
     held_out: int = 0,
 ) -> dict[str, Figure]:
-    """Those of a network and of its training, as far as that is known, by name."""
+    """The figures of a network, and of its training if that is known, by name."""
     curves = {"learning-curves": learning_curves(history, held_out)} if history else {}
     return curves | {"first-layer": first_layer(network, image_shape)}
 
@@ -242,9 +260,9 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
 
 @dataclass(frozen=True)
 class _Tiles:
-    """Images in rows on a page, with room for text above and below each.
+    """Images in rows on a page, with room for text above and below each image.
 
-    `width` is that of a tile, whose image may be narrower and is centred then.
+    `width` is the width of a tile. A narrower image is in its centre.
     """
 
     width: float
@@ -253,7 +271,7 @@ class _Tiles:
     above: float
     below: float
 
-    #: Of the mean side of an image, and the least that two numbers need beside each other.
+    #: The mean side of an image, and the least width of two numbers beside each other.
     SIDE = 0.52
     LEAST = 0.42
     GAP = 0.1
@@ -282,11 +300,11 @@ class _Tiles:
         return min(MAX_TILES, rows * self.columns)
 
     def height(self, n: int) -> float:
-        """Of n tiles and the margin below them."""
+        """The height of n tiles and the margin below them."""
         return math.ceil(n / self.columns) * self.row_height + MARGIN
 
     def place(self, k: int, top: float) -> tuple[float, float]:
-        """The upper left corner of the image's part of tile k, in rows from `top` on."""
+        """The upper left corner of the image in tile k; the rows begin at `top`."""
         row, column = divmod(k, self.columns)
         x = MARGIN + column * (self.width + self.GAP)
         return x, top + row * self.row_height + self.above
@@ -297,10 +315,10 @@ def _head_height(n_lines: int) -> float:
 
 
 def _page(lines: Sequence[str], height: float) -> tuple[Figure, Axes, float]:
-    """A new figure with lines above room of some height.
+    """A new figure: lines of text, and below them an empty space of a height.
 
-    Also returns axes of the whole figure, in inches from its upper left corner, and where the
-    room begins in them.
+    Also returns axes over the whole figure, in inches from its upper left corner, and where in
+    them the empty space begins.
     """
     from matplotlib.figure import Figure
 
@@ -323,26 +341,21 @@ def _image(
     colours: str,
     limits: tuple[float, float],
 ) -> None:
-    """An image in its tile, framed."""
+    """Draws an image with a frame in its tile."""
     from matplotlib.patches import Rectangle
 
     x += (tiles.width - tiles.image_width) / 2
     width, height = tiles.image_width, tiles.image_height
-    axes.imshow(
-        image,
-        cmap=colours,
-        vmin=limits[0],
-        vmax=limits[1],
-        extent=(x, x + width, y + height, y),
-        aspect="auto",
-    )
+    low, high = limits
+    frame = (x, x + width, y + height, y)
+    axes.imshow(image, cmap=colours, vmin=low, vmax=high, extent=frame, aspect="auto")
     axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=GREY, linewidth=0.4))
 
 
 def log_axis(axes: Axes, values: Sequence[float]) -> None:
-    """A logarithmic axis whose ticks, 1, 2 and 5 times powers of ten, enclose the values.
+    """Makes the y axis logarithmic, with ticks at 1, 2 and 5 times powers of ten.
 
-    Zeros, where there are any, are at its lower end, below a part that is linear.
+    The outer ticks enclose the values. If there are zeros, the lowest part of the axis is linear.
     """
     positive = [value for value in values if value > 0] or [1.0]
     exponents = range(

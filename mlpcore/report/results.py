@@ -1,8 +1,9 @@
-"""What is said of a run: its result beside the paper's, its errors, its settings."""
+"""Results in words and tables: a run beside the paper's, its errors, its settings."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -16,7 +17,8 @@ from mlpcore.report.tables import NONE, Rows, duration, markdown_table, weights_
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 
-#: Test error in percent for best validation and best of all, hours, millions of weights.
+#: The paper's Table 1: test error in percent for best validation, best test error, hours, millions
+#: of weights.
 TABLE_1 = {
     "net1": (0.49, 0.44, 23.4, 1.34),
     "net2": (0.46, 0.40, 44.2, 3.26),
@@ -27,12 +29,12 @@ TABLE_1 = {
 
 
 def is_the_papers(data: DataSummary) -> bool:
-    """Whether figures on these data can stand beside the paper's."""
+    """Whether results on these data can stand beside the paper's."""
     return data.name == MNIST and not data.held_out
 
 
 class Outcome(Protocol):
-    """What a report needs of a `TrainingState` with at least one epoch."""
+    """The part of a `TrainingState` with at least one epoch that a report needs."""
 
     @property
     def epoch(self) -> int: ...
@@ -48,7 +50,7 @@ class Outcome(Protocol):
 
 
 def result_table(config: TrainingConfig, data: DataSummary, state: Outcome) -> Rows:
-    """Header and row of a run with at least one epoch; the paper's row for the same on MNIST."""
+    """A run with at least one epoch, beside the paper's for the same network on MNIST."""
     name = format_hidden_layers(config.hidden_layers)
     n_weights = count_parameters(data.layer_sizes(config.hidden_layers))
     best = state.best_metrics
@@ -66,20 +68,13 @@ def result_table(config: TrainingConfig, data: DataSummary, state: Outcome) -> R
     ]
     if name in TABLE_1 and is_the_papers(data):
         error, best_error, hours, millions = TABLE_1[name]
-        rows.append(
-            (
-                f"{name} in the paper",
-                f"{error:.2f} %",
-                f"{best_error:.2f} %",
-                f"{hours} h",
-                f"{millions:.2f} M",
-            )
-        )
+        cells = f"{error:.2f} %", f"{best_error:.2f} %", f"{hours} h", f"{millions:.2f} M"
+        rows.append((f"{name} in the paper", *cells))
     return rows
 
 
 def describe_error(evaluation: Evaluation) -> str:
-    """The error rate, what it counts, and how sure it is."""
+    """The error rate with its count and its interval."""
     low, high = evaluation.interval
     return (
         f"{evaluation.errors:,} of {evaluation.n:,} images, {evaluation.error_rate:.2f} % "
@@ -95,7 +90,7 @@ def describe_second(evaluation: Evaluation) -> str:
 
 
 def evaluation_table(results: Iterable[tuple[str, str, Evaluation]]) -> Rows:
-    """A row for each name, layer sizes and evaluation."""
+    """A row for each network: its name, its layers and its evaluation."""
     rows: Rows = [("network", "layers", "errors", "error", "95 % interval", "second guess right")]
     for name, layers, result in results:
         low, high = result.interval
@@ -120,22 +115,13 @@ def confusion_table(evaluation: Evaluation) -> Rows:
 
 
 def misclassified_table(evaluation: Evaluation, limit: int | None = None) -> Rows:
-    """The misclassified samples, the first `limit` of them if that is given."""
+    """The misclassified samples, at most `limit` of them."""
     wrong = evaluation.misclassified
     columns = (wrong.indices, wrong.labels, wrong.guesses, wrong.outputs)
     rows: Rows = [("sample", "label", "first guess", "output", "second guess", "output")]
     for index, label, guesses, outputs in zip(*(column[:limit].tolist() for column in columns)):
-        (first, second), (greatest, next_greatest) = guesses, outputs
-        rows.append(
-            (
-                str(index),
-                str(label),
-                str(first),
-                f"{greatest:.3f}",
-                str(second),
-                f"{next_greatest:.3f}",
-            )
-        )
+        pairs = zip(map(str, guesses), (f"{output:.3f}" for output in outputs))
+        rows.append((str(index), str(label), *itertools.chain.from_iterable(pairs)))
     return rows
 
 
@@ -147,16 +133,16 @@ def report(
     evaluation: Evaluation | None = None,
     figures: Sequence[str] = (),
 ) -> str:
-    """A finished run in Markdown: its result, and the settings to repeat it.
+    """A finished run in Markdown: its result, and the settings that repeat it.
 
     Parameters
     ----------
     backend
-        The line that describes it.
+        The description of the backend.
     evaluation
-        Of the best network on the test set, unless that is empty.
+        The best network on the test set; none without test images.
     figures
-        Files to show, relative to the report's folder.
+        Files of figures, relative to the report's folder.
     """
     best = state.best_metrics
     assert best is not None
@@ -174,7 +160,7 @@ def report(
 
 The best validation error, that of the whole undeformed training set, is
 {best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.
-{_test_section(evaluation, data)}{_figure_section(figures)}
+{_test_section(evaluation, images)}{_figure_section(figures)}
 ## Settings
 
 {chr(10).join(lines)}
@@ -188,14 +174,13 @@ The best validation error, that of the whole undeformed training set, is
 """
 
 
-def _test_section(evaluation: Evaluation | None, data: DataSummary) -> str:
+def _test_section(evaluation: Evaluation | None, images: str) -> str:
     if evaluation is None:
         return ""
-    images = test_images_text(data.n_test, data.held_out)
     return f"""
 ## Test
 
-By the network of that epoch, on {images}. Misclassified: {describe_error(evaluation)}.
+The network of that epoch, on {images}. Misclassified: {describe_error(evaluation)}.
 {describe_second(evaluation)}
 """
 

@@ -5,11 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.network import Network
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import read_settings, weights_file
 from mlpcore.store.weights import read_network
+
+
+def read_saved(path: Path) -> tuple[Network, dict[str, str], DataSummary | None]:
+    """The network and the metadata in a file of weights, or of the best network of a run.
+
+    The third value is the data of the run, in which training may go on; None for a file.
+
+    Raises
+    ------
+    InputError
+        When there is no network, or a file is damaged.
+    """
+    file = weights_file(path)
+    if file == path:
+        return *read_network(path), None
+    config, data = read_settings(path)
+    return *read_network(file, data.layer_sizes(config.hidden_layers)), data
 
 
 @dataclass(frozen=True)
@@ -41,12 +59,10 @@ class TrainedNetwork:
         InputError
             When there is none, or a file is damaged.
         """
+        network, metadata, data = read_saved(path)
         file = weights_file(path)
-        if file != path:
-            config, data = read_settings(path)
-            network, metadata = read_network(file, data.layer_sizes(config.hidden_layers))
+        if data is not None:
             return cls(file, network, NetworkInput.of(data), metadata)
-        network, metadata = read_network(file)
         try:
             network_input = NetworkInput.from_metadata(metadata, network.layer_sizes[0])
         except InputError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlpcore.network import Network
@@ -67,8 +68,39 @@ class EpochProgress:
         return self.deformation_seconds + self.training_seconds + self.evaluation_seconds
 
 
+class CompletedEpochs:
+    """What the completed epochs of a run, its `history`, say about it."""
+
+    history: Sequence[EpochMetrics]
+
+    @property
+    def epoch(self) -> int:
+        """Epochs completed; also the random numbers' counter of the epoch in progress."""
+        return len(self.history)
+
+    @property
+    def best_metrics(self) -> EpochMetrics | None:
+        """Of the first epoch with the lowest validation error."""
+        return min(self.history, key=lambda m: m.validation_errors, default=None)
+
+    @property
+    def best_test_metrics(self) -> EpochMetrics | None:
+        """Of the first epoch with the lowest test error."""
+        return min(self.history, key=lambda m: m.test_errors, default=None)
+
+    @property
+    def best_test_error(self) -> float:
+        """The lowest of all epochs, in percent; NaN before the first has ended."""
+        return self.best_test_metrics.test_error if self.best_test_metrics else math.nan
+
+    @property
+    def seconds(self) -> float:
+        """Spent on all completed epochs, interruptions left out."""
+        return sum(m.seconds for m in self.history)
+
+
 @dataclass
-class TrainingState:
+class TrainingState(CompletedEpochs):
     """Where a run is; all that a `Trainer` needs to go on.
 
     Attributes
@@ -89,21 +121,6 @@ class TrainingState:
     progress: EpochProgress = field(default_factory=EpochProgress)
 
     @property
-    def epoch(self) -> int:
-        """Epochs completed; also the random numbers' counter of the epoch in progress."""
-        return len(self.history)
-
-    @property
-    def best_metrics(self) -> EpochMetrics | None:
-        """Of the first epoch with the lowest validation error."""
-        return min(self.history, key=lambda m: m.validation_errors, default=None)
-
-    @property
-    def best_test_error(self) -> float:
-        """The lowest of all epochs, in percent; NaN before the first has ended."""
-        return min((m.test_error for m in self.history), default=math.nan)
-
-    @property
     def seconds(self) -> float:
-        """Spent so far, interruptions left out."""
-        return sum(m.seconds for m in self.history) + self.progress.seconds
+        """Spent so far, the epoch in progress included, interruptions left out."""
+        return super().seconds + self.progress.seconds

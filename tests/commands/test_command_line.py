@@ -1,6 +1,6 @@
-"""What the tools share: exit statuses, one line for whatever goes wrong."""
+"""What all commands share: help, exit statuses, one line for whatever is wrong."""
 
-import argparse
+import importlib
 import os
 import signal
 import subprocess
@@ -10,27 +10,84 @@ from pathlib import Path
 import pytest
 
 import mlpcore
-from mlpcore import InputError
-from mlpcore.commands.options import (
-    Parser,
-    add_backend_options,
-    add_data_options,
-    number,
-    run_tool,
-    whole_number,
+from mlpcore import InputError, backends
+from mlpcore.commands import COMMANDS, main, options
+from mlpcore.commands.options import command_text, run_tool
+from mlpcore.data import dataset
+from mlpcore.network import Network
+from mlpcore.store.weights import write_network
+
+ROOT = Path(mlpcore.__file__).parents[1]
+HEAVY = {"numpy", "mlpcore.backends", "matplotlib", "rich", "sklearn", "PIL"}
+
+
+def python(code, stdout=subprocess.PIPE, **variables):
+    """Runs code in a process of its own."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env=environment)
+
+
+# Help
+
+
+def test_help_lists_the_commands_and_loads_nothing(call):
+    code = "import sys; from mlpcore.commands import main; main(['--help']); "
+    result = python(code + f"assert not set(sys.modules) & {HEAVY}")
+    assert (result.returncode, result.stderr) == (0, b"")
+    for name, summary in COMMANDS.items():
+        assert f"  {name:<10} {summary}\n" in result.stdout.decode()
+    assert result.stdout.decode() == call() == call("-h")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_help_page_fits_a_screen_and_ends_with_an_example(name, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["/usr/bin/mlpcore", name, "--help"])
+    monkeypatch.setattr(options.shutil, "which", lambda program: f"/usr/bin/{program}")
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main()
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 80
+    assert lines[0].startswith(f"usage: mlpcore {name}")
+    assert lines[-1].startswith(f"Example: mlpcore {name}")
+    command = importlib.import_module(f"mlpcore.commands.{name}")
+    command.parse(lines[-1].split()[3:])
+
+
+def test_version(call):
+    start, _, compiled = call("--version").strip().partition(", compiled for ")
+    assert start == f"mlpcore {mlpcore.__version__}"
+    can_run = {name for name in backends.INSTRUCTION_SETS if backends.available()[name] is None}
+    assert can_run <= set(compiled.split(", ")) <= set(backends.INSTRUCTION_SETS)
+
+
+def test_backends(call):
+    rows = [line.split(maxsplit=2) for line in call("backends").split("\n\n")[0].splitlines()[1:]]
+    for (name, runs, detail), (known, reason) in zip(
+        rows, backends.available().items(), strict=True
+    ):
+        assert (name, runs) == (known, "no" if reason else "yes")
+        assert detail in (reason or backends.get(name).description)
+
+
+@pytest.mark.parametrize(
+    ("argv0", "found", "called"),
+    [
+        ("/opt/bin/mlpcore", "/opt/bin/{}", "mlpcore train"),
+        (".venv/bin/mlpcore", None, ".venv/bin/mlpcore train"),
+        ("tools/train.py", "/opt/bin/{}", "python tools/train.py"),
+        ("/x/mlpcore/__main__.py", "/opt/bin/{}", "python -m mlpcore train"),
+        ("-c", "/usr/bin/{}", "/opt/bin/python -m mlpcore train"),
+    ],
 )
+def test_a_printed_command_is_called_as_this_process_was(monkeypatch, argv0, found, called):
+    monkeypatch.setattr(sys, "argv", [argv0])
+    monkeypatch.setattr(sys, "executable", "/opt/bin/python")
+    monkeypatch.setattr(options.shutil, "which", lambda name: found and found.format(name))
+    assert command_text("train", "--resume", "a run") == f"{called} --resume 'a run'"
 
 
-def raising(error):
-    def command():
-        raise error
-
-    return command
-
-
-def test_the_commands_own_status(capsys):
-    assert [run_tool(lambda status=status: status) for status in (0, 1, 143)] == [0, 1, 143]
-    assert capsys.readouterr() == ("", "")
+# Exit statuses
 
 
 @pytest.mark.parametrize(
@@ -43,59 +100,114 @@ def test_the_commands_own_status(capsys):
     ],
 )
 def test_one_line_each(capsys, error, status, line):
-    assert run_tool(raising(error)) == status
+    def command():
+        raise error
+
+    assert run_tool(command) == status
     assert capsys.readouterr() == ("", line)
 
 
-def test_a_defect_is_not_hidden():
+def test_a_status_is_passed_on_and_a_defect_is_not_hidden():
+    assert run_tool(lambda: 143) == 143
     with pytest.raises(ZeroDivisionError):
-        run_tool(raising(ZeroDivisionError()))
+        run_tool(lambda: 1 // 0)
 
 
 def test_whoever_read_the_output_has_gone():
-    code = "from mlpcore.commands.options import run_tool; import sys\n"
-    code += "sys.exit(run_tool(lambda: print('a line') or 0))"
     read, write = os.pipe()
     os.close(read)
-    root = str(Path(mlpcore.__file__).parents[1])
     with os.fdopen(write, "wb") as pipe:
-        result = subprocess.run(
-            [sys.executable, "-c", code],
-            stdout=pipe,
-            stderr=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": root, "PYTHONUNBUFFERED": ""},
-        )
+        code = "from mlpcore.commands import main; import sys; sys.exit(main(['--help']))"
+        result = python(code, pipe, PYTHONUNBUFFERED="")
     assert (result.returncode, result.stderr) == (128 + signal.SIGPIPE, b"")
 
 
-def test_what_the_output_cannot_show_is_escaped():
-    """A path, for example, where a log is of ASCII."""
+@pytest.mark.parametrize("encoding", ["ascii", "ascii:surrogateescape"])
+def test_what_the_output_cannot_show_is_escaped(encoding):
+    """A path, for example, where a log is in ASCII."""
     code = "from mlpcore.commands.options import run_tool; import sys\n"
     code += "sys.exit(run_tool(lambda: print('\\u00e9pigraphe \\udcff') or 0))"
-    root = str(Path(mlpcore.__file__).parents[1])
-    for encoding in ("ascii", "ascii:surrogateescape"):
-        result = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            env=os.environ | {"PYTHONPATH": root, "PYTHONIOENCODING": encoding},
-        )
-        assert (result.returncode, result.stderr) == (0, b"")
-        assert result.stdout.split() == [rb"\xe9pigraphe", rb"\udcff"]
+    result = python(code, PYTHONIOENCODING=encoding)
+    assert (result.returncode, result.stderr) == (0, b"")
+    assert result.stdout.split() == [rb"\xe9pigraphe", rb"\udcff"]
 
 
-def test_the_options():
-    parser = Parser()
-    add_data_options(parser)
-    add_backend_options(parser)
-    argv = ["--data", "d", "--dataset", "digits", "--backend", "sse2", "--threads", "3"]
-    options = parser.parse_args(argv)
-    assert vars(options) == {"data": "d", "dataset": "digits", "backend": "sse2", "threads": 3}
-    with pytest.raises(InputError, match="'two', expected a whole number"):
-        parser.parse_args(["--threads", "two"])
+# Bad arguments
+
+BAD = [
+    ("trian", "'trian': expected train, evaluate"),
+    ("--verbose", "'--verbose': expected train"),
+    ("backends now", "unrecognized arguments: now"),
+    ("train --arch 0", "not 0"),
+    ("train --arch 99999999", "99,999,999"),
+    ("train --epochs 0", "epochs 0"),
+    ("train --epochs many", "'many', expected a whole number"),
+    ("train --lr 1e-50", "learning rate 1e-50"),
+    ("train --lr fast", "'fast', expected a number"),
+    ("train --lr", "expected one argument"),
+    ("train --lr-end inf", "final learning rate inf"),
+    ("train --recipe ours", "'ours'"),
+    ("train --sigma -1", "sigma -1.0: expected a finite number, 0 or more"),
+    ("train --gamma 100", "gamma 100.0"),
+    ("train --no-deform --sigma 5", "--no-deform together with --sigma"),
+    ("train --seed -1", "seed -1"),
+    ("train --threads 0", "threads 0"),
+    ("train --backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
+    ("train --schedule late", "'late'"),
+    ("train --dataset cifar", "'cifar'"),
+    ("train --epoch 9", "--epoch"),  # no abbreviations
+    ("train more", "more"),
+    ("train --out /proc/run", "/proc/run"),
+    ("train --data=", "'', expected a folder"),
+    ("train --out file", "file"),
+    ("train --resume none", "none/config.json"),
+    ("train --resume none --hold-out 5", "--hold-out together with --resume"),
+    ("evaluate", "RUN|WEIGHTS"),
+    ("evaluate none", "cannot read none: No such file"),
+    ("evaluate .", ". holds no best.safetensors: expected a run of at least one epoch"),
+    ("evaluate /dev/zero", "/dev/zero is not a regular file"),
+    ("evaluate file", "expected a safetensors file"),
+    ("evaluate net --epochs 3", "--epochs"),
+    ("evaluate net --json none/x.json", "cannot write none/x.json: No such file"),
+    ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
+    ("evaluate net --figures file", "file"),
+    ("predict net", "PICTURE"),
+    ("predict net a.png --color", "--color"),
+    ("predict net a.png --show --json", "--show together with --json"),
+    ("predict net a.png --save-normalised file", "file exists: expected a new folder"),
+    ("preview --rows 2.5", "'2.5', expected a whole number"),
+    ("preview --seed -1", "seed -1: expected"),
+    ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),
+    ("preview --out none/a.png", "cannot write none/a.png"),
+    ("preview --field x", "unrecognized arguments: x"),
+    ("export net", "nothing to write: expected --onnx FILE or --safetensors FILE"),
+    ("export net --safetensors net", "net is the network itself: expected another file"),
+    ("export net --safetensors a --onnx ./a", "is named twice: expected two files"),
+    ("train --data none", "cannot read the folder"),
+    ("train --dataset mnist", "MNIST was not found"),
+    ("train --dataset digits --hold-out 1442", "expected 1 to 1,441"),
+    ("train --dataset digits --arch 999999,999999", "GiB"),
+    ("preview --dataset digits --rows 0", "rows 0: expected a whole number from 1 to 100"),
+    ("preview --dataset digits --columns 1", "columns 1: expected a whole number from 2"),
+    ("preview --dataset digits --epoch 0", "epoch 0: expected"),
+]
 
 
-def test_numbers():
-    assert (whole_number("-7"), number("1e-3")) == (-7, 1e-3)
-    for kind in (whole_number, number):
-        with pytest.raises(argparse.ArgumentTypeError, match=r"'1\.x', expected a"):
-            kind("1.x")
+@pytest.mark.parametrize(("argv", "words"), BAD)
+def test_bad_arguments_are_refused_in_one_line(refusal, monkeypatch, argv, words):
+    """Before data are read, unless these are what is wrong."""
+
+    def load(*args, **kwargs):
+        raise AssertionError("data are loaded first")
+
+    if "--data" not in argv:
+        monkeypatch.setattr(dataset, "load", load)
+    Path("file").touch()
+    os.mkfifo("pipe")
+    write_network(Path("net"), Network((841, 10), seed=1), {})
+    assert words in refusal(*argv.split())
+
+
+def test_a_line_break_in_an_argument_stays_on_one_line(refusal):
+    for argv in (("train", "--arch", "3\n4"), ("train", "--data", "no\nwhere"), ("one\ntwo",)):
+        refusal(*argv)

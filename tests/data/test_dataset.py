@@ -1,444 +1,146 @@
-"""Data sets: the IDX format, pixel values and sizes, the search for MNIST, bad input."""
+"""Data sets: folders of IDX files, the search for MNIST, the embedded digits, what runs record."""
 
+import contextlib
 import dataclasses
-import gzip
+import functools
 import hashlib
-import io
+import json
 import os
-import struct
-import tempfile
+import shutil
 import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from idx_files import idx_bytes, small_set, write_set, zipped
 from mlpcore import dataset
-from mlpcore.data import idx, mnist
-from mlpcore.data.dataset import FILES, load, normalise, read_idx, resize
+from mlpcore.data import mnist
+from mlpcore.data.dataset import FILES, load
+from mlpcore.data.scaling import normalise, resize
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
 
 TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = FILES
 REAL_MNIST = os.environ.get("MLPCORE_DATA") and os.path.abspath(os.environ["MLPCORE_DATA"])
-fetch = mnist.fetch  # tests that use no network replace it
-quick = settings(max_examples=100, deadline=None)
-
-
-def idx_bytes(array, magic=None):
-    """Write the format independently of `mlpcore.data.idx`."""
-    magic = magic or {1: 0x801, 3: 0x803}[array.ndim]
-    return struct.pack(f">{1 + array.ndim}I", magic, *array.shape) + array.tobytes()
-
-
-def zipped_bytes(content):
-    """Compress without the time of day, so that every run sees the same bytes."""
-    return gzip.compress(content, mtime=0)
-
-
-def small_set(height=4, width=5, n_classes=3):
-    """Return the four arrays of a data set of 12 training and 6 test images."""
-    rng = np.random.default_rng(0)
-    return {
-        TRAIN_IMAGES: rng.integers(0, 256, (12, height, width), dtype=np.uint8),
-        TRAIN_LABELS: np.arange(12, dtype=np.uint8) % n_classes,
-        TEST_IMAGES: rng.integers(0, 256, (6, height, width), dtype=np.uint8),
-        TEST_LABELS: np.arange(6, dtype=np.uint8) % n_classes,
-    }
-
-
-def write_set(folder, arrays):
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, array in arrays.items():
-        (folder / file).write_bytes(idx_bytes(array))
-    return folder
-
-
-def message(call, *args, **kwargs):
-    """Return the one line with which a call must refuse its input."""
-    with pytest.raises(InputError) as caught:
-        call(*args, **kwargs)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
-def deny(*args, **kwargs):
-    """Stand for a system call: mode bits do not stop the superuser."""
-    raise PermissionError(13, "Permission denied")
+EMBEDDED = load(name="digits")
 
 
 @pytest.fixture(autouse=True)
-def isolated(tmp_path, monkeypatch):
-    """Hide this machine's data sets and network; return the empty cache folder."""
-
-    def unreachable(url, limit):
-        raise InputError("unreachable")
-
+def cache(tmp_path, monkeypatch):
+    """The empty cache; data sets of this machine and the network are out of reach."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     monkeypatch.delenv("MLPCORE_DATA", raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(mnist, "cache_folder", lambda: tmp_path / "cache" / "mnist")
-    monkeypatch.setattr(mnist, "fetch", unreachable)
+    monkeypatch.setattr(mnist, "MIRRORS", ["http://127.0.0.1:1/"])  # where nobody listens
     return tmp_path / "cache" / "mnist"
 
 
 @pytest.fixture
 def published(monkeypatch):
-    """Let a small data set stand for the published MNIST."""
+    """A small data set that stands for the published MNIST."""
     arrays = small_set()
     sums = {file: hashlib.md5(idx_bytes(arrays[file])).hexdigest() for file in mnist.MD5}
     monkeypatch.setattr(mnist, "MD5", sums)
     return arrays
 
 
-def serve(monkeypatch, *mirrors):
-    """Replace the mirrors by dictionaries from file names to contents; return the requests."""
-    hosts = [f"https://mirror{i}/mnist/" for i in range(len(mirrors))]
-    requests = []
-
-    def serve_file(url, limit):
-        requests.append((url, limit))
-        host, file = url.rsplit("/", 1)
-        content = mirrors[hosts.index(host + "/")].get(file)
-        if content is None:
-            raise InputError("HTTP 404")
-        return content
-
-    monkeypatch.setattr(mnist, "MIRRORS", hosts)
-    monkeypatch.setattr(mnist, "fetch", serve_file)
-    return requests
-
-
-def packed(arrays):
-    return {f"{file}.gz": zipped_bytes(idx_bytes(array)) for file, array in arrays.items()}
+@pytest.fixture
+def mirrors(tmp_path, published, monkeypatch):
+    """Folders that two mirrors on the loopback device serve, the first of them empty."""
+    folders = [tmp_path / "served" / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+    for file, array in published.items():
+        (folders[1] / f"{file}.gz").write_bytes(zipped(idx_bytes(array)))
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=tmp_path / "served")
+    monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *args: None)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        address = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setattr(mnist, "MIRRORS", [f"{address}/first/", f"{address}/second/"])
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield folders
+        server.shutdown()
 
 
-# The IDX format
+# ---- a folder of files ---------------------------------------------------------------------
 
 
-shapes = st.one_of(
-    st.tuples(st.integers(1, 300)),
-    st.tuples(st.integers(1, 5), st.integers(1, 12), st.integers(1, 12)),
-)
-
-
-@quick
-@given(shapes, st.booleans(), st.integers(0, 2**32 - 1))
-def test_idx_round_trip(shape, zipped, seed):
-    array = np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
-    content = idx_bytes(array)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "no-telling-name")
-        path.write_bytes(zipped_bytes(content) if zipped else content)
-        read = read_idx(path)
-    assert read.dtype == np.uint8
-    np.testing.assert_array_equal(read, array)
-    assert idx.md5(read) == hashlib.md5(content).hexdigest()
-
-
-@quick
-@given(st.booleans(), st.data())
-def test_damaged_idx_is_refused_or_read(zipped, data):
-    array = np.arange(60, dtype=np.uint8).reshape(3, 4, 5)
-    content = bytearray(zipped_bytes(idx_bytes(array)) if zipped else idx_bytes(array))
-    for _ in range(data.draw(st.integers(0, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    del content[data.draw(st.integers(0, len(content))) :]
-    try:
-        read = idx.decode(io.BytesIO(content), "file")
-    except InputError as error:
-        assert str(error).startswith("file ") and "\n" not in str(error)
-    else:
-        assert read.dtype == np.uint8 and read.size
-
-
-@pytest.mark.parametrize("zipped", [False, True])
 @pytest.mark.parametrize(
-    "content, expected",
-    [
-        (b"", "expected 0x00000801 or 0x00000803"),
-        (b"\0\0\x08", "0x000008"),
-        (struct.pack(">I", 0x802) + bytes(100), "starts with 0x00000802"),
-        (struct.pack(">II", 0x803, 1), "ends inside its header: expected 16 bytes, found 8"),
-        (struct.pack(">II", 0x801, 0), "empty: its header says 0"),
-        (struct.pack(">IIII", 0x803, 5, 0, 5), "empty: its header says 5 x 0 x 5"),
-        (struct.pack(">IIII", 0x803, 1, 1025, 2), "too large: its header says 1 x 1025 x 2"),
-        (struct.pack(">II", 0x801, 2**32 - 1), "too large: its header says 4294967295"),
-        (struct.pack(">II", 0x801, 9) + bytes(8), "expected 17 bytes for the 9 of its header"),
-        (struct.pack(">II", 0x801, 9) + bytes(10), "expected 17 bytes for the 9 of its header"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else f"{len(value)} bytes",
+    "ending, sides, odd",
+    [("-idx", (2, 2), (3, 3)), (".idx", (3, 8), (3, 9)), ("-idx.gz", (28, 28), (29, 29))],
 )
-def test_idx_bad_content(tmp_path, content, expected, zipped):
-    path = tmp_path / "file"
-    path.write_bytes(zipped_bytes(content) if zipped else content)
-    refusal = message(read_idx, path)
-    assert expected in refusal and str(path) in refusal
-
-
-def test_idx_length_found(tmp_path):
-    path = tmp_path / "file"
-    start = struct.pack(">II", 0x801, 9)
-    for content, found in [
-        (start + bytes(8), "found 16"),
-        (start + bytes(10), "found 18"),
-        (zipped_bytes(start + bytes(8)), "found 16"),
-        (zipped_bytes(start + bytes(10)), "found more"),
-    ]:
-        path.write_bytes(content)
-        assert message(read_idx, path).endswith(found)
-
-
-def test_idx_memory_is_bounded_by_the_header(tmp_path, monkeypatch):
-    """Neither a lying header nor a gzip bomb makes the reader take much memory."""
-    taken = []
-    read_bounded = idx._read_bounded
-
-    def record(stream, n_bytes):
-        data = read_bounded(stream, n_bytes)
-        taken.append(len(data))
-        return data
-
-    monkeypatch.setattr(idx, "_read_bounded", record)
-    path = tmp_path / "file"
-    path.write_bytes(zipped_bytes(struct.pack(">II", 0x801, 2**30 - 1) + bytes(1000)))
-    assert "found at most" in message(read_idx, path)
-    path.write_bytes(zipped_bytes(struct.pack(">II", 0x801, 100) + bytes(2**24)))
-    assert message(read_idx, path).endswith("found more")
-    assert max(taken) == 101
-
-
-@pytest.mark.parametrize("keep", [5, 30, -1, -4, -9])
-def test_idx_truncated_gzip(tmp_path, keep):
-    path = tmp_path / "file"
-    path.write_bytes(zipped_bytes(idx_bytes(np.arange(200, dtype=np.uint8)))[:keep])
-    assert "truncated or corrupt gzip" in message(read_idx, path)
-
-
-def test_idx_corrupt_gzip(tmp_path):
-    path = tmp_path / "file"
-    content = bytearray(zipped_bytes(idx_bytes(np.arange(200, dtype=np.uint8))))
-    content[-6] ^= 1  # in the checksum
-    path.write_bytes(content)
-    assert "truncated or corrupt gzip" in message(read_idx, path)
-
-
-def test_idx_unreadable(tmp_path, monkeypatch):
-    assert "cannot read" in message(read_idx, tmp_path / "absent")
-    assert "not a regular file" in message(read_idx, tmp_path)
-    assert "not the path" in message(read_idx, 1.5)
-    assert "not the path" in message(read_idx, "a\0b")
-    assert r"'a\nb'" in message(read_idx, "a\nb")
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "pipe")
-        assert "not a regular file" in message(read_idx, tmp_path / "pipe")
-
-    (tmp_path / "file").write_bytes(b"")
-    monkeypatch.setattr("builtins.open", deny)
-    assert message(read_idx, tmp_path / "file").endswith("file: Permission denied")
-
-
-# Pixel values and sizes
-
-
-def test_normalise():
-    pixels = np.arange(256, dtype=np.uint8)
-    values = normalise(pixels)
-    assert values.dtype == np.float32 and values[0] == -1 and values[255] == 1
-    np.testing.assert_allclose(values, pixels / 127.5 - 1, rtol=0, atol=6e-8)
-    np.testing.assert_array_equal(pixels, np.arange(256))
-    for bad in ([256], [-1], [np.nan], ["a"], [1j], [[1], [1, 2]]):
-        assert "expected" in message(normalise, bad)
-
-
-def resize_pixel_by_pixel(images, height, width):
-    """Interpolate each pixel in float64 by the definition."""
-    n, h, w = images.shape
-    result = np.empty((n, height, width))
-    for i in range(height):
-        for j in range(width):
-            y, x = i * (h - 1) / (height - 1), j * (w - 1) / (width - 1)
-            top, left = min(int(y), max(h - 2, 0)), min(int(x), max(w - 2, 0))
-            bottom, right = min(top + 1, h - 1), min(left + 1, w - 1)
-            fy, fx = y - top, x - left
-            upper = images[:, top, left] * (1 - fx) + images[:, top, right] * fx
-            lower = images[:, bottom, left] * (1 - fx) + images[:, bottom, right] * fx
-            result[:, i, j] = upper * (1 - fy) + lower * fy
-    return result
-
-
-@quick
-@given(
-    st.tuples(st.integers(0, 4), st.integers(1, 12), st.integers(1, 12)),
-    st.integers(2, 14),
-    st.integers(2, 14),
-    st.integers(0, 2**32 - 1),
-)
-def test_resize_matches_definition(shape, height, width, seed):
-    images = np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
-    resized = resize(images, height, width)
-    assert resized.dtype == np.float32 and resized.flags.c_contiguous
-    assert resized.shape == (shape[0], height, width)
-    oracle = resize_pixel_by_pixel(images.astype(np.float64), height, width)
-    np.testing.assert_allclose(resized, oracle, rtol=0, atol=1e-6)
-    if len(images):
-        assert images.min() <= resized.min() and resized.max() <= images.max()
-        corners = np.ix_(range(len(images)), [0, -1], [0, -1])
-        np.testing.assert_array_equal(resized[corners], images[corners])
-    if (height, width) == shape[1:]:
-        np.testing.assert_array_equal(resized, images)
-
-
-def test_resize_in_batches(monkeypatch):
-    images = np.random.default_rng(1).uniform(-1, 1, (7, 4, 6)).astype(np.float32)
-    at_once = resize(images, 5, 7)
-    monkeypatch.setattr("mlpcore.data.scaling._BATCH_PIXELS", 3 * 5 * 7)
-    np.testing.assert_array_equal(resize(images, 5, 7), at_once)
-
-
-def test_resize_keeps_flat_areas_and_copies():
-    assert np.all(resize(np.full((1, 28, 28), -1, np.float32), 29, 31) == -1)
-    assert np.all(resize(np.full((1, 7, 9), 0.1, np.float32), 21, 10) == np.float32(0.1))
-    images = np.zeros((2, 3, 3), np.float32)
-    assert not np.shares_memory(resize(images, 3, 3), images)
-
-
-def test_resize_bad_input():
-    images = np.zeros((1, 3, 3), np.float32)
-    for side in (1, 0, -5, 1026, 10**12, 2.5, "3", None):
-        assert "expected 2 to 1025 pixels" in message(resize, images, side, 3)
-        assert "expected 2 to 1025 pixels" in message(resize, images, 3, side)
-    assert "expected (n, height, width)" in message(resize, images[0], 3, 3)
-    assert "expected (n, height, width)" in message(resize, np.zeros((1, 0, 3)), 3, 3)
-    assert "expected real numbers" in message(resize, images * 1j, 3, 3)
-
-
-# A folder of files
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-@pytest.mark.parametrize("stem", ["-idx", ".idx"])
-def test_load_folder(tmp_path, stem, suffix):
-    arrays = small_set()
-    folder = tmp_path / "letters"
-    folder.mkdir()
-    for file, array in arrays.items():
-        content = idx_bytes(array)
-        path = folder / (file.replace("-idx", stem) + suffix)
-        path.write_bytes(zipped_bytes(content) if suffix else content)
-    loaded = load(folder)
-    assert (loaded.name, loaded.source, loaded.notice) == ("letters", str(folder), "")
-    assert (loaded.n_classes, loaded.similar_labels) == (3, ())
-    assert (loaded.image_shape, loaded.n_inputs) == ((5, 5), 25)
-    for images, file in [(loaded.train_images, TRAIN_IMAGES), (loaded.test_images, TEST_IMAGES)]:
-        assert images.dtype == np.float32 and images.flags.c_contiguous
-        np.testing.assert_array_equal(images, resize(normalise(arrays[file]), 5, 5))
-    for labels, file in [(loaded.train_labels, TRAIN_LABELS), (loaded.test_labels, TEST_LABELS)]:
-        assert labels.dtype == np.uint8
-        np.testing.assert_array_equal(labels, arrays[file])
-
-
-@pytest.mark.parametrize("sides, odd", [((2, 2), (3, 3)), ((3, 8), (3, 9)), ((28, 28), (29, 29))])
-def test_load_makes_sides_odd(tmp_path, sides, odd):
-    assert load(write_set(tmp_path / "a", small_set(*sides))).image_shape == odd
-
-
-def test_load_converts_in_batches(tmp_path, monkeypatch):
-    folder = write_set(tmp_path / "a", small_set())
-    at_once = load(folder).train_images
+def test_a_folder(tmp_path, ending, sides, odd, monkeypatch):
     monkeypatch.setattr("mlpcore.data.scaling._BATCH_PIXELS", 130)
-    np.testing.assert_array_equal(load(folder).train_images, at_once)
-
-
-def test_load_prefers_a_file_to_a_folder_of_its_name(tmp_path):
-    folder = write_set(tmp_path / "a", small_set())
-    (folder / TEST_LABELS).rename(folder / TEST_LABELS.replace("-idx", ".idx"))
-    (folder / TEST_LABELS).mkdir()
-    assert len(load(folder).test_labels) == 6
-
-
-def replace(**changes):
-    """Return a change of a data set's arrays, named by the start of their files' names."""
-    names = {"train_images": 0, "train_labels": 1, "test_images": 2, "test_labels": 3}
-    return {FILES[names[name]]: array for name, array in changes.items()}
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder, arrays = tmp_path / "letters", small_set(*sides)
+    (folder / TEST_LABELS).mkdir(parents=True)  # some archives make folders of the files' names
+    for file, array in arrays.items():
+        stem, gz = ending[:4], ending[4:]
+        path = folder / (file.replace("-idx", stem) + gz)
+        if path.is_dir():
+            path.rmdir()
+        path.write_bytes(zipped(idx_bytes(array)) if gz else idx_bytes(array))
+    data = load("~/letters")
+    assert (data.name, data.source, data.notice) == ("letters", str(folder), "")
+    assert (data.n_classes, data.similar_labels, data.pixel_shape) == (3, (), sides)
+    assert (data.image_shape, data.n_inputs) == (odd, odd[0] * odd[1])
+    found = data.train_images, data.train_labels, data.test_images, data.test_labels
+    for result, pixels in zip(found, arrays.values()):
+        expected = pixels if pixels.ndim == 1 else resize(normalise(pixels), *odd)
+        assert result.dtype == expected.dtype and result.flags.c_contiguous
+        np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize(
-    "changes, file, expected",
+    "file, array",
     [
-        (replace(train_labels=np.zeros(11, np.uint8)), TRAIN_LABELS, "11 labels, expected 12"),
-        (replace(test_labels=np.zeros(7, np.uint8)), TEST_LABELS, "7 labels, expected 6"),
-        (replace(test_images=np.zeros((6, 5, 4), np.uint8)), TEST_IMAGES, "5x4, expected 4x5"),
-        (replace(train_labels=np.ones(12, np.uint8)), TRAIN_LABELS, "only the label 1"),
-        (replace(test_labels=np.full(6, 3, np.uint8)), TEST_LABELS, "label 3, which is out of"),
-        (replace(train_images=np.zeros(12, np.uint8)), TRAIN_IMAGES, "labels, expected images"),
-        (replace(test_labels=np.zeros((6, 2, 2), np.uint8)), TEST_LABELS, "images, expected lab"),
+        (TRAIN_LABELS, np.zeros(11, np.uint8)),  # 11 labels of 12 images
+        (TEST_LABELS, np.zeros(7, np.uint8)),
+        (TEST_IMAGES, np.zeros((6, 5, 4), np.uint8)),  # other sides
+        (TRAIN_LABELS, np.ones(12, np.uint8)),  # one class
+        (TEST_LABELS, np.full(6, 3, np.uint8)),  # an unknown class
+        (TRAIN_IMAGES, np.zeros(12, np.uint8)),  # labels for images
+        (TEST_LABELS, np.zeros((6, 2, 2), np.uint8)),  # images for labels
     ],
 )
-def test_load_folder_whose_files_do_not_fit(tmp_path, changes, file, expected):
-    folder = write_set(tmp_path / "a", {**small_set(), **changes})
-    refusal = message(load, folder)
-    assert str(folder / file) in refusal and expected in refusal
+def test_files_that_do_not_fit(tmp_path, file, array):
+    folder = write_set(tmp_path / "a", {**small_set(), file: array})
+    with pytest.raises(InputError, match=f"^{folder / file} holds"):
+        load(folder)
 
 
-def test_load_thin_images(tmp_path):
+def test_thin_images_and_missing_files(tmp_path):
     folder = write_set(tmp_path / "a", small_set(height=1))
-    assert "a side of 1 pixel, expected at least 2" in message(load, folder)
-
-
-def test_load_incomplete_folder(tmp_path):
-    folder = write_set(tmp_path / "a", small_set())
-    (folder / TRAIN_LABELS).unlink()
+    with pytest.raises(InputError, match="a side of 1 pixel"):
+        load(folder)
     (folder / TEST_IMAGES).unlink()
-    assert f"{folder} lacks {TRAIN_LABELS}, {TEST_IMAGES} " in message(load, folder)
+    with pytest.raises(InputError, match=f"{folder} lacks {TEST_IMAGES}"):
+        load(folder)
 
 
-@pytest.mark.parametrize("path", ["", 3, "a\0b"])
-def test_load_not_a_path(path):
-    assert "expected a folder" in message(load, path)
+@pytest.mark.parametrize("path", ["", 3, "a\0b", "absent", __file__, "forbidden", "no/where"])
+def test_paths_that_are_no_folder(path, monkeypatch):
+    def deny(*args):
+        raise PermissionError(13, "Permission denied")
+
+    if path in ("forbidden", "no/where"):
+        monkeypatch.setattr(os, "listdir" if path == "forbidden" else "getcwd", deny)
+    with pytest.raises(InputError):
+        load(path)
 
 
-def test_load_unreadable_folder(tmp_path, monkeypatch):
-    assert "absent: No such file" in message(load, tmp_path / "absent")
-    (tmp_path / "file").write_text("")
-    assert "file: Not a directory" in message(load, tmp_path / "file")
-
-    monkeypatch.setattr(os, "listdir", deny)
-    assert f"{tmp_path}: Permission denied" in message(load, tmp_path)
-    monkeypatch.setattr(os, "getcwd", deny)
-    assert message(load, "relative") == "cannot read relative: Permission denied"
+# ---- the search for MNIST ------------------------------------------------------------------
 
 
-def test_load_home_folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    folder = write_set(tmp_path / "a", small_set())
-    assert load("~/a").source == str(folder)
-
-
-@quick
-@given(st.sampled_from(FILES), st.booleans(), st.data())
-def test_load_damaged_folder(file, zipped, data):
-    content = bytearray(idx_bytes(small_set()[file]))
-    content = bytearray(zipped_bytes(content)) if zipped else content
-    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
-    with tempfile.TemporaryDirectory() as name:
-        folder = write_set(Path(name), small_set())
-        (folder / file).write_bytes(content)
-        try:
-            assert len(load(folder).train_images) == 12
-        except InputError as error:
-            assert str(folder) in str(error) and "\n" not in str(error)
-
-
-# The search for MNIST
-
-
-def test_search_order(tmp_path, isolated, published, monkeypatch):
-    write_set(isolated, published)
-    assert load().source == str(isolated)
+def test_search_order(tmp_path, cache, published, monkeypatch):
+    write_set(cache, published)
+    assert load().source == str(cache)
     local = write_set(Path.cwd() / "data" / "mnist", published)
     assert load().source == str(local)
     variable = write_set(tmp_path / "variable", published)
@@ -446,259 +148,200 @@ def test_search_order(tmp_path, isolated, published, monkeypatch):
     assert load().source == str(variable)
     argument = write_set(tmp_path / "argument", published)
     assert load(argument).source == str(argument)
-    assert load(name="digits").name == "scikit-learn digits"
+    assert load(name="digits").name == dataset.EMBEDDED
+    (variable / TEST_LABELS).unlink()  # an incomplete folder is not passed over
+    with pytest.raises(InputError, match=f"^MLPCORE_DATA: {variable} lacks {TEST_LABELS}"):
+        load()
     monkeypatch.setenv("MLPCORE_DATA", "")
     assert load().source == str(local)
+    (local / TEST_LABELS).unlink()
+    with pytest.raises(InputError, match="lacks"):
+        load()
 
 
-def test_mnist_is_recognised(tmp_path, published):
-    loaded = load(write_set(tmp_path / "a", published), name="mnist")
+def test_mnist_is_recognised_by_its_content(tmp_path, published):
+    folder = write_set(tmp_path / "a", published)
+    loaded = load(folder, name="mnist")
     assert (loaded.name, loaded.similar_labels, loaded.n_classes) == ("MNIST", (1, 7), 10)
     assert loaded.notice == ""
-
-
-def test_mnist_changed(tmp_path, published):
-    published[TEST_IMAGES] = published[TEST_IMAGES] ^ 1
-    folder = write_set(tmp_path / "a", published)
-    loaded = load(folder)
-    assert (loaded.name, loaded.similar_labels) == ("a", ())
-    assert f"not the published MNIST: {TEST_IMAGES} differ" in loaded.notice
-    assert f"{folder / TEST_IMAGES} is not MNIST's" in message(load, folder, name="mnist")
-
-
-@pytest.mark.parametrize("name", ["MNIST", "scikit-learn digits"])
-def test_other_data_do_not_pass_for_known_data(tmp_path, name):
-    """Even by the name of their folder; the run's own settings find them again."""
-    loaded = load(write_set(tmp_path / name, small_set()))
-    assert loaded.name == f"{name}, another than the published"
-    again = DataSummary.of(loaded).load()
-    np.testing.assert_array_equal(again.train_images, loaded.train_images)
-
-
-def test_a_path_that_cannot_be_printed(tmp_path):
-    loaded = load(write_set(tmp_path / "a\xa0b", small_set()))
-    assert loaded.name == r"'a\xa0b'"
-    again = DataSummary.of(loaded).load()
-    np.testing.assert_array_equal(again.train_images, loaded.train_images)
-
-
-def test_folder_called_mnist_that_is_not(tmp_path):
-    loaded = load(write_set(tmp_path / "mnist", small_set()))
-    assert (loaded.name, loaded.similar_labels) == ("mnist", ())
-    assert "is not the published MNIST" in loaded.notice
-
-
-def test_variable_without_files(tmp_path, monkeypatch):
-    monkeypatch.setenv("MLPCORE_DATA", str(tmp_path))
-    assert message(load).startswith(f"MLPCORE_DATA: {tmp_path} lacks {TRAIN_IMAGES}")
-
-
-def test_incomplete_local_folder(published):
-    local = write_set(Path("data", "mnist"), published)
-    (local / TEST_LABELS).unlink()
-    assert f"lacks {TEST_LABELS}" in message(load)
-
-
-def test_bad_names(tmp_path):
-    for name in ("MNIST", "", 1, ["mnist"], np.array(["mnist", "digits"])):
-        assert "expected None, 'mnist' or 'digits'" in message(load, name=name)
-    assert "together with data set 'digits'" in message(load, tmp_path, name="digits")
-
-
-def test_damaged_cache(isolated, published):
-    write_set(isolated, published)
-    path = isolated / TRAIN_IMAGES
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    refusal = message(load)
-    assert f"{path} is not MNIST's" in refusal and refusal.endswith("; delete it and try again")
-    path.write_bytes(content[:-1])
-    refusal = message(load)
-    assert f"{path} is damaged" in refusal and refusal.endswith("; delete it and try again")
-
-
-def test_download(isolated, published, monkeypatch):
-    requests = serve(monkeypatch, packed(published))
-    assert load().name == "MNIST"
-    assert [url.rsplit("/", 1)[1][:-3] for url, _ in requests] == list(mnist.MD5)
-    assert [limit for _, limit in requests] == [mnist.FIRST_FILE_LIMIT] + 3 * [mnist.FILE_LIMIT]
-    assert sorted(os.listdir(isolated)) == sorted(packed(published))
-    serve(monkeypatch)
-    assert load(download=False).source == str(isolated)
-
-
-def test_download_what_is_missing(isolated, published, monkeypatch):
-    write_set(isolated, published)
-    (isolated / TEST_LABELS).unlink()
-    requests = serve(monkeypatch, packed(published))
-    assert load().name == "MNIST"
-    assert [url for url, _ in requests] == [f"https://mirror0/mnist/{TEST_LABELS}.gz"]
-
-
-def test_download_from_second_mirror(isolated, published, monkeypatch):
-    files = packed(published)
-    serve(monkeypatch, {}, files)
-    assert load().name == "MNIST"
-    for path in isolated.iterdir():
-        path.unlink()
-    partial = {file: files[file] for file in files if "labels" in file}
-    requests = serve(monkeypatch, partial, files)
-    assert load().name == "MNIST"
-    assert len(requests) == 5  # what the first mirror gave is not fetched again
+    write_set(folder, {TEST_IMAGES: published[TEST_IMAGES] ^ 1})
+    changed = load(folder)
+    assert (changed.name, changed.similar_labels) == ("a", ())
+    assert f"not the published MNIST: {TEST_IMAGES} differ" in changed.notice
+    with pytest.raises(InputError, match=f"^{folder / TEST_IMAGES} "):
+        load(folder, name="mnist")
 
 
 @pytest.mark.parametrize(
-    "content, expected",
+    "folder, name",
+    [
+        ("MNIST", "MNIST, another than the published"),
+        ("scikit-learn digits", "scikit-learn digits, another than the published"),
+        ("mnist", "mnist"),
+        ("a\xa0b", r"'a\xa0b'"),
+    ],
+)
+def test_other_data_do_not_pass_for_known_data(tmp_path, folder, name):
+    """And the summary of a run finds them again."""
+    loaded = load(write_set(tmp_path / folder, small_set()))
+    assert (loaded.name, loaded.similar_labels) == (name, ())
+    assert bool(loaded.notice) == (folder.lower() == "mnist")
+    summary = DataSummary.of(loaded)
+    assert DataSummary.of(summary.load()) == summary
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"name": "MNIST"}, {"name": ""}, {"name": 1}, {"path": ".", "name": "digits"}]
+)
+def test_bad_names(arguments):
+    with pytest.raises(InputError):
+        load(**arguments)
+
+
+def test_a_damaged_cache(cache, published):
+    content = bytearray((write_set(cache, published) / TRAIN_IMAGES).read_bytes())
+    content[-1] ^= 1
+    for damaged in (content, content[:-1]):
+        (cache / TRAIN_IMAGES).write_bytes(damaged)
+        with pytest.raises(InputError, match=f"^{cache / TRAIN_IMAGES} .*; delete it"):
+            load()
+
+
+def test_download(cache, published, mirrors, capfd):
+    first, second = mirrors
+    (first / f"{TRAIN_IMAGES}.gz").write_bytes((second / f"{TRAIN_IMAGES}.gz").read_bytes())
+    (second / f"{TRAIN_IMAGES}.gz").unlink()  # what the first mirror gave is not fetched again
+    assert load().name == "MNIST"
+    assert sorted(os.listdir(cache)) == sorted(FILES)
+    (second / f"{TRAIN_LABELS}.gz").unlink()
+    (cache / TEST_LABELS).unlink()
+    assert load().name == "MNIST"  # only what is missing is downloaded
+    shutil.rmtree(second)
+    assert load(download=False).source == str(cache)
+    assert "".join(capfd.readouterr()) == ""
+
+
+@pytest.mark.parametrize(
+    "content, reason",
     [
         (b"<html>Please log in</html>", "not an IDX file"),
-        (zipped_bytes(idx_bytes(np.zeros(6, np.uint8))), "has MD5"),
-        (zipped_bytes(idx_bytes(np.arange(6, dtype=np.uint8) % 3))[:-3], "truncated"),
+        (zipped(idx_bytes(np.zeros(6, np.uint8))), "MD5"),
+        (zipped(idx_bytes(small_set()[TEST_LABELS]))[:-3], "truncated"),
+        (None, "HTTP 404"),
     ],
-    ids=["html", "other content", "truncated"],
+    ids=["html", "other content", "truncated", "absent"],
 )
-def test_download_of_wrong_content(isolated, published, monkeypatch, content, expected):
-    serve(monkeypatch, {**packed(published), f"{TEST_LABELS}.gz": content})
+def test_wrong_content_is_not_stored(cache, mirrors, content, reason):
+    path = mirrors[1] / f"{TEST_LABELS}.gz"
+    path.unlink() if content is None else path.write_bytes(content)
     loaded = load()
-    assert loaded.name == "scikit-learn digits" and expected in loaded.notice
-    assert os.listdir(isolated) == []
+    assert loaded.name == dataset.EMBEDDED
+    assert reason in loaded.notice and loaded.notice.isprintable()
+    assert TEST_LABELS not in os.listdir(cache) and set(os.listdir(cache)) <= set(FILES)
 
 
-def test_download_is_atomic(isolated, published, monkeypatch):
-    def fail(source, target):
+def test_a_full_disk_leaves_nothing_half_written(cache, mirrors, monkeypatch):
+    def fail(path, content):
+        with open(path, "wb") as file:
+            file.write(content[:1])
         raise OSError(28, "No space left on device")
 
-    serve(monkeypatch, packed(published))
-    monkeypatch.setattr(os, "replace", fail)
-    assert f"cannot write {isolated}/t10k-labels-idx1-ubyte.gz: No space" in load().notice
-    assert os.listdir(isolated) == []
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    assert "No space left" in load().notice
+    assert os.listdir(cache) == []
 
 
-def test_no_mirror_works(isolated):
+def test_mnist_out_of_reach(cache):
     loaded = load()
-    assert loaded.name == "scikit-learn digits"
-    assert "\n" not in loaded.notice
-    for part in ("MNIST was not found", str(isolated), "s3.amazonaws.com: unreachable", "1,797"):
-        assert part in loaded.notice
-    refusal = message(load, name="mnist")
-    assert "MNIST was not found" in refusal and "storage.googleapis.com: unreach" in refusal
+    assert loaded.name == dataset.EMBEDDED
+    assert str(cache) in loaded.notice and "127.0.0.1:1: ConnectionError" in loaded.notice
+    assert "downloading is off" in load(download=False).notice
+    with pytest.raises(InputError, match="MNIST was not found"):
+        load(name="mnist")
+    with pytest.raises(InputError, match="MNIST was not found"):
+        loaded.hold_out(10_000)  # says why there are so few
+
+    cache.parent.mkdir(exist_ok=True)
+    shutil.rmtree(cache, ignore_errors=True)
+    cache.write_text("a file where the folder should be")
+    assert f"{cache}: File exists" in load().notice
 
 
-def test_downloading_is_off(monkeypatch):
-    requests = serve(monkeypatch, {})
-    assert "(downloading is off)" in load(download=False).notice
-    assert "(downloading is off)" in message(load, name="mnist", download=False)
-    assert not requests
-
-
-def test_unusable_cache(isolated):
-    isolated.parent.mkdir()
-    isolated.write_text("a file where the folder should be")
-    assert f"cannot write to {isolated}: File exists" in load().notice
-
-
-def test_unreadable_cache(isolated, monkeypatch):
-    isolated.mkdir(parents=True)
-    monkeypatch.setattr(os, "listdir", deny)
-    assert f"cannot read the folder {isolated}: Permission denied" in load().notice
-
-
-class Downloader:
-    """Stands for pooch's client."""
-
-    content, error, wait = b"abc", None, threading.Event()
-
-    def __init__(self, timeout):
-        assert timeout == (mnist.CONNECT_TIMEOUT, mnist.READ_TIMEOUT)
-
-    def __call__(self, url, output, pooch):
-        if self.error:
-            raise self.error
-        if url == "slow":
-            self.wait.wait(20)
-        output.write(self.content)
-
-
-def test_fetch(monkeypatch):
-    monkeypatch.setattr("pooch.HTTPDownloader", Downloader)
-    assert fetch("quick", 20) == b"abc"
-    assert message(fetch, "slow", 0.01) == "no answer within 0.01 s"
-    Downloader.wait.set()
-    monkeypatch.setattr(Downloader, "error", ConnectionError("a long\nstory"))
-    assert message(fetch, "quick", 20) == "ConnectionError"
-    refused = OSError()
-    refused.response = type("Response", (), {"status_code": 403})()
-    monkeypatch.setattr(Downloader, "error", refused)
-    assert message(fetch, "quick", 20) == "HTTP 403"
-
-
-# Known data
+# ---- the embedded digits, and MNIST itself -------------------------------------------------
 
 
 def test_embedded_digits():
-    first, second = load(name="digits"), load(name="digits")
-    assert first.name == "scikit-learn digits" and "embedded" in first.source
-    assert (first.n_classes, first.similar_labels, first.notice) == (10, (1, 7), "")
-    assert first.train_images.shape == (1442, 29, 29) and first.test_images.shape == (355, 29, 29)
-    for images in (first.train_images, first.test_images):
+    data, again = EMBEDDED, load(name="digits")
+    assert data.name == "scikit-learn digits" and "embedded" in data.source
+    assert (data.n_classes, data.similar_labels, data.notice) == (10, (1, 7), "")
+    assert data.train_images.shape == (1442, 29, 29) and data.test_images.shape == (355, 29, 29)
+    for images in (data.train_images, data.test_images):
         assert images.dtype == np.float32 and images.flags.c_contiguous
         assert (images.min(), images.max()) == (-1, 1)
-        margin = np.ones((29, 29), bool)
-        margin[4:25, 4:25] = False
-        assert np.all(images[:, margin] == dataset.BACKGROUND)
-    shares = np.bincount(first.test_labels) / np.bincount(first.train_labels)
+        ink = np.nonzero(images > dataset.BACKGROUND)[1:]
+        assert np.min(ink) == 4 and np.max(ink) == 24
+    shares = np.bincount(data.test_labels) / np.bincount(data.train_labels)
     assert np.all((shares > 0.23) & (shares < 0.26))
-    np.testing.assert_array_equal(first.train_images, second.train_images)
-    np.testing.assert_array_equal(first.test_labels, second.test_labels)
-
-
-# Held-out images
-
-
-def test_hold_out():
-    whole = load(name="digits")
-    part = whole.hold_out(400)
-    assert (len(part.train_images), len(part.test_images), part.held_out) == (1042, 400, 400)
-    assert (part.name, part.similar_labels) == (whole.name, whole.similar_labels)
-    for name in ("images", "labels"):
-        both = [getattr(part, f"{kind}_{name}") for kind in ("train", "test")]
-        np.testing.assert_array_equal(np.concatenate(both), getattr(whole, f"train_{name}"))
-
-
-@pytest.mark.parametrize(
-    ("n", "expected"),
-    [
-        (0, "expected 1 to 1,441"),
-        (-1, "expected 1 to 1,441"),
-        (1442, "expected 1 to 1,441"),
-        (1441, "with the label 1: expected fewer"),
-    ],
-)
-def test_hold_out_too_many(n, expected):
-    found = message(load(name="digits").hold_out, n)
-    assert found.startswith(f"{n:,} training images to hold out") and expected in found
-
-
-def test_hold_out_says_why_there_are_so_few():
-    assert "1,441 (MNIST was not found" in message(load().hold_out, 10_000)
-
-
-def test_hold_out_twice_or_a_class():
-    whole = load(name="digits")
-    assert "none, as some are already" in message(whole.hold_out(10).hold_out, 10)
-    labels = np.zeros_like(whole.train_labels)
-    one_class = dataclasses.replace(whole, train_labels=labels)
-    assert "leave none with a second class" in message(one_class.hold_out, 10)
+    assert DataSummary.of(data) == DataSummary.of(again)
 
 
 @pytest.mark.skipif(not REAL_MNIST, reason="MLPCORE_DATA is not set")
 def test_real_mnist():
-    loaded = load(REAL_MNIST, name="mnist")
-    assert (loaded.name, loaded.n_classes, loaded.similar_labels) == ("MNIST", 10, (1, 7))
-    assert loaded.train_images.shape == (60000, 29, 29)
-    assert loaded.test_images.shape == (10000, 29, 29)
-    assert (loaded.train_images.min(), loaded.train_images.max()) == (-1, 1)
-    assert loaded.train_labels[:5].tolist() == [5, 0, 4, 1, 9]
-    assert loaded.test_labels[:5].tolist() == [7, 2, 1, 0, 4]
+    data = load(REAL_MNIST, name="mnist")
+    assert (data.name, data.n_classes, data.similar_labels) == ("MNIST", 10, (1, 7))
+    assert data.train_images.shape == (60000, 29, 29) and data.test_images.shape == (10000, 29, 29)
+    assert data.train_labels[:5].tolist() == [5, 0, 4, 1, 9]
     # The mean of the training pixels, 33.3184 of 255, hardly changes with the size.
-    assert abs(loaded.train_images.mean(dtype=float) - (33.3184 / 127.5 - 1)) < 0.03
+    assert abs(data.train_images.mean(dtype=float) - (33.3184 / 127.5 - 1)) < 0.03
+
+
+# ---- held-out images, and what runs record -------------------------------------------------
+
+
+def test_hold_out():
+    part = EMBEDDED.hold_out(400)
+    assert (len(part.train_images), len(part.test_labels), part.held_out) == (1042, 400, 400)
+    assert np.array_equal(part.test_images, EMBEDDED.train_images[1042:])
+    assert np.array_equal(part.train_labels, EMBEDDED.train_labels[:1042])
+    summary = DataSummary.of(part)
+    assert DataSummary.of(summary.load()) == summary
+
+
+@pytest.mark.parametrize(
+    "data, n",
+    [
+        *((EMBEDDED, n) for n in (0, 1442, 1441)),  # 1,441 leave one class
+        (EMBEDDED.hold_out(10), 10),
+        (dataclasses.replace(EMBEDDED, train_labels=np.zeros(1442, np.uint8)), 10),
+    ],
+)
+def test_what_cannot_be_held_out(data, n):
+    with pytest.raises(InputError, match=f"^{n:,} training images to hold out"):
+        data.hold_out(n)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+)
+names = [field.name for field in dataclasses.fields(DataSummary)]
+
+
+@given(st.sampled_from([*names, "other"]), values)
+def test_a_record_is_read_or_refused(name, value):
+    summary = DataSummary.of(EMBEDDED)
+    record = json.loads(json.dumps(dataclasses.asdict(summary)))
+    assert DataSummary.from_json(record) == summary
+    with contextlib.suppress(InputError):
+        read = DataSummary.from_json({**record, name: value})
+        assert name != "other"
+        assert json.loads(json.dumps(dataclasses.asdict(read))) == {**record, name: value}
+
+
+def test_records_of_old_versions_and_damaged_ones():
+    record = json.loads(json.dumps(dataclasses.asdict(DataSummary.of(EMBEDDED))))
+    del record["held_out"], record["pixel_shape"]
+    assert DataSummary.from_json(record).pixel_shape is None
+    for damaged in (None, [], {}, {**record, "held_out": 356}, {**record, "image_shape": [0, 29]}):
+        with pytest.raises(InputError):
+            DataSummary.from_json(damaged)

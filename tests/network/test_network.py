@@ -9,28 +9,14 @@ from hypothesis import strategies as st
 
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.architecture import (
-    PRESETS,
-    count_parameters,
-    format_hidden_layers,
-    parse_hidden_layers,
-)
+from mlpcore.network.architecture import PRESETS, format_hidden_layers, parse_hidden_layers
 
 
-@pytest.mark.parametrize(
-    "name, parameters",
-    [
-        ("net1", 1_347_510),
-        ("net2", 3_269_510),
-        ("net3", 6_692_010),
-        ("net4", 12_115_010),
-        ("net5", 8_860_010),
-    ],
-)
-def test_presets_have_the_papers_weights(name, parameters):
-    sizes = (841, *parse_hidden_layers(name), 10)
-    assert count_parameters(sizes) == parameters
-    assert Network(sizes).n_parameters == parameters
+def test_presets_have_the_papers_weights():
+    parameters = 1_347_510, 3_269_510, 6_692_010, 12_115_010, 8_860_010
+    for name, expected in zip(PRESETS, parameters, strict=True):
+        assert Network((841, *parse_hidden_layers(name), 10)).n_parameters == expected
+        assert format_hidden_layers(PRESETS[name]) == name
 
 
 @given(st.lists(st.integers(1, 10_000), min_size=1, max_size=12))
@@ -38,27 +24,22 @@ def test_hidden_layers_survive_text(widths):
     assert parse_hidden_layers(format_hidden_layers(widths)) == tuple(widths)
 
 
-def test_presets_are_named():
-    assert {format_hidden_layers(widths) for widths in PRESETS.values()} == set(PRESETS)
-
-
 @pytest.mark.parametrize(
     "text", ["", "0", "-5", "a,b", "100,,5", "1.5", "net6", "9999999", "\u0661\u0660"]
 )
-def test_bad_architectures_are_named(text):
-    with pytest.raises(InputError, match="architecture"):
+def test_bad_architectures(text):
+    with pytest.raises(InputError):
         parse_hidden_layers(text)
 
 
-@pytest.mark.parametrize("sizes", [(), (5,), (5, 0), (5, -1, 2), (5, 1.5), (5, True), (2, 10**7)])
-def test_bad_layer_sizes_are_named(sizes):
+@pytest.mark.parametrize(
+    "sizes",
+    [(), 5, (5, 0), (5, -1, 2), (5, 1.5), (5, True), (2, 10**7), (841, 10**6, 10**6, 10)],
+)
+def test_bad_layer_sizes(sizes):
+    """The last would not fit into memory."""
     with pytest.raises(InputError, match="layer sizes"):
         Network(sizes)
-
-
-def test_a_network_larger_than_memory_is_refused_before_it_is_made():
-    with pytest.raises(InputError, match=r"need [\d,.]+ GiB, this machine has [\d,.]+ GiB"):
-        Network((841, 1_000_000, 1_000_000, 10))
 
 
 def test_weights_and_biases_are_views_of_aligned_rows():
@@ -106,7 +87,7 @@ def test_copies_are_equal_and_separate():
         assert all(np.array_equal(a, b) for a, b in zip(twin.weights, network.weights))
         twin.weights[0][0, 0] += 1
         assert not np.array_equal(twin.weights[0], network.weights[0])
-    with pytest.raises(InputError, match=r"expected \(3, 4, 2\)"):
+    with pytest.raises(InputError):
         network.assign(Network((3, 5, 2)))
     network.biases[1][0] = np.nan
     assert not network.is_finite()

@@ -73,13 +73,8 @@ def assert_readable(figure):
     for text, box in drawn:
         assert box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height, text
     for (a, box_a), (b, box_b) in itertools.combinations(drawn, 2):
-        apart = (
-            box_a.x1 <= box_b.x0
-            or box_b.x1 <= box_a.x0
-            or box_a.y1 <= box_b.y0
-            or box_b.y1 <= box_a.y0
-        )
-        assert apart, (a, b)
+        beside = box_a.x1 <= box_b.x0 or box_b.x1 <= box_a.x0
+        assert beside or box_a.y1 <= box_b.y0 or box_b.y1 <= box_a.y0, (a, b)
     return [text for text, _ in drawn]
 
 
@@ -91,23 +86,31 @@ def shown_images(figure):
 
 
 @pytest.mark.parametrize(
-    ("shape", "n_classes"), [((29, 29), 10), ((15, 41), 3), ((61, 9), 20), ((29, 29), 256)]
-)
-def test_misclassified_images_with_label_and_guesses(shape, n_classes):
-    evaluation, images = make_evaluation(60, n_classes, 0.3), make_images(60, shape)
+    ("n", "shape", "n_classes"),
+    [
+        (60, (29, 29), 10), (60, (15, 41), 3), (60, (61, 9), 256),
+        (400, (29, 29), 10), (400, (7, 5), 10), (400, (1, 901), 10), (400, (901, 1), 10),
+    ],
+)  # fmt: skip
+def test_misclassified_images_with_label_and_guesses(n, shape, n_classes):
+    """All of a few errors, or the first of more than a page holds."""
+    evaluation, images = (
+        make_evaluation(n, n_classes, 0.3 if n == 60 else 0.9),
+        make_images(n, shape),
+    )
     figure = figures.misclassified(images, evaluation)
     drawn, wrong = assert_readable(figure), evaluation.misclassified
-    assert 5 < len(wrong) < 40
-    for shown, index in zip(shown_images(figure), wrong.indices, strict=True):
+    pictures = shown_images(figure)
+    assert len(pictures) == len(wrong) if n == 60 else len(pictures) <= 100 < len(wrong)
+    for shown, index in zip(pictures, wrong.indices):
         assert np.array_equal(shown, images[index])
-    expected = [
-        str(value)
-        for label, guesses in zip(wrong.labels, wrong.guesses)
-        for value in (label, *guesses)
-    ]
+    pairs = zip(wrong.labels, wrong.guesses[: len(pictures)])
+    expected = [str(value) for label, guesses in pairs for value in (label, *guesses)]
     assert drawn[-len(expected) :] == expected
-    assert f"{len(wrong)} of 60 images" in drawn[0]
-    assert drawn[2] == f"The second guess is right for {evaluation.second_right} of {len(wrong)}."
+    assert f"{len(wrong)} of {n} images" in drawn[0]
+    assert f"The second guess is right for {evaluation.second_right} of {len(wrong)}." in drawn[2]
+    part = f"Shown are the first {len(pictures)} of {len(wrong)} misclassified."
+    assert (part in drawn[2]) == (len(pictures) < len(wrong))
 
 
 def test_second_guesses_that_are_right_are_bold():
@@ -117,17 +120,6 @@ def test_second_guesses_that_are_right_are_bold():
     weights = [t.get_weight() for t in numbers]
     assert [t.get_text() for t in numbers] == list("101102101")
     assert weights == ["normal", "normal", "bold"] + ["normal"] * 3 + ["normal", "normal", "bold"]
-
-
-@pytest.mark.parametrize("shape", [(29, 29), (7, 5), (1, 901), (901, 1)])
-def test_more_errors_than_a_page_holds(shape):
-    evaluation = make_evaluation(400, 10, 0.9)
-    figure = figures.misclassified(make_images(400, shape), evaluation)
-    drawn, n = assert_readable(figure), len(shown_images(figure))
-    assert n <= 100 < evaluation.errors
-    assert f"Shown are the first {n} of {evaluation.errors} misclassified." in drawn[2]
-    if shape == (29, 29):
-        assert n == 100
 
 
 def test_nothing_misclassified():
@@ -151,16 +143,11 @@ def test_the_numbers_of_a_confusion_matrix(n_classes, n):
     assert [text for text in drawn if " of " in text] == sides
     cells = [text for text in drawn[2 * n_classes :] if " of " not in text]
     assert cells == [str(count) for count in evaluation.confusion.ravel() if count]
+    millions = dataclasses.replace(evaluation, confusion=evaluation.confusion * 9_999)
+    assert_readable(figures.confusion(millions))
 
 
-@pytest.mark.parametrize("n_classes", [2, 10, 20])
-def test_counts_of_millions_stay_on_the_page(n_classes):
-    evaluation = make_evaluation(1000, n_classes, 0.4)
-    evaluation = dataclasses.replace(evaluation, confusion=evaluation.confusion * 99_999)
-    assert_readable(figures.confusion(evaluation))
-
-
-@pytest.mark.parametrize("n_classes", [21, 100, 256])
+@pytest.mark.parametrize("n_classes", [21, 256])
 def test_too_many_classes_for_numbers(n_classes):
     evaluation = make_evaluation(5000, n_classes, 0.4)
     figure = figures.confusion(evaluation)
@@ -177,38 +164,30 @@ def test_too_many_classes_for_numbers(n_classes):
 # Learning curves
 
 
-@pytest.mark.parametrize(
-    "errors",
-    [
-        [(3000, 400, 90)],
-        [(9000, 4000, 800), (8000, 3500, 790), (7900, 3600, 700)],
-        [(60_000 // e, 20_000 // e**2, 3000 // e**2) for e in range(1, 60)],
-        [(60_000 // e, 20_000 // e + e % 7, 3000 // e + 40) for e in range(1, 801)],
-        [(0, 0, 0)] * 3,
-    ],
-)
-def test_learning_curves(errors):
-    history = make_history(errors)
+counts = st.integers(0, 1000)
+histories = st.lists(st.tuples(counts, counts, counts), min_size=1, max_size=5)
+LONG = [(60_000 // e, 20_000 // e + e % 7, 3000 // e + 40) for e in range(1, 801)]
+
+
+@settings(max_examples=15)
+@given(histories | st.just(LONG) | st.just([(0, 0, 0)] * 3), st.floats(2e-45, 3e38))
+def test_learning_curves(errors, rate):
+    history = make_history(errors, rate=rate)
     figure = figures.learning_curves(history)
     drawn = assert_readable(figure)
     upper, lower = figure.axes
     lines = {line.get_label(): line for line in upper.lines}
-    for name, attribute in (
-        ("training", "training_error"),
-        ("validation", "validation_error"),
-        ("test", "test_error"),
-    ):
-        values = [getattr(m, attribute) for m in history]
+    low, high = upper.get_ylim()
+    for name in ("training", "validation", "test"):
+        values = [getattr(m, f"{name}_error") for m in history]
         assert lines[name].get_ydata().tolist() == values
         assert lines[name].get_xdata().tolist() == [m.epoch for m in history]
-        low, high = upper.get_ylim()
         assert low <= min(values) and max(values) <= high
     assert lower.lines[0].get_ydata().tolist() == [m.learning_rate for m in history]
     best = min(history, key=lambda m: m.validation_errors)
     assert upper.lines[-1].get_xdata() == [best.epoch]
     assert any(f"after epoch {best.epoch} of {len(history)}" in text for text in drawn)
-    ticks = [tick for tick in upper.get_yticks() if low <= tick <= high]
-    assert len(ticks) >= 2
+    assert len([tick for tick in upper.get_yticks() if low <= tick <= high]) >= 2
 
 
 def test_no_test_set_no_test_curve():
@@ -234,17 +213,6 @@ def test_a_long_training_is_thinned_out():
     assert_readable(figure)
 
 
-counts = st.integers(0, 1000)
-rates = st.floats(2e-45, 3e38)
-
-
-@settings(max_examples=15)
-@given(st.lists(st.tuples(counts, counts, counts), min_size=1, max_size=5), rates)
-def test_any_history_can_be_drawn(errors, rate):
-    history = make_history(errors, 1000, 1000, rate)
-    assert_readable(figures.learning_curves(history))
-
-
 # First layer
 
 
@@ -260,10 +228,7 @@ def test_the_first_layer_by_norm(sizes):
     # Norms in float32 of what was sorted by norms in float64.
     assert all(a >= b * (1 - 1e-6) for a, b in itertools.pairwise(norms))
     assert (f"all {sizes[1]}," if sizes[1] <= 100 else "100 of 300,") in drawn[0]
-
-
-def test_a_network_of_zeros():
-    assert_readable(figures.first_layer(Network((35, 3)), (7, 5)))
+    assert_readable(figures.first_layer(Network(sizes), (7, 5)))  # of zeros
 
 
 # Files
@@ -283,11 +248,8 @@ def test_files(tmp_path):
         assert pixels.shape[1] == 1400
         assert pixels.min() < 0.1 and pixels.max() == 1
     assert list(figures.network_figures(Network((35, 3), 0), (7, 5))) == ["first-layer"]
-
-
-def test_a_folder_that_cannot_be(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot create"):
+    with pytest.raises(InputError):
         figures.write_figures(tmp_path / "file", {})
 
 

@@ -1,4 +1,4 @@
-"""Pictures of digits as scanners and cameras make them, from clean ones."""
+"""Pictures of digits as scanners and cameras make them, and the difference of two digits."""
 
 import io
 
@@ -6,8 +6,33 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
+from mlpcore import dataset
+
 PAPER, INK = 210, 50
 SIDE = 112  # of a picture's digit with its margin
+
+
+def as_bytes(image):
+    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
+
+
+#: The embedded digits' test set, as light ink on dark ground.
+DIGITS = as_bytes((dataset.load(name="digits").test_images + 1) * 127.5)
+
+
+def difference(a, b):
+    """Sum of the absolute differences of two digits, as a share of the ink.
+
+    Another digit is at 1 or so, the same one pixel off at 0.3 or more.
+    """
+    a, b = a.astype(float), b.astype(float)
+    return np.abs(a - b).sum() / max(a.sum(), b.sum())
+
+
+def difference_nearby(a, b):
+    """The least `difference` of digits a pixel off, which a centre of mass between two may be."""
+    shifts = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)]
+    return min(difference(np.roll(a, shift, (0, 1)), b) for shift in shifts)
 
 
 def enlarged(digit, side=SIDE):
@@ -65,10 +90,6 @@ def squared(image, step=20):
 
 def blurred(image, sigma=3):
     return ndimage.gaussian_filter(image, sigma)
-
-
-def as_bytes(image):
-    return np.clip(np.rint(image), 0, 255).astype(np.uint8)
 
 
 def encoded(image, kind="PNG", **options):

@@ -1,19 +1,18 @@
-"""The paper's routines timed: each backend, the machine's limits, and what others use instead.
+"""The paper's routines timed on each backend, beside the machine's limits and other libraries.
 
-`tools/speedup.py` is the command line. The parts:
+`tools/speedup.py` is the command line. The parts, from the ground up:
 
-problem     images and a network of an architecture, and what the oracle makes of them
-routines    what is timed, and checked before, on a backend
-peers       the same work by other libraries
-checks      that a result is the oracle's, before it is timed
 timing      interleaved repeats, medians, spread
-machine     what the machine is
-limits      what it can do: bandwidths, multiply-adds; device_limits, those of a GPU
-floors      what a routine costs at least on such a machine
-run         all of that together: a plan, and the report on it
-results     ratios, rates and fractions from times
+machine     the CPU, its caches, the GPU, the versions
+limits      bandwidths and multiply-adds of a CPU and of a GPU
+floors      the least time that a routine can take within such limits
+problem     images and a network of an architecture, and errors beside the oracle's results
+routines    what is checked and timed on a backend
+peers       the same work by JAX, PyTorch and SciPy
+results     times with ratios, rates and fractions: what a JSON document holds
 claims      the paper's figures beside ours
-medians     of several runs, from their JSON documents
-tables      the report's rows; output: for a terminal, as Markdown, as JSON; plot: as a chart
+measure     carries out a plan: all of the above, in order
+tables      the results as text or Markdown
+medians     one table from the JSON documents of several runs
 command     the options
 """

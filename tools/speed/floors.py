@@ -1,23 +1,21 @@
-"""What each routine costs at least: the one place where floors are defined.
+"""The least time that a routine can take: the one place where floors are defined.
 
-A routine's work for one sample or image is the bytes of weights that it has to move and the
-multiply-adds that it has to do. The floor is the longer of the two:
+One sample or image has to move some bytes of weights, and to do some multiply-adds. A perfect
+program does both at once, so the floor is the longer of the two:
 
     max( sum of bytes / bandwidth of where they are,  multiply-adds / the peak rate )
 
-because a perfect program does both at once. Weights are where they fit: as much as fits into
-the L1 caches costs nothing, the next part comes at the bandwidth of the L2 caches, then L3,
-then DRAM. That is the best any order of access reaches, so no program beats it.
+Weights are as near as they fit: what fits into the L1 caches costs nothing, the next part comes
+at the bandwidth of the L2 caches, then L3, then DRAM. No order of access does better.
 
-The images' background is left out of the first layer's multiply-adds: its products are those of one
-number with the sums of the weights.
-
-What is not counted can only raise the cost: states and deltas, the activation, barriers,
-random numbers, the gathers of an interpolation.
+The images' background takes no multiply-adds in the first layer: its product with the weights
+is one number times the sums of the weights. States, deltas, the activation, barriers, random
+numbers and an interpolation's gathers are not counted; they can only raise the cost.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -32,61 +30,42 @@ class Traffic:
 
     moved: float
     resident: float
-    kind: str = "read"  #: or "copy": read and written
+    copied: bool = False  #: read and written, not only read
+
+    def seconds(self, limits: Limits) -> float:
+        """Least time, each part of the bytes from the nearest level that has room for it."""
+        seconds, held = 0.0, min(limits.private, self.resident)
+        for level in limits.levels:
+            room = math.inf if level.capacity is None else level.capacity
+            part = max(0.0, min(room, self.resident) - held)
+            held += part
+            bandwidth = level.copy if self.copied else level.read
+            seconds += self.moved * part / max(self.resident, 1) / bandwidth
+        return seconds
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a sample or an image takes.
-
-    Works add up; `scale` is for an epoch of many images.
-    """
+    """What a sample or an image takes."""
 
     traffic: tuple[Traffic, ...] = ()
     multiply_adds: float = 0.0
     updates: float = 0.0  #: of weights and biases
 
     def __add__(self, other: Work) -> Work:
-        return Work(
-            self.traffic + other.traffic,
-            self.multiply_adds + other.multiply_adds,
-            self.updates + other.updates,
-        )
-
-    def scale(self, factor: float) -> Work:
-        """The work of `factor` samples."""
-        traffic = tuple(Traffic(factor * t.moved, t.resident, t.kind) for t in self.traffic)
-        return Work(traffic, factor * self.multiply_adds, factor * self.updates)
+        traffic = self.traffic + other.traffic
+        multiply_adds = self.multiply_adds + other.multiply_adds
+        return Work(traffic, multiply_adds, self.updates + other.updates)
 
     @property
     def moved(self) -> float:
         """Bytes in all."""
         return sum(t.moved for t in self.traffic)
 
-
-def memory_seconds(traffic: Traffic, limits: Limits) -> float:
-    """Least time to move the bytes, each part from the nearest level that has room for it."""
-    if traffic.resident <= 0:
-        return 0.0
-    seconds, held = 0.0, min(limits.private, traffic.resident)
-    for level in limits.levels:
-        part = max(0.0, min(level.capacity, traffic.resident) - held)
-        held += part
-        bandwidth = level.read if traffic.kind == "read" else level.copy
-        seconds += traffic.moved * part / traffic.resident / bandwidth
-    return seconds
-
-
-def floor_seconds(work: Work, limits: Limits) -> float:
-    """Least time for the work."""
-    memory = sum(memory_seconds(t, limits) for t in work.traffic)
-    return max(memory, work.multiply_adds / limits.multiply_adds)
-
-
-def bandwidth_limit(work: Work, limits: Limits) -> float | None:
-    """Bytes per second at which the work's bytes could come; None without such bytes."""
-    seconds = sum(memory_seconds(t, limits) for t in work.traffic)
-    return work.moved / seconds if seconds else None
+    def floor(self, limits: Limits) -> float:
+        """Least time for the work."""
+        memory = sum(t.seconds(limits) for t in self.traffic)
+        return max(memory, self.multiply_adds / limits.multiply_adds)
 
 
 # ---- the routines: per sample, over all layers of the architecture -----------------------
@@ -98,65 +77,57 @@ def parameters(layer_sizes: Sequence[int]) -> list[int]:
 
 
 def forward(layer_sizes: Sequence[int]) -> Work:
-    """Every layer's weights are read once."""
+    """Reads the weights of every layer once; so does `backward`, but for the first layer."""
     counts = parameters(layer_sizes)
     return Work(tuple(Traffic(4 * n, 4 * n) for n in counts), sum(counts))
 
 
-def backward(layer_sizes: Sequence[int]) -> Work:
-    """Every layer's but the first's, below which there are no deltas, once."""
-    return forward(layer_sizes[1:])
-
-
 def update(layer_sizes: Sequence[int]) -> Work:
-    """Every layer's weights are read and written once."""
+    """Reads and writes the weights of every layer once."""
     counts = parameters(layer_sizes)
-    traffic = tuple(Traffic(8 * n, 4 * n, "copy") for n in counts)
-    return Work(traffic, sum(counts), sum(counts))
+    return Work(tuple(Traffic(8 * n, 4 * n, True) for n in counts), sum(counts), sum(counts))
 
 
-def step(
-    layer_sizes: Sequence[int],
-    immediate: bool = False,
-    foreground: float = 1.0,
-    read: Sequence[float] | None = None,
-) -> Work:
-    """An on-line step: forward, backward, update.
+def step(layer_sizes: Sequence[int], foreground: float, read: Sequence[float] | None) -> Work:
+    """An on-line step: forward, backward, update, the updates put off for a block of samples.
 
-    However updates are put off, the layers above the first are read on the way up, and again
-    on the way down, for each sample; the first layer's products and all updates can be made
-    for many samples at a time, and their traffic shrinks as the block grows, so it is not
-    counted. An update after every sample has to write each weight once for each sample, and
-    to read it then, the first layer's for the next sample's forward pass as well; the other
-    layers are read once more, on the way up.
+    However long updates are put off, each sample reads the layers above the first on the way up
+    and again on the way down. The first layer's products and all updates can be made for many
+    samples at a time: their traffic shrinks as the block grows, so it is not counted.
 
-    Only the share `foreground` of the inputs is not background; an update after every sample
-    has to change the weights of the others as well. `read` are the bytes that each layer above
-    the first takes where it is read, if they are not float32.
+    `foreground` is the share of the inputs that is not background. `read` are the bytes that
+    each layer above the first takes where it is read, None for float32.
     """
-    counts = parameters(layer_sizes)
-    total, upper = sum(counts), sum(counts[1:])
-    first = (foreground + (1.0 if immediate else foreground)) * counts[0]
-    resident = 4 * upper if read is None else sum(read)
-    traffic: tuple[Traffic, ...] = (Traffic(2 * resident, resident),)
-    if immediate:
-        traffic = (Traffic(4 * upper, 4 * total), Traffic(8 * total, 4 * total, "copy"))
-    return Work(traffic, first + 3 * upper, total)
+    first, *upper = parameters(layer_sizes)
+    resident = 4 * sum(upper) if read is None else sum(read)
+    multiply_adds = 2 * foreground * first + 3 * sum(upper)
+    return Work((Traffic(2 * resident, resident),), multiply_adds, first + sum(upper))
 
 
-def displacement_field(height: int, width: int) -> Work:
+def immediate_step(layer_sizes: Sequence[int]) -> Work:
+    """An on-line step that updates all weights after every sample, the background's too.
+
+    The update reads and writes each weight once, and the first layer's next forward pass can be
+    made meanwhile; the other layers are read once more on the way up.
+    """
+    first, *upper = parameters(layer_sizes)
+    total = first + sum(upper)
+    traffic = Traffic(4 * sum(upper), 4 * total), Traffic(8 * total, 4 * total, True)
+    return Work(traffic, 2 * first + 3 * sum(upper), total)
+
+
+def displacement_field(side: int) -> Work:
     """Per image, 1/100 of a field: two separable convolutions with 21 taps."""
-    rows, columns = GRID * height, GRID * width
-    cells = rows * (columns + MARGIN) + rows * columns
+    cells = GRID * side * (GRID * side + MARGIN) + (GRID * side) ** 2
     return Work(multiply_adds=2 * TAPS * cells / IMAGES_PER_GRID)
 
 
-def deformation(height: int, width: int) -> Work:
-    """Its displacement field, the affine map (4) and a bilinear lookup (3) per pixel."""
-    return displacement_field(height, width) + Work(multiply_adds=7 * height * width)
+def deformation(side: int) -> Work:
+    """A displacement field, and per pixel the affine map (4) and a bilinear lookup (3)."""
+    return displacement_field(side) + Work(multiply_adds=7 * side**2)
 
 
-def validation(layer_sizes: Sequence[int], foreground: float = 1.0) -> Work:
-    """Products of whole batches: their multiply-adds alone, of the share that is not background."""
+def validation(layer_sizes: Sequence[int], foreground: float) -> Work:
+    """Products of whole batches: multiply-adds alone."""
     first, *upper = parameters(layer_sizes)
     return Work(multiply_adds=foreground * first + sum(upper))

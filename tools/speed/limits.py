@@ -1,17 +1,13 @@
 """What the machine can do: bandwidth at each level of its memory, multiply-adds a second.
 
-A probe can only fall short of the hardware, so each limit is the fastest repeat of the best of
-two probes that have nothing in common:
+A probe can only fall short of the hardware. So each limit is the fastest repeat of the better
+of two probes that have nothing in common. NumPy reads a buffer by a dot product and copies it,
+each thread its own part; in a small cache, handing over Python's lock costs as much as the work.
+The C backend reads a layer's weights by `forward`, and reads and writes them by `update`; its
+threads start once for many samples, but at most sixteen share a layer.
 
-- NumPy: a dot product of a buffer with itself reads it, `copyto` copies one half of it to the
-  other; a thread each works on its own part. Python's lock is given back meanwhile, but at the
-  size of a small cache handing it over costs as much as the work.
-- the C backend: `forward` of a layer whose weights are the buffer reads them once for each
-  sample, `update` reads and writes them; threads start once for many samples. At most sixteen
-  threads share a layer, and more than reading and writing is done.
-
-Multiply-adds are counted with a BLAS matrix product. Copied bytes are those read plus those
-written; what a cache fetches before it is overwritten is not counted.
+Copied bytes are the bytes read plus those written; what a cache fetches before it is overwritten
+is not counted.
 """
 
 from __future__ import annotations
@@ -19,174 +15,161 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from mlpcore import backends
+from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.network import Network
-from mlpcore.typing import Float32Array
-from speed.machine import Caches
+from mlpcore.typing import AnyArray
+from speed.machine import Machine
 from speed.timing import Case, Settings, measure
 
-#: The largest buffer, and for the C backend, which has nothing to add where NumPy is enough.
-MOST = 1 << 30
-MOST_FOR_LAYERS = 64 << 20
+#: Bytes of the largest buffer of NumPy, and of the C backend, which is not needed beyond.
+MOST, MOST_FOR_LAYERS = 1 << 30, 64 << 20
 
-#: Floats in a row of the layer that serves as a buffer, the bias included.
-ROW = 2048
+#: Floats in a row of the layer that serves as a buffer; rows of the square matrices of a product.
+ROW, ORDER = 2048, 1024
 
-#: Rows of the square matrices of the matrix product.
-ORDER = 1024
+#: Single-precision lanes of a GPU's multiprocessor by compute capability; 128 on all others.
+LANES = {(7, 0): 64, (7, 2): 64, (7, 5): 64, (8, 0): 64}
+
+#: A level, "read" or "copy", the bytes or multiply-adds of one unit, and the case.
+Probe: TypeAlias = tuple[str, str, int, Case]
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level of memory.
+    """A level of memory: bytes per second when read, and when copied (read plus written).
 
-    Bytes per second when read, and when copied (read plus written); `size` bytes are what
-    the probes worked on.
+    `capacity` is in bytes, for all threads together; None is unlimited.
     """
 
     name: str
-    capacity: float  #: bytes that it holds for all threads together
+    capacity: float | None
     read: float
     copy: float
-    size: int = 0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What so many threads, or a device, can do.
+    """What so many threads of a CPU ("cpu"), or a GPU ("cuda"), can do.
 
-    `levels` goes from the nearest to the farthest, which holds everything. `private` bytes,
-    the L1 caches, cost nothing: they are too near to be timed.
+    `levels` go from the nearest to the farthest, which is unlimited. `private` bytes, the L1
+    caches, cost nothing: they are too near to be timed.
     """
 
+    place: str
     threads: int
     levels: tuple[Level, ...]
     multiply_adds: float  #: per second
     private: float = 0.0
-    note: str = ""
 
 
-def level_sizes(caches: Caches, threads: int, memory: int) -> dict[str, int]:
-    """Bytes of the buffer that shows each level: well inside it, and outside the one before."""
-    l2 = caches.l2 * threads
+def level_sizes(machine: Machine, threads: int) -> dict[str, int]:
+    """Bytes of each level's buffer: well inside that level, and outside the one before."""
+    l2, l3 = machine.caches.l2 * threads, machine.caches.l3
     sizes = {"L2": l2 // 2}
-    if caches.l3 >= 2 * l2:
-        sizes["L3"] = min(math.isqrt(l2 * caches.l3), MOST_FOR_LAYERS)
-    sizes["DRAM"] = min(max(2 * caches.l3, 4 * l2, 64 << 20), MOST, memory // 8)
+    if l3 >= 2 * l2:
+        sizes["L3"] = min(math.isqrt(l2 * l3), MOST_FOR_LAYERS)
+    sizes["DRAM"] = min(max(2 * l3, 4 * l2, 64 << 20), MOST, machine.memory // 8)
     return sizes
 
 
-def numpy_probes(size: int, threads: int, pool: ThreadPoolExecutor) -> dict[str, Case]:
-    """Reads, and copies, a buffer of `size` bytes in all; n passes over it."""
-    chunks = [np.ones(max(size // threads // 8, 1) * 2, np.float32) for _ in range(threads)]
+def numpy_case(
+    work: Callable[[AnyArray], object], parts: AnyArray, pool: ThreadPoolExecutor
+) -> Case:
+    """Work on each part of a buffer, by a thread each; BLAS has one thread for each of them."""
 
-    def read(chunk: Float32Array, n: int) -> None:
+    def repeat(part: AnyArray, n: int) -> None:
         for _ in range(n):
-            np.dot(chunk, chunk)
+            work(part)
 
-    def copy(chunk: Float32Array, n: int) -> None:
-        source, target = np.split(chunk, 2)
-        for _ in range(n):
-            np.copyto(target, source)
+    def run(n: int) -> None:
+        with threadpool_limits(1, "blas"):
+            list(pool.map(repeat, parts, [n] * len(parts)))
 
-    def shared(work: Callable[[Float32Array, int], None]) -> Case:
-        def run(n: int) -> None:
-            with threadpool_limits(1, "blas"):
-                list(pool.map(work, chunks, [n] * threads))
-
-        return Case(run)
-
-    return {"read": shared(read), "copy": shared(copy)}
+    return Case(run)
 
 
-def layer_probes(size: int, threads: int) -> dict[str, Case]:
-    """Reads, and reads and writes, the weights of a layer of `size` bytes; n times."""
-    name = [n for n in backends.INSTRUCTION_SETS if backends.available()[n] is None][-1]
-    backend = backends.get(name, threads)
-    rows = max(size // (4 * ROW), 1)
-    network = Network((ROW - 1, rows))
+def numpy_probes(level: str, size: int, threads: int, pool: ThreadPoolExecutor) -> list[Probe]:
+    """Read, and copy, a buffer of `size` bytes in all."""
+    parts = np.ones((threads, 2, max(size // threads // 8, 1)), np.float32)
+    read = numpy_case(lambda part: np.dot(part.ravel(), part.ravel()), parts, pool)
+    copy = numpy_case(lambda part: np.copyto(*part), parts, pool)
+    return [(level, "read", size, read), (level, "copy", size, copy)]
+
+
+def layer_probes(level: str, size: int, threads: int) -> list[Probe]:
+    """Read, and read and write, the weights of a layer of `size` bytes."""
+    backend, rows = backends.get("cpu", threads), max(size // (4 * ROW), 1)
+    network, moved = Network((ROW - 1, rows)), rows * 4 * ROW
     x, d = np.zeros((256, ROW - 1), np.float32), np.zeros((256, rows), np.float32)
 
-    def calls(work: Callable[[int], object]) -> Case:
+    def case(work: Callable[[int], object]) -> Case:
         return Case(lambda n: [work(min(256, n - i)) for i in range(0, n, 256)], step=16)
 
-    return {
-        "read": calls(lambda n: backend.forward(network, 0, x[:n])),
-        "copy": calls(lambda n: backend.update(network, 0, x[:n], d[:n], 0.5)),
-    }
+    forward = case(lambda n: backend.forward(network, 0, x[:n]))
+    update = case(lambda n: backend.update(network, 0, x[:n], d[:n], 0.5))
+    return [(level, "read", moved, forward), (level, "copy", 2 * moved, update)]
 
 
-def product_probe(threads: int) -> Case:
-    """A matrix product of ORDER**3 multiply-adds, n times."""
-    a = np.ones((ORDER, ORDER), np.float32)
-    out = np.empty_like(a)
+def product_probe(threads: int) -> Probe:
+    """A matrix product by BLAS."""
+    a, out = np.ones((2, ORDER, ORDER), np.float32)
 
     def run(n: int) -> None:
         with threadpool_limits(threads, "blas"):
             for _ in range(n):
                 np.matmul(a, a, out=out)
 
-    return Case(run)
+    return "", "multiply-adds", ORDER**3, Case(run)
 
 
-#: Level, kind, bytes moved per pass, and case; the matrix product's level is None.
-Probe: TypeAlias = tuple[str | None, str, int, Case]
-
-
-def _probes(sizes: dict[str, int], threads: int, pool: ThreadPoolExecutor) -> list[Probe]:
-    probes: list[Probe] = [(None, "", 0, product_probe(threads))]
-    for level, size in sizes.items():
-        probes += [(level, k, size, c) for k, c in numpy_probes(size, threads, pool).items()]
-        if level != "DRAM" and size <= MOST_FOR_LAYERS:
-            cases = layer_probes(size, threads)
-            moved = max(size // (4 * ROW), 1) * 4 * ROW
-            probes += [(level, "read", moved, cases["read"])]
-            probes += [(level, "copy", 2 * moved, cases["copy"])]
-    return probes
-
-
-def at_least(limits: Limits, fewer: Limits) -> Limits:
-    """The limits of more threads, which are no lower than those of fewer.
-
-    A probe that others have disturbed may say so.
-    """
-    known = {level.name: level for level in fewer.levels}
-    levels = []
-    for level in limits.levels:
-        other = known.get(level.name, level)
-        read, copy = max(level.read, other.read), max(level.copy, other.copy)
-        levels.append(replace(level, read=read, copy=copy))
-    multiply_adds = max(limits.multiply_adds, fewer.multiply_adds)
-    return replace(limits, levels=tuple(levels), multiply_adds=multiply_adds)
-
-
-def measure_limits(
-    caches: Caches,
-    threads: int,
-    memory: int,
-    settings: Settings,
-    progress: Callable[[], object] = lambda: None,
-) -> Limits:
-    """Of the CPU, with so many threads."""
-    sizes = level_sizes(caches, threads, memory)
-    best: dict[tuple[str | None, str], float] = {}
+def measure_limits(machine: Machine, threads: int, settings: Settings) -> Limits:
+    """Limits of so many threads of the CPU."""
+    sizes, caches = level_sizes(machine, threads), machine.caches
+    best: dict[tuple[str, str], float] = {}
     with ThreadPoolExecutor(threads) as pool:
-        probes = _probes(sizes, threads, pool)
-        timings = measure([case for *_, case in probes], settings, progress)
-    for (level, kind, moved, _), timing in zip(probes, timings):
-        amount = moved if level else ORDER**3
+        probes = [product_probe(threads)]
+        for level, size in sizes.items():
+            probes += numpy_probes(level, size, threads, pool)
+            if level != "DRAM" and size <= MOST_FOR_LAYERS:
+                probes += layer_probes(level, size, threads)
+        timings = measure([case for *_, case in probes], settings)
+    for (level, kind, amount, _), timing in zip(probes, timings):
         best[level, kind] = max(best.get((level, kind), 0.0), amount / timing.low)
-    capacity = {"L2": caches.l2 * threads, "L3": caches.l3, "DRAM": math.inf}
-    levels = [
-        Level(name, capacity[name], best[name, "read"], best[name, "copy"], size)
-        for name, size in sizes.items()
-    ]
-    too_small = sizes["DRAM"] <= caches.l3
-    note = "the buffer for DRAM is no larger than the L3 cache" if too_small else ""
-    return Limits(threads, tuple(levels), best[None, ""], caches.l1 * threads, note)
+    capacity = {"L2": caches.l2 * threads, "L3": caches.l3, "DRAM": None}
+    levels = (Level(name, capacity[name], best[name, "read"], best[name, "copy"]) for name in sizes)
+    product = best["", "multiply-adds"]
+    return Limits("cpu", threads, tuple(levels), product, caches.l1 * threads)
+
+
+def measure_device_limits(backend: CudaBackend) -> Limits:
+    """Limits of a CUDA backend's GPU: the bandwidth of a copy, which reading is taken to have.
+
+    Multiply-adds are not measured: they are lanes times clock, from the device's attributes.
+    """
+    import pycuda.driver as cuda
+
+    with backend.driver.active():
+        size = min(MOST, cuda.mem_get_info()[0] // 8)
+        source, target = cuda.mem_alloc(size), cuda.mem_alloc(size)
+        cuda.memset_d8(source, 0, size)
+
+        def copy(n: int) -> None:
+            for _ in range(n):
+                cuda.memcpy_dtod_async(target, source, size)
+            cuda.Context.synchronize()
+
+        bandwidth = 2 * size / measure([Case(copy)], Settings())[0].low
+        source.free()
+        target.free()
+        device, attributes = cuda.Context.get_device(), cuda.device_attribute
+        lanes = LANES.get(tuple(device.compute_capability()), 128)
+        lanes *= device.get_attribute(attributes.MULTIPROCESSOR_COUNT)
+        clock = 1e3 * device.get_attribute(attributes.CLOCK_RATE)
+    return Limits("cuda", 1, (Level("device", None, bandwidth, bandwidth),), lanes * clock)

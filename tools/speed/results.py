@@ -1,65 +1,67 @@
-"""From times to what they mean: ratios, rates, floors."""
+"""What a run has found, as its JSON document holds it: times, and ratios, rates and fractions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
-from speed.floors import Work, bandwidth_limit, floor_seconds
+import msgspec
+
+from mlpcore.errors import InputError, shown
+from mlpcore.files import atomic_write, read_bounded
+from speed.floors import Work
 from speed.limits import Limits
-from speed.timing import Timing
+from speed.machine import Machine
+from speed.timing import Settings, Timing
 
-#: A standard processor: what ratios are to.
+#: The standard processor, which ratios refer to.
 BASE = "scalar"
 
-
-@dataclass(frozen=True)
-class Line:
-    """A backend or a peer at a routine: a time, or the reason why there is none.
-
-    Parameters
-    ----------
-    error
-        Greatest relative error of its result; None where there was nothing to compare with.
-    other
-        How what it computes differs from the routine; empty when it does not.
-    work
-        Of the unit that its time is for; None for that of the routine.
-    """
-
-    name: str
-    threads: int
-    timing: Timing | None = None
-    reason: str = ""
-    error: float | None = None
-    other: str = ""
-    peer: bool = False
-    failed: bool = False  #: its result was wrong
-    work: Work | None = None
-
-    @property
-    def label(self) -> str:
-        """Name, with a mark when it computes something else."""
-        return f"{self.name} *" if self.other else self.name
-
-    @property
-    def seconds(self) -> float:
-        """Per unit, of a line that has a time."""
-        assert self.timing is not None
-        return self.timing.seconds
+#: Greatest size of a document; a run of everything with all peers takes a tenth of that.
+MAX_BYTES = 1 << 22
 
 
 @dataclass(frozen=True)
 class Result:
-    """A line and what follows from its time; None where nothing does."""
+    """A backend or a peer at a routine: a time and what follows from it, or why there is none."""
 
-    line: Line
+    name: str
+    threads: int
+    peer: bool
+    on_device: bool = False  #: whether a GPU computes
+    timing: Timing | None = None
+    reason: str = ""  #: why there is no time
+    error: float | None = None  #: greatest relative error of what it computes
+    failed: bool = False  #: whether that was too much
     ratio: float | None = None  #: times as fast as `BASE` with one thread
     updates: float | None = None  #: of weights and biases per second
     bandwidth: float | None = None  #: bytes that have to be moved, per second
-    of_limit: float | None = None  #: of the machine's bandwidth for these bytes
     floor: float | None = None  #: least seconds
-    reached: float | None = None  #: floor / time
+    reached: Annotated[float, msgspec.Meta(gt=0)] | None = None  #: floor / time
+
+    @property
+    def seconds(self) -> float:
+        """Per unit; infinite without a time."""
+        return self.timing.seconds if self.timing else float("inf")
+
+    def derive(self, work: Work, per: int, limits: Limits | None, base: float) -> Result:
+        """The same with all that follows from the time.
+
+        `work` is that of a sample, of which the time is for `per`. `limits` are those of as many
+        threads, or of the GPU. `base` is the standard processor's time, or infinite.
+        """
+        if not self.timing:
+            return self
+        floor = per * work.floor(limits) if limits else None
+        return replace(
+            self,
+            ratio=base / self.seconds if base < float("inf") else None,
+            updates=per * work.updates / self.seconds or None,
+            bandwidth=per * work.moved / self.seconds or None,
+            floor=floor,
+            reached=floor and floor / self.seconds,
+        )
 
 
 @dataclass(frozen=True)
@@ -71,61 +73,83 @@ class Row:
     unit: str
     results: tuple[Result, ...]
 
+    @property
+    def label(self) -> str:
+        """The title, and the unit of the times."""
+        return self.title if self.unit == "epoch" else f"{self.title}, per {self.unit}"
+
     def find(self, name: str, threads: int) -> Result | None:
         """Our backend's result with so many threads, if it has a time."""
-        for result in self.results:
-            line = result.line
-            if (line.name, line.threads) == (name, threads) and line.timing and not line.peer:
-                return result
-        return None
+        ours = (r for r in self.results if r.timing and not r.peer)
+        return next((r for r in ours if (r.name, r.threads) == (name, threads)), None)
 
     def best(self) -> Result | None:
         """Our fastest."""
-        ours = [r for r in self.results if r.line.timing and not r.line.peer]
-        return min(ours, key=lambda r: r.line.seconds, default=None)
+        ours = [r for r in self.results if r.timing and not r.peer]
+        return min(ours, key=lambda r: r.seconds, default=None)
 
 
-def base_seconds(lines: Sequence[Line]) -> float | None:
-    """The time of `BASE` with one thread, if it is there."""
-    for line in lines:
-        if (line.name, line.threads) == (BASE, 1) and line.timing and not line.peer:
-            return line.timing.seconds
-    return None
+@dataclass(frozen=True)
+class Claim:
+    """A figure of the paper and ours, in words.
 
-
-def derive(line: Line, work: Work, limits: Limits | None, base: float | None) -> Result:
-    """What a line's time means.
-
-    Parameters
-    ----------
-    work
-        Of the unit that the time is for.
-    limits
-        Of as many threads, or of the device.
-    base
-        Seconds of the standard processor.
+    `ratio` says how many times better ours is: faster, or more. For the gain of SSE and the share
+    of an epoch it is simply ours over the paper's. It is None where ours was not measured.
     """
-    if line.timing is None:
-        return Result(line)
-    seconds = line.timing.seconds
-    ratio = base / seconds if base else None
-    updates = work.updates / seconds if work.updates else None
-    bandwidth = work.moved / seconds if work.moved else None
-    if limits is None:
-        return Result(line, ratio, updates, bandwidth)
-    limit, floor = bandwidth_limit(work, limits), floor_seconds(work, limits)
-    of_limit = bandwidth / limit if bandwidth and limit else None
-    return Result(line, ratio, updates, bandwidth, of_limit, floor, floor / seconds)
+
+    what: str
+    paper: str
+    ours: str
+    ratio: float | None
 
 
-def derive_all(
-    lines: Sequence[Line], work: Work, limits: dict[tuple[str, int], Limits]
-) -> tuple[Result, ...]:
-    """Results of a routine's lines; limits are those of ("cpu", threads) and ("cuda", 1)."""
-    base = base_seconds(lines)
-    results = []
-    for line in lines:
-        on_device = line.name == "cuda" or "GPU" in line.name or "CUDA" in line.name
-        place = ("cuda", 1) if on_device else ("cpu", line.threads)
-        results.append(derive(line, line.work or work, limits.get(place), base))
-    return tuple(results)
+@dataclass(frozen=True)
+class Architecture:
+    """All rows of an architecture."""
+
+    name: str
+    layer_sizes: tuple[int, ...]
+    parameters: int
+    routines: tuple[Row, ...]
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that a run has found, in SI units."""
+
+    date: Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\dT")]
+    machine: Machine
+    settings: Settings
+    limits: tuple[Limits, ...]
+    architectures: tuple[Architecture, ...]
+    missing: dict[str, str]  #: backends and peers that cannot run here, and why
+    revision: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether a backend of ours had a wrong result."""
+        rows = (row for architecture in self.architectures for row in architecture.routines)
+        return any(r.failed and not r.peer for row in rows for r in row.results)
+
+    @property
+    def conditions(self) -> tuple[object, ...]:
+        """What has to be the same in runs whose times are compared."""
+        # A GPU's free memory, in brackets, changes from boot to boot, as load and memory do.
+        device = self.machine.device.partition(" (")[0]
+        machine = replace(self.machine, device=device, load=None, memory=0)
+        return machine, self.settings, self.revision
+
+    def write(self, path: Path) -> None:
+        """Writes the document, whole or not at all. JSON knows no infinity: it becomes null."""
+        atomic_write(path, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Report:
+        """The report in a document; an InputError for any other file."""
+        content = read_bounded(path, MAX_BYTES)
+        try:
+            return msgspec.json.decode(content, type=cls)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            message = f"{shown(path)}: expected what tools/speedup.py --json writes"
+            raise InputError(message) from None

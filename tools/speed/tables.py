@@ -1,187 +1,173 @@
-"""What a run has found as tables of text, whatever shows them."""
+"""What a run has found, as tables in text or Markdown."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
-from mlpcore.report.tables import NONE, digits, short_time
+import tabulate
+
+from mlpcore.errors import shown
+from mlpcore.report.tables import NONE, digits, escape, short_time
 from speed.limits import Limits
-from speed.results import Result, Row
-from speed.run import ArchitectureResults, Report
+from speed.results import Architecture, Report, Result
+
+#: Headers may be as wide as their columns.
+tabulate.MIN_PADDING = 0
+
+EXPLANATION = (
+    "Time: the median of the repeats; spread: the fastest and the slowest repeat.",
+    "GB/s: the bytes of weights that the routine has to move at least. Weights are float32; "
+    "in large networks' steps avx2 and avx512 read 21 bits, unless the row says otherwise.",
+    "Floor: the longer of moving these bytes and doing the multiply-adds, on this machine with "
+    "as many threads; of the floor: floor over time.",
+    "Error: greatest difference from the float64 oracle, relative to the result, or to what "
+    "training has changed.",
+    "A displacement field is the work of one thread.",
+)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Table:
-    """Rows of cells; a `None` among the rows is a rule between groups."""
+    """Rows of cells below their headers; the first `left` columns are aligned to the left."""
 
     title: str
-    columns: tuple[str, ...]
-    rows: list[tuple[str, ...] | None] = field(default_factory=list)
-    left: int = 1  #: columns that are aligned to the left
-    notes: tuple[str, ...] = ()
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+    left: int = 1
+
+    def text(self, markdown: bool = False) -> str:
+        """The table with its title and its notes. Whatever cannot be printed is escaped."""
+
+        def safe(text: str) -> str:
+            text = shown(text) if text else ""
+            return escape(text) if markdown else text
+
+        body = tabulate.tabulate(
+            [list(map(safe, row)) for row in self.rows],
+            list(map(safe, self.headers)),
+            "pipe" if markdown else "simple",
+            disable_numparse=True,
+            colalign=["left" if i < self.left else "right" for i in range(len(self.headers))],
+        )
+        title, notes = safe(self.title), [safe(note) for note in self.notes]
+        if markdown:
+            return "\n\n".join([f"**{title}**", body, *notes]) + "\n"
+        return "\n".join([title, "", body, *(textwrap.fill(note, 100) for note in notes)]) + "\n"
 
 
 def column(backend: str, threads: int) -> str:
-    """The heading of a backend's column; a GPU has no threads of ours."""
+    """The header of a backend's column; a GPU has no threads of ours."""
     return backend if backend == "cuda" else f"{backend}, {threads}"
 
 
-def _optional(value: float | None, text: str) -> str:
-    return NONE if value is None else text.format(value)
+def times(value: float | None) -> str:
+    """A ratio."""
+    return NONE if value is None else f"{digits(value)}x"
 
 
-def _threads(n: int) -> str:
-    return f"{n} thread" if n == 1 else f"{n} threads"
+def share(value: float | None) -> str:
+    """A fraction in percent."""
+    return NONE if value is None else f"{value:.0%}"
 
 
-# ---- the machine ---------------------------------------------------------------------------
+def giga(value: float | None) -> str:
+    """A rate in thousand millions."""
+    return NONE if value is None else digits(value / 1e9)
 
 
 def machine_table(report: Report) -> Table:
     """What everything was measured on."""
-    return Table("Machine", ("", ""), [*report.machine.lines()], left=2)
+    fields = {"date": report.date[:10], "revision": report.revision, **asdict(report.machine)}
+    fields |= {"memory": f"{report.machine.memory / 2**30:.1f} GiB"}
+    caches = report.machine.caches
+    sizes = [f"{level} {getattr(caches, level) >> 10:,} KiB" for level in ("l1", "l2", "l3")]
+    fields["caches"] = [*sizes, "as the machine says" if caches.known else "assumed"]
+    fields["versions"] = map(" ".join, report.machine.versions.items())
+    rows = []
+    for name, value in fields.items():
+        text = str(value) if isinstance(value, (str, int, float)) else ", ".join(value or [])
+        rows.append((name.replace("_", " "), text))
+    return Table("The machine", ("Property", "Value"), rows, left=2)
 
 
-def _limit_row(place: str, limits: Limits) -> tuple[str, ...]:
-    cells = [place]
-    for name in ("L2", "L3", "DRAM", "device"):
-        level = next((level for level in limits.levels if level.name == name), None)
-        if level is None:
-            cells.append(NONE)
-        else:
-            cells.append(f"{digits(level.read / 1e9)} / {digits(level.copy / 1e9)}")
-    return (*cells, digits(limits.multiply_adds / 1e9))
+def _limits_row(limits: Limits) -> tuple[str, ...]:
+    levels = {level.name: f"{giga(level.read)} / {giga(level.copy)}" for level in limits.levels}
+    place = f"CPU, {limits.threads}" if limits.place == "cpu" else "GPU"
+    cells = [levels.get(name, NONE) for name in ("L2", "L3", "DRAM", "device")]
+    return (place, *cells, giga(limits.multiply_adds))
 
 
 def limits_table(report: Report) -> Table:
     """What the machine can do."""
-    columns = ("Read / copy, GB/s", "L2", "L3", "DRAM", "device", "G multiply-adds/s")
-    table = Table("The machine's limits", columns)
-    notes = []
-    for (place, threads), limits in report.limits.items():
-        table.rows.append(_limit_row(_threads(threads) if place == "cpu" else "device", limits))
-        if limits.note and limits.note not in notes:
-            notes.append(limits.note)
-    table.notes = tuple(notes)
-    return table
+    headers = ("Threads", "L2", "L3", "DRAM", "GPU memory", "G multiply-adds/s")
+    note = "A GPU's multiply-adds are from its attributes; what stays on the chip can be faster."
+    rows = [_limits_row(limits) for limits in report.limits]
+    return Table("The machine's limits: read / copy in GB/s", headers, rows, [note])
 
 
-# ---- an architecture -----------------------------------------------------------------------
-
-
-def summary_table(results: ArchitectureResults, report: Report) -> Table:
+def summary_table(architecture: Architecture) -> Table:
     """Every routine by every backend: the time, and how many times as fast as `scalar`."""
-    keys: list[tuple[str, int]] = []
-    for row in results.rows:
-        ours = [r.line for r in row.results if not r.line.peer]
-        keys += [key for line in ours if (key := (line.name, line.threads)) not in keys]
-    title = f"{architecture_title(results)}: time, and times as fast as scalar with one thread"
-    table = Table(title, ("By, threads", *(column(*key) for key in keys)))
-    for row in results.rows:
-        cells = [f"{row.title}, per {row.unit}" if row.unit != "epoch" else row.title]
-        for name, threads in keys:
-            result = row.find(name, threads)
-            ratio = "" if result is None or result.ratio is None else f"{digits(result.ratio)}x"
-            cells.append(f"{short_time(result.line.seconds)} {ratio}" if result else NONE)
-        table.rows.append(tuple(cells))
-    return table
+    ours = [r for row in architecture.routines for r in row.results if not r.peer]
+    keys, rows = list(dict.fromkeys((r.name, r.threads) for r in ours)), []
+    for row in architecture.routines:
+        found = [row.find(*key) for key in keys]
+        cells = [f"{short_time(r.seconds)} {times(r.ratio)}" if r else NONE for r in found]
+        rows.append((row.label, *cells))
+    sizes = "-".join(map(str, architecture.layer_sizes))
+    title = f"{architecture.name} ({sizes}, {architecture.parameters:,} weights): time, and speed"
+    headers = ("Backend, threads", *(column(*key) for key in keys))
+    return Table(f"{title} as a multiple of scalar's with one thread", headers, rows)
 
 
-def architecture_title(results: ArchitectureResults) -> str:
-    """Name, sizes, number of weights."""
-    sizes = "-".join(map(str, results.layer_sizes))
-    return f"{results.name} ({sizes}, {results.parameters:,} weights)"
+def _details(result: Result) -> dict[str, str]:
+    cells = {"By": result.name, "Threads": str(result.threads)}
+    if result.timing is None:
+        return cells
+    low, high = (t / result.seconds - 1 for t in (result.timing.low, result.timing.high))
+    return {
+        **cells,
+        "Time": short_time(result.seconds),
+        "Spread": f"{low:+.0%} {high:+.0%}",
+        "x scalar": times(result.ratio),
+        "G updates/s": giga(result.updates),
+        "GB/s": giga(result.bandwidth),
+        "Floor": NONE if result.floor is None else short_time(result.floor),
+        "of the floor": share(result.reached),
+        "Error": NONE if result.error is None else f"{result.error:.0e}",
+    }
 
 
-DETAIL: tuple[str, ...] = ("Routine", "By", "Threads", "Time", "Spread", "x scalar", "G updates/s")
-DETAIL += ("GB/s", "of limit", "Floor", "Reached", "Error")
-
-
-def _detail_cells(title: str, result: Result) -> tuple[str, ...]:
-    line = result.line
-    start = (title, line.label, str(line.threads))
-    if line.timing is None:
-        return (*start, *[NONE] * (len(DETAIL) - len(start)))
-    timing = line.timing
-    giga = (None if v is None else digits(v / 1e9) for v in (result.updates, result.bandwidth))
-    updates, bandwidth = (v or NONE for v in giga)
-    return (
-        *start,
-        short_time(timing.seconds),
-        f"{timing.low / timing.seconds - 1:+.0%} {timing.high / timing.seconds - 1:+.0%}",
-        NONE if result.ratio is None else f"{digits(result.ratio)}x",
-        updates,
-        bandwidth,
-        _optional(result.of_limit, "{:.0%}"),
-        NONE if result.floor is None else short_time(result.floor),
-        _optional(result.reached, "{:.0%}"),
-        _optional(line.error, "{:.0e}"),
-    )
-
-
-def _row_notes(row: Row) -> list[str]:
-    """Why there is no time, and what computes something else than the routine."""
-    notes = []
-    for line in (result.line for result in row.results):
-        if line.timing is None:
-            notes.append(f"{line.name}, {_threads(line.threads)}: {row.title}: {line.reason}.")
-        elif line.other:
-            notes.append(f"* {line.name} computes something else: {line.other}.")
-    return notes
-
-
-def detail_table(results: ArchitectureResults) -> Table:
+def detail_table(architecture: Architecture) -> Table:
     """Every time with what follows from it, peers included."""
-    table = Table(f"{architecture_title(results)}: in detail", DETAIL, left=2)
-    notes: list[str] = []
-    for row in results.rows:
-        if table.rows:
-            table.rows.append(None)
+    entries, notes = [], []
+    for row in architecture.routines:
         for i, result in enumerate(row.results):
-            title = f"{row.title}, per {row.unit}" if row.unit != "epoch" else row.title
-            table.rows.append(_detail_cells("" if i else title, result))
-        notes += _row_notes(row)
-    table.notes = (*notes, *EXPLANATION)
-    return table
+            entries.append({"Routine": "" if i else row.label, **_details(result)})
+            if result.timing is None:
+                who = f"{column(result.name, result.threads)}: {row.title}"
+                notes.append(f"{who}: {result.reason}.")
+    headers = [header for cells in entries for header in cells]
+    headers = list(dict.fromkeys(headers))
+    rows = [[cells.get(header, NONE) for header in headers] for cells in entries]
+    return Table(f"{architecture.name}: in detail", headers, rows, [*notes, *EXPLANATION], left=2)
 
 
-EXPLANATION = (
-    "Times are medians; the spread is that of the fastest and the slowest repeat.",
-    "GB/s: the bytes of weights that the routine has to move at least, in float32 but for large "
-    "networks' steps by avx2 and avx512, which read 21 bits unless it says otherwise; of limit: "
-    "of the bandwidth measured where weights of this size fit.",
-    "Floor: the longer of moving these bytes and doing the multiply-adds, on this machine with "
-    "as many threads; Reached: floor over time.",
-    "Error: greatest difference from the float64 oracle, relative to the result, or to what "
-    "training has changed.",
-    "A displacement field is the work of one thread. Validation may be faster than the floor, "
-    "which counts multiply-adds in float32: by avx2, and by avx512 with VNNI, in 8-bit integers, "
-    "by avx512 with AMX.",
-)
-
-
-def claims_table(results: ArchitectureResults) -> Table:
+def claims_table(architecture: Architecture) -> Table:
     """The paper beside us."""
-    columns = ("The paper's claim", "Paper", f"Ours, {results.name}", "Ours over the paper")
-    table = Table("The paper beside us", columns)
-    for claim in results.claims:
-        ratio = NONE if claim.ratio is None else f"{digits(claim.ratio)}x"
-        table.rows.append((claim.what, claim.paper, claim.ours, ratio))
-    table.notes = ("Of times, the paper's over ours.",)
-    return table
-
-
-def missing_table(report: Report) -> Table:
-    """What was not measured, and why."""
-    rows: list[tuple[str, ...] | None] = [*report.missing.items()]
-    return Table("Not measured", ("", "Reason"), rows, left=2)
+    headers = ("The paper's claim", "Paper", f"Ours, {architecture.name}", "Ours over the paper")
+    rows = [(c.what, c.paper, c.ours, times(c.ratio)) for c in architecture.claims]
+    note = "Of times, the last column has the paper's over ours."
+    return Table("The paper beside us", headers, rows, [note])
 
 
 def all_tables(report: Report) -> list[Table]:
     """In the order in which they are shown."""
     tables = [machine_table(report), limits_table(report)]
-    for results in report.architectures:
-        tables += [summary_table(results, report), detail_table(results), claims_table(results)]
+    for each in report.architectures:
+        tables += [summary_table(each), detail_table(each), claims_table(each)]
     if report.missing:
-        tables.append(missing_table(report))
+        tables.append(Table("Not measured", ("What", "Why"), [*report.missing.items()], left=2))
     return tables

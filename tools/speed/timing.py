@@ -7,141 +7,94 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
+
+#: Seconds as a document may hold them: positive and finite.
+Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=1e12)]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How long and how often.
+    """How long and how often to measure.
 
-    Parameters
-    ----------
-    seconds
-        Least duration of one timing. A clock's resolution and a thread's start are below a
-        thousandth of the defaults.
-    repeats
-        Timings of each case, of which the median counts.
-    budget
-        Seconds after which cases that are compared are not repeated any more, if they have
-        been three times. A busy machine, or a large network, takes that long.
+    Each timing takes at least `seconds`; the clock's resolution and the start of a thread are
+    below a thousandth of that. Each case is timed `repeats` times. Once that has taken `budget`
+    seconds, as on a busy machine or with a large network, three times are enough.
     """
 
     seconds: float = 0.06
     repeats: int = 7
     budget: float = 20.0
 
-    def __post_init__(self) -> None:
-        if not (self.seconds > 0 and self.repeats >= 1):
-            raise ValueError(f"{self}: expected a positive duration and at least one repeat")
-
 
 QUICK = Settings(seconds=0.025, repeats=5, budget=2.5)
-
-#: Repeats that there are in any case, if so many are wanted.
-LEAST_REPEATS = 3
-
-
-def host_clock(call: Callable[[], object]) -> float:
-    """Seconds that a call takes."""
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
 
 
 @dataclass(frozen=True)
 class Case:
-    """Something to time.
+    """Something to time: `run` does n units of work, samples or images, and returns when done.
 
-    Parameters
-    ----------
-    run
-        Does n units of work, samples or images, and returns when they are done.
-    step
-        n is a multiple of it: images of a displacement field, samples of a block.
-    most
-        n at most; a multiple of `step`.
-    length
-        Least duration of a timing, as a multiple of the settings': a part of an epoch needs
-        more, for all that it consists of.
-    clock
-        Seconds that a call takes: by the host's clock, or by a device's events.
+    n is a multiple of `step`, up to `most`. A timing takes at least `length` times the settings'
+    `seconds`.
     """
 
     run: Callable[[int], object]
     step: int = 1
     most: int = 1 << 20
     length: float = 1.0
-    clock: Callable[[Callable[[], object]], float] = host_clock
+
+    def duration(self, units: int) -> float:
+        """Seconds that so many units take."""
+        begin = time.perf_counter()
+        self.run(units)
+        return time.perf_counter() - begin
 
 
 @dataclass(frozen=True)
 class Timing:
     """Seconds per unit: the median of the repeats, the fastest and the slowest."""
 
-    seconds: float
-    low: float
-    high: float
+    seconds: Seconds
+    low: Seconds
+    high: Seconds
     units: int  #: in each repeat
     repeats: int
 
-    @classmethod
-    def of(cls, durations: Sequence[float], units: int) -> Timing:
-        """From the durations of repeats of `units` each."""
-        each = [duration / units for duration in durations]
-        return cls(statistics.median(each), min(each), max(each), units, len(each))
-
-    def times(self, factor: float) -> Timing:
-        """Per `factor` units instead of per unit."""
-        seconds, low, high = (factor * t for t in (self.seconds, self.low, self.high))
-        return Timing(seconds, low, high, self.units, self.repeats)
-
-
-def _duration(case: Case, units: int) -> float:
-    return case.clock(lambda: case.run(units))
-
 
 def pilot(case: Case, seconds: float) -> int:
-    """Units that take `seconds` or more.
-
-    The first run is not looked at: it warms up. A duration that is long enough has to be so
-    again, lest a moment's disturbance make all repeats too short.
-    """
+    """Units that take `seconds` or more. The first run only warms up."""
     units = case.step
     case.run(units)
     while units < case.most:
-        duration = _duration(case, units)
-        if duration >= seconds:
-            duration = min(duration, _duration(case, units))
+        duration = case.duration(units)
+        if duration >= seconds:  # twice: a disturbance could make all repeats too short
+            duration = min(duration, case.duration(units))
         if duration >= seconds:
             break
-        # A little more than enough, and not on the word of one much too short timing.
+        # A little more than enough, but at most ten times: one timing may be much too short.
         growth = min(10.0, 1.2 * seconds / max(duration, 1e-9))
         units = min(case.most, case.step * math.ceil(units * growth / case.step))
     return units
 
 
-def measure(
-    cases: Sequence[Case], settings: Settings, progress: Callable[[], object] = lambda: None
-) -> list[Timing]:
-    """Times of cases that are to be compared.
+def measure(cases: Sequence[Case], settings: Settings, per: int = 1) -> list[Timing]:
+    """Times, for `per` units each, of cases that are to be compared.
 
-    They take turns, so that what slows the machine down for a while slows all of them, and
-    every repeat starts with another one. Each timing comes after a little of its own work:
-    the caches hold what they would in a longer run, and the threads of others have gone to
-    sleep. `progress` is called after the pilot and after each repeat of a case.
+    The cases take turns, so that whatever slows the machine for a while slows all of them.
+    Every repeat starts with another case. A short run of a case precedes each of its timings:
+    the caches then hold its data, and other cases' threads have gone to sleep.
     """
-    units = []
-    for case in cases:
-        units.append(pilot(case, case.length * settings.seconds))
-        progress()
-    durations: list[list[float]] = [[] for _ in cases]
+    units = [pilot(case, case.length * settings.seconds) for case in cases]
+    times: list[list[float]] = [[] for _ in cases]
     begin = time.perf_counter()
     for repeat in range(settings.repeats):
-        if repeat >= LEAST_REPEATS and time.perf_counter() - begin > settings.budget:
+        if repeat >= 3 and time.perf_counter() - begin > settings.budget:
             break
         for i in range(len(cases)):
             i = (i + repeat) % len(cases)
             if units[i] > cases[i].step:
                 cases[i].run(cases[i].step)
-            durations[i].append(_duration(cases[i], units[i]))
-            progress()
-    return [Timing.of(d, n) for d, n in zip(durations, units)]
+            times[i].append(per * cases[i].duration(units[i]) / units[i])
+    return [Timing(statistics.median(t), min(t), max(t), n, len(t)) for t, n in zip(times, units)]

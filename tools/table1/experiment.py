@@ -1,123 +1,195 @@
-"""Which runs make up the experiment, and whether those that exist are the ones meant."""
+"""Plans the runs of the experiment and trains them, one after another."""
 
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+import math
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from mlpcore import backends
+from mlpcore.backends.base import Backend
+from mlpcore.commands import runs
+from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
-from mlpcore.deformation.deform import DeformationParameters
 from mlpcore.errors import InputError, shown
-from mlpcore.network.architecture import PRESETS
-from mlpcore.store.run_folder import holds_run
-from mlpcore.training.config import PAPER_LEARNING_RATE, PAPER_LEARNING_RATE_END, TrainingConfig
+from mlpcore.files import InUse
+from mlpcore.network.architecture import PRESETS, count_parameters
+from mlpcore.report.console import Console
+from mlpcore.report.tables import NONE, Rows, duration, text_table
+from mlpcore.store.run_folder import AlreadyThere, holds_run
+from mlpcore.training.config import PAPER_LEARNING_RATE_END, TrainingConfig
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
-from table1.records import Record, read_record
+from table1.records import PAUSE_SECONDS, Record, read_record
+
+#: An epoch is expected to take the median time of so many before it.
+RECENT = 20
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A run: one of the paper's networks with a seed, in a folder of the experiment's."""
+def plan(
+    out: Path, nets: Sequence[str], seeds: Sequence[int], epochs: int, recipe: str, backend: Backend
+) -> dict[Path, TrainingConfig]:
+    """The settings of every run by its folder: all networks with the first seed come first.
 
-    net: str
-    seed: int
-    folder: Path
+    They are the paper's where it states them, unless the recipe changes them. The learning rate
+    takes `epochs` epochs from the paper's first value to its last.
+    """
+    stem = "" if recipe == DEFAULT_RECIPE else f"-{recipe}"
+    return {
+        out / f"{net}{stem}-seed{seed}": TrainingConfig(
+            hidden_layers=PRESETS[net],
+            epochs=epochs,
+            learning_rate_end=PAPER_LEARNING_RATE_END,
+            learning_rate_ratio=RECIPES[recipe].learning_rate_ratio(len(PRESETS[net])),
+            target=RECIPES[recipe].target,
+            seed=seed,
+            backend=backend.name,
+            schedule=backend.schedule,
+        )
+        for seed in seeds
+        for net in nets
+    }
 
-    @property
-    def name(self) -> str:
-        """That of its folder."""
-        return self.folder.name
 
-    def read(self) -> Record | None:
-        """What there is of it; an InputError when that is damaged."""
-        return read_record(self.folder) if holds_run(self.folder) else None
+def with_labels(config: TrainingConfig, similar_labels: tuple[int, ...]) -> TrainingConfig:
+    """The settings for data with these similar labels (`Dataset.similar_labels`)."""
+    deformation = dataclasses.replace(config.deformation, similar_labels=similar_labels)
+    return dataclasses.replace(config, deformation=deformation)
 
 
-@dataclass(frozen=True)
+def check_settings(record: Record, planned: TrainingConfig, any_backend: bool) -> None:
+    """Raises InputError when a run exists with other settings than planned.
+
+    Its schedule may differ, its labels, which come from the data, and its backend if it may be any.
+    """
+    found = record.config
+    backend = found.backend if any_backend else planned.backend
+    wanted = with_labels(planned, found.deformation.similar_labels)
+    wanted = dataclasses.replace(wanted, backend=backend, schedule=found.schedule)
+    for name, theirs in vars(found).items():
+        if theirs != (ours := getattr(wanted, name)):
+            raise InputError(
+                f"{shown(record.folder)} was started with {name.replace('_', ' ')} {theirs}, "
+                f"asked for {ours}: expected the same, or another --out"
+            )
+
+
+def train(
+    folder: Path,
+    config: TrainingConfig,
+    data: Dataset,
+    threads: int | None,
+    command: str,
+    until: int | None = None,
+) -> int:
+    """Goes on with the run in a folder until an epoch is done, or starts one with these settings.
+
+    A stop by signal n prints `command`, which goes on, and returns 128 + n instead of 0.
+    """
+    with Console(sys.stdout) as console:
+        if holds_run(folder):
+            return runs.resume(folder, console, command, threads, data=data, until=until)
+        backend = backends.get(config.backend, threads, config.schedule)
+        return runs.start(folder, config, data, backend, console, command, until)
+
+
 class Experiment:
-    """The paper's networks, trained with its settings.
+    """The planned runs, the `records` of runs that exist, and the folders of runs that `failed`.
 
-    Parameters
-    ----------
-    epochs
-        In which the learning rate goes all its way, however few they are.
-    backend
-        The name of the one asked for; None leaves each run with its own.
-    recipe
-        One of `RECIPES`, by which the paper's settings are changed or not.
+    With `any_backend`, runs that exist may have another backend than planned.
     """
 
-    nets: tuple[str, ...]
-    seeds: tuple[int, ...]
-    epochs: int
-    out: Path
-    backend: str | None = None
-    recipe: str = DEFAULT_RECIPE
+    def __init__(self, plan: Mapping[Path, TrainingConfig], any_backend: bool):
+        self.plan, self.any_backend = plan, any_backend
+        self.records: dict[Path, Record] = {}
+        self.failed: set[Path] = set()
+        self._ended: set[Path] = set()
 
-    @property
-    def runs(self) -> list[Planned]:
-        """In the order in which they are trained: all networks with the first seed first."""
-        changed = "" if self.recipe == DEFAULT_RECIPE else f"-{self.recipe}"
-        return [
-            Planned(net, seed, self.out / f"{net}{changed}-seed{seed}")
-            for seed in self.seeds
-            for net in self.nets
-        ]
+    def next_run(self) -> Path | None:
+        """Reads and checks all runs; returns the folder of the first that can be trained here."""
+        self.records, free = {}, []
+        for folder, config in self.plan.items():
+            try:
+                record = read_record(folder) if holds_run(folder) else None
+            except InputError as error:
+                self._fail(folder, error)
+                continue
+            if record:
+                self.records[folder] = record
+                check_settings(record, config, self.any_backend)
+                # A run that was killed between its last epoch and its report needs the report.
+                reported = record.finished and (folder / runs.REPORT).exists()
+                if reported or record.running:
+                    continue
+            if folder not in self.failed | self._ended:
+                free.append(folder)
+        return free[0] if free else None
 
-    def config(
-        self, run: Planned, similar_labels: tuple[int, ...], backend: str, schedule: str | None
-    ) -> TrainingConfig:
-        """The settings of a run: the paper's, as far as it states them, by the recipe."""
-        recipe, hidden = RECIPES[self.recipe], PRESETS[run.net]
-        return TrainingConfig(
-            hidden_layers=hidden,
-            epochs=self.epochs,
-            learning_rate=PAPER_LEARNING_RATE,
-            learning_rate_end=PAPER_LEARNING_RATE_END,
-            learning_rate_ratio=recipe.learning_rate_ratio(len(hidden)),
-            target=recipe.target,
-            deformation=DeformationParameters(similar_labels=similar_labels),
-            seed=run.seed,
-            backend=backend,
-            schedule=schedule,
-        )
+    def _fail(self, folder: Path, error: InputError) -> None:
+        if folder not in self.failed:
+            self.failed.add(folder)
+            print(f"error: {folder.name}: {error}", file=sys.stderr, flush=True)
 
-    def check(self, run: Planned, record: Record) -> None:
-        """Checks that what there is has the settings asked for, whoever started it.
+    def train_all(self, data: Dataset, command: str, threads: int | None) -> int:
+        """Checks all runs, then trains what is left; returns 0, or 128 + n after signal n."""
+        summary = DataSummary.of(data)
+        for record in self.records.values():
+            record.check_data(summary)
+        while (folder := self.next_run()) is not None:
+            self.show()
+            print(f"{folder.name}:", flush=True)
+            config = with_labels(self.plan[folder], data.similar_labels)
+            try:
+                if stopped := train(folder, config, data, threads, command):
+                    return stopped
+                self._ended.add(folder)
+            except (InUse, AlreadyThere):  # Another process was faster. Its files will be there.
+                time.sleep(PAUSE_SECONDS)
+            except InputError as error:
+                self._fail(folder, error)
+        return 0
 
-        Raises
-        ------
-        InputError
-            When it has not; one line that names both.
-        """
-        theirs = record.config
-        labels = theirs.deformation.similar_labels  # go with the data, see `check_data`
-        ours = self.config(run, labels, self.backend or theirs.backend, theirs.schedule)
-        for field in dataclasses.fields(TrainingConfig):
-            found, wanted = getattr(theirs, field.name), getattr(ours, field.name)
-            if found != wanted:
-                name = field.name.replace("_", " ")
-                raise InputError(
-                    f"{shown(run.folder)} was started with {name} {_text(found)}, asked for "
-                    f"{_text(wanted)}: expected the same, or another --out"
-                )
-
-
-def check_data(run: Planned, record: Record, data: DataSummary) -> None:
-    """Raises InputError when a run was started with other data."""
-    if record.data.sha256 != data.sha256:
-        raise InputError(
-            f"{shown(run.folder)} was started with other data than those in "
-            f"{shown(data.source)}: expected {record.data.name} as it was in "
-            f"{shown(record.data.source)}, or another --out"
-        )
+    def show(self) -> None:
+        """Prints what is done, running and left, and the time left."""
+        rows: Rows = [("run", "state", "epochs", "time left")]
+        total = 0.0
+        for folder, config in self.plan.items():
+            record = self.records.get(folder)
+            done, left = record.epoch if record else 0, NONE
+            state = record.state if record else "not started"
+            if folder in self.failed:
+                state = "failed" if record else "damaged"
+            elif state != "finished":
+                # The run's own epochs say how long one takes, else those of another network.
+                own = record and record.history
+                measured = [record] if record and own else self.records.values()
+                seconds = (config.epochs - done) * seconds_per_epoch(config, measured)
+                left = duration(seconds) + " (estimate)" * (not own)
+                left = "not known yet" if math.isnan(seconds) else left
+                total += 0.0 if state == "running" else seconds
+            rows.append((folder.name, state, f"{done:,}/{config.epochs:,}", left))
+        left = "not known before the first epoch" if math.isnan(total) else duration(total)
+        print(f"{text_table(rows)}\ntime left for this process: {left}\n", flush=True)
 
 
-def _text(value: object) -> str:
-    if isinstance(value, DeformationParameters):
-        values = dataclasses.asdict(value)
-        return ", ".join(f"{name} {values[name]:g}" for name in ("sigma", "alpha", "beta", "gamma"))
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    return str(value)
+def seconds_per_epoch(config: TrainingConfig, records: Iterable[Record]) -> float:
+    """The median of recent epochs, scaled from the network nearest in size; NaN if there are none.
+
+    Training and evaluation take time in proportion to the weights, deformation does not.
+    """
+    started = [record for record in records if record.history]
+    if not started:
+        return math.nan
+
+    def scale(record: Record) -> float:
+        layer_sizes = record.data.layer_sizes(config.hidden_layers)
+        return count_parameters(layer_sizes) / record.n_parameters
+
+    nearest = min(started, key=lambda record: abs(math.log(scale(record))))
+    return statistics.median(
+        m.deformation_seconds + scale(nearest) * (m.training_seconds + m.evaluation_seconds)
+        for m in nearest.history[-RECENT:]
+    )

@@ -1,68 +1,70 @@
-"""What has come of a run: its settings and the metrics of its epochs, from its folder."""
+"""Runs that were started: reads them from their folders, and tests their networks."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
+from mlpcore import backends
+from mlpcore.data.dataset import EMBEDDED, MNIST, Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
+from mlpcore.evaluation.committee import mean_outputs
+from mlpcore.evaluation.evaluation import Evaluation, outputs
 from mlpcore.files import is_locked
+from mlpcore.network import Network
 from mlpcore.network.architecture import PRESETS, count_parameters, format_hidden_layers
-from mlpcore.store.run_folder import Run, holds_run
+from mlpcore.store.run_folder import BEST, Run, holds_run
+from mlpcore.store.weights import read_network
 from mlpcore.training.config import TrainingConfig
-from mlpcore.training.state import EpochMetrics
+from mlpcore.training.state import CompletedEpochs, EpochMetrics
+from mlpcore.typing import AnyArray
 
-#: A run in progress is read anew, after a pause, when another process saved meanwhile.
+#: A run in progress is read again, after a pause, when its process was saving it meanwhile.
 TRIES = 5
 PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class ErrorCounts:
-    """What the outputs of a network, or of several averaged, say about n test images."""
+    """How a network does on n images; a ValueError when that is impossible."""
 
     n: int
     errors: int
     second_right: int  #: errors whose second guess is right
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.second_right <= self.errors <= self.n or self.n == 0:
+            raise ValueError(f"{self}: expected second_right <= errors <= n")
 
-@dataclass(frozen=True)
-class Record:
-    """A run that was started.
 
-    Attributes
-    ----------
-    name
-        That of its folder.
-    history
-        Of the epochs that are complete.
-    running
-        Whether a process is at it.
-    counts
-        Of the network with the best validation error, where they have been measured.
+@dataclass(eq=False)
+class Record(CompletedEpochs):
+    """A run that was started; its folder, or that of its evidence, names it.
+
+    `test` is that of the network with the lowest validation error, None while it is not known.
     """
 
-    name: str
+    folder: Path
     config: TrainingConfig
     data: DataSummary
     history: tuple[EpochMetrics, ...] = ()
     running: bool = False
-    counts: ErrorCounts | None = None
+    test: ErrorCounts | None = None
 
     @property
-    def epoch(self) -> int:
-        """Epochs completed."""
-        return len(self.history)
+    def name(self) -> str:
+        """The folder's name, printable."""
+        return shown(self.folder.name)
 
     @property
     def finished(self) -> bool:
-        """Whether all epochs are."""
+        """Whether all epochs are completed."""
         return self.epoch == self.config.epochs
 
     @property
@@ -76,125 +78,175 @@ class Record:
         return format_hidden_layers(self.config.hidden_layers)
 
     @property
-    def layer_sizes(self) -> tuple[int, ...]:
-        """Inputs, hidden layers, outputs."""
-        return self.data.layer_sizes(self.config.hidden_layers)
-
-    @property
     def n_parameters(self) -> int:
         """Weights and biases."""
-        return count_parameters(self.layer_sizes)
+        return count_parameters(self.data.layer_sizes(self.config.hidden_layers))
 
-    @property
-    def best_metrics(self) -> EpochMetrics | None:
-        """Of the first epoch with the lowest validation error: the one that counts."""
-        return min(self.history, key=lambda m: m.validation_errors, default=None)
+    def check_data(self, data: DataSummary) -> None:
+        """Raises InputError when these are not the data of the run."""
+        if data.sha256 != self.data.sha256:
+            raise InputError(
+                f"the data in {shown(data.source)} are not those of {shown(self.folder)}: "
+                f"expected {self.data.name} as it was in {shown(self.data.source)}"
+            )
 
-    @property
-    def best_test_metrics(self) -> EpochMetrics | None:
-        """Of the first epoch with the lowest test error, which nobody could have selected."""
-        return min(self.history, key=lambda m: m.test_errors, default=None)
+    def load_data(self, folder: Path | None, *, download: bool) -> Dataset:
+        """The data of the run, from `folder` or where they were; an InputError without them."""
+        known = self.data.name in (MNIST, EMBEDDED) or os.path.isabs(self.data.source)
+        if not (folder or known):  # Evidence holds no paths.
+            raise InputError(f"the data of {shown(self.folder)} are not MNIST: expected --data")
+        data = self.data.load(folder, download=download)
+        self.check_data(DataSummary.of(data))
+        return data
 
-    @property
-    def best_test_error(self) -> float:
-        """The lowest of all epochs, in percent; NaN before the first has ended."""
-        return self.best_test_metrics.test_error if self.best_test_metrics else math.nan
+    def read_network(self, file: str) -> tuple[Network, dict[str, str]]:
+        """A network of the run, and the metadata of its file, or an InputError.
 
-    @property
-    def seconds(self) -> float:
-        """Of all complete epochs, interruptions left out."""
-        return sum(m.seconds for m in self.history)
-
-    @property
-    def updates_per_second(self) -> float | None:
-        """Weights updated per second of training, deformation and evaluation left out."""
-        seconds = sum(m.training_seconds for m in self.history)
-        samples = sum(m.n_train for m in self.history)
-        return samples * self.n_parameters / seconds if seconds else None
+        It is an error too when the best network is of a later epoch than the history. Another
+        process may have saved it since, or was killed before it saved the rest.
+        """
+        path = self.folder / file
+        network, metadata = read_network(path, self.data.layer_sizes(self.config.hidden_layers))
+        best = self.best_metrics
+        if file == BEST and (best is None or metadata.get("epoch") != str(best.epoch)):
+            raise InputError(
+                f"{shown(path)} is of another epoch: expected the run saved or resumed"
+            )
+        return network, metadata
 
 
 def read_record(folder: Path) -> Record:
-    """The run in a folder, which may be in progress; its checkpoints are checked too.
-
-    Raises
-    ------
-    InputError
-        When there is none, or a file is damaged or does not fit the others.
-    """
-    for attempt in range(TRIES):
+    """The run in a folder, which another process may be training; an InputError if damaged."""
+    tries = TRIES
+    while True:
         try:
             run = Run.open(folder, to_train=False)
             history = tuple(run.load().history)
-            return Record(folder.name, run.config, run.data, history, is_locked(folder))
+            return Record(folder, run.config, run.data, history, is_locked(folder))
         except InputError:
-            if attempt == TRIES - 1 or not is_locked(folder):
+            tries -= 1
+            if not tries or not is_locked(folder):
                 raise
             time.sleep(PAUSE_SECONDS)
-    raise AssertionError
-
-
-def check_best(path: Path, epoch: str, record: Record) -> None:
-    """Raises InputError unless a network, of this epoch, is the one that counts of a run."""
-    if record.best_metrics is None or epoch != str(record.best_metrics.epoch):
-        raise InputError(
-            f"{shown(path)} is of another epoch than the metrics: expected "
-            "another try when it has been saved, or the run resumed after a kill"
-        )
 
 
 def read_records(out: Path) -> tuple[list[Record], dict[str, str]]:
-    """All runs in the folders of a folder, and by name a line on each that cannot be read.
-
-    Raises
-    ------
-    InputError
-        When there is no such folder.
-    """
+    """All runs in a folder, and why others are unreadable, by name; an InputError without any."""
     try:
-        names = sorted(os.listdir(out))
+        folders = sorted(out / name for name in os.listdir(out))
     except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"cannot read {shown(out)}: {reason}; expected a folder of runs") from None
-    records, problems = [], {}
-    for name in names:
-        if not holds_run(out / name):
-            continue
+        raise InputError(f"cannot read {shown(out)}: {error.strerror or error}") from None
+    records, unreadable = [], {}
+    for folder in filter(holds_run, folders):
         try:
-            records.append(read_record(out / name))
+            records.append(read_record(folder))
         except InputError as error:
-            problems[name] = str(error)
-    return sorted(records, key=in_order), problems
+            unreadable[shown(folder.name)] = str(error)
+    if not records and not unreadable:
+        raise InputError(f"{shown(out)} holds no runs: expected what this tool has trained")
+    return sorted(records, key=in_order), unreadable
 
 
 def in_order(record: Record) -> tuple[int, tuple[int, ...], int, int, str]:
-    """By network, as the paper lists them, then by length and seed."""
-    presets = list(PRESETS.values())
-    hidden = record.config.hidden_layers
+    """Sorts runs by network, in the paper's order, then by length and seed."""
+    presets, hidden = list(PRESETS.values()), record.config.hidden_layers
     place = presets.index(hidden) if hidden in presets else len(presets)
     return place, hidden, -record.config.epochs, record.config.seed, record.name
 
 
+def same_but_seed(record: Record) -> object:
+    """Equal for runs that differ in nothing but their seed and their backend."""
+    config = dataclasses.replace(record.config, seed=0, backend="", schedule=None)
+    return config, record.data.sha256
+
+
 def distinct_seeds(records: Iterable[Record]) -> list[Record]:
-    """One run of each network, settings, data and seed: another would be the same once more."""
+    """One run of each network, settings, data and seed: a second one would be a copy."""
     kept: dict[object, Record] = {}
     for record in records:
         kept.setdefault((same_but_seed(record), record.config.seed), record)
     return list(kept.values())
 
 
-def same_but_seed(record: Record) -> object:
-    """Equal for runs that differ in nothing but the seed, and in the backend, which rounds."""
-    config = dataclasses.replace(record.config, seed=0, backend="", schedule=None)
-    return config, record.data.sha256
-
-
-def first_difference(found: Sequence[EpochMetrics], expected: Sequence[EpochMetrics]) -> int | None:
-    """The first epoch with other numbers of errors, None when there is no such."""
-    for ours, theirs in zip(found, expected):
-        if _errors(ours) != _errors(theirs):
+def first_difference(found: Sequence[EpochMetrics], expected: Sequence[EpochMetrics]) -> int:
+    """The first expected epoch that was not found with the same numbers of errors; 0 if none."""
+    names = ("training_errors", "validation_errors", "test_errors")
+    for ours, theirs in zip_longest(found[: len(expected)], expected):
+        if ours is None or any(getattr(ours, name) != getattr(theirs, name) for name in names):
             return theirs.epoch
-    return len(found) + 1 if len(found) < len(expected) else None
+    return 0
 
 
-def _errors(metrics: EpochMetrics) -> tuple[int, int, int]:
-    return metrics.training_errors, metrics.validation_errors, metrics.test_errors
+@dataclass(frozen=True)
+class CommitteeResult:
+    """How runs, named by `members`, do on the test images when their outputs are averaged."""
+
+    members: tuple[str, ...]
+    counts: ErrorCounts
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Committees, and the names of runs that were started but are not there, with the reason."""
+
+    committees: tuple[CommitteeResult, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+@dataclass
+class Measured:
+    """The runs in a folder, tested; names of `unreadable` ones, and a line for all that failed.
+
+    A committee is of all finished runs on the same data. None is selected.
+    """
+
+    records: list[Record]
+    committees: list[CommitteeResult]
+    unreadable: dict[str, str]
+    notes: list[str]
+
+
+def measure(out: Path, threads: int | None, data_folder: Path | None) -> Measured:
+    """Tests all runs in a folder of runs on their data, which may be in another folder now."""
+    records, unreadable = read_records(out)
+    measured = Measured(records, [], unreadable, list(unreadable.values()))
+    by_data: dict[str, list[Record]] = {}
+    for record in records:
+        if record.history and record.data.n_test:
+            by_data.setdefault(record.data.sha256, []).append(record)
+    for group in by_data.values():
+        try:
+            data = group[0].load_data(data_folder, download=False)
+        except InputError as error:
+            names = ", ".join(record.name for record in group)
+            measured.notes.append(f"{names} without second guesses: {error}")
+        else:
+            _test(group, data, threads, measured)
+    return measured
+
+
+def _test(group: list[Record], data: Dataset, threads: int | None, measured: Measured) -> None:
+    """Adds the results of runs on the same data."""
+    found: dict[str, AnyArray] = {}
+    for record in group:
+        try:
+            network, _ = record.read_network(BEST)
+        except InputError as error:
+            measured.notes.append(str(error))
+            continue
+        # The run's own backend counts the same errors again. Another may differ by one.
+        name = record.config.backend
+        usable = name in backends.names() and backends.available()[name] is None
+        backend = backends.get(name if usable else "auto", threads)
+        found[record.name] = outputs(network, data.test_images, backend)
+        record.test = _count(found[record.name], data)
+    finished = distinct_seeds(record for record in group if record.finished)
+    members = tuple(record.name for record in finished if record.name in found)
+    if len(members) > 1:
+        counts = _count(mean_outputs([found[name] for name in members]), data)
+        measured.committees.append(CommitteeResult(members, counts))
+
+
+def _count(outputs: AnyArray, data: Dataset) -> ErrorCounts:
+    result = Evaluation.of(outputs, data.test_labels)
+    return ErrorCounts(result.n, result.errors, result.second_right)

@@ -1,103 +1,60 @@
-"""Computes a run again from its evidence, and compares the bits."""
+"""Trains a run again from its evidence, and compares the bits."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from mlpcore import backends
-from mlpcore.commands import runs
 from mlpcore.errors import InputError, shown
-from mlpcore.report.console import Console
 from mlpcore.store import provenance
-from mlpcore.store.run_folder import BEST, LAST, holds_run, read_history, read_settings
-from mlpcore.store.weights import read_network, weights_sha256
-from table1.data import find_data
-from table1.evidence import Evidence, read_run_evidence
-from table1.records import first_difference, read_record
+from mlpcore.store.run_folder import BEST, LAST, holds_run
+from mlpcore.store.weights import weights_sha256
+from table1.evidence import Result, read_evidence
+from table1.experiment import train
+from table1.records import Record, first_difference, read_record
 
 
 def rerun(
-    source: Path,
-    out: Path,
-    console: Console,
-    command: str,
-    threads: int | None,
-    data_folder: str | None,
+    source: Path, out: Path, data_folder: Path | None, threads: int | None, command: str
 ) -> int:
-    """Trains the run of some evidence again, as far as that has come, or goes on with that.
+    """Trains the run of some evidence again, up to its last epoch, in a folder of `out`.
 
-    Parameters
-    ----------
-    source
-        The evidence of a run.
-    out
-        The folder in which the run gets one of its name.
-    command
-        What to type to go on, said when it is stopped.
-
-    Returns
-    -------
-    The exit status: 0 when all is the same, 1 when it is not, 128 + n when signal n stopped it.
-
-    Raises
-    ------
-    InputError
-        When the evidence or the folder cannot be used, or the data are others.
+    A rerun that was stopped goes on. The result is 0 when all is the same, 1 when it is not, and
+    128 + n when signal n stopped the run. Evidence, folders and data of no use are InputErrors.
     """
-    evidence = read_run_evidence(source)
-    config, folder = evidence.record.config, out / evidence.record.name
-    backend = backends.get(config.backend, threads, config.schedule)
-    exists = holds_run(folder)
-    if exists and read_settings(folder)[0] != config:
-        raise InputError(f"{shown(folder)} has other settings than {shown(source)}")
-    until = evidence.record.epoch
-    if exists and (done := read_record(folder).epoch) > until:
-        expected = f"expected the {until:,} of {shown(source)} at most, or another --out"
-        raise InputError(f"{shown(folder)} has {done:,} epochs, {expected}")
-    data = find_data(evidence.record.data, data_folder, shown(source), download=True)
-    note = other_revisions(evidence)
-    if note:
-        console.print(note)
-    if exists:
-        status = runs.resume(folder, console, command, threads, data=data, until=until)
-    else:
-        status = runs.start(folder, config, data, backend, console, command, until)
-    if status:
-        return status
-    differences = compare(folder, evidence)
-    part = "" if evidence.record.finished else f" in its {until:,} epochs"
-    same = f"the same as {shown(source)}{part}, to the bit"
-    for line in differences or [same]:
-        console.print(line)
+    expected, result = read_evidence(source)
+    folder = out / expected.folder.name
+    if holds_run(folder):
+        there = read_record(folder)
+        if there.config != expected.config or there.epoch > expected.epoch:
+            raise InputError(
+                f"{shown(folder)} has other settings or more epochs than {shown(source)}: "
+                "expected the same run, or another --out"
+            )
+    data = expected.load_data(data_folder, download=True)
+    print(f"{revisions(result)}: the bits differ if a kernel has changed in between")
+    if stopped := train(folder, expected.config, data, threads, command, expected.epoch):
+        return stopped
+    differences = compare(read_record(folder), expected, result)
+    part = "" if expected.finished else f" in its {expected.epoch:,} epochs"
+    print("\n".join(differences) or f"the same as {shown(source)}{part}, to the bit")
     return 1 if differences else 0
 
 
-def other_revisions(evidence: Evidence) -> str:
-    """Why the bits may differ, said before hours are spent; "" where that is not known."""
-    networks = [weights for weights in (evidence.best, evidence.last) if weights]
-    named = [revision for _, revision in evidence.revisions]
-    named += [weights.revision for weights in networks]
-    ours, theirs = provenance.revision(), [*dict.fromkeys(shown(each) for each in named if each)]
-    if len(theirs) < 2 and (not ours or theirs in ([], [ours])):
-        return ""
-    this = f", this is {ours}" if ours else ""
-    return (
-        f"note: computed by revision {', then by '.join(theirs)}{this}: "
-        "the bits differ if a kernel has changed between them"
-    )
+def revisions(result: Result) -> str:
+    """A note, before hours are spent, on what computed the run and what is to do it again."""
+    found = [revision for _, revision in result.revisions] or [result.best.revision]
+    theirs = ", then by ".join(shown(revision or "unknown") for revision in found)
+    return f"computed by revision {theirs}, this is {provenance.revision() or 'unknown'}"
 
 
-def compare(folder: Path, evidence: Evidence) -> list[str]:
-    """A line for every difference between a run of as many epochs and evidence, times left out."""
-    record, differences = evidence.record, []
-    epoch = first_difference(read_history(folder), record.history)
-    if epoch:
+def compare(record: Record, expected: Record, result: Result) -> list[str]:
+    """A line for every difference from the evidence of as many epochs, but for times."""
+    differences = []
+    if epoch := first_difference(record.history, expected.history):
         differences.append(f"the errors after epoch {epoch} are not those of the evidence")
-    for name, expected in ((BEST, evidence.best), (LAST, evidence.last)):
-        if expected is None:
-            continue
-        network, _ = read_network(folder / name, record.layer_sizes)
-        found = weights_sha256(network)
-        if found != expected.sha256:
-            differences.append(f"{name}: weights of SHA-256 {found}, expected {expected.sha256}")
+    for file, weights in ((BEST, result.best), (LAST, result.last)):
+        if weights:
+            found = weights_sha256(record.read_network(file)[0])
+            if found != weights.sha256:
+                differences.append(f"{file}: SHA-256 {found}, expected {weights.sha256}")
     return differences

@@ -9,14 +9,13 @@ import pytest
 from mlpcore.commands import runs
 from mlpcore.network.architecture import PRESETS
 from small_runs import isolate, write_idx
-from table1 import collect, report
 from table1.command import main
 from table1_runs import SMALL, arguments
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def isolated(tmp_path, monkeypatch):
-    """An empty working folder, no data set of this machine, no network; small presets.
+    """An empty working folder and small networks, without this machine's data and the network.
 
     No test cuts the power, so nothing waits for the disk.
     """
@@ -26,37 +25,32 @@ def isolated(tmp_path, monkeypatch):
         monkeypatch.setitem(PRESETS, name, widths)
 
 
-@pytest.fixture(autouse=True)
-def no_figures(request, monkeypatch):
-    """Figures take longer than these trainings: only tests that are marked draw them."""
-    if not request.node.get_closest_marker("figures"):
-        monkeypatch.setattr(report, "draw", lambda *args: [])
-        monkeypatch.setattr(runs, "draw", lambda *args: [])
-        monkeypatch.setattr(collect, "draw", lambda *args: [])
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Figures take longer than these trainings."""
+    monkeypatch.setattr(runs, "draw", lambda *args: [])
 
 
 @pytest.fixture
-def data(tmp_path):
+def data(tmp_path, isolated):
     """A folder of small IDX files."""
     return str(write_idx(tmp_path / "letters"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def whole(tmp_path_factory):
-    """Runs of the same settings that nothing has interrupted."""
+    """Runs of the same settings that nothing has interrupted, with figures."""
     folder = tmp_path_factory.mktemp("whole")
     data = str(write_idx(folder / "letters"))
     with pytest.MonkeyPatch.context() as patch:
         for name, widths in SMALL.items():
             patch.setitem(PRESETS, name, widths)
-        patch.setattr(report, "draw", lambda *args: [])
-        patch.setattr(runs, "draw", lambda *args: [])
         assert main(arguments(data, "--out", str(folder / "out"))) == 0
     return folder / "out"
 
 
 @pytest.fixture
-def half_done(data, whole):
+def half_done(data, whole, no_figures):
     """net1 is finished, net2 has not begun."""
     shutil.copytree(whole / "net1-seed0", "out/net1-seed0")
     return arguments(data, "--out", "out")

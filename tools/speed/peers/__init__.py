@@ -1,78 +1,27 @@
-"""Other libraries on the same work, each checked before it is timed.
+"""Other libraries on the same work, each checked before it is timed."""
 
-A peer that does the same on-line step gets the same images, order and initial weights, and
-after some samples its weights have to be the float64 oracle's. One that computes something
-else is compared with an oracle of what it does compute, where there is one, and says so.
-"""
+from functools import partial
 
-from collections.abc import Callable
+from speed.peers.base import Peer
+from speed.peers.jax_scan import check_jax, jax_gpu
+from speed.peers.pytorch import check_autograd, check_by_hand, check_graph, torch_gpu
+from speed.peers.scipy_deformation import check_scipy
 
-from speed.peers import deformers, fann, jax_trainer, numpy_trainers, torch_trainers
-from speed.peers.base import Peer, Trainer, not_installed, ready_trainer
-from speed.peers.deformers import Deformer, ready_elastic
-from speed.problem import Problem
+_hand_gpu, _autograd_gpu, _jax_gpu = (
+    partial(check, device=device)
+    for check, device in ((check_by_hand, "cuda"), (check_autograd, "cuda"), (check_jax, "gpu"))
+)
+_compiled = partial(check_graph, compiled=True)
 
-_torch, _gpu = not_installed("torch"), torch_trainers.no_gpu
-
-
-def _trainer(
-    name: str,
-    missing: Callable[[], str | None],
-    make: Callable[[Problem, int], Trainer],
-    other: str = "",
-    alone: bool = False,
-    on_device: bool = False,
-) -> Peer:
-    return Peer(name, "step", missing, ready_trainer(make), other, alone, on_device)
-
-
-def _elastic(
-    name: str, modules: tuple[str, ...], make: Callable[[Problem, int], Deformer], other: str
-) -> Peer:
-    return Peer(name, "deformation", not_installed(*modules), ready_elastic(make), other)
-
-
+#: PyTorch tries one thread as well: with so little work at a time more are often slower.
 PEERS = (
-    _trainer("JAX scan", not_installed("jax"), jax_trainer.JaxTrainer),
-    _trainer("PyTorch by hand", _torch, torch_trainers.TorchTrainer, alone=True),
-    _trainer("PyTorch autograd", _torch, torch_trainers.AutogradTrainer, alone=True),
-    _trainer("NumPy", not_installed("numpy"), numpy_trainers.NumpyTrainer, alone=True),
-    _trainer(
-        "FANN",
-        fann.missing,
-        fann.FannTrainer,
-        "tanh without the factor 1.7159, derivative clipped",
-    ),
-    _trainer(
-        "scikit-learn",
-        not_installed("sklearn"),
-        numpy_trainers.SklearnTrainer,
-        "plain tanh, softmax and cross-entropy",
-    ),
-    _trainer("JAX scan, GPU", jax_trainer.no_gpu, jax_trainer.GpuJaxTrainer, on_device=True),
-    _trainer("PyTorch by hand, GPU", _gpu, torch_trainers.GpuTorchTrainer, on_device=True),
-    _trainer("PyTorch autograd, GPU", _gpu, torch_trainers.GpuAutogradTrainer, on_device=True),
-    _trainer("PyTorch CUDA graph", _gpu, torch_trainers.GraphTrainer, on_device=True),
-    _trainer(
-        "PyTorch compile, CUDA graph", _gpu, torch_trainers.CompiledGraphTrainer, on_device=True
-    ),
-    Peer("SciPy", "deformation", not_installed("scipy"), deformers.ready_scipy),
-    _elastic(
-        "torchvision",
-        ("torchvision", "torch"),
-        deformers.make_torchvision,
-        "elastic part alone, 49 taps, smoothed within an image",
-    ),
-    _elastic(
-        "albumentations",
-        ("albumentations", "cv2"),
-        deformers.make_albumentations,
-        "elastic part alone, smoothed within an image",
-    ),
-    _elastic(
-        "kornia",
-        ("kornia", "torch"),
-        deformers.make_kornia,
-        "elastic part alone, smoothed within an image",
-    ),
+    Peer("JAX scan", "step", "jax", check_jax, lambda n: {n}),
+    Peer("PyTorch by hand", "step", "torch", check_by_hand, lambda n: {1, n}),
+    Peer("PyTorch autograd", "step", "torch", check_autograd, lambda n: {1, n}),
+    Peer("JAX scan, GPU", "step", "jax", _jax_gpu, lambda n: {1}, jax_gpu),
+    Peer("PyTorch by hand, GPU", "step", "torch", _hand_gpu, lambda n: {1}, torch_gpu),
+    Peer("PyTorch autograd, GPU", "step", "torch", _autograd_gpu, lambda n: {1}, torch_gpu),
+    Peer("PyTorch CUDA graph", "step", "torch", check_graph, lambda n: {1}, torch_gpu),
+    Peer("PyTorch compile, CUDA graph", "step", "torch", _compiled, lambda n: {1}, torch_gpu),
+    Peer("SciPy", "deformation", "scipy", check_scipy, lambda n: {1}),
 )

@@ -1,0 +1,40 @@
+"""`mlpcore backends`: what can compute here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from mlpcore import backends
+from mlpcore.commands.options import command_parser, run_tool
+from mlpcore.report.tables import Rows, text_table
+
+
+def table() -> str:
+    """A line for each backend: what it is, or why it cannot run."""
+    rows: Rows = [("backend", "runs", "")]
+    for name, reason in backends.available().items():
+        if reason is None:
+            _, _, detail = backends.get(name).description.partition(": ")
+            rows.append((name, "yes", detail))
+        else:
+            rows.append((name, "no", reason))
+    return text_table(rows, align="lll")
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """There are no options but --help."""
+    text = "Lists what can compute here, and why the rest cannot."
+    return command_parser("backends", "", text, "").parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0, or 2 for bad input."""
+
+    def command() -> int:
+        parse(argv)
+        print(table())
+        print(f"\n--backend auto chooses {backends.get().name}.")
+        return 0
+
+    return run_tool(command)

@@ -1,0 +1,85 @@
+"""How strongly images are deformed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mlpcore.backends.affine import N_LABELS
+from mlpcore.checks import check_real, check_whole
+from mlpcore.errors import InputError
+from mlpcore.typing import Float64Array
+
+
+@dataclass(frozen=True)
+class DeformationParameters:
+    """How strongly images are deformed. The defaults are within the paper's ranges.
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation, in pixels, of the Gaussian that smooths the displacement noise
+        (paper: 5.0 to 6.0). 0 does not smooth.
+    alpha
+        Scale of the displacement in pixels (paper: 36.0 to 38.0). It multiplies uniform noise in
+        [-1, 1] after the convolution with a 21 x 21 Gaussian whose weights sum to 1. The RMS
+        displacement is 1.14 to 1.33 pixels over the paper's ranges.
+    beta
+        Greatest angle, in degrees, of the rotation or the horizontal shear (paper: 15). The toss
+        of a fair coin decides which of them an image gets.
+    gamma
+        Greatest change of width and of height in percent, drawn independently
+        (paper: 15 to 20).
+    similar_labels
+        Labels whose images turn or shear by at most half of beta (paper: digits 1 and 7).
+
+    Raises
+    ------
+    InputError
+        When a number is not finite, negative or too large. `label_bytes` checks the labels.
+    """
+
+    sigma: float = 6.0
+    alpha: float = 36.0
+    beta: float = 15.0
+    gamma: float = 15.0
+    similar_labels: tuple[int, ...] = (1, 7)
+
+    def __post_init__(self) -> None:
+        # Maps with beta 90 or gamma 100 cannot be inverted, and the backends cannot compute
+        # displacements of millions of pixels.
+        limits = {"sigma": math.inf, "alpha": 1e6, "beta": 90.0, "gamma": 100.0}
+        for name, limit in limits.items():
+            value = getattr(self, name)
+            check_real(name, value)
+            if not (math.isfinite(value) and 0 <= value < limit):
+                below = f" and less than {limit:g}" if math.isfinite(limit) else ""
+                raise InputError(f"{name} {value}: expected a finite number, 0 or more{below}")
+            object.__setattr__(self, name, float(value))
+
+    def greatest_angles(self) -> Float64Array:
+        """Return (256,) float64: the greatest angle in radians for each label."""
+        similar = np.isin(np.arange(N_LABELS), self.label_bytes())
+        return np.radians(np.where(similar, 0.5, 1.0) * self.beta)
+
+    def label_bytes(self) -> tuple[int, ...]:
+        """Return the similar labels as ints; raise an InputError unless they fit into bytes."""
+        try:
+            labels = tuple(self.similar_labels)
+        except TypeError:
+            shown = repr(self.similar_labels)
+            raise InputError(f"similar labels {shown}: expected a list of labels") from None
+        for label in labels:
+            check_whole("similar label", label, 0, N_LABELS - 1)
+        return tuple(map(int, labels))
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether every image stays as it is."""
+        return self.alpha == self.beta == self.gamma == 0
+
+
+IDENTITY = DeformationParameters(alpha=0.0, beta=0.0, gamma=0.0)
+"""No deformation at all."""

@@ -1,0 +1,83 @@
+"""The paper's networks after many real samples: every instruction set, schedule and block size.
+
+The oracle takes up to 0.1 s for a step. So net1 sees 300 digits and the larger networks 40: a
+block of the default size and a rest. With MLPCORE_LONG_TESTS=1 all see 1,000 in ten minutes.
+
+Tolerance. A step rounds a weight by at most half a unit in the last place, 2^-24 of its size. The
+sum of n such errors has a root mean square of at most sqrt(n / 3) of these units; the largest of
+12 million such sums is 5.3 times that. 8 times leaves room for the rounding of activations and
+deltas, which the learning rate scales down. A lost update would exceed it a thousandfold.
+"""
+
+import functools
+import os
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mlpcore import backends, dataset
+from mlpcore.backends.simd import SimdBackend
+from mlpcore.network import Network
+from mlpcore.network.architecture import PRESETS
+from oracle import EPSILON
+
+LONG = os.environ.get("MLPCORE_LONG_TESTS") == "1"
+RATE = 1e-3
+
+
+def samples(preset):
+    return 1000 if LONG else 300 if preset == "net1" else 40
+
+
+@functools.cache
+def digits():
+    data = dataset.load(name="digits")
+    return data.train_images.reshape(len(data.train_images), -1)[:1000], data.train_labels[:1000]
+
+
+def train(backend, preset):
+    """A network after the samples, and what it saw of them."""
+    network = Network((29 * 29, *PRESETS[preset], 10), seed=1)
+    order = np.arange(samples(preset), dtype=np.int32)
+    return network, backend.train(network, *digits(), order, RATE)
+
+
+@functools.cache
+def oracle(preset):
+    return train(backends.get("reference"), preset)
+
+
+def check(backend, preset):
+    n, (expected, wanted), (network, result) = (
+        samples(preset),
+        oracle(preset),
+        train(backend, preset),
+    )
+    largest = max(np.abs(array).max() for array in expected.weights + expected.biases)
+    tolerance = 8 * np.sqrt(n / 3) * EPSILON * largest
+    for got, right in zip(network.weights + network.biases, expected.weights + expected.biases):
+        np.testing.assert_allclose(got, right, rtol=0, atol=tolerance)
+    lost = RATE * np.abs(digits()[0][n - 1]).max()  # about what one sample changes
+    assert tolerance < lost / 10
+    assert result.samples == n
+    assert result.loss == pytest.approx(wanted.loss, rel=1e-5)
+    assert abs(result.errors - wanted.errors) <= 1  # two outputs may be as good as equal
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("schedule", ["deferred", "packed"])
+@given(block=st.integers(1, 130))
+@example(block=32)
+@settings(max_examples=2)
+def test_blocks_of_updates(simd_name, schedule, preset, block):
+    backend = SimdBackend(simd_name, 2, schedule, block, *([0] if schedule == "packed" else []))
+    if schedule == "packed" and not backend.packs:
+        pytest.skip(f"{simd_name} packs no weights")
+    check(backend, preset)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_immediate_updates(simd_name, preset):
+    check(SimdBackend(simd_name, 2, "immediate"), preset)

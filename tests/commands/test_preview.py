@@ -1,0 +1,106 @@
+"""`mlpcore preview`: the images that a training sees, in a picture that can be read."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from mlpcore import backends, dataset
+from mlpcore.commands import preview
+from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.report.preview import MAX_PICTURE_SIDE, draw
+from mlpcore.training.trainer import Trainer
+from small_runs import Hook, make_config
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The axes of every figure that is saved."""
+    axes, savefig = [], Figure.savefig
+
+    def keep(figure, *arguments, **options):
+        axes.extend(figure.axes)
+        savefig(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return axes
+
+
+def test_images_are_those_that_a_training_sees(call, data, drawn):
+    options = "--sigma 5 --alpha 4 --beta 12 --gamma 8 --seed 7 --backend scalar"
+    argv = [*options.split(), "--rows", "6", "--columns", "3", "--epoch", "2"]
+    out = call("preview", "--data", data, *argv, "--out", "a b.PNG")
+    title = "letters: sigma 5, alpha 4, beta 12, gamma 8, seed 7"
+    assert out == f"{title}\npreview: a b.PNG\n"
+    loaded, shown = dataset.load(data), {}
+
+    def look(trainer, event, *arguments):
+        if event == "training":
+            shown[trainer.state.epoch + 1] = np.array(trainer._shown)
+
+    parameters = DeformationParameters(5, 4, 12, 8, similar_labels=())
+    config = make_config(epochs=3, seed=7, backend="scalar", deformation=parameters)
+    assert Trainer(config, loaded, backends.get("scalar", 1), [Hook(look)]).run()
+
+    (axes,) = drawn
+    assert axes.get_title(loc="left") == title
+    texts = [text.get_text() for text in (*axes.get_xticklabels(), *axes.get_yticklabels())]
+    assert texts[:3] == ["original", "epoch\n2", "epoch\n3"]
+    assert texts[3:] == [f"label {k % 3}\nimage {k}" for k in range(6)]
+    sheet = axes.get_images()[0].get_array()
+    tops = np.rint(axes.get_yticks() - 3).astype(int)  # of 7 rows and 5 columns of pixels
+    lefts = np.rint(axes.get_xticks() - 2).astype(int)
+    columns = loaded.train_images, shown[2], shown[3]
+    for k, top in enumerate(tops):
+        for left, images in zip(lefts, columns, strict=True):
+            assert np.array_equal(sheet[top : top + 7, left : left + 5], images[k])
+
+
+def test_every_class_in_turn():
+    labels = np.array([2, 2, 2, 0, 2, 1, 1, 2, 2, 0] * 3)
+    assert preview.every_class_in_turn(labels, 7).tolist() == [3, 5, 0, 9, 6, 1, 13]
+
+
+def test_by_default_what_there_is_with_arrows_if_wanted(call, drawn):
+    out = call("preview", "--rows", "2", "--columns", "2", "--field")
+    assert out.startswith("note: MNIST was not found")
+    assert "beta 15 (1 and 7: 7.5), gamma" in out
+    assert preview.ARROWS in drawn[0].get_title(loc="left")
+    with Image.open("preview.png") as image:
+        image.load()
+        assert image.format == "PNG"
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (29, 29), (3, 21), (21, 3)])
+def test_arrows_lead_to_where_they_were_looked_up(drawn, shape):
+    rng = np.random.default_rng(0)
+    fields = rng.uniform(-2, 2, (2, 3, 2, *shape)).astype(np.float32)
+    draw(np.zeros((2, 4, *shape), np.float32), ["a", "b"], ["o", "1", "2", "3"], "", fields)
+    (axes,) = drawn
+    (arrows,) = (each for each in axes.collections if hasattr(each, "U"))
+    moved = np.stack([arrows.U, arrows.V], axis=1)
+    heads = arrows.XY + moved
+    assert np.allclose(heads, np.rint(heads), atol=1e-4) and len(heads) > 20  # pixels
+    (height, width), lefts, tops = shape, axes.get_xticks(), axes.get_yticks()
+    for (x, y), tail, vector in zip(np.rint(heads), arrows.XY, moved):
+        row = np.abs(tops - y).argmin()
+        column = np.abs(lefts - x).argmin()
+        corner = np.array([lefts[column] - (width - 1) / 2, tops[row] - (height - 1) / 2])
+        u, v = np.rint((x, y) - corner).astype(int)
+        assert np.allclose(fields[row, column - 1, :, v, u], -vector, atol=1e-4)
+        assert (tail >= corner).all() and (tail - corner < (width, height)).all()
+
+
+def test_a_large_sheet_has_a_bounded_picture():
+    images = np.zeros((60, 2, 3, 3), np.float32)
+    content = draw(images, [f"label {k}" for k in range(60)], ["original", "epoch"], "title")
+    with Image.open(io.BytesIO(content)) as image:
+        assert MAX_PICTURE_SIDE / 2 < max(image.size) <= MAX_PICTURE_SIDE
+
+
+def test_a_sheet_too_large(refusal, data, monkeypatch):
+    monkeypatch.setattr(preview, "MAX_PIXELS", 8 * 10 * 35 - 1)
+    text = refusal("preview", "--data", data)
+    assert "10 x 8 images of 7 x 5: expected at most 2,799 pixels" in text

@@ -1,0 +1,336 @@
+"""`mlpcore train`: what it prints and writes, how it stops and goes on, what it refuses."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mlpcore
+from mlpcore import backends, files
+from mlpcore.commands import main, runs
+from mlpcore.commands import train as command
+from mlpcore.report import console
+from mlpcore.report.results import describe_second
+from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, Run
+from mlpcore.training.trainer import Trainer
+from small_runs import assert_same_result, write_arrays, write_idx
+
+ROOT = Path(mlpcore.__file__).parents[1]
+QUICK = ("--arch", "8", "--epochs", "2", "--threads", "1")
+
+
+@pytest.fixture
+def train(call, data):
+    """Trains on small data into the folder ``r``; returns what is printed."""
+    return lambda *options: call("train", "--data", data, *QUICK, "--out", "r", *options)
+
+
+def run_state(folder):
+    run = Run.open(Path(folder))
+    try:
+        return run.load()
+    finally:
+        run.close()
+
+
+def settings():
+    """The settings of the run in ``r``."""
+    return json.loads(Path("r", CONFIG).read_text())["training"]
+
+
+def content(folder):
+    return {path: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+# A run
+
+
+def test_a_run_prints_plain_lines_and_a_table(train, data):
+    out = train()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f]", out)
+    lines = out.splitlines()
+    assert lines[0] == f"data: letters ({data}): 230 training and 60 test images of 7 x 5"
+    assert lines[1] == f"backend: {backends.get(threads=1).description}"
+    assert "315 weights" in lines[2]
+    assert lines[3].split() == list(console.COLUMNS)
+    assert [line.split()[0] for line in lines[4:6]] == ["1/2", "2/2"]
+    state = run_state("r")
+    assert f"{state.history[1].validation_error:.2f} %" in lines[5]
+    assert lines[-1].startswith("8, 2 epochs")
+    assert not any("note" in line for line in lines)
+    assert f"{state.best_metrics.test_error:.2f} %" in lines[-1]
+    assert sorted(os.listdir("r")) == sorted([BEST, LAST, CONFIG, METRICS, runs.REPORT])
+
+
+@pytest.mark.figures
+def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
+    drawn = []
+    draw = runs.evaluation_figures
+    monkeypatch.setattr(runs, "evaluation_figures", lambda *a: drawn.append(a) or draw(*a))
+    train("--lr", "0.05", "--epochs", "5", "--sigma", "5.5")
+    text, best = Path("r", runs.REPORT).read_text(), run_state("r").best_metrics
+    ((images, test),) = drawn
+    assert (images.shape, test.errors, test.n) == ((60, 7, 5), best.test_errors, 60)
+    assert f"Misclassified: {best.test_errors} of 60 images, {best.test_error:.2f} %" in text
+    for line in ("- sigma: 5.5", "- epochs: 5", "- learning rate: 0.05", describe_second(test)):
+        assert line in text.splitlines()
+    shown = re.findall(r"!\[[a-z ]+\]\((.*)\)", text)
+    assert sorted(Path("r", file) for file in shown) == sorted(Path("r", "figures").iterdir())
+    assert len(shown) == 4
+    assert all(Path("r", file).read_bytes().startswith(b"\x89PNG") for file in shown)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no\nfont"), MemoryError(), OSError(28, "full")])
+def test_figures_that_fail_do_not_fail_the_training(train, call, monkeypatch, error):
+    def fail(*args):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(runs, "draw", fail)
+        (note,) = (line for line in train().splitlines() if line.startswith("note: "))
+    assert note.startswith(f"note: no figures are drawn: {type(error).__name__}: ")
+    text = Path("r", runs.REPORT).read_text()
+    assert "![" not in text and "## Test" in text
+    assert "note" not in call("train", "--resume", "r")  # draws them after all
+
+
+def test_options_reach_the_settings(train):
+    options = "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3"
+    options += " --backend scalar --schedule immediate --lr-ratio 2 --target 1.5 --arch 7,5"
+    train(*options.split())
+    assert settings() == {
+        "hidden_layers": [7, 5], "epochs": 2, "learning_rate": 0.02, "learning_rate_end": 0.01,
+        "learning_rate_ratio": 2, "target": 1.5, "seed": 3, "backend": "scalar",
+        "schedule": "immediate", "deformation": {
+            "sigma": 5, "alpha": 37, "beta": 10, "gamma": 20, "similar_labels": [],
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "ratio", "target"),
+    [
+        ("--recipe saturating", 2, 1.5),
+        ("--recipe saturating --target 1.2", 2, 1.2),
+        ("--recipe paper --lr-ratio 3", 3, 1),
+    ],
+)
+def test_a_recipe_stands_where_options_do_not(train, options, ratio, target):
+    train("--arch", "7,5", *options.split())
+    assert (settings()["learning_rate_ratio"], settings()["target"]) == (ratio, target)
+
+
+def test_defaults(call, data, monkeypatch):
+    """Epochs for 1.8 million samples; no deformation but what the defaults say."""
+    argv = "train", "--data", data, "--arch", "4", "--threads", "1", "--out"
+    for samples, limit, epochs in ((700, 500, 3), (100, 500, 1), (10**6, 2, 2)):
+        monkeypatch.setattr(command, "DEFAULT_SAMPLES", samples)
+        monkeypatch.setattr(command, "MAX_DEFAULT_EPOCHS", limit)
+        shutil.rmtree("r", ignore_errors=True)
+        call(*argv, "r")
+        assert settings()["epochs"] == epochs
+    assert settings()["deformation"] == {
+        "sigma": 6, "alpha": 36, "beta": 15, "gamma": 15, "similar_labels": [],
+    }  # fmt: skip
+    shutil.rmtree("r")
+    call(*argv, "r", "--no-deform")
+    assert [settings()["deformation"][name] for name in ("alpha", "beta", "gamma")] == [0, 0, 0]
+
+
+def test_a_folder_of_its_own_for_each_run(call, data):
+    for _ in range(2):
+        call("train", "--data", data, "--arch", "8,5", "--epochs", "1", "--threads", "1")
+    names = os.listdir("runs")
+    assert len(names) == 2
+    assert all(re.fullmatch(r"8-5-\d{8}-\d{6}(-2)?", name) for name in names)
+
+
+def test_without_mnist_digits_that_know_one_and_seven(call):
+    out = call("train", *QUICK, "--arch", "4", "--out", "r")
+    assert out.startswith("note: MNIST was not found")
+    assert "data: scikit-learn digits" in out
+    assert settings()["deformation"]["similar_labels"] == [1, 7]
+    call("train", "--resume", "r")
+
+
+def test_held_out_images_take_the_place_of_the_test_images(train, call, data):
+    """In what is said, in what is counted, when the run goes on, and when it is evaluated."""
+    out = train("--hold-out", "40")
+    assert "190 training and 40 held-out training images of 7 x 5" in out
+    assert "held-out error for best validation" in out
+    assert "validation  held-out  samples/s" in out
+    assert [m.n_test for m in run_state("r").history] == [40, 40]
+    text = Path("r", runs.REPORT).read_text()
+    assert "on 40 held-out training images. Misclassified:" in text
+    assert "190 training and 40 held-out" in call("train", "--resume", "r")
+    assert ": 40 held-out training images of 7 x 5" in call("evaluate", "r")
+    out = call("evaluate", "r", "--data", data)
+    assert ": 60 test images of 7 x 5" in out and "a part held out" in out
+
+
+def test_no_better_than_the_most_frequent_label(call, tmp_path):
+    """Images that tell nothing, one in three of label 0, the others of 9; none of 1 to 8."""
+    arrays = [np.zeros((30, 5, 5), np.uint8), np.array(10 * [0, 9, 9], np.uint8)]
+    data = str(write_arrays(tmp_path / "blank", 2 * arrays))
+    argv = ["--arch", "4", "--epochs", "9", "--lr", "0.05", "--threads", "1", "--out", "r"]
+    out = call("train", "--data", data, *argv, "--no-deform")
+    assert run_state("r").best_metrics.validation_errors == 10  # guesses 9
+    assert "note: always the most frequent label would be wrong 33 % of the time" in out
+
+
+# Stop and resume
+
+
+def stop_at(monkeypatch, signal_number, epoch):
+    """Sends this process a signal when an epoch has begun to train."""
+    on_samples = Trainer._on_samples
+    sent = []
+
+    def hook(self, *arguments):
+        if self.state.epoch == epoch and not sent:
+            sent.append(signal_number)
+            os.kill(os.getpid(), signal_number)
+            os.kill(os.getpid(), signal_number)  # an impatient second one
+        return on_samples(self, *arguments)
+
+    monkeypatch.setattr(Trainer, "_on_samples", hook)
+
+
+def stopped(monkeypatch, capsys, signal_number, epoch, *argv):
+    """Trains until a signal; returns the line that is printed, and the arguments to go on."""
+    with monkeypatch.context() as patch:
+        stop_at(patch, signal_number, epoch)
+        assert main(["train", *argv]) == 128 + signal_number
+    *_, line, printed = capsys.readouterr().out.splitlines()
+    words = shlex.split(printed)
+    assert words[1:4] == ["-m", "mlpcore", "train"]
+    return line, words[4:]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_and_the_printed_command_resumes(data, call, capsys, monkeypatch, number):
+    argv = ["--data", data, "--arch", "8", "--epochs", "3", "--threads", "1"]
+    call("train", *argv, "--out", "whole")
+    line, again = stopped(monkeypatch, capsys, number, 1, *argv, "--out", "the run")
+    assert line.startswith("stopped: 1 of 3 epochs done")
+    assert again == ["--resume", "the run", "--threads", "1"]
+    assert not Path("the run", runs.REPORT).exists()
+    state = run_state("the run")
+    assert state.epoch == 1
+    assert state.progress.samples < 230
+    out = call("train", *again)
+    assert "resumed: 1 of 3 epochs done" in out
+    assert out.splitlines()[-1].startswith("8, 3 epochs")
+    assert_same_result(run_state("whole"), run_state("the run"))
+
+
+def test_the_printed_command_says_where_the_data_are_now(data, call, capsys, monkeypatch, tmp_path):
+    stopped(monkeypatch, capsys, signal.SIGINT, 0, "--data", data, *QUICK, "--out", "r")
+    os.rename(data, tmp_path / "moved letters")
+    moved = os.path.relpath(tmp_path / "moved letters")
+    _, again = stopped(monkeypatch, capsys, signal.SIGINT, 1, "--resume", "r", "--data", moved)
+    assert again == ["--resume", "r", "--data", str(tmp_path / "moved letters")]
+    call("train", *again)
+
+
+def test_a_finished_run_only_shows_its_result_again(train, call):
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    table = train().splitlines()[-1]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+    weights = Path("r", LAST).read_bytes()
+    assert call("train", "--resume", "r").splitlines()[-1] == table
+    assert Path("r", LAST).read_bytes() == weights
+
+
+def deny_new_files(patch):
+    """As in a folder that is only to be read; root, as whom tests may run, may write any."""
+
+    def refuse(path=None, mode="", **kwargs):
+        if mode != "rb":
+            raise PermissionError(13, "Permission denied")
+        return open(path, mode)
+
+    patch.setattr(files.tempfile, "mkdtemp", refuse)
+    patch.setattr(files, "open", refuse, raising=False)
+
+
+def test_a_run_in_a_folder_that_cannot_be_written(data, refusal, capsys, monkeypatch):
+    stopped(monkeypatch, capsys, signal.SIGINT, 1, "--data", data, *QUICK, "--out", "r")
+    deny_new_files(monkeypatch)
+    monkeypatch.setattr(Trainer, "run", None)  # nothing is computed in vain
+    text = refusal("train", "--resume", "r")
+    assert text == "error: cannot write to r: Permission denied\n"
+
+
+def test_the_result_of_a_run_in_a_folder_that_cannot_be_written(train, call, monkeypatch):
+    table = train().splitlines()[-1]
+    deny_new_files(monkeypatch)
+    *_, shown, note = call("train", "--resume", "r").splitlines()
+    assert shown == table
+    assert note == "note: no report: cannot write r/report.md: Permission denied"
+
+
+def test_resume_finds_the_data_again_or_is_told(train, call, refusal, data, tmp_path):
+    train()
+    os.rename(data, tmp_path / "moved")
+    assert data in refusal("train", "--resume", "r")
+    call("train", "--resume", "r", "--data", tmp_path / "moved")
+    write_idx(tmp_path / "other", n_train=231)
+    assert "are not those" in refusal("train", "--resume", "r", "--data", tmp_path / "other")
+
+
+def test_ctrl_c_in_a_process_of_its_own(data):
+    """Interrupts as soon as the first epoch's line is there; the script is named to go on."""
+    script = str(ROOT / "tools" / "train.py")
+    argv = [sys.executable, script, "--data", data, "--arch", "200", "--epochs", "100000"]
+    process = subprocess.Popen(
+        [*argv, "--threads", "1", "--out", "r"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": os.getcwd()},
+        text=True,
+    )
+    while not process.stdout.readline().strip().startswith("1/100000"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, err) == (130, "")
+    _, named, *again = shlex.split(out.splitlines()[-1])
+    assert Path(named).resolve() == Path(script)
+    assert again == ["--resume", "r", "--threads", "1"]
+    assert run_state("r").epoch >= 1
+
+
+# What fails later
+
+
+def test_a_folder_that_already_holds_a_run(train, data, refusal):
+    train()
+    before = content("r")
+    assert "r already holds a run" in refusal("train", "--data", data, *QUICK, "--out", "r")
+    assert content("r") == before
+
+
+def test_divergence_ends_with_one_line(data, capsys):
+    assert main(["train", "--data", data, "--arch", "8", "--lr", "3e38", "--out", "r"]) == 2
+    (text,) = capsys.readouterr().err.splitlines()
+    assert "diverged in epoch 1 at learning rate 3e+38" in text
+    assert f"r/{LAST} holds the weights before" in text
+    assert run_state("r").network.is_finite()
+
+
+def test_a_full_disk_ends_with_one_line(data, refusal, monkeypatch):
+    def fsync(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    text = refusal("train", "--data", data, *QUICK, "--out", "runs/r")
+    assert text == f"error: cannot write runs/r/{CONFIG}: No space left on device\n"

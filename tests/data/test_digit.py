@@ -1,0 +1,151 @@
+"""Pictures of digits in MNIST's format: boxed, centred, without paper, shadows and dirt."""
+
+import contextlib
+import os
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pictures
+from mlpcore import InputError, backends, dataset
+from mlpcore.data import idx, scaling
+from mlpcore.data.digit import normalise_digit, read_digit
+from mlpcore.network import Network
+from pictures import DIGITS, difference, difference_nearby
+
+#: Ink that uneven light and JPEG may add to a digit or take from it. The embedded digits have
+#: wide grey edges, which the edge of a shadow cuts by up to 0.23.
+LEFT_OVER = 0.25
+
+
+def box(pixels, threshold=90):
+    """First row, last row, first column and last column of what is brighter."""
+    rows, columns = np.nonzero(pixels > threshold)
+    return rows.min(), rows.max(), columns.min(), columns.max()
+
+
+def off_centre(pixels):
+    """Distance of the centre of mass from pixel (14, 14) in rows and in columns."""
+    places = np.mgrid[:28, :28].reshape(2, -1)
+    return np.average(places, axis=1, weights=pixels.ravel()) - 14
+
+
+def ring(radius, width, side=200):
+    y, x = np.mgrid[:side, :side] - side / 2
+    return 255.0 * (np.abs(np.hypot(y, x) - radius) < width)
+
+
+@pytest.mark.parametrize("name", list(pictures.photographs(DIGITS[0], np.random.default_rng(0))))
+def test_every_picture_is_in_the_box_and_centred(name):
+    rng = np.random.default_rng(1)
+    for digit in DIGITS[:8]:
+        pixels = normalise_digit(pictures.photographs(digit, rng)[name])
+        assert (pixels.shape, pixels.dtype, pixels.max()) == ((28, 28), np.uint8, 255)
+        top, bottom, left, right = box(pixels, 25)
+        longer = max(bottom - top, right - left) + 1
+        assert 17 <= longer <= 20  # an edge of noise or of a blur may be fainter than the rest
+        # To the nearest pixel; rounding to bytes moves it by less than a hundredth.
+        assert np.abs(off_centre(pixels)).max() <= 0.51
+
+
+def test_the_aspect_ratio_is_kept_and_edges_are_grey():
+    frame = np.zeros((200, 200))
+    frame[20:180, 60:140] = 255  # 160 high, 80 wide
+    frame[40:160, 80:120] = 0
+    top, bottom, left, right = box(normalise_digit(frame))
+    assert (bottom - top + 1, right - left + 1) == (20, 10)
+    assert len(np.unique(normalise_digit(ring(90, 12, 300)))) > 20
+
+
+@pytest.mark.parametrize("side, rows, centred", [(14, (7, 26), True), (34, (8, 27), False)])
+def test_a_centre_of_mass_off_the_middle_of_the_box(side, rows, centred):
+    """A pole with a flag at its top moves down, but not out of the image."""
+    image = np.zeros((100, 100))
+    image[10:90, 20:26] = 255
+    image[10 : 10 + side, 26 : 26 + side] = 255
+    pixels = normalise_digit(image)
+    assert box(pixels)[:2] == rows
+    assert (np.abs(off_centre(pixels)).max() <= 0.51) == centred
+
+
+@pytest.mark.parametrize("name", ["inverted", "gradient", "shadow", "off-centre", "jpeg"])
+def test_what_is_no_ink_leaves_no_trace(name):
+    for digit in DIGITS[:10]:
+        found = pictures.photographs(digit, np.random.default_rng(2))
+        expected = normalise_digit(found["enlarged"])
+        assert difference_nearby(normalise_digit(found[name]), expected) < LEFT_OVER
+
+
+def test_a_slope_of_light_up_to_the_border_is_no_ink():
+    for digit in DIGITS[:5]:
+        faint = pictures.written(pictures.enlarged(digit), 210, 160)
+        sloping = normalise_digit(pictures.lit(faint, 0.6))
+        assert difference_nearby(sloping, normalise_digit(faint)) < LEFT_OVER
+
+
+def test_dirt_is_left_out():
+    clean = pictures.written(pictures.enlarged(DIGITS[3]))
+    dirty = clean.copy()
+    dirty[2:5, 2:5] = dirty[-4:-2, 5:9] = pictures.INK
+    assert difference(normalise_digit(dirty), normalise_digit(clean)) < 0.01
+    speck = ring(70, 10)  # and inside a digit
+    speck[97:104, 97:104] = 255
+    assert np.array_equal(normalise_digit(speck), normalise_digit(ring(70, 10)))
+
+
+BLANK = {
+    "white": np.full((40, 30), 255.0),
+    "gradient": pictures.lit(np.full((80, 90), 200.0)),
+    "vignette": pictures.vignetted(np.full((80, 90), 200.0)),
+    "noise": pictures.noisy(np.full((80, 90), 200.0), np.random.default_rng(0)),
+    "faint": pictures.written(pictures.enlarged(DIGITS[0]), 200, 185),
+    "too low": np.zeros((7, 100)),
+    "too narrow": np.zeros((100, 7)),
+}
+
+
+@pytest.mark.parametrize("name", list(BLANK))
+def test_a_picture_without_a_digit(name):
+    with pytest.raises(InputError):
+        normalise_digit(BLANK[name])
+
+
+@given(st.integers(0, 2**32), st.integers(8, 60), st.integers(8, 60))
+def test_any_numbers_are_a_digit_or_none(seed, height, width):
+    rng = np.random.default_rng(seed)
+    image = rng.choice([0.0, 255.0, rng.uniform(0, 255)], (height, width))
+    with warnings.catch_warnings(), contextlib.suppress(InputError):
+        warnings.simplefilter("error")
+        assert normalise_digit(image).max() == 255
+
+
+@pytest.mark.skipif(not os.environ.get("MLPCORE_DATA"), reason="MLPCORE_DATA is not set")
+def test_mnists_own_digits_stay_what_they_are(tmp_path):
+    """Judged by pixels, and by a network that saw 20,000 training digits twice."""
+    data = dataset.load(os.environ["MLPCORE_DATA"], name="mnist")
+    backend, network = backends.get("scalar", 1), Network((841, 64, 10), seed=1)
+    order = np.arange(20_000, dtype=np.int32)
+    flat = data.train_images[:20_000].reshape(-1, 841)
+    for _ in range(2):
+        backend.train(network, flat, data.train_labels[:20_000], order, 0.005)
+    (file,) = (name for name in os.listdir(data.source) if name.startswith(dataset.FILES[2]))
+    digits = idx.read_idx(os.path.join(data.source, file))[:1000]
+    found, path = [], tmp_path / "digit.png"
+    for digit in digits:
+        path.write_bytes(pictures.encoded(digit))
+        found.append(read_digit(path))
+    # A digit moves by a pixel where its centre is about half way between two pixels, because its
+    # faint edges are cut off. Otherwise it stays where it is.
+    assert np.mean([difference_nearby(a, b) > 0.1 for a, b in zip(found, digits)]) < 0.02
+    assert np.mean([difference(a, b) > 0.1 for a, b in zip(found, digits)]) < 0.08
+
+    def errors(pixels):
+        inputs = scaling.resize(scaling.normalise(pixels), 29, 29).reshape(-1, 841)
+        return backend.count_errors(network, inputs, data.test_labels[:1000])
+
+    # Few guesses change, in both directions. One in a hundred is beyond chance.
+    assert abs(errors(np.array(found)) - errors(digits)) <= 10
+    assert errors(found) < 150

@@ -1,0 +1,72 @@
+"""Pixel values and sizes."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.ndimage import map_coordinates
+
+from mlpcore.data.scaling import normalise, resize
+from mlpcore.errors import InputError
+
+IMAGES = np.random.default_rng(1).uniform(-1, 1, (7, 4, 6)).astype(np.float32)
+
+
+def test_normalise():
+    pixels = np.arange(256, dtype=np.uint8)
+    values = normalise(pixels)
+    assert values.dtype == np.float32 and values[0] == -1 and values[255] == 1
+    np.testing.assert_allclose(values, pixels / 127.5 - 1, rtol=0, atol=6e-8)
+    np.testing.assert_array_equal(pixels, np.arange(256))
+
+
+@pytest.mark.parametrize("pixels", [[256], [-1], [np.nan], ["a"], [1j], [[1], [1, 2]]])
+def test_normalise_bad_values(pixels):
+    with pytest.raises(InputError):
+        normalise(pixels)
+
+
+@given(
+    st.tuples(st.integers(0, 4), st.integers(1, 12), st.integers(1, 12)),
+    st.integers(2, 14),
+    st.integers(2, 14),
+    st.integers(0, 2**32 - 1),
+)
+def test_resize_is_bilinear_with_aligned_corners(shape, height, width, seed):
+    images = np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+    resized = resize(images, height, width)
+    assert resized.dtype == np.float32 and resized.flags.c_contiguous
+    assert resized.shape == (shape[0], height, width)
+    sides = np.linspace(0, shape[1] - 1, height), np.linspace(0, shape[2] - 1, width)
+    places = np.meshgrid(*sides, indexing="ij")
+    for image, result in zip(images, resized):
+        expected = map_coordinates(image.astype(float), places, order=1, mode="nearest")
+        np.testing.assert_allclose(result, expected, rtol=0, atol=1e-6)
+        assert image.min() <= result.min() and result.max() <= image.max()
+        corners = np.ix_([0, -1], [0, -1])
+        np.testing.assert_array_equal(result[corners], image[corners])
+    if (height, width) == shape[1:]:
+        np.testing.assert_array_equal(resized, images)
+        assert not np.shares_memory(resized, images)
+
+
+def test_resize_in_batches(monkeypatch):
+    at_once = resize(IMAGES, 5, 7)
+    monkeypatch.setattr("mlpcore.data.scaling._BATCH_PIXELS", 3 * 5 * 7)
+    np.testing.assert_array_equal(resize(IMAGES, 5, 7), at_once)
+
+
+def test_resize_keeps_flat_areas():
+    assert np.all(resize(np.full((1, 7, 9), 0.1, np.float32), 21, 10) == np.float32(0.1))
+
+
+@pytest.mark.parametrize(
+    "images, height, width",
+    [
+        *((IMAGES, *sides) for sides in ((1, 3), (3, 1026), (2.5, 3), (3, "3"), (None, 3))),
+        *((images, 3, 3) for images in (IMAGES[0], np.zeros((1, 0, 3)), IMAGES * 1j)),
+    ],
+)
+def test_resize_bad_input(images, height, width):
+    with pytest.raises(InputError):
+        resize(images, height, width)

@@ -1,0 +1,372 @@
+"""The classifier: scikit-learn's conventions, and the same training as everywhere else."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from joblib import cpu_count, parallel_config
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mlpcore import DeformationParameters, InputError, OnlineMLPClassifier, backends, deformation
+from mlpcore.cpu import available_cores
+from mlpcore.data.scaling import normalise
+from mlpcore.deformation.deform import IDENTITY
+from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
+from mlpcore.network import Network
+from mlpcore.network.activation import A, B
+from mlpcore.training.trainer import Diverged, Trainer
+from small_runs import BACKENDS, make_config, make_dataset, make_pixels, same_weights
+
+DATA = make_dataset()
+X = DATA.train_images.reshape(230, 35)
+Y = DATA.train_labels
+SHAPE = DATA.image_shape
+DEFORMATION = DeformationParameters(6.0, 4.0, 5.0, 5.0, similar_labels=(1,))
+DEFORMED = {"deformation": DEFORMATION, "image_shape": SHAPE}
+OTHER_RATES = {"target": 1.5, "learning_rate_ratio": 2.0}
+
+
+def make_mlp(hidden=(9, 6), **changes):
+    """A quick one, with the settings of `make_config` except for the deformation."""
+    settings = {"learning_rate_init": 0.01, "max_iter": 3, "random_state": 5}
+    return OnlineMLPClassifier(hidden, **settings | changes)
+
+
+def same(a, b):
+    return same_weights(a.network_, b.network_)
+
+
+@parametrize_with_checks([OnlineMLPClassifier()])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+# The same training as everywhere
+
+
+@pytest.mark.parametrize("settings", [{}, OTHER_RATES, DEFORMED])
+def test_fit_is_the_trainers_run(settings):
+    mlp = make_mlp(**settings).fit(X, Y)
+    changes = {name: value for name, value in settings.items() if name != "image_shape"}
+    config = make_config(**{"deformation": IDENTITY} | changes)
+    trainer = Trainer(config, DATA, backends.get("cpu"))
+    trainer.run()
+    assert same_weights(mlp.network_, trainer.state.network)
+    assert mlp.loss_curve_ == [metrics.loss for metrics in trainer.state.history]
+    assert (mlp.loss_, mlp.n_iter_) == (mlp.loss_curve_[-1], 3)
+    assert mlp.target_ == config.target
+
+
+@pytest.mark.parametrize("settings", [{}, OTHER_RATES, DEFORMED])
+def test_partial_fit_is_a_pass_in_the_order_given(settings):
+    mlp = make_mlp(**settings)
+    network, backend = Network((35, 9, 6, 3), 5), backends.get("cpu", 1)
+    rates = [0.02, 0.01, 0.005] if settings is OTHER_RATES else 0.01
+    losses = []
+    for epoch in range(FIRST_PARTIAL_EPOCH, FIRST_PARTIAL_EPOCH + 2):
+        mlp.partial_fit(X, Y, classes=[0, 1, 2])
+        images, order = DATA.train_images, np.arange(230, dtype=np.int32)
+        if settings is DEFORMED:
+            images = deformation.deform(images, Y, DEFORMATION, 5, epoch, backend)
+        target = settings.get("target", 1.0)
+        inputs = images.reshape(X.shape)
+        losses.append(backend.train(network, inputs, Y, order, rates, target=target).loss / 230)
+    assert same_weights(mlp.network_, network)
+    assert mlp.loss_curve_ == losses
+    assert mlp.target_ == target
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_every_backend_trains_and_predicts(name):
+    """As the oracle does, to 1e-4: 40 steps, each rounding outputs of 1 some ten times."""
+    fitted = [
+        make_mlp(backend=each, max_iter=1, **DEFORMED)
+        .fit(X[:20], Y[:20])
+        .partial_fit(X[20:40], Y[20:40])
+        for each in ("reference", name)
+    ]
+    expected, outputs = (mlp.decision_function(X[:50]) for mlp in fitted)
+    np.testing.assert_allclose(outputs, expected, atol=1e-4)
+
+
+def test_random_states():
+    def fitted(random_state):
+        return make_mlp(random_state=random_state).fit(X, Y)
+
+    assert same(fitted(1), fitted(1))
+    assert not same(fitted(1), fitted(2**64 - 1))
+    assert same(fitted(np.random.RandomState(7)), fitted(np.random.RandomState(7)))
+    assert not same(fitted(None), fitted(None))
+
+
+@pytest.mark.parametrize(
+    ("hidden", "sizes"),
+    [(7, (7,)), ([7, 5], (7, 5)), (np.array([7, 5]), (7, 5)), ((), ()), ("7,5", (7, 5))],
+)
+def test_hidden_layers(hidden, sizes):
+    assert make_mlp(hidden, max_iter=1).fit(X, Y).network_.layer_sizes == (35, *sizes, 3)
+
+
+def test_weights_in_scikit_learns_orientation():
+    mlp = make_mlp().fit(X, Y)
+    states = X.astype(np.float64)
+    for weights, biases in zip(mlp.coefs_, mlp.intercepts_):
+        states = A * np.tanh(B * (states @ weights + biases))
+    # Three layers of sums of up to 35 products in float32.
+    np.testing.assert_allclose(mlp.decision_function(X), states, atol=1e-5)
+    mlp.coefs_[2][...] = 0
+    mlp.intercepts_[2][...] = (0, 1, 0)
+    assert set(mlp.predict(X)) == {1}
+
+
+# Training in parts
+
+
+def test_warm_start_continues_as_if_it_had_not_stopped():
+    long = make_mlp(max_iter=5, **DEFORMED).fit(X, Y)
+    parts = make_mlp(max_iter=2, warm_start=True, **DEFORMED).fit(X, Y)
+    before = parts.coefs_[0].copy()
+    parts.set_params(max_iter=3).fit(X, Y)
+    assert parts.n_iter_ == 5
+    # The rates of the epochs may differ in the last bits of float64.
+    assert parts.loss_curve_ == pytest.approx(long.loss_curve_, rel=1e-5)
+    for a, b in zip(long.coefs_, parts.coefs_):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    assert not np.allclose(before, parts.coefs_[0], atol=1e-4)
+
+
+def test_warm_start_wants_the_same_classes_features_and_layers():
+    mlp = make_mlp(warm_start=True).fit(X, Y)
+    with pytest.raises(InputError, match="y holds 3"):
+        mlp.fit(X, Y + 1)
+    with pytest.raises(ValueError, match="features"):
+        mlp.fit(X[:, :10], Y)
+    with pytest.raises(InputError, match=r"\(35, 4, 3\)"):
+        mlp.set_params(hidden_layer_sizes=4).fit(X, Y)
+    assert mlp.n_iter_ == 3
+
+
+def test_partial_fit_of_parts_is_partial_fit_of_the_whole():
+    whole = make_mlp(schedule="immediate").partial_fit(X, Y, classes=[0, 1, 2])
+    parts = make_mlp(schedule="immediate").partial_fit(X[:1], Y[:1], classes=[2, 1, 0])
+    for begin, end in ((1, 2), (2, 100), (100, 230)):
+        parts.partial_fit(X[begin:end], Y[begin:end])
+    assert same(whole, parts)
+    assert parts.n_iter_ == 4
+    assert np.average(parts.loss_curve_, weights=[1, 1, 98, 130]) == pytest.approx(whole.loss_)
+
+
+def test_fit_and_partial_fit_continue_each_other():
+    mlp = make_mlp(warm_start=True).fit(X, Y).partial_fit(X, Y)
+    assert mlp.n_iter_ == 4
+    assert mlp.fit(X, Y).n_iter_ == 7
+    assert mlp.score(X, Y) > 0.9
+
+
+def test_classes_of_partial_fit():
+    mlp = make_mlp()
+    for classes, words in ((None, "classes None"), ([1], "classes holds 1"), ([0, 1], "y holds 2")):
+        with pytest.raises(InputError, match=f"^{words}.*expected"):
+            mlp.partial_fit(X, Y, classes=classes)
+    assert not hasattr(mlp, "network_")
+    mlp.partial_fit(X[:1], Y[:1], classes=[0, 1, 2, 5])
+    before = mlp.network_.copy()
+    with pytest.raises(InputError, match=r"^classes \[0, 1\].*\[0, 1, 2, 5\]$"):
+        mlp.partial_fit(X, Y, classes=[0, 1])
+    for y, unknown in ((Y + 1, "3"), (Y.astype(str), "'0'"), (np.array(["a"] * 230), "'a'")):
+        with pytest.raises(InputError, match=f"^y holds {unknown}"):
+            mlp.partial_fit(X, y)
+    assert same_weights(mlp.network_, before)
+    mlp.partial_fit(X, Y, classes=[5, 2, 1, 0])
+    assert mlp.predict(X).max() <= 2
+
+
+# Labels and predictions
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["seven", "nine", "one"], [-7, -1, 300], [0.0, 1.0, 2.0], [False, True], ["yes", "no"]],
+)
+def test_any_labels(labels):
+    labels = np.array(labels)
+    y = labels[Y % len(labels)]
+    mlp = make_mlp(max_iter=12).fit(X, y)
+    assert mlp.classes_.tolist() == sorted(labels)
+    guesses, scores, probabilities = mlp.predict(X), mlp.decision_function(X), mlp.predict_proba(X)
+    assert guesses.dtype == labels.dtype
+    assert mlp.score(X, y) == np.mean(guesses == y) > 0.9
+    assert scores.shape == ((230,) if len(labels) == 2 else (230, 3))
+    assert probabilities.shape == (230, len(labels))
+    codes = scores > 0 if len(labels) == 2 else scores.argmax(axis=1)
+    assert np.array_equal(mlp.classes_[codes.astype(int)], guesses)
+    assert np.array_equal(mlp.classes_[probabilities.argmax(axis=1)], guesses)
+
+
+def test_up_to_256_classes():
+    x = np.random.default_rng(0).uniform(-1, 1, (600, 4))
+    y = np.arange(600) % 257
+    assert make_mlp(max_iter=1).fit(x, y % 256).predict_proba(x).shape == (600, 256)
+    with pytest.raises(InputError):
+        make_mlp(max_iter=1).fit(x, y)
+
+
+@pytest.mark.parametrize("labels", [[-5, 0, 1], ["0", "05", "1"], ["a", "b", "c"]])
+def test_similar_labels_are_those_of_y(labels):
+    """The last label is number 2 for the network."""
+
+    def fitted(y, similar):
+        parameters = DeformationParameters(6.0, 4.0, 40.0, 5.0, tuple(similar))
+        return make_mlp(deformation=parameters, image_shape=SHAPE, max_iter=1).fit(X, y)
+
+    found = fitted(np.array(labels)[Y], ["c"] if labels[0] == "a" else [1, 7])
+    assert same(found, fitted(Y, [2]))
+    assert not same(found, fitted(Y, []))
+
+
+# With scikit-learn's tools
+
+
+def test_clones_copies_and_pickles():
+    mlp = make_mlp(**DEFORMED).fit(X, Y)
+    assert clone(mlp).get_params() == mlp.get_params()
+    assert not hasattr(clone(mlp), "network_")
+    expected = mlp.predict_proba(X)
+    twins = copy.deepcopy(mlp), pickle.loads(pickle.dumps(mlp))
+    for twin in twins:
+        assert np.array_equal(twin.predict_proba(X), expected)
+        assert not same(twin.partial_fit(X, Y), mlp)
+    assert same(*twins)
+    assert np.array_equal(mlp.predict_proba(X), expected)
+
+
+def test_pipeline_with_a_search_in_two_processes():
+    pixels, labels = make_pixels(120, 0)
+    pixels = pixels.reshape(120, 35)
+    pipeline = make_pipeline(FunctionTransformer(normalise), make_mlp(image_shape=SHAPE))
+    grid = {"max_iter": [1, 9], "deformation": [None, DEFORMATION]}
+    grid = {f"onlinemlpclassifier__{name}": values for name, values in grid.items()}
+    one, two = (
+        GridSearchCV(pipeline, grid, cv=2, n_jobs=n_jobs).fit(pixels, labels) for n_jobs in (1, 2)
+    )
+    assert np.array_equal(*(each.cv_results_["mean_test_score"] for each in (one, two)))
+    assert two.best_params_["onlinemlpclassifier__max_iter"] == 9
+    assert two.score(pixels, labels) > 0.9
+
+
+def count_threads(estimator, X, y):
+    """A scorer that runs where training has run."""
+    return estimator._get_backend(Network((1000, 3000, 1000))).threads
+
+
+@pytest.mark.parametrize(
+    ("context", "n_jobs", "threads"),
+    [("loky", 2, max(1, cpu_count() // 2)), ("threading", 2, 1), ("loky", None, available_cores())],
+)
+def test_a_search_does_not_take_more_threads_than_cores(context, n_jobs, threads, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("mlpcore.estimators.classifier.WEIGHTS_PER_THREAD", 1)
+    grid = {"max_iter": [1, 2]}
+    with parallel_config(context):
+        search = GridSearchCV(make_mlp(), grid, cv=2, n_jobs=n_jobs, scoring=count_threads)
+        search.fit(X, Y)
+    assert set(search.cv_results_["mean_test_score"]) == {min(threads, available_cores())}
+
+
+def test_small_networks_take_one_thread_and_explicit_threads_are_taken(monkeypatch):
+    monkeypatch.setattr("mlpcore.estimators.parameters.cores_beside_others", lambda: 8)
+    weights = WEIGHTS_PER_THREAD
+    for sizes, threads in (((weights - 2, 1), 1), ((3 * weights, 1), 3), ((3 * weights, 3), 8)):
+        assert make_mlp()._get_backend(Network(sizes)).threads == threads
+    assert make_mlp(threads=5)._get_backend(Network((3, 2))).threads == 5
+
+
+def test_verbose_prints_a_line_for_each_epoch(capsys):
+    make_mlp().fit(X, Y)
+    assert capsys.readouterr() == ("", "")
+    make_mlp(verbose=True).fit(X, Y)
+    first_words = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert first_words == ["epoch", "1/3", "2/3", "3/3"]
+
+
+# Bad input
+
+
+#: What a message looks like.
+ONE_LINE = r"^[^\n]+\bexpected [^\n]+\Z"
+
+BAD = {
+    "hidden_layer_sizes": [(5, 0), None, "net6"],
+    "max_iter": [1.5],
+    "learning_rate_init": [None],
+    "learning_rate_end": [0],
+    "learning_rate_ratio": [0],
+    "target": [1.8],
+    "random_state": [-1, "x"],
+    "deformation": [True, DeformationParameters(similar_labels=7)],
+    "image_shape": [None, (5, 5), 35, (5, -7)],
+    "backend": ["mmx"],
+    "schedule": ["late"],
+    "threads": ["2"],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, v) for name in BAD for v in BAD[name]])
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_parameters_that_cannot_be(name, value, method):
+    mlp = make_mlp(**DEFORMED).set_params(**{name: value})
+    with pytest.raises(InputError, match=ONE_LINE):
+        mlp.fit(X, Y) if method == "fit" else mlp.partial_fit(X, Y, classes=[0, 1, 2])
+    assert not hasattr(mlp, "network_")
+    assert not hasattr(mlp, "n_features_in_")
+
+
+def test_images_for_a_deformation_lie_within_one():
+    mlp = make_mlp(**DEFORMED)
+    with pytest.raises(InputError, match="X holds -254"):
+        mlp.fit(-254 * np.abs(X), Y)
+    mlp.fit(np.nextafter(X, 2 * X), Y)
+
+
+def test_values_whose_sums_overflow():
+    mlp = make_mlp().fit(X, Y)
+    mlp.coefs_[0][...] = 1
+    mlp.coefs_[0][::2] = -1
+    with pytest.raises(InputError, match=r"X holds 3e\+38"):
+        mlp.predict(np.full((1, 35), 3e38, np.float32))
+
+
+def test_a_failed_fit_keeps_the_fit_before():
+    mlp = make_mlp().fit(X, Y)
+    before = mlp.network_.copy()
+    mlp.set_params(learning_rate_init=3e38, learning_rate_end=3e38)
+    for warm_start in (False, True):
+        with np.errstate(all="ignore"), pytest.raises(Diverged):
+            mlp.set_params(warm_start=warm_start).fit(X, Y)
+    mlp.set_params(learning_rate_init=0.01, learning_rate_end=None, warm_start=False)
+    with pytest.raises(InputError):
+        mlp.fit(X[:, :4], np.zeros(len(X)))
+    assert same_weights(mlp.network_, before)
+    assert (mlp.n_iter_, mlp.n_features_in_) == (3, 35)
+    assert len(mlp.predict(X)) == len(X)
+
+
+def test_a_partial_fit_that_diverges_leaves_no_network():
+    mlp = make_mlp().fit(X, Y).set_params(learning_rate_init=3e38)
+    with np.errstate(all="ignore"), pytest.raises(Diverged):
+        mlp.partial_fit(X, Y)
+    with pytest.raises(NotFittedError):
+        mlp.predict(X)
+    mlp.set_params(learning_rate_init=0.01).partial_fit(X, Y, classes=[0, 1, 2])
+    assert np.isfinite(mlp.loss_)
+
+
+@pytest.mark.parametrize("name", ["coefs_", "intercepts_", "loss_", "n_iter_"])
+def test_before_fit(name):
+    assert not hasattr(make_mlp(), name)

@@ -1,0 +1,33 @@
+"""What both estimators have in common: lazy imports, true docstrings, pickles that last."""
+
+import doctest
+import pickle
+import pickletools
+import subprocess
+import sys
+
+import pytest
+
+from mlpcore import ElasticDeformer, OnlineMLPClassifier
+
+BOTH = pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier])
+
+
+def test_importing_mlpcore_does_not_import_scikit_learn():
+    code = "import sys, mlpcore; assert 'sklearn' not in sys.modules; mlpcore.OnlineMLPClassifier"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@BOTH
+def test_the_docstring_is_right(estimator):
+    """Doctest does not find it by the module, because the class says that it is in mlpcore."""
+    (test,) = doctest.DocTestFinder(recurse=False).find(estimator)
+    assert test.examples
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@BOTH
+def test_pickles_do_not_name_the_module(estimator):
+    texts = {argument for _, argument, _ in pickletools.genops(pickle.dumps(estimator()))}
+    assert "mlpcore" in texts
+    assert estimator.fit.__module__ not in texts

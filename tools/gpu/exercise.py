@@ -1,0 +1,39 @@
+"""Runs every CUDA kernel at small sizes: `python -m gpu.exercise`, for compute-sanitizer."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import cast
+
+import numpy as np
+
+from mlpcore import backends
+from mlpcore.backends.cuda.backend import SCHEDULES, CudaBackend
+from mlpcore.deformation.deform import DeformationParameters, deform
+from mlpcore.network import Network
+
+#: Layer sizes around the edges of the kernels' blocks.
+SHAPES = ((1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128))
+
+
+def exercise(cuda: CudaBackend) -> None:
+    """Trains, counts errors, shuffles and deforms on the device of a backend."""
+    rng = np.random.default_rng(0)
+    for schedule, sizes in product(SCHEDULES, SHAPES):
+        backend, n = CudaBackend(cuda.driver, schedule=schedule), 70
+        network = backend.load(Network(sizes, seed=1))
+        images = backend.put(rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32))
+        labels = backend.put(rng.integers(0, sizes[-1], n).astype(np.uint8))
+        backend.train(network, images, labels, np.arange(n, dtype=np.int32), 1e-3)
+        backend.count_errors(network, images, labels)
+    for n in (1, 256, 257):
+        np.asarray(cuda.permutation(n, 1, 1))
+    digits = cuda.put(rng.uniform(-1, 1, (130, 5, 7)).astype(np.float32))
+    np.asarray(deform(digits, np.zeros(130, np.uint8), DeformationParameters(), 1, 1, cuda, 95))
+    few = rng.uniform(-1, 1, (3, 17, 19)).astype(np.float32)
+    maps = np.tile(np.eye(2, dtype=np.float32), (3, 1, 1))
+    cuda.deform_by(few, maps, np.zeros((3, 2, 17, 19), np.float32))
+
+
+if __name__ == "__main__":
+    exercise(cast(CudaBackend, backends.get("cuda")))

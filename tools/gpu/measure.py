@@ -1,0 +1,96 @@
+"""Looks at the GPU and times training on it: `python -m gpu.measure NAME FILE` writes JSON.
+
+A result with the key "error" misses what is required, and the exit status is then 1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from gpu.exercise import SHAPES
+from mlpcore import backends
+from mlpcore.backends.cuda.backend import CudaBackend
+from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
+from mlpcore.network import Network
+from mlpcore.network.architecture import PRESETS
+from mlpcore.store import provenance
+from mlpcore.typing import Float32Array, UInt8Array
+
+#: The paper's networks on 29 x 29 pixels and ten digits.
+NETWORKS = {preset: (841, *hidden, 10) for preset, hidden in PRESETS.items()}
+
+
+def random_samples(n: int) -> tuple[Float32Array, UInt8Array]:
+    """Images (n, 841) and labels (n,)."""
+    rng = np.random.default_rng(0)
+    images = rng.uniform(-1, 1, (n, 841)).astype(np.float32)
+    return images, rng.integers(0, 10, n).astype(np.uint8)
+
+
+def device(cuda: CudaBackend) -> dict[str, Any]:
+    """Which device and commit this is, and which networks cannot be resident and why.
+
+    Compiles all kernels that are not built yet, at once, so that no later step waits for nvcc.
+    A network that streams although it fits is an error: it trains correctly but slowly, and
+    nothing else would show that.
+    """
+
+    def load(sizes: tuple[int, ...]) -> str | None:
+        backend = CudaBackend(cuda.driver)
+        backend.load(Network(sizes))
+        return backend.notice
+
+    def fits(sizes: tuple[int, ...]) -> bool:
+        try:
+            make_plan(sizes, cuda.driver.limits)
+        except DoesNotFit:
+            return False
+        return True
+
+    networks = (*NETWORKS.values(), *SHAPES)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        notices = dict(zip(networks, pool.map(load, networks)))
+    errors = [f"{sizes} fits but streams" for sizes in networks if notices[sizes] and fits(sizes)]
+    return {
+        "description": cuda.description,
+        # A copy of the tree without .git cannot name its commit.
+        "commit": provenance.revision() or os.environ.get("COMMIT", "unknown"),
+        "not_resident": {str(sizes): notice for sizes, notice in notices.items() if notice},
+        **({"error": "; ".join(errors)} if errors else {}),
+    }
+
+
+def steps(cuda: CudaBackend) -> dict[str, Any]:
+    """Microseconds of an on-line step by schedule and network."""
+    images, labels = (cuda.put(array) for array in random_samples(1000))
+    result: dict[str, Any] = {"resident": {}, "streaming": {}}
+    for schedule, n in (("resident", 16_384), ("streaming", 4_000)):
+        backend = CudaBackend(cuda.driver, schedule=schedule)
+        order = np.random.default_rng(1).integers(0, 1000, n).astype(np.int32)
+        for preset, sizes in NETWORKS.items():
+            network = backend.load(Network(sizes, seed=1))
+            if backend.notice is None:
+                backend.train(network, images, labels, order, 1e-3)  # to warm up
+                start = time.perf_counter()
+                backend.train(network, images, labels, order, 1e-3)
+                result[schedule][preset] = 1e6 * (time.perf_counter() - start) / n
+    return result
+
+
+def main(name: str, file: str) -> int:
+    measure = {"device": device, "steps": steps}[name]
+    result = measure(cast(CudaBackend, backends.get("cuda")))
+    Path(file).write_text(json.dumps(result, indent=2) + "\n")
+    return 1 if "error" in result else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
