@@ -122,9 +122,6 @@ def make(count=1, error=None, free=1 << 33, no_code=False, stream_error=None):
         memcpy_dtoh=emulated.download,
         memcpy_dtod_async=lambda to, source, n_bytes, stream: emulated.copy(to, source, n_bytes),
         Stream=lambda: _raise(stream_error) if stream_error else _FakeStream(device),
-        Event=lambda: SimpleNamespace(
-            record=lambda stream: None, synchronize=lambda: None, time_since=lambda other: 1.0
-        ),
     )
     return driver, _make_bindings(device)
 

@@ -90,7 +90,7 @@ class CudaDriver:
         if not FATBIN.is_file():
             raise Unavailable("built without CUDA kernels: nvcc was not there, or not wanted")
         self._cuda = cuda = _import_pycuda()
-        self._bindings = _import_bindings()
+        self.bindings = _import_bindings()
         try:
             device = cuda.Device(0)
             self.compute_capability = ".".join(map(str, device.compute_capability()))
@@ -104,7 +104,7 @@ class CudaDriver:
         with self.active():
             self._check_memory()
             self._load()
-            self._stream = cuda.Stream()
+            self.stream = cuda.Stream()
 
     def _close(self) -> None:
         """Gives the primary context back before the interpreter and the driver shut down."""
@@ -192,17 +192,27 @@ class CudaDriver:
             self._cuda.memcpy_dtoh(array, address)
 
     def copy(self, target: int, source: int, n_bytes: int) -> None:
-        self._cuda.memcpy_dtod_async(target, source, n_bytes, self._stream)
+        self._cuda.memcpy_dtod_async(target, source, n_bytes, self.stream)
 
     # ---- launches ----------------------------------------------------------------------
 
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a function of cuda-bindings, or GraphError with the driver's words."""
+        bindings = self.bindings
+        error, *results = function(*arguments)
+        if error != bindings.CUresult.CUDA_SUCCESS:
+            _, text = bindings.cuGetErrorString(error)
+            text = text.decode() if isinstance(text, bytes) else error
+            raise GraphError(f"{function.__name__}: {text}")
+        return results[0] if results else None
+
     def launch(self, launch: Launch) -> None:
         self._functions[launch.kernel].prepared_async_call(
-            launch.grid, launch.block, self._stream, *launch.arguments
+            launch.grid, launch.block, self.stream, *launch.arguments
         )
 
     def synchronize(self) -> None:
-        self._stream.synchronize()
+        self.stream.synchronize()
 
     def capture(self, launches: list[Launch]) -> _CapturedGraph:
         """A graph of the launches; the stream records them and runs none.
@@ -210,22 +220,22 @@ class CudaDriver:
         In the relaxed mode, memory can be freed meanwhile: by the garbage collector, or by
         another library in the process.
         """
-        bindings, stream = self._bindings, self._stream.handle
+        bindings, stream = self.bindings, self.stream.handle
         mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        _call(bindings, bindings.cuStreamBeginCapture, stream, mode)
+        self.call(bindings.cuStreamBeginCapture, stream, mode)
         try:
             for launch in launches:
                 self.launch(launch)
         finally:
-            graph = _call(bindings, bindings.cuStreamEndCapture, stream)
+            graph = self.call(bindings.cuStreamEndCapture, stream)
         try:
-            return _CapturedGraph(self, _call(bindings, bindings.cuGraphInstantiate, graph, 0))
+            return _CapturedGraph(self, self.call(bindings.cuGraphInstantiate, graph, 0))
         finally:
-            _call(bindings, bindings.cuGraphDestroy, graph)
+            self.call(bindings.cuGraphDestroy, graph)
 
     def replay(self, graph: _CapturedGraph) -> None:
-        bindings = self._bindings
-        _call(bindings, bindings.cuGraphLaunch, graph.handle, self._stream.handle)
+        bindings = self.bindings
+        self.call(bindings.cuGraphLaunch, graph.handle, self.stream.handle)
 
     # ---- resident training -------------------------------------------------------------
 
@@ -241,10 +251,10 @@ class CudaDriver:
         )
 
     def _attribute(self, name: str) -> int:
-        bindings = self._bindings
+        bindings = self.bindings
         attribute = getattr(bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        device = _call(bindings, bindings.cuDeviceGet, 0)
-        return int(_call(bindings, bindings.cuDeviceGetAttribute, attribute, device))
+        device = self.call(bindings.cuDeviceGet, 0)
+        return int(self.call(bindings.cuDeviceGetAttribute, attribute, device))
 
     def specialise(self, plan: ResidentPlan) -> _CooperativeKernel:
         if not self._attribute("COOPERATIVE_LAUNCH"):
@@ -253,36 +263,6 @@ class CudaDriver:
         if report and "WARNING" in report:
             warnings.warn(f"resident kernel: {report}", stacklevel=2)
         return _CooperativeKernel(self, cubin, plan)
-
-    # ---- device time -------------------------------------------------------------------
-
-    def time(self, launches: list[Launch], repetitions: int) -> float:
-        """Seconds that the launches take as a graph: the mean of several runs."""
-        with self.active():
-            graph = self.capture(launches)
-            return self._time(lambda: self.replay(graph), repetitions)
-
-    def time_copy(self, target: int, source: int, n_bytes: int, repetitions: int) -> float:
-        """Seconds that a copy on the device takes: the mean of several."""
-        with self.active():
-            return self._time(lambda: self.copy(target, source, n_bytes), repetitions)
-
-    def time_call(self, call: Callable[[], object]) -> float:
-        """Seconds from the beginning to the end of a call that uses this device."""
-        with self.active():
-            return self._time(call, 1, warm_up=0)
-
-    def _time(self, call: Callable[[], object], repetitions: int, warm_up: int = 3) -> float:
-        """Mean seconds of a call, by the device's events."""
-        start, stop = self._cuda.Event(), self._cuda.Event()
-        for _ in range(warm_up):
-            call()
-        start.record(self._stream)
-        for _ in range(repetitions):
-            call()
-        stop.record(self._stream)
-        stop.synchronize()
-        return 1e-3 * stop.time_since(start) / repetitions
 
 
 class _Memory:
@@ -311,7 +291,7 @@ class _CapturedGraph:
 
     def __del__(self) -> None:
         if not self._driver.closed:
-            self._driver._bindings.cuGraphExecDestroy(self.handle)
+            self._driver.bindings.cuGraphExecDestroy(self.handle)
 
 
 class _CooperativeKernel:
@@ -321,16 +301,14 @@ class _CooperativeKernel:
     """
 
     def __init__(self, driver: CudaDriver, cubin: bytes, plan: ResidentPlan):
-        self._driver, self.plan = driver, plan
-        bindings, self._shared = driver._bindings, 4 * plan.shared_floats
-        self._module = _call(bindings, bindings.cuModuleLoadData, cubin)
-        self._function = _call(
-            bindings, bindings.cuModuleGetFunction, self._module, KERNEL.encode()
-        )
+        self._driver, self.plan, self._shared = driver, plan, 4 * plan.shared_floats
+        bindings, call = driver.bindings, driver.call
+        self._module = call(bindings.cuModuleLoadData, cubin)
+        self._function = call(bindings.cuModuleGetFunction, self._module, KERNEL.encode())
         shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        _call(bindings, bindings.cuFuncSetAttribute, self._function, shared, self._shared)
+        call(bindings.cuFuncSetAttribute, self._function, shared, self._shared)
         occupancy = bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        per_multiprocessor = _call(bindings, occupancy, self._function, plan.threads, self._shared)
+        per_multiprocessor = call(occupancy, self._function, plan.threads, self._shared)
         resident = per_multiprocessor * driver.limits.multiprocessors
         if resident < plan.blocks:
             raise DoesNotFit(f"{plan.blocks} blocks must be resident at once, {resident} can be")
@@ -339,26 +317,15 @@ class _CooperativeKernel:
         types = {"P": ctypes.c_void_p, "i": ctypes.c_int, "I": ctypes.c_uint}
         values = [types[letter](value) for letter, value in zip(FORMATS, arguments)]
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        bindings, stream = self._driver._bindings, self._driver._stream.handle
         grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
-        shape = *grid, *block, self._shared, stream
-        launch = bindings.cuLaunchCooperativeKernel
-        _call(bindings, launch, self._function, *shape, ctypes.addressof(pointers))
+        launch = self._driver.bindings.cuLaunchCooperativeKernel
+        where = *grid, *block, self._shared, self._driver.stream.handle
+        self._driver.call(launch, self._function, *where, ctypes.addressof(pointers))
 
     def __del__(self) -> None:
         if hasattr(self, "_module") and not self._driver.closed:
             with suppress(InputError), self._driver.active():
-                self._driver._bindings.cuModuleUnload(self._module)
-
-
-def _call(bindings: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of a call of the driver API, or GraphError with the driver's own words."""
-    error, *results = function(*arguments)
-    if error != bindings.CUresult.CUDA_SUCCESS:
-        _, text = bindings.cuGetErrorString(error)
-        text = text.decode() if isinstance(text, bytes) else error
-        raise GraphError(f"{function.__name__}: {text}")
-    return results[0] if results else None
+                self._driver.bindings.cuModuleUnload(self._module)
 
 
 @functools.cache

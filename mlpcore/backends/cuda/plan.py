@@ -24,9 +24,9 @@ SPARE_REGISTERS = (80, 64)
 #: The most registers that a thread can have, and the unit in which they are allocated.
 MAX_REGISTERS, REGISTER_UNIT = 255, 8
 
-# Constants of the estimate (see `ResidentPlan.estimate`), in cycles of a multiprocessor. They are
-# fitted to the times of 47 kernels (five networks, many grids and block sizes) measured on an
-# H200. The estimate is within 2.2 % of these times (root mean square); see benchmarks/resident.md.
+# Constants of `ResidentPlan.microseconds`, in cycles of a multiprocessor. They are fitted to the
+# times of 47 kernels (five networks, many grids and block sizes) measured on an H200, and predict
+# these within 2.2 % (root mean square); see benchmarks/resident.md.
 EXCHANGE_CYCLES = 811  #: from the stores of one block to the end of another block's wait
 WORD_CYCLES = (2.5, 1.5)  #: per word of a thread, at even boundaries (from far apart) and odd ones
 TURN_CYCLES = 541  #: for more words than a thread waits for together
@@ -65,7 +65,7 @@ class DeviceLimits:
     threads
         Block sizes to choose from.
     clock_ghz
-        For the estimate.
+        For predicted times.
     """
 
     multiprocessors: int
@@ -193,11 +193,11 @@ class ResidentPlan:
 
     # ---- time --------------------------------------------------------------------------
 
-    def estimate(self, device: DeviceLimits) -> dict[str, float]:
-        """Predicted microseconds of a sample by their cause, to choose between plans.
+    def microseconds(self, device: DeviceLimits) -> float:
+        """Predicted time of a sample, to choose between plans.
 
-        The causes are ``exchanges`` between blocks, ``passes`` through layers of any size, and
-        ``weights``: products and updates.
+        It adds up the exchanges between blocks, the passes through layers of any size, and the
+        products and updates of weights.
         """
         exchanges = passes = weights = 0.0
         for boundary in range(1, self.n_layers + 1):
@@ -213,12 +213,9 @@ class ResidentPlan:
             passes += directions * (PASS_CYCLES + BARRIER_CYCLES * self.threads / 32)
             weights += directions * PRODUCT_CYCLES * layer.slots * self.threads / 128
             weights += directions * KEPT_CYCLES * (layer.slots - layer.registers)
+        # Rounding decides between equal plans, and so the bits: this order of operations stays.
         us = 1e-3 / device.clock_ghz
-        return {"exchanges": us * exchanges, "passes": us * passes, "weights": us * weights}
-
-    def microseconds(self, device: DeviceLimits) -> float:
-        """Predicted time of a sample."""
-        return sum(self.estimate(device).values())
+        return us * exchanges + us * passes + us * weights
 
     # ---- for the kernel ----------------------------------------------------------------
 
