@@ -1,4 +1,4 @@
-"""Where pickles of version 0.1.0 look for the metrics of an epoch."""
+"""Pickles of version 0.1.0 look for `EpochMetrics` here."""
 
 from mlpcore.training.state import EpochMetrics
 

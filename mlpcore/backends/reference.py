@@ -66,6 +66,27 @@ def bilinear(image: Float64Array, x: Float64Array, y: Float64Array) -> Float64Ar
     return top * (1 - fy) + bottom * fy
 
 
+def _step(
+    weights: list[Float64Array],
+    biases: list[Float64Array],
+    image: Float64Array,
+    wanted: Float64Array,
+    rates: Float64Array,
+) -> Float64Array:
+    """One step of on-line back-propagation; returns the outputs before the update."""
+    states = [image]
+    for w, b in zip(weights, biases):
+        states.append(activation(w @ states[-1] + b))
+    delta = (states[-1] - wanted) * derivative(states[-1])
+    for layer in range(len(weights) - 1, -1, -1):
+        below = weights[layer].T @ delta * derivative(states[layer])
+        weights[layer] -= rates[layer] * np.outer(delta, states[layer])
+        biases[layer] -= rates[layer] * delta
+        delta = below
+    outputs: Float64Array = states[-1]
+    return outputs
+
+
 class ReferenceBackend(Backend):
     """NumPy in float64: slow and plain. All other backends are compared with it."""
 
@@ -129,43 +150,33 @@ class ReferenceBackend(Backend):
         check_range("order", order, len(images))
         rates = layer_rates(network, learning_rate)
         check_target(target)
+        wanted = np.where(np.eye(n_classes, dtype=bool), target, -target)  # a row per class
         weights = [w.astype(np.float64) for w in network.weights]
         biases = [b.astype(np.float64) for b in network.biases]
         done, errors, loss = 0, 0, 0.0
 
-        def so_far() -> TrainingResult:
-            return TrainingResult(done, errors, float(loss))
+        def report() -> bool | None:
+            return progress and progress(TrainingResult(done, errors, float(loss)))
 
         try:
             for i in order:
-                if progress is not None and progress(so_far()):
+                if report():
                     break
-                states = [images[i].astype(np.float64)]
-                for w, b in zip(weights, biases):
-                    states.append(activation(w @ states[-1] + b))
-                wanted = np.full(n_classes, -target)
-                wanted[labels[i]] = target
-                loss += 0.5 * np.sum((states[-1] - wanted) ** 2)
-                errors += int(states[-1].argmax() != labels[i])
-                delta = (states[-1] - wanted) * derivative(states[-1])
-                for layer in range(network.n_layers - 1, -1, -1):
-                    below = weights[layer].T @ delta * derivative(states[layer])
-                    weights[layer] -= rates[layer] * np.outer(delta, states[layer])
-                    biases[layer] -= rates[layer] * delta
-                    delta = below
+                image, label = images[i].astype(np.float64), labels[i]
+                outputs = _step(weights, biases, image, wanted[label], rates)
+                loss += 0.5 * np.sum((outputs - wanted[label]) ** 2)
+                errors += int(outputs.argmax() != label)
                 done += 1
         except BaseException:
-            if progress is not None:
-                with suppress(BaseException):  # the first exception counts
-                    progress(so_far())
+            with suppress(BaseException):  # the first exception counts
+                report()
             raise
         finally:
             for layer in range(network.n_layers):
                 network.weights[layer][...] = weights[layer]
                 network.biases[layer][...] = biases[layer]
-        if progress is not None:
-            progress(so_far())
-        return so_far()
+        report()
+        return TrainingResult(done, errors, float(loss))
 
     def predict(self, network: Network, images: Float32Array) -> Float32Array:
         images = check_array("images", images, (None, network.layer_sizes[0]))

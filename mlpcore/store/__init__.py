@@ -1,5 +1,4 @@
-"""Files of networks and of runs: weights, a run's folder, exports to other programs.
+"""Files that the library reads again: weights, the folders of runs, exports to other programs.
 
-Here belongs every format that the library writes to be read again. Reports and pictures for people
-belong in `mlpcore.report`.
+Reports and pictures for people belong in `mlpcore.report`.
 """

@@ -1,31 +1,31 @@
-"""Trained networks for other programs: in ONNX, and as safetensors alone.
+"""Export trained networks to other programs: as ONNX, or as safetensors.
 
-An ONNX file holds all between a picture's bytes and the outputs:
+An ONNX file takes the pixels of images and gives the outputs of the network:
 
-| name | what |
+| name | content |
 |---|---|
-| ``pixels`` | input, uint8 (n, height, width): images as in the files of the data, n from 0 |
+| ``pixels`` | input, uint8 (n, height, width): images as in the files of the data; n may be 0 |
 | ``outputs`` | output, float32 (n, classes) in +-1.7159; the greatest is the class |
 
-Pixels are bytes rather than floats, because bytes are what files and cameras give, and because
-floats would be accepted in any range: those already scaled to [0, 1] would give wrong classes
-without a word. The graph scales them as `mlpcore.data.scaling` does and applies the layers, by
-operators of opset 13 (2020), so that old runtimes read it as well.
+The graph scales the pixels as `mlpcore.data.scaling` does, and applies the layers. Its operators
+are those of opset 13 (2020), so that old runtimes can read it. Pixels are bytes, as in files and
+from cameras. An input of floats would accept any range: pixels that were already scaled to
+[0, 1] would silently give wrong classes.
 
-Its metadata, all text, are
+The metadata are text:
 
-| name | what |
+| name | content |
 |---|---|
-| ``version`` | of this library |
+| ``version`` | the version of this library |
 | ``architecture`` | the layer sizes: ``841,1000,500,10`` |
-| ``classes`` | how many; output k is that of label k |
-| ``input`` | what the pixels are, in a sentence |
+| ``classes`` | the number of classes; output k is that of label k |
+| ``input`` | a sentence that describes the pixels |
 | ``white`` | the greatest value of a pixel; 0 is the background of digits |
-| ``dataset`` | on which the network was trained, if known |
-| ``weights_sha256`` | as `mlpcore.store.weights.weights_sha256` |
+| ``dataset`` | the data that the network was trained on, if known |
+| ``weights_sha256`` | see `mlpcore.store.weights.weights_sha256` |
 
-and ``epoch``, ``seed``, ``learning_rate``, ``revision`` and ``machine`` as far as the file of
-weights has them (`mlpcore.store.run_folder`).
+``epoch``, ``seed``, ``learning_rate``, ``revision`` and ``machine`` are copied from the file of
+weights if it has them (`mlpcore.store.run_folder`).
 
 >>> from mlpcore import Network
 >>> trained = TrainedNetwork(
@@ -55,24 +55,24 @@ from mlpcore.store.weights import weights_sha256, write_network
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 from mlpcore.version import __version__
 
-#: Flatten, Gemm, Tanh and the like have not changed since; with its own version of the format.
+#: The operators that we use have not changed since this version.
 OPSET, IR_VERSION = 13, 7
 
-#: A protocol buffer, which an ONNX file is, takes 2 GiB; this is left for all but the weights.
+#: Limit of a protocol buffer, which an ONNX file is, and the part of it that is not for weights.
 MAX_BYTES, MAX_OTHER_BYTES = 2**31 - 1, 2**26
 
-#: What a file of weights says of where they come from, other than their data.
+#: The metadata that say where the weights come from.
 ORIGIN = ("epoch", "seed", "learning_rate", "revision", "machine")
 
 
 def describe_input(network_input: NetworkInput) -> str:
-    """The images that an exported network takes, in words."""
+    """The pixels that an exported network takes, in words."""
     height, width = network_input.pixel_shape
     return f"grey values 0 to {network_input.white} of {height} x {width} pixels, row by row"
 
 
 def require_onnx() -> None:
-    """Raises InputError when the package `onnx` is not there."""
+    """Raise InputError unless the package `onnx` can be imported."""
     _import_onnx()
 
 
@@ -108,70 +108,66 @@ def to_onnx(trained: TrainedNetwork) -> bytes:
         )
     graph = _Graph(onnx)
     states = _add_input(graph, trained.input)
-    for i, (weights, biases) in enumerate(zip(network.weights, network.biases)):
-        weights_name = graph.constant(f"layers.{i}.weight", weights)
-        biases_name = graph.constant(f"layers.{i}.bias", biases)
-        states = graph.add("Gemm", states, weights_name, biases_name, transB=1)
+    for i in range(network.n_layers):
+        weights = graph.constant(f"layers.{i}.weight", network.weights[i])
+        biases = graph.constant(f"layers.{i}.bias", network.biases[i])
+        states = graph.add("Gemm", states, weights, biases, transB=1)
         states = graph.add("Mul", states, graph.constant("B", B))
         states = graph.add("Tanh", states)
         name = "outputs" if i == network.n_layers - 1 else ""
         states = graph.add("Mul", states, graph.constant("A", A), name=name)
     model = graph.model(trained.input.pixel_shape, network.layer_sizes[-1])
-    model.doc_string = model.graph.doc_string = _describe(trained)
-    onnx.helper.set_model_props(model, _metadata(trained))
+    metadata = _metadata(trained)
+    model.doc_string = model.graph.doc_string = (
+        f"Multilayer perceptron {format_layer_sizes(network.layer_sizes)} with "
+        f"{A} tanh({B} a) in every layer. pixels (n, height, width): "
+        f"{metadata['input']}. outputs (n, classes): the greatest is the class."
+    )
+    onnx.helper.set_model_props(model, metadata)
     onnx.checker.check_model(model, full_check=True)
     return model.SerializeToString(deterministic=True)
 
 
 def write_onnx(trained: TrainedNetwork, path: Path) -> None:
-    """Writes `to_onnx`, atomically; raises InputError when that cannot be written, too."""
+    """Write the result of `to_onnx`, atomically; an InputError when that fails."""
     atomic_write(path, to_onnx(trained))
 
 
 def write_safetensors(trained: TrainedNetwork, path: Path) -> None:
-    """Writes the network without its place in a training, atomically.
+    """Write the network without its place in a run, atomically.
 
-    The metadata are those that `mlpcore.store.weights` describes; what was not recorded of the
-    inputs, but assumed, is not written as a fact.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
+    The metadata are those of `mlpcore.store.weights`. If the inputs were not recorded but
+    assumed, the file does not mention them.
     """
     known = {} if trained.input.assumed else trained.input.to_metadata()
     write_network(path, trained.network, _origin(trained) | known)
 
 
 class _Graph:
-    """Operators and constants from ``pixels`` to ``outputs``."""
+    """The operators and constants of an ONNX graph."""
 
     def __init__(self, onnx: Any):
-        self._onnx = onnx
+        self.onnx = onnx
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
 
     def constant(self, name: str, value: ArrayLike, dtype: type = np.float32) -> str:
-        """Stores a tensor or number and returns its name; the same name is the same value."""
+        """Add a constant, once for each name; return its name."""
         if name not in self._constants:
             array: AnyArray = np.asarray(value, dtype, order="C")
-            self._constants[name] = self._onnx.numpy_helper.from_array(array, name)
+            self._constants[name] = self.onnx.numpy_helper.from_array(array, name)
         return name
 
     def add(self, operator: str, *inputs: str, name: str = "", **attributes: int) -> str:
-        """Appends an operator and returns the name of its result."""
+        """Append an operator; return the name of its result."""
         name = name or f"{operator.lower()}_{len(self._nodes)}"
-        node = self._onnx.helper.make_node(operator, inputs, [name], name, **attributes)
+        node = self.onnx.helper.make_node(operator, inputs, [name], name, **attributes)
         self._nodes.append(node)
         return name
 
-    def cast(self, name: str) -> str:
-        """Appends the conversion to float32."""
-        return self.add("Cast", name, to=self._onnx.TensorProto.FLOAT)
-
     def model(self, pixel_shape: tuple[int, int], n_classes: int) -> Any:
-        """The whole."""
-        helper, types = self._onnx.helper, self._onnx.TensorProto
+        """The model that computes ``outputs`` from ``pixels``."""
+        helper, types = self.onnx.helper, self.onnx.TensorProto
         pixels = helper.make_tensor_value_info("pixels", types.UINT8, ["n", *pixel_shape])
         outputs = helper.make_tensor_value_info("outputs", types.FLOAT, ["n", n_classes])
         graph = helper.make_graph(
@@ -187,27 +183,26 @@ class _Graph:
 
 
 def _add_input(graph: _Graph, network_input: NetworkInput) -> str:
-    """From pixels to the inputs of the first layer, as `images` and `dataset` compute them.
+    """Append the conversion of pixels to inputs, as `mlpcore.data` computes it.
 
-    Interpolation comes before the 1 is subtracted: what it leaves at 0 becomes background.
+    The interpolation comes before the subtraction of 1, so pixels outside the box of embedded
+    digits stay 0 and become background.
     """
-    images = graph.add(
-        "Div", graph.cast("pixels"), graph.constant("half_white", network_input.white / 2)
-    )
+    images = graph.add("Cast", "pixels", to=graph.onnx.TensorProto.FLOAT)
+    images = graph.add("Div", images, graph.constant("half_white", network_input.white / 2))
     rows, columns = network_input.interpolation()
-    images = _add_interpolation(graph, images, "rows", rows, axis=1)
-    images = _add_interpolation(graph, images, "columns", columns, axis=2)
+    images = _interpolate(graph, images, "rows", rows, axis=1)
+    images = _interpolate(graph, images, "columns", columns, axis=2)
     images = graph.add("Sub", images, graph.constant("one", 1))
     return graph.add("Flatten", images, axis=1)
 
 
-def _add_interpolation(
-    graph: _Graph, images: str, name: str, matrix: Float32Array, axis: int
-) -> str:
-    """The product of a `NetworkInput.interpolation` matrix and one axis of images.
+def _interpolate(graph: _Graph, images: str, name: str, matrix: Float32Array, axis: int) -> str:
+    """Append the product of a `NetworkInput.interpolation` matrix and one axis of images.
 
-    Its rows have one or two neighbouring weights, or none. So this gathers and weighs two pixels
-    each: less work than MatMul, with which ONNX Runtime fails for 0 images besides.
+    A row of the matrix has at most two weights other than 0, and they are neighbours. So this
+    gathers two pixels and adds them, weighted. MatMul would be more work, and ONNX Runtime fails
+    to compute it for 0 images.
     """
     n_out, n_in = matrix.shape
     if np.array_equal(matrix, np.eye(n_out, n_in)):
@@ -224,33 +219,21 @@ def _add_interpolation(
 
 
 def _origin(trained: TrainedNetwork) -> dict[str, str]:
-    """What the file of weights says of its computation."""
+    """The metadata that say where the weights come from."""
     return {name: trained.metadata[name] for name in ORIGIN if name in trained.metadata}
 
 
 def _metadata(trained: TrainedNetwork) -> dict[str, str]:
-    """Of an ONNX file."""
-    sizes = trained.network.layer_sizes
-    data = {"dataset": trained.input.data} if trained.input.data else {}
-    return (
-        _origin(trained)
-        | data
-        | {
-            "version": __version__,
-            "architecture": ",".join(map(str, sizes)),
-            "classes": str(sizes[-1]),
-            "input": describe_input(trained.input)
-            + (" (assumed)" if trained.input.assumed else ""),
-            "white": str(trained.input.white),
-            "weights_sha256": weights_sha256(trained.network),
-        }
-    )
-
-
-def _describe(trained: TrainedNetwork) -> str:
-    """The model's doc_string."""
-    return (
-        f"Multilayer perceptron {format_layer_sizes(trained.network.layer_sizes)} with "
-        f"{A} tanh({B} a) in every layer. pixels (n, height, width): "
-        f"{_metadata(trained)['input']}. outputs (n, classes): the greatest is the class."
-    )
+    """The metadata of an ONNX file."""
+    sizes, data = trained.network.layer_sizes, trained.input.data
+    assumed = " (assumed)" if trained.input.assumed else ""
+    return {
+        **_origin(trained),
+        **({"dataset": data} if data else {}),
+        "version": __version__,
+        "architecture": ",".join(map(str, sizes)),
+        "classes": str(sizes[-1]),
+        "input": describe_input(trained.input) + assumed,
+        "white": str(trained.input.white),
+        "weights_sha256": weights_sha256(trained.network),
+    }

@@ -1,4 +1,4 @@
-"""What a network is given: the images of its data, before and after their conversion."""
+"""The inputs of a network: the images of its data, before and after their conversion."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ MNIST_IMAGE = (29, 29)
 
 @dataclass(frozen=True)
 class NetworkInput:
-    """How pixels become a network's inputs.
+    """How pixels become the inputs of a network.
 
     Attributes
     ----------
     data : str
-        Name of the data set that the network was trained on, empty if unknown.
+        Name of the data set that the network was trained on; empty if unknown.
     image_shape : tuple of int
-        Height and width of the image that the network is given, row by row.
+        Height and width of the images that are the inputs, row by row.
     pixel_shape : tuple of int
-        Height and width of the images in the data set's files, which are scaled to that.
+        Height and width of the images in the files, which are scaled to `image_shape`.
     assumed : bool
-        Whether part of this was not recorded, but concluded.
+        Whether part of this was not recorded, but guessed.
     """
 
     data: str
@@ -40,7 +40,7 @@ class NetworkInput:
 
     @classmethod
     def of(cls, data: DataSummary) -> NetworkInput:
-        """For the data of a run; those of early ones do not say how large their images were."""
+        """The inputs for the data of a run. Early runs did not record `pixel_shape`."""
         if data.pixel_shape is not None:
             return cls(data.name, data.image_shape, data.pixel_shape)
         known = {dataset.MNIST: MNIST_PIXELS, dataset.EMBEDDED: dataset.EMBEDDED_PIXELS}
@@ -50,38 +50,30 @@ class NetworkInput:
 
     @classmethod
     def from_metadata(cls, metadata: dict[str, str], n_inputs: int) -> NetworkInput:
-        """From a file of weights; without a word in it, 841 inputs are those of MNIST.
-
-        Raises
-        ------
-        InputError
-            When the metadata are damaged, or say nothing and the inputs are not 841.
-        """
-        keys = ("dataset", "image_shape", "pixel_shape")
-        if not any(key in metadata for key in keys):
+        """The inputs that a file of weights records. Without a record, 841 inputs are MNIST's."""
+        if not metadata.keys() & {"dataset", "image_shape", "pixel_shape"}:
             if n_inputs != MNIST_IMAGE[0] * MNIST_IMAGE[1]:
                 raise InputError(
                     f"{n_inputs:,} inputs of unknown height and width: expected 841, or the "
                     "folder of a run"
                 )
             return cls("", MNIST_IMAGE, MNIST_PIXELS, assumed=True)
-        data, image_shape, pixel_shape = (metadata.get(key, "") for key in keys)
-        result = cls(data, _read_shape(image_shape), _read_shape(pixel_shape))
-        height, width = result.image_shape
+        height, width = image_shape = _read_shape(metadata, "image_shape")
         if height * width != n_inputs:
-            raise InputError(f"image_shape {image_shape}: expected {n_inputs:,} pixels")
-        return result
+            raise InputError(f"image_shape {height},{width}: expected {n_inputs:,} pixels")
+        return cls(metadata.get("dataset", ""), image_shape, _read_shape(metadata, "pixel_shape"))
 
     def to_metadata(self) -> dict[str, str]:
         """The inverse of `from_metadata`."""
-        shapes = {"image_shape": self.image_shape, "pixel_shape": self.pixel_shape}
-        return {"dataset": self.data} | {
-            name: ",".join(map(str, shape)) for name, shape in shapes.items()
+        return {
+            "dataset": self.data,
+            "image_shape": "{},{}".format(*self.image_shape),
+            "pixel_shape": "{},{}".format(*self.pixel_shape),
         }
 
     @property
     def is_embedded(self) -> bool:
-        """Whether these are scikit-learn's digits, which fill a part of the image only."""
+        """Whether these are scikit-learn's digits, which fill only a part of the image."""
         embedded = dataset.EMBEDDED, MNIST_IMAGE, dataset.EMBEDDED_PIXELS
         return (self.data, self.image_shape, self.pixel_shape) == embedded
 
@@ -92,26 +84,25 @@ class NetworkInput:
 
     @property
     def is_mnist(self) -> bool:
-        """Whether images in the format of MNIST's, scaled as these are, fit the network."""
+        """Whether the network takes images in the format of MNIST's, scaled as these are."""
         return self.image_shape == MNIST_IMAGE
 
     def interpolation(self) -> tuple[Float32Array, Float32Array]:
-        """Matrices R (H, h) and C (W, w) with which pixels P (h, w) become R P C^T (H, W)."""
-        rows, columns = (
-            self._interpolation(*sides) for sides in zip(self.pixel_shape, self.image_shape)
-        )
-        return rows, columns
+        """Matrices R (H, h) and C (W, w) that scale pixels P (h, w) to R P C^T (H, W)."""
+        (height, width), (n_rows, n_columns) = self.image_shape, self.pixel_shape
+        return self._interpolation(n_rows, height), self._interpolation(n_columns, width)
 
     def _interpolation(self, pixels: int, side: int) -> Float32Array:
-        """Of one axis: the conversion of each unit vector."""
+        """The matrix (side, pixels) of one axis: its columns are the scaled unit vectors."""
         box = dataset.EMBEDDED_BOX if self.is_embedded else slice(0, side)
         result = np.zeros((side, pixels), np.float32)
         result[box] = images.resize(np.eye(pixels)[None], len(result[box]), pixels)[0]
         return result
 
 
-def _read_shape(text: str) -> tuple[int, int]:
-    sides = [int(part) for part in text.split(",") if part.isascii() and part.isdigit()][:3]
+def _read_shape(metadata: dict[str, str], name: str) -> tuple[int, int]:
+    text = metadata.get(name, "")
+    sides = [int(part) for part in text[:20].split(",") if part.isascii() and part.isdigit()]
     if len(text) > 20 or len(sides) != 2 or not all(2 <= side <= MAX_SIDE + 1 for side in sides):
-        raise InputError(f"image of {text[:40]!r} in the metadata: expected height,width")
+        raise InputError(f"{name} {text[:40]!r} in the metadata: expected height,width")
     return sides[0], sides[1]

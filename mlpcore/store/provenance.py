@@ -1,12 +1,15 @@
-"""Which source and which machine compute here, for files that outlive both."""
+"""The source revision and the machine that compute here, for files that outlive both."""
 
 from __future__ import annotations
 
 import functools
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
+
+import msgspec
 
 from mlpcore.cpu import available_cores, cpu_model
 
@@ -14,46 +17,43 @@ from mlpcore.cpu import available_cores, cpu_model
 ROOT = Path(__file__).resolve().parents[2]
 
 Revisions: TypeAlias = tuple[tuple[int, str], ...]
-"""Those that computed a run, in order, each with the first epoch that it had a part in."""
+"""The revisions that computed a run, in order, each with the first epoch that it worked on."""
 
 
-def read_revisions(values: object) -> Revisions:
-    """Revisions from JSON; a ValueError when they are none."""
-    if not isinstance(values, list):
-        raise ValueError
-    for pair in values:
-        if not (isinstance(pair, list) and [type(each) for each in pair] == [int, str]):
-            raise ValueError
-    return tuple((epoch, revision) for epoch, revision in values)
+def revisions_of(metadata: Mapping[str, str]) -> Revisions:
+    """The revisions in the metadata of a run's last network; a ValueError if they are damaged.
+
+    Files of version 0.1.0 may name the last revision only.
+    """
+    if "revisions" in metadata:
+        return msgspec.json.decode(metadata["revisions"], type=Revisions)
+    return ((1, metadata.get("revision", "")),)
 
 
 @functools.cache
 def revision() -> str:
-    """The commit of this source, "" when not known.
+    """The commit of this source, with "+changes" when files differ from it; "" if unknown.
 
-    "+changes" follows when files differ from it. The first answer holds for the process, because
-    modules that are loaded stay as they are.
+    The first answer holds for the whole process, because loaded modules do not change.
     """
     if not (ROOT / ".git").exists():
         return ""
     describe = ["describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+changes"]
+    # The environment of a Git hook may point to another repository.
+    environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     try:
-        done = subprocess.run(
+        return subprocess.run(
             ["git", "--no-optional-locks", "-C", str(ROOT), *describe],
             capture_output=True,
-            # A hook's environment may point to another repository.
-            env={name: value for name, value in os.environ.items() if name[:4] != "GIT_"},
+            env=environment,
             text=True,
-            check=False,
-        )
-    except OSError:  # no git
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
         return ""
-    if done.returncode != 0:
-        return ""
-    return done.stdout.strip()
 
 
 def machine() -> str:
-    """The CPU and how much of it this process may use, in a few words."""
+    """The CPU and the number of cores that this process may use, in a few words."""
     cores = available_cores()
     return f"{cpu_model()}, {cores} core{'s' * (cores != 1)}"

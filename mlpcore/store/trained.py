@@ -1,4 +1,4 @@
-"""Trained networks: from a run's folder or a file of weights, with what their inputs are."""
+"""Trained networks from the folder of a run or a file of weights, with their inputs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from mlpcore.store.weights import read_network
 
 
 def read_saved(path: Path) -> tuple[Network, dict[str, str], DataSummary | None]:
-    """The network and the metadata in a file of weights, or of the best network of a run.
+    """Read a file of weights, or the best network of a run, which may be in training.
 
-    The third value is the data of the run, in which training may go on; None for a file.
+    Returns
+    -------
+    The network, the metadata of its file, and the data of the run; None for a file.
 
     Raises
     ------
@@ -40,9 +42,9 @@ class TrainedNetwork:
         The file of weights.
     network : Network
     input : NetworkInput
-        What it was trained on.
+        The images that it takes.
     metadata : dict
-        What the file says besides, as `mlpcore.store.weights` describes.
+        The metadata of the file, which `mlpcore.store.weights` describes.
     """
 
     path: Path
@@ -52,13 +54,7 @@ class TrainedNetwork:
 
     @classmethod
     def read(cls, path: Path) -> TrainedNetwork:
-        """The best network of a run, in which training may go on, or that in a file.
-
-        Raises
-        ------
-        InputError
-            When there is none, or a file is damaged.
-        """
+        """Read the network as `read_saved` does."""
         network, metadata, data = read_saved(path)
         file = weights_file(path)
         if data is not None:
@@ -71,7 +67,7 @@ class TrainedNetwork:
 
     @property
     def assumption(self) -> str:
-        """What is taken for granted, in a line, where `input.assumed`."""
+        """A line that says what was assumed, if `input.assumed`."""
         if not self.input.data:
             return f"{shown(self.path)} does not name its data: taken for a network of MNIST's"
         height, width = self.input.image_shape

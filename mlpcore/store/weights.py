@@ -1,27 +1,26 @@
-"""Networks in safetensors files, written all or nothing and read with distrust.
+"""Networks in safetensors files, written completely or not at all and read with distrust.
 
-Tensors are ``layers.0.weight`` (n_out, n_in), ``layers.0.bias`` (n_out,) and so on up to the
-output layer, float32, as in a PyTorch `Linear`. The metadata, all text, are
+The tensors are ``layers.0.weight`` (n_out, n_in), ``layers.0.bias`` (n_out,) and so on up to the
+output layer, float32, as in a PyTorch `Linear`. The metadata are text:
 
-| name | what |
+| name | content |
 |---|---|
 | ``format`` | ``mlpcore network`` |
-| ``version`` | of this library |
+| ``version`` | the version of this library |
 | ``architecture`` | the layer sizes: ``841,1000,500,10`` |
-| ``sha256`` | of all else in the file: a flipped bit would be a wrong weight that nobody sees |
+| ``sha256`` | the SHA-256 of weights and metadata, because a flipped bit would stay unseen |
 
-and what the writer adds. Both runs and exported networks add what the inputs are
-(`mlpcore.store.inputs`):
+Runs and exported networks add what the inputs are (`mlpcore.store.inputs`):
 
-| name | what |
+| name | content |
 |---|---|
 | ``dataset`` | the name of the data that the network was trained on |
-| ``image_shape`` | ``height,width`` of the image that it is given, row by row, in [-1, 1] |
+| ``image_shape`` | ``height,width`` of the images that are the inputs, row by row, in [-1, 1] |
 | ``pixel_shape`` | ``height,width`` of the data set's own images, which are scaled to that |
 
 `mlpcore.store.run_folder` adds the place in a run. Any library that reads safetensors reads the
-weights; a layer's output is 1.7159 tanh(0.6666 a), a being its weights times its input plus its
-biases:
+weights. The output of a layer is 1.7159 tanh(0.6666 a), where a is the weights times the input
+plus the biases:
 
 >>> from pathlib import Path
 >>> from safetensors.numpy import load_file
@@ -42,6 +41,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,42 +58,40 @@ from mlpcore.version import __version__
 
 FORMAT = "mlpcore network"
 
-#: Longer than the header of any network that fits into memory.
+#: The header of any network that fits into memory is shorter.
 MAX_HEADER = 2**24
 
 
 def write_network(path: Path, network: Network, metadata: dict[str, str]) -> None:
-    """Writes a network with metadata of the caller's, atomically.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
-    """
-    tensors = {}
-    for i, (weights, biases) in enumerate(zip(network.weights, network.biases)):
-        tensors[f"layers.{i}.weight"] = np.ascontiguousarray(weights)
-        tensors[f"layers.{i}.bias"] = np.ascontiguousarray(biases)
+    """Write a network with the caller's metadata, atomically."""
     metadata = metadata | {
         "format": FORMAT,
         "version": __version__,
         "architecture": ",".join(map(str, network.layer_sizes)),
     }
     metadata["sha256"] = _checksum(network, metadata)
+    tensors = {name: np.ascontiguousarray(array) for name, array in _tensors(network)}
     atomic_write(path, save(tensors, metadata))
+
+
+def _tensors(network: Network) -> Iterator[tuple[str, Float32Array]]:
+    """The arrays of a network, in the order of the checksum, with their names in a file."""
+    for i, (weights, biases) in enumerate(zip(network.weights, network.biases)):
+        yield f"layers.{i}.weight", weights
+        yield f"layers.{i}.bias", biases
 
 
 def read_network(
     path: Path, layer_sizes: tuple[int, ...] | None = None
 ) -> tuple[Network, dict[str, str]]:
-    """A network and its metadata, without ``sha256``.
+    """Read a network and its metadata, without ``sha256``.
 
-    Memory is taken only for what the file's length accounts for.
+    A damaged file cannot make this take more memory than the file is long.
 
     Parameters
     ----------
     layer_sizes
-        What the network must have, if known.
+        The layer sizes that the network must have, if known.
 
     Raises
     ------
@@ -118,9 +116,8 @@ def read_network(
                     f"for a network of {format_layer_sizes(sizes)}"
                 )
             network = Network(sizes)
-            for i in range(network.n_layers):
-                _read_tensor(file, f"layers.{i}.weight", network.weights[i])
-                _read_tensor(file, f"layers.{i}.bias", network.biases[i])
+            for tensor_name, target in _tensors(network):
+                _read_tensor(file, tensor_name, target)
     except (SafetensorError, OSError, TypeError, AttributeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{name} is not a readable safetensors file: {reason}") from None
@@ -132,7 +129,7 @@ def read_network(
 
 
 def _check_lengths(path: Path) -> tuple[int, int]:
-    """Lengths of header and file, looked at before anything takes memory."""
+    """The lengths of header and file, checked before anything takes memory for them."""
     start, file_size = read_start(path, 8)
     if file_size < 8:
         raise InputError(f"{shown(path)} holds {file_size} bytes: expected a safetensors file")
@@ -141,25 +138,25 @@ def _check_lengths(path: Path) -> tuple[int, int]:
     if header_bytes > limit:
         raise InputError(
             f"{shown(path)} is truncated or not a safetensors file: "
-            f"expected a header of at most {max(limit, 0):,} bytes, found {header_bytes:,}"
+            f"expected a header of at most {limit:,} bytes, found {header_bytes:,}"
         )
     return header_bytes, file_size
 
 
 def _layer_sizes(name: str, metadata: dict[str, str]) -> tuple[int, ...]:
-    """The architecture that the metadata announce."""
+    """The architecture in the metadata."""
     if metadata.get("format") != FORMAT:
         raise InputError(f"{name} is not a network of this library: its metadata do not say so")
     parts = metadata.get("architecture", "").split(",")
     if len(parts) < 2 or not all(p.isascii() and p.isdecimal() and len(p) < 8 for p in parts):
         raise InputError(f"{name} is damaged: its metadata give no layer sizes")
-    return tuple(int(part) for part in parts)
+    return tuple(map(int, parts))
 
 
 def _read_tensor(file: Any, name: str, target: Float32Array) -> None:
-    """Copies a tensor into the weights or biases of a layer."""
-    entry = file.get_slice(name)
-    dtype, shape = entry.get_dtype(), tuple(entry.get_shape())
+    """Copy a tensor into the weights or biases of a layer."""
+    tensor = file.get_slice(name)
+    dtype, shape = tensor.get_dtype(), tuple(tensor.get_shape())
     if dtype != "F32" or shape != target.shape:
         raise SafetensorError(f"{name} is {dtype} {shape}, expected F32 {target.shape}")
     target[...] = file.get_tensor(name)
@@ -175,9 +172,8 @@ def _checksum(network: Network, metadata: dict[str, str]) -> str:
     return _digest(network, json.dumps(metadata, sort_keys=True).encode())
 
 
-def _digest(network: Network, before: bytes) -> str:
-    digest = hashlib.sha256(before)
-    for weights, biases in zip(network.weights, network.biases):
-        digest.update(np.ascontiguousarray(weights).data)
-        digest.update(np.ascontiguousarray(biases).data)
+def _digest(network: Network, start: bytes) -> str:
+    digest = hashlib.sha256(start)
+    for _, array in _tensors(network):
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

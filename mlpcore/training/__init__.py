@@ -1,7 +1,7 @@
-"""On-line training: settings, the loop over epochs, and the state in which it can go on.
+"""On-line training: the settings, the loop over epochs, and the state from which it continues.
 
-Here belongs what happens between two epochs. Nothing here prints, touches the disk or handles
-signals: that belongs to an `Observer` in `mlpcore.report`, `mlpcore.store` or `mlpcore.commands`.
+Nothing here prints, touches the disk or handles signals. Observers in `mlpcore.report`,
+`mlpcore.store` and `mlpcore.commands` do.
 """
 
 from mlpcore.training.config import TrainingConfig

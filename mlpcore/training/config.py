@@ -1,11 +1,12 @@
-"""What determines a training run: its settings, and which data it is trained on.
+"""The settings that determine a training run.
 
-With the same `TrainingConfig` and the same arrays of data (`DataSummary` has their SHA-256), the
-same version of this library gives, on the same machine, the same weights, bit for bit: whatever
-the number of threads, and however often training was stopped and resumed, except that the backend
-``reference`` rounds its float64 once more when stopped within an epoch. The backend and its
-schedule are settings, because another one adds in another order and so rounds differently. Every
-random number follows from the seed (`mlpcore.philox`).
+The same `TrainingConfig` and the same data (`DataSummary` has their SHA-256) give the same
+weights, bit for bit, with the same version of this library on the same machine. Neither the
+number of threads nor interruptions change them. There is one exception: the backend
+``reference`` computes in float64, and rounds once more when it stops within an epoch.
+
+Backend and schedule are settings, because they determine the order of additions, and so the
+rounding. Every random number follows from the seed (`mlpcore.philox`).
 """
 
 from __future__ import annotations
@@ -13,35 +14,38 @@ from __future__ import annotations
 import dataclasses
 import reprlib
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 
-from mlpcore.checks import check_fields, check_list, check_rate, check_whole
-from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.checks import check_fields, check_rate, check_whole
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network.activation import check_target
 from mlpcore.network.architecture import MAX_WIDTH, PRESETS
 
 PAPER_LEARNING_RATE = 1e-3
-"""From here, the paper goes to 1e-6 in an unstated number of epochs (paper, "Architectures")."""
-
-PAPER_RATIO = 1.0
-
-USUAL_TARGET = 1.0
-"""The paper does not state its own."""
+"""The learning rate of the first epoch (paper, "Architectures")."""
 
 PAPER_DECADES = 3
+"""The learning rate falls to 1e-6 in the paper, which does not say in how many epochs."""
 
 SCHEDULE_EPOCHS = 2000
-"""In which the rate goes all its way here. The paper does not state its number; what it says of
-times and of errors after 20 to 30 epochs fits some 1,400 to 3,400."""
+"""Ours falls that far in this many. The paper's times and errors fit 1,400 to 3,400."""
+
+PAPER_RATIO = 1.0
+"""All layers of the paper's networks have the same learning rate."""
+
+USUAL_TARGET = 1.0
+"""The paper does not state its target."""
 
 MAX_EPOCHS = 1_000_000
 
 
 def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
-    """As far as the whole schedule, three decades in `SCHEDULE_EPOCHS`, gets in this many."""
+    """The rate that a schedule of `PAPER_DECADES` in `SCHEDULE_EPOCHS` reaches by then."""
     part = min(1.0, (epochs - 1) / (SCHEDULE_EPOCHS - 1))
     return learning_rate * 10 ** (-PAPER_DECADES * part)
 
@@ -51,7 +55,9 @@ PAPER_LEARNING_RATE_END = default_learning_rate_end(PAPER_LEARNING_RATE, SCHEDUL
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """The settings of a run; with the same data they give the same weights, bit for bit.
+    """The settings of a run. With the same data they give the same weights, bit for bit.
+
+    Numbers may be NumPy's; they become Python's, which JSON knows.
 
     Parameters
     ----------
@@ -60,22 +66,23 @@ class TrainingConfig:
     epochs
         Passes over the training set, 1 to 1,000,000.
     learning_rate, learning_rate_end
-        Of the first and of the last epoch; in between it changes by a constant factor. By
-        default the end is where the paper's schedule would be after as many epochs.
+        Learning rates of the first and of the last epoch. In between the rate changes by a
+        constant factor. The default end is that of `default_learning_rate_end`.
     learning_rate_ratio
-        Of each layer's learning rate to that of the layer above it; the geometric mean over the
-        layers is the learning rate. The paper has the same for all, 1.
+        The learning rate of each layer, divided by that of the next layer. The geometric mean
+        over the layers is `learning_rate`. The paper uses the same rate for all layers: 1.
     target
-        Of the output for the class; that for the others is its negative. The paper does not
-        state it; 1 is where the scaled tanh bends most, and the usual choice. Below 1.7159.
+        Target output for the class of a sample; the other classes have its negative. Less than
+        1.7159, the limit of the scaled tanh. The paper does not state its target. The usual
+        choice is 1, where the curvature of the scaled tanh is greatest.
     deformation
         How the training set is deformed anew for every epoch.
     seed
-        Of all random numbers, 0 to 2**64 - 1.
+        The seed of all random numbers, 0 to 2**64 - 1.
     backend
-        The name of the backend; another one rounds differently.
+        Name of the backend. Another one rounds differently.
     schedule
-        When the backend applies updates, if it has a choice; another one rounds differently.
+        When the backend applies updates, if it has a choice. Another one rounds differently.
 
     Raises
     ------
@@ -95,42 +102,22 @@ class TrainingConfig:
     schedule: str | None = None
 
     def __post_init__(self) -> None:
-        try:
-            widths = tuple(self.hidden_layers)
-        except TypeError:
-            shown = reprlib.repr(self.hidden_layers)
-            raise InputError(f"hidden layers {shown}: expected a list of widths") from None
-        for width in widths:
-            check_whole("hidden layer", width, 1, MAX_WIDTH)
-        check_whole("epochs", self.epochs, 1, MAX_EPOCHS)
-        check_whole("seed", self.seed, 0, 2**64 - 1)
-        check_rate("learning rate", self.learning_rate)
-        end = self.learning_rate_end
-        if end is None:
-            end = default_learning_rate_end(self.learning_rate, self.epochs)
-        check_rate("final learning rate", end)
-        check_rate("learning rate ratio", self.learning_rate_ratio)
+        put = partial(object.__setattr__, self)  # the instance is frozen
+        put("hidden_layers", _widths(self.hidden_layers))
+        put("epochs", _whole("epochs", self.epochs, 1, MAX_EPOCHS))
+        put("seed", _whole("seed", self.seed, 0, 2**64 - 1))
+        put("learning_rate", _rate("learning rate", self.learning_rate))
+        if self.learning_rate_end is None:
+            put("learning_rate_end", default_learning_rate_end(self.learning_rate, self.epochs))
+        put("learning_rate_end", _rate("final learning rate", self.learning_rate_end))
+        put("learning_rate_ratio", _rate("learning rate ratio", self.learning_rate_ratio))
         check_target(self.target)
-        if not isinstance(self.deformation, DeformationParameters):
-            shown = reprlib.repr(self.deformation)
-            raise InputError(f"deformation {shown}: expected DeformationParameters")
-        labels = self.deformation.label_bytes()
+        put("target", float(self.target))
+        put("deformation", _deformation(self.deformation))
         if not isinstance(self.backend, str):
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
-        if not (self.schedule is None or isinstance(self.schedule, str)):
+        if not isinstance(self.schedule, str | None):
             raise InputError(f"schedule {reprlib.repr(self.schedule)}: expected a name or none")
-        plain = {  # numbers of NumPy's, too, which JSON does not know
-            "hidden_layers": tuple(map(int, widths)),
-            "epochs": int(self.epochs),
-            "seed": int(self.seed),
-            "learning_rate": float(self.learning_rate),
-            "learning_rate_end": float(end),
-            "learning_rate_ratio": float(self.learning_rate_ratio),
-            "target": float(self.target),
-            "deformation": dataclasses.replace(self.deformation, similar_labels=labels),
-        }
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
         for epoch in (0, self.epochs - 1):
             for rate in self.learning_rates_at(epoch):
                 check_rate("learning rate of a layer", rate)
@@ -139,19 +126,19 @@ class TrainingConfig:
         """eta of an epoch, counted from 0: eta_0 (eta_end / eta_0)^(epoch / (epochs - 1))."""
         if self.epochs == 1:
             return self.learning_rate
-        assert self.learning_rate_end is not None  # since __post_init__
+        assert self.learning_rate_end is not None  # see __post_init__
         ratio = self.learning_rate_end / self.learning_rate
         return self.learning_rate * ratio ** (epoch / (self.epochs - 1))
 
     def learning_rates_at(self, epoch: int) -> tuple[float, ...]:
-        """That of each layer: eta ratio^((L - 1) / 2 - l) of layer l = 0 ... L - 1."""
+        """eta of each layer: eta ratio^((L - 1) / 2 - l) of layer l = 0 ... L - 1."""
         rate, last = self.learning_rate_at(epoch), len(self.hidden_layers)
         with np.errstate(over="ignore", under="ignore"):
             factors = np.float64(self.learning_rate_ratio) ** (last / 2 - np.arange(last + 1))
             return tuple((rate * factors).tolist())
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for a JSON file."""
+        """The settings as plain values for a JSON file."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -163,15 +150,36 @@ class TrainingConfig:
         InputError
             When a setting is missing, unknown, of another type or out of range.
         """
-        if isinstance(values, dict):  # runs from before these were settings
+        if isinstance(values, dict):  # the first runs did not have these settings
             values = {"learning_rate_ratio": PAPER_RATIO, "target": USUAL_TARGET} | values
-        values = dict(check_fields("training", values, cls))
-        deformation = dict(
-            check_fields("deformation", values["deformation"], DeformationParameters)
-        )
-        deformation["similar_labels"] = tuple(
-            check_list("similar_labels", deformation["similar_labels"])
-        )
-        values["deformation"] = DeformationParameters(**deformation)
-        values["hidden_layers"] = tuple(check_list("hidden_layers", values["hidden_layers"]))
-        return cls(**values)
+        values = check_fields("training", values, cls)
+        check_fields("deformation", values["deformation"], DeformationParameters)
+        try:
+            return msgspec.convert(values, cls)
+        except msgspec.ValidationError as error:
+            raise InputError(f"training: {error}") from None
+
+
+def _widths(value: Any) -> tuple[int, ...]:
+    try:
+        widths = tuple(value)
+    except TypeError:
+        shown = reprlib.repr(value)
+        raise InputError(f"hidden layers {shown}: expected a list of widths") from None
+    return tuple(_whole("hidden layer", width, 1, MAX_WIDTH) for width in widths)
+
+
+def _whole(name: str, value: Any, low: int, high: int) -> int:
+    check_whole(name, value, low, high)
+    return int(value)
+
+
+def _rate(name: str, value: Any) -> float:
+    check_rate(name, value)
+    return float(value)
+
+
+def _deformation(value: Any) -> DeformationParameters:
+    if not isinstance(value, DeformationParameters):
+        raise InputError(f"deformation {reprlib.repr(value)}: expected DeformationParameters")
+    return dataclasses.replace(value, similar_labels=value.label_bytes())

@@ -1,4 +1,4 @@
-"""The state of a training run: its network, what each epoch measured, how far it has come."""
+"""The state of a training run: its network, the metrics of its epochs, its progress."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from mlpcore.network import Network
 
 @dataclass(frozen=True)
 class EpochMetrics:
-    """What is known after an epoch, the first being number 1; times are in seconds.
+    """What an epoch measured. The first epoch is number 1; times are in seconds.
 
-    Training errors and loss (the mean of 1/2 |y - t|^2) are those of the deformed images just
-    before each update, validation errors those of the whole undeformed training set (paper,
-    "Results").
+    Training errors and loss (the mean of 1/2 |y - t|^2) are of the deformed images, each just
+    before its update. Validation errors are of the undeformed training set (paper, "Results").
     """
 
     epoch: int
@@ -32,28 +31,28 @@ class EpochMetrics:
 
     @property
     def training_error(self) -> float:
-        """Percent of the deformed training images."""
+        """Training errors in percent."""
         return 100 * self.training_errors / self.n_train
 
     @property
     def validation_error(self) -> float:
-        """Percent of the undeformed training images."""
+        """Validation errors in percent."""
         return 100 * self.validation_errors / self.n_train
 
     @property
     def test_error(self) -> float:
-        """Percent of the test images."""
+        """Test errors in percent."""
         return 100 * self.test_errors / max(1, self.n_test)
 
     @property
     def seconds(self) -> float:
-        """The whole epoch."""
+        """Duration of the epoch."""
         return self.deformation_seconds + self.training_seconds + self.evaluation_seconds
 
 
 @dataclass
 class EpochProgress:
-    """How far an epoch has come: samples trained, with sums over them, and seconds spent."""
+    """The part of an epoch that is done: samples, sums over them, and seconds spent."""
 
     samples: int = 0
     errors: int = 0
@@ -64,55 +63,57 @@ class EpochProgress:
 
     @property
     def seconds(self) -> float:
-        """Spent on this epoch so far."""
+        """Time spent on this epoch so far."""
         return self.deformation_seconds + self.training_seconds + self.evaluation_seconds
 
 
 class CompletedEpochs:
-    """What the completed epochs of a run, its `history`, say about it."""
+    """What the `history` of a run, its completed epochs, says about it."""
 
     history: Sequence[EpochMetrics]
 
     @property
     def epoch(self) -> int:
-        """Epochs completed; also the random numbers' counter of the epoch in progress."""
+        """The number of completed epochs, which counts the random numbers of the next one."""
         return len(self.history)
 
     @property
     def best_metrics(self) -> EpochMetrics | None:
-        """Of the first epoch with the lowest validation error."""
+        """The metrics of the first epoch with the lowest validation error."""
         return min(self.history, key=lambda m: m.validation_errors, default=None)
 
     @property
     def best_test_metrics(self) -> EpochMetrics | None:
-        """Of the first epoch with the lowest test error."""
+        """The metrics of the first epoch with the lowest test error."""
         return min(self.history, key=lambda m: m.test_errors, default=None)
 
     @property
     def best_test_error(self) -> float:
-        """The lowest of all epochs, in percent; NaN before the first has ended."""
+        """The lowest test error in percent; NaN before the first epoch has ended."""
         return self.best_test_metrics.test_error if self.best_test_metrics else math.nan
 
     @property
     def seconds(self) -> float:
-        """Spent on all completed epochs, interruptions left out."""
+        """Time spent on the completed epochs, without interruptions."""
         return sum(m.seconds for m in self.history)
 
 
 @dataclass
 class TrainingState(CompletedEpochs):
-    """Where a run is; all that a `Trainer` needs to go on.
+    """All that a `Trainer` needs to continue a run.
 
     Attributes
     ----------
     network
-        After the last sample, once `Trainer.run` has returned or an epoch has ended.
+        The current network. It is up to date when `Trainer.run` has returned or an epoch has
+        ended.
     best
-        The network of the epoch with the lowest validation error, None before the first.
+        The network of the epoch with the lowest validation error; None before the first epoch
+        has ended.
     history
-        Of the epochs that are complete.
+        The metrics of the completed epochs.
     progress
-        Of the epoch that is not.
+        The progress of the epoch after them.
     """
 
     network: Network
@@ -122,5 +123,5 @@ class TrainingState(CompletedEpochs):
 
     @property
     def seconds(self) -> float:
-        """Spent so far, the epoch in progress included, interruptions left out."""
+        """Time spent so far, without interruptions."""
         return super().seconds + self.progress.seconds

@@ -1,9 +1,10 @@
 """The training loop: on-line back-propagation on a training set deformed anew every epoch.
 
-Nothing here prints or touches the disk: whoever wants to show or to keep what happens is an
-`Observer`. A stop in the middle of an epoch loses nothing, because deformation and order are
-functions of the seed and the epoch alone: the state says how many samples are done, and a
-`Trainer` that is given this state deforms the same images again and goes on.
+Nothing here prints or touches the disk. An `Observer` shows or keeps what happens.
+
+Training can stop in the middle of an epoch without losing anything. Deformation and order depend
+only on the seed and the epoch, and the state counts the samples that are done. A `Trainer` that
+gets this state deforms the same images again and continues.
 """
 
 from __future__ import annotations
@@ -18,12 +19,7 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from mlpcore import deformation
-from mlpcore.backends.base import (
-    IMAGES_PER_GRID,
-    Backend,
-    TrainingResult,
-    check_range,
-)
+from mlpcore.backends.base import IMAGES_PER_GRID, Backend, TrainingResult, check_range
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -31,21 +27,11 @@ from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
 from mlpcore.typing import BackendArray
 
-__all__ = [
-    "Diverged",
-    "EpochMetrics",
-    "EpochProgress",
-    "Observer",
-    "Trainer",
-    "TrainingConfig",
-    "TrainingState",
-]
-
-#: Samples of one `Backend.train` call, after which the loss is looked at. A power of two, so
-#: that a backend's blocks of samples lie the same wherever an epoch was interrupted.
+#: Samples of one `Backend.train` call; the loss is checked after each. A power of two, so that
+#: the blocks of a backend are the same wherever an epoch was interrupted.
 SEGMENT = 8192
 
-#: Seconds that a part of the deformation should take: a stop waits for its end.
+#: A part of the deformation should take this many seconds, because a stop waits for its end.
 PART_SECONDS = 0.1
 
 
@@ -54,27 +40,27 @@ class Diverged(InputError):
 
 
 class _Stopped(Exception):
-    """Unwinds to `Trainer.run`."""
+    """Leaves the loop and ends up in `Trainer.run`."""
 
 
 class Observer:
-    """Is told what a `Trainer` does. These methods do nothing: override what is of interest."""
+    """A `Trainer` calls these methods. They do nothing: override those of interest."""
 
     def on_epoch_start(self, trainer: Trainer) -> None:
-        """An epoch begins, or goes on where `trainer.state.progress` is."""
+        """An epoch begins, or continues at `trainer.state.progress`."""
 
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
-        """So many images are done in a phase: "deforming", "training" or "evaluating".
+        """A phase, "deforming", "training" or "evaluating", has done some of its images.
 
-        Of evaluating, those of the sets that are done: the training images count at once. Called
-        often; an exception from here ends the run without `on_stop`.
+        Evaluation counts a whole set of images when it is done. This is called often. An
+        exception from here ends the run without `on_stop`.
         """
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """An epoch is complete; `trainer.state` includes it."""
 
     def on_stop(self, trainer: Trainer) -> None:
-        """Training stops before its end, as asked; `trainer.state` is where to go on."""
+        """Training stops before its end, as requested; it can continue from `trainer.state`."""
 
 
 class Trainer:
@@ -83,24 +69,25 @@ class Trainer:
     Parameters
     ----------
     config
-        The settings; `config.backend` only records a name, `backend` is what computes.
+        The settings. `config.backend` only records a name; `backend` computes.
     dataset
         Images, labels and the number of classes.
     backend
         Computes everything.
     observers
-        Told in this order what happens.
+        Called in this order.
     state
-        Where to go on; by default a new network is drawn from the seed.
+        Where to continue; by default a new network is drawn from the seed.
 
     Raises
     ------
     InputError
-        When the network of `state` does not fit the settings and the data.
+        When the network of `state` does not fit the settings and the data, or a label is beyond
+        the number of classes.
 
     Examples
     --------
-    A stop, and what goes on from there:
+    Stop and continue:
 
     >>> from mlpcore import backends, dataset
     >>> class StopInSecondEpoch(Observer):
@@ -134,16 +121,16 @@ class Trainer:
                 f"a network of {self.state.network.layer_sizes}, expected {sizes} "
                 "for these settings and data"
             )
-        for name, labels in (("train", dataset.train_labels), ("test", dataset.test_labels)):
-            check_range(f"{name} labels", labels, dataset.n_classes)
+        check_range("train labels", dataset.train_labels, dataset.n_classes)
+        check_range("test labels", dataset.test_labels, dataset.n_classes)
         self._stop = False
-        self._part = IMAGES_PER_GRID
+        self._part = IMAGES_PER_GRID  # images to deform at once
         self._network = backend.load(self.state.network)
         self._train_images = backend.put(dataset.train_images)
         self._train_labels = backend.put(dataset.train_labels)
         self._test_images = backend.put(dataset.test_images)
         self._test_labels = backend.put(dataset.test_labels)
-        self._shown = self._train_images  # what an epoch presents
+        self._shown = self._train_images  # the images of an epoch, deformed or not
         if not config.deformation.is_identity:
             self._shown = backend.put(np.empty_like(dataset.train_images))
             self._maps = backend.put(np.empty((self.n_samples, 2, 2), np.float32))
@@ -152,31 +139,33 @@ class Trainer:
 
     @property
     def n_samples(self) -> int:
-        """Samples of an epoch: the size of the training set."""
+        """The size of the training set, which is the number of samples of an epoch."""
         return len(self.dataset.train_labels)
 
     def request_stop(self) -> None:
-        """Asks `run` to return soon; for signal handlers, observers and other threads."""
+        """Ask `run` to return soon. Signal handlers, observers and other threads may call this."""
         self._stop = True
 
     def run(self) -> bool:
-        """Trains until all epochs are done or a stop was requested.
+        """Train until all epochs are done or a stop is requested.
 
         Returns
         -------
         bool
-            Whether all epochs are done. If not, another call goes on.
+            Whether all epochs are done. If not, another call continues.
 
         Raises
         ------
         Diverged
-            When weights or loss are not finite. `state.network` is then of no use.
+            When weights or loss are not finite. `state.network` is of no use then.
 
-        Whatever else is raised, by an observer or on Ctrl-C, `state` is as at a stop, and
-        another call goes on. Python raises a KeyboardInterrupt between any two of its
-        instructions, though: one at the very moment at which samples or an epoch are counted, or
-        a second one while the first is dealt with, may leave them uncounted. A handler of the
-        signal that calls `request_stop` cannot.
+        Notes
+        -----
+        After any other exception, from an observer or by Ctrl-C, `state` is as after a stop and
+        another call continues. There is one gap: Python raises KeyboardInterrupt between any two
+        of its instructions. If that happens while samples or an epoch are being counted, or a
+        second one comes while the first is handled, these may stay uncounted. A signal handler
+        that calls `request_stop` has no such gap.
         """
         try:
             while self.state.epoch < self.config.epochs:
@@ -185,17 +174,19 @@ class Trainer:
         except _Stopped:
             self._stop = False
             self._collect()
-            self._tell("on_stop")
+            for observer in self.observers:
+                observer.on_stop(self)
             return False
         except BaseException:
-            with suppress(InputError):  # of a device that has failed
+            with suppress(InputError):  # from a device that has failed
                 self.backend.store(self._network, self.state.network)
             raise
         return True
 
     def _run_epoch(self) -> None:
         state = self.state
-        self._tell("on_epoch_start")
+        for observer in self.observers:
+            observer.on_epoch_start(self)
         if state.progress.samples < self.n_samples:
             with self._timed("deformation_seconds"):
                 self._deform()
@@ -203,16 +194,28 @@ class Trainer:
                 self._train()
         self._collect()
         with self._timed("evaluation_seconds"):
-            validation_errors, test_errors = self._evaluate()
-        progress = state.progress
-        metrics = EpochMetrics(
-            epoch=state.epoch + 1,
-            learning_rate=self.config.learning_rate_at(state.epoch),
+            validation_errors = self._count_errors(self._train_images, self._train_labels, 0)
+            test_errors = self._count_errors(self._test_images, self._test_labels, self.n_samples)
+        metrics = self._metrics(validation_errors, test_errors)
+        best, before = state.best, state.best_metrics
+        if before is None or validation_errors < before.validation_errors:
+            best = state.network.copy()
+        history, progress = [*state.history, metrics], EpochProgress()
+        # In one line without a call, so that no interrupt comes in between.
+        state.history, state.progress, state.best = history, progress, best
+        for observer in self.observers:
+            observer.on_epoch_end(self, metrics)
+
+    def _metrics(self, validation_errors: int, test_errors: int) -> EpochMetrics:
+        """The metrics of the epoch in progress, which is complete."""
+        epoch, progress = self.state.epoch, self.state.progress
+        return EpochMetrics(
+            epoch=epoch + 1,
+            learning_rate=self.config.learning_rate_at(epoch),
             n_train=self.n_samples,
             n_test=len(self.dataset.test_labels),
             training_errors=progress.errors,
-            # Six digits: the order of summation, and so the last of 16, differs for an epoch
-            # that was interrupted.
+            # An interruption changes the order of summation, and so the last of 16 digits.
             loss=float(f"{progress.loss / self.n_samples:.6g}"),
             validation_errors=validation_errors,
             test_errors=test_errors,
@@ -220,16 +223,9 @@ class Trainer:
             training_seconds=round(progress.training_seconds, 4),
             evaluation_seconds=round(progress.evaluation_seconds, 4),
         )
-        best, before = state.best, state.best_metrics
-        if before is None or validation_errors < before.validation_errors:
-            best = state.network.copy()
-        history, progress = [*state.history, metrics], EpochProgress()
-        # At once, and without a call, in which an interrupt would be noticed.
-        state.history, state.progress, state.best = history, progress, best
-        self._tell("on_epoch_end", metrics)
 
     def _deform(self) -> None:
-        """Deforms the training set part by part, so that a stop need not wait for all of it."""
+        """Deform the training set part by part, because a stop waits for the end of a part."""
         if self._shown is self._train_images:
             return
         begin = 0
@@ -261,9 +257,7 @@ class Trainer:
         )
         learning_rates = self.config.learning_rates_at(state.epoch)
         images = self._flat(self._shown)
-        while state.progress.samples < self.n_samples:
-            before = state.progress
-            begin = before.samples
+        while (begin := state.progress.samples) < self.n_samples:
             self._report("training", begin, self.n_samples)
             end = min((begin // SEGMENT + 1) * SEGMENT, self.n_samples)
             result = self.backend.train(
@@ -272,32 +266,39 @@ class Trainer:
                 self._train_labels,
                 order[begin:end],
                 learning_rates,
-                functools.partial(self._on_samples, before),
+                functools.partial(self._on_samples, state.progress),
                 self.config.target,
             )
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
 
-    def _evaluate(self) -> list[int]:
-        """Validation and test errors."""
-        sets = (
-            (self._flat(self._train_images), self._train_labels),
-            (self._flat(self._test_images), self._test_labels),
+    def _on_samples(self, before: EpochProgress, result: TrainingResult) -> bool:
+        """Count what a `Backend.train` call has done so far; true stops it."""
+        self.state.progress = dataclasses.replace(
+            before,
+            samples=before.samples + result.samples,
+            errors=before.errors + result.errors,
+            loss=before.loss + result.loss,
         )
-        total, done, errors = sum(len(images) for images, _ in sets), 0, list[int]()
-        for images, labels in sets:
-            report = functools.partial(self._report, "evaluating", done, total)
-            report()
-            errors.append(self.backend.count_errors(self._network, images, labels, report))
-            done += len(images)
-        return errors
+        for observer in self.observers:
+            observer.on_progress(self, "training", self.state.progress.samples, self.n_samples)
+        return self._stop
+
+    def _count_errors(self, images: BackendArray, labels: BackendArray, done: int) -> int:
+        """Misclassified images of a set, when `done` images of other sets have been counted."""
+
+        def report() -> None:
+            self._report("evaluating", done, self.n_samples + len(self.dataset.test_labels))
+
+        report()
+        return self.backend.count_errors(self._network, self._flat(images), labels, report)
 
     def _flat(self, images: BackendArray) -> BackendArray:
-        """Images (n, h, w) as a network's inputs (n, h w), a view."""
+        """A view of images (n, h, w) as inputs of the network (n, h w)."""
         return images.reshape(len(images), self.dataset.n_inputs)
 
     def _collect(self) -> None:
-        """Brings the weights back from the backend and checks that training may go on."""
+        """Bring the weights back from the backend, and check that training may continue."""
         self.backend.store(self._network, self.state.network)
         if not self.state.network.is_finite():
             raise self._diverged("a weight")
@@ -315,27 +316,13 @@ class Trainer:
             raise _Stopped
 
     def _report(self, phase: str, done: int, total: int) -> None:
-        self._tell("on_progress", phase, done, total)
-        self._check_stop()
-
-    def _on_samples(self, before: EpochProgress, result: TrainingResult) -> bool:
-        """Counts the samples that a call of `Backend.train` has done so far; true stops it."""
-        self.state.progress = dataclasses.replace(
-            before,
-            samples=before.samples + result.samples,
-            errors=before.errors + result.errors,
-            loss=before.loss + result.loss,
-        )
-        self._tell("on_progress", "training", self.state.progress.samples, self.n_samples)
-        return self._stop
-
-    def _tell(self, event: str, *arguments: object) -> None:
         for observer in self.observers:
-            getattr(observer, event)(self, *arguments)
+            observer.on_progress(self, phase, done, total)
+        self._check_stop()
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
-        """Adds the seconds spent to a field of the epoch's progress, also on the way out."""
+        """Add the seconds spent to a field of the epoch's progress, also after an exception."""
         started = time.perf_counter()
         try:
             yield

@@ -1,25 +1,28 @@
-"""Small data, small runs and comparisons for the tests of training, checkpoints and the tool."""
+"""Small data, small runs and comparisons for the tests of training, run folders and commands."""
 
 import dataclasses
 import importlib
 import importlib.util
 import struct
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from mlpcore import backends
 from mlpcore.commands import COMMANDS
 from mlpcore.data import mnist
 from mlpcore.data.dataset import FILES, Dataset, load
 from mlpcore.data.digit import normalise_digit
-from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.errors import InputError
 from mlpcore.store.run_folder import Run
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.trainer import Observer, Trainer
 
-#: Every backend that can run here; those in C keep all bits when they stop.
+#: Every backend that can run here, by its name for users. Those in C keep all bits at a stop.
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
 C_BACKENDS = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
 
@@ -167,6 +170,36 @@ def run_with_stop(config, dataset, backend, epoch, samples, observers=()):
     return trainer
 
 
+def start_run(folder, config, data, backend=None):
+    """A trainer that writes to a new folder, and its `Run`, which the caller closes."""
+    trainer = Trainer(config, data, backend or backends.get())
+    run = Run.create(folder, config, data, trainer.backend.description, trainer.state)
+    trainer.observers = (run,)
+    return trainer, run
+
+
+def finish_run(folder, config, data, backend=None):
+    """The state of a run that has been trained to its end."""
+    trainer, run = start_run(folder, config, data, backend)
+    with closing(run):
+        assert trainer.run() is True
+    return trainer.state
+
+
+def load_run(folder):
+    """The state of a run on disk."""
+    with closing(Run.open(folder)) as run:
+        return run.load()
+
+
+def refusal(call, *arguments):
+    """The one line with which a call refuses its input."""
+    with pytest.raises(InputError) as caught:
+        call(*arguments)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
 def train_on_digits(run_folder, data_folder):
     """A run on IDX files of the embedded digits, normalised as MNIST's are: 5 % errors or so."""
     digits = load(name="digits")
@@ -186,8 +219,4 @@ def train_on_digits(run_folder, data_folder):
         deformation=DeformationParameters(),
         backend="scalar",
     )
-    trainer = Trainer(config, data, backends.get("scalar", 1))
-    run = Run.create(run_folder, config, data, "scalar", trainer.state)
-    trainer.observers = (run,)
-    assert trainer.run()
-    run.close()
+    finish_run(run_folder, config, data, backends.get("scalar", 1))

@@ -1,4 +1,4 @@
-"""Named settings and what they make of a configuration."""
+"""Named settings and the configurations they give."""
 
 import pytest
 
@@ -8,31 +8,22 @@ from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_the_papers_recipe_is_the_default_settings(preset):
-    paper = RECIPES[DEFAULT_RECIPE]
-    assert DEFAULT_RECIPE == "paper"
-    config = TrainingConfig(hidden_layers=PRESETS[preset])
-    assert paper.target == config.target == 1
-    assert paper.learning_rate_ratio(len(PRESETS[preset])) == config.learning_rate_ratio == 1
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_rates_fall_by_as_much_whatever_the_depth(preset):
-    recipe, hidden = RECIPES["saturating"], PRESETS[preset]
-    config = TrainingConfig(
-        hidden_layers=hidden,
-        target=recipe.target,
-        learning_rate_ratio=recipe.learning_rate_ratio(len(hidden)),
-    )
+def test_recipes(preset):
+    """The paper's is the default; the other's rates fall by as much at any depth."""
+    hidden = PRESETS[preset]
+    paper, saturating = RECIPES[DEFAULT_RECIPE], RECIPES["saturating"]
+    default = TrainingConfig(hidden_layers=hidden)
+    assert paper is RECIPES["paper"]
+    assert paper.target == default.target == 1
+    assert paper.learning_rate_ratio(len(hidden)) == default.learning_rate_ratio == 1
+    ratio = saturating.learning_rate_ratio(len(hidden))
+    config = TrainingConfig(hidden, target=saturating.target, learning_rate_ratio=ratio)
     rates = config.learning_rates_at(0)
     assert rates[0] / rates[-1] == pytest.approx(4)
     assert config.target == 1.5
 
 
-def test_a_single_layer_has_nothing_to_fall_to():
-    assert RECIPES["saturating"].learning_rate_ratio(0) == 1
-
-
-def test_net1_is_what_was_measured():
-    """`--target 1.5 --lr-ratio 2`, to the bit."""
+def test_ratios_to_the_bit():
+    """For net1 it is what was measured with `--lr-ratio 2`; a single layer has none below."""
     assert RECIPES["saturating"].learning_rate_ratio(len(PRESETS["net1"])) == 2
+    assert RECIPES["saturating"].learning_rate_ratio(0) == 1

@@ -21,7 +21,8 @@ from mlpcore.data.dataset import EMBEDDED, MNIST
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, make_folder, read_bounded
 from mlpcore.store import run_folder
-from mlpcore.store.provenance import Revisions
+from mlpcore.store.history import history_lines
+from mlpcore.store.provenance import Revisions, revisions_of
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.weights import weights_sha256
 from table1.records import ErrorCounts, Measured, Record, Summary, first_difference, in_order
@@ -105,7 +106,7 @@ def _read_json(path: Path, kind: type[T]) -> T:
 
 
 def _metrics_sha256(record: Record) -> str:
-    return hashlib.sha256(b"".join(run_folder.history_lines(record.history))).hexdigest()
+    return hashlib.sha256(b"".join(history_lines(record.history))).hexdigest()
 
 
 def write_evidence(folder: Path, measured: Measured, unfinished: bool) -> list[str]:
@@ -167,7 +168,7 @@ def _weights(record: Record, file: str) -> tuple[Weights, Revisions]:
     """What there is to say of a network, and what computed the run up to it."""
     network, metadata = record.read_network(file)
     try:
-        epoch, revisions = int(metadata["epoch"]), run_folder.revisions_of(metadata)
+        epoch, revisions = int(metadata["epoch"]), revisions_of(metadata)
     except (KeyError, ValueError, RecursionError):
         raise InputError(f"{file} is damaged: expected the place in a run") from None
     named = {name: metadata.get(name, "") for name in ("version", "revision", "machine")}
@@ -200,7 +201,7 @@ def _write_run(folder: Path, record: Record, result: Result) -> None:
     figure = record.folder / "figures" / FIGURE
     if record.finished and figure.exists():
         atomic_write(folder / FIGURE, read_bounded(figure, MAX_BYTES))
-    atomic_write(folder / METRICS, *run_folder.history_lines(record.history))
+    atomic_write(folder / METRICS, *history_lines(record.history))
     _write_json(folder / RESULT, asdict(result))
     _write_json(folder / CONFIG, settings)
 

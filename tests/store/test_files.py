@@ -1,0 +1,127 @@
+"""Files and folders: whole or not there, full disks, names that cannot be, locks."""
+
+import errno
+import fcntl
+import os
+import resource
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from mlpcore import files
+from mlpcore.errors import InputError
+
+
+def full(*args, **kwargs):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_only_files_are_replaced(tmp_path):
+    """Not a device, for which a pipe stands here, a folder, or a link to a file."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("file")
+    for path in (pipe, tmp_path, link, tmp_path / "none" / "file", tmp_path / "\0"):
+        with pytest.raises(InputError):
+            files.check_replaceable(path)
+    for path in (pipe, tmp_path):
+        with pytest.raises(InputError):
+            files.atomic_write(path, b"x")
+    assert sorted(os.listdir(tmp_path)) == ["link", "pipe"] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_several_may_write_a_file_at_once(tmp_path, monkeypatch):
+    """The second begins when all of the first is written but its name."""
+    path, fsync, contents = tmp_path / "file", os.fsync, []
+
+    def write_another(descriptor):
+        monkeypatch.setattr(os, "fsync", fsync)
+        files.check_replaceable(path)
+        assert not path.exists()
+        files.atomic_write(path, b"sec", b"ond")
+        files.check_replaceable(path)
+        contents.append(path.read_bytes())
+
+    monkeypatch.setattr(os, "fsync", write_another)
+    files.atomic_write(path, b"first")
+    assert [*contents, path.read_bytes()] == [b"second", b"first"]
+    assert os.listdir(tmp_path) == ["file"]
+    (tmp_path / "plain").touch()
+    assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace", None])
+def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, call):
+    """Simulated in two system calls, and by a limit of the system for its files."""
+    path = tmp_path / "file"
+    files.atomic_write(path, b"old")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if call:
+        monkeypatch.setattr(os, call, full)
+    else:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, hard))
+    try:
+        with pytest.raises(InputError, match="file"):
+            files.atomic_write(path, bytes(6000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "long").write_bytes(b"long")
+    for name in ("pipe", ".", "none", "\0", "long"):
+        with pytest.raises(InputError):
+            files.read_bounded(tmp_path / name, 3)
+    assert files.read_start(tmp_path / "long", 3) == (b"lon", 4)
+
+
+def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"")
+    for name in ("file", "file/folder", "/proc/folder", "x" * 300, "\0"):
+        with pytest.raises(InputError):
+            files.check_writable(tmp_path / name)
+    files.check_writable(tmp_path / "a" / "b")
+    monkeypatch.setattr(files.tempfile, "mkdtemp", full)
+    with pytest.raises(InputError):
+        files.check_writable(tmp_path / "a" / "b")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_look_at_a_lock_does_not_take_it(tmp_path, monkeypatch):
+    """Nor for the moment that it lasts."""
+    looking = [os.open(tmp_path, os.O_RDONLY)]
+    fcntl.flock(looking[0], fcntl.LOCK_SH)
+    monkeypatch.setattr(files.time, "sleep", lambda seconds: os.close(looking.pop()))
+    os.close(files.lock(tmp_path))
+    assert looking == []
+    assert not files.is_locked(tmp_path)
+
+
+def test_a_killed_process_leaves_no_lock(tmp_path):
+    code = "import sys, time; from mlpcore import files; from pathlib import Path; "
+    code += "files.lock(Path(sys.argv[1])); print(flush=True); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        assert files.is_locked(tmp_path)
+        with pytest.raises(files.InUse):
+            files.lock(tmp_path)
+    finally:
+        process.kill()
+        process.communicate()
+    os.close(files.lock(tmp_path))
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_system_without_locks_lets_everybody_in(tmp_path, monkeypatch):
+    monkeypatch.setattr(fcntl, "flock", full)
+    os.close(files.lock(tmp_path))
+    assert not files.is_locked(tmp_path)
+    for call in (files.lock, files.is_locked):
+        with pytest.raises(InputError):
+            call(tmp_path / "none")

@@ -1,0 +1,281 @@
+"""Runs on disk: exact round trips, resume after a kill anywhere, damage, full disks."""
+
+import errno
+import json
+import os
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlpcore import backends
+from mlpcore.data.summary import DataSummary
+from mlpcore.store import provenance
+from mlpcore.store.run_folder import (
+    BEST,
+    CONFIG,
+    LAST,
+    METRICS,
+    RUN_FILES,
+    Run,
+    check_output,
+    check_result_file,
+    read_history,
+    read_settings,
+    weights_file,
+)
+from mlpcore.store.weights import read_network, write_network
+from mlpcore.training.trainer import Trainer
+from small_runs import (
+    Hook,
+    assert_same_result,
+    finish_run,
+    load_run,
+    make_config,
+    make_dataset,
+    refusal,
+    run_with_stop,
+    same_weights,
+    start_run,
+    without_times,
+)
+
+DATA = make_dataset()
+CONFIG_3 = make_config()
+
+
+def resume(folder):
+    """The state after training has continued to the end."""
+    with closing(Run.open(folder)) as run:
+        run.check_data(DATA)
+        trainer = Trainer(run.config, DATA, backends.get(), [run], run.load())
+        assert trainer.run() is True
+    return trainer.state
+
+
+def stop_at(folder, epoch, samples):
+    """The state of a new run that has stopped in an epoch."""
+    trainer, run = start_run(folder, CONFIG_3, DATA)
+    with closing(run):
+        return run_with_stop(CONFIG_3, DATA, trainer.backend, epoch, samples, [run]).state
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    return finish_run(tmp_path_factory.mktemp("runs") / "run", CONFIG_3, DATA)
+
+
+class Killed(BaseException):
+    """Ends everything on the spot."""
+
+
+def full(*args):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+# Round trips
+
+
+def test_a_run_is_complete_on_disk(tmp_path, uninterrupted):
+    folder = tmp_path / "run"
+    state = finish_run(folder, CONFIG_3, DATA)
+    assert sorted(os.listdir(folder)) == sorted(RUN_FILES)
+    assert_same_result(uninterrupted, state)
+    assert read_settings(folder) == (CONFIG_3, DataSummary.of(DATA))
+    assert read_history(folder) == state.history
+    assert weights_file(folder) == folder / BEST
+    loaded = load_run(folder)
+    assert_same_result(state, loaded)
+    assert loaded.history == state.history
+    config = json.loads((folder / CONFIG).read_text())
+    assert config["training"]["seed"] == 5
+    assert config["data"]["sha256"] == DataSummary.of(DATA).sha256
+    assert config["backend"] == backends.get().description
+    lines = [json.loads(x) for x in (folder / METRICS).read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    assert [line["test_error"] for line in lines] == [round(m.test_error, 4) for m in state.history]
+
+
+@pytest.mark.parametrize(("epoch", "samples"), [(0, 0), (0, 64), (1, 0), (2, 224)])
+def test_resume_from_disk_equals_uninterrupted(tmp_path, uninterrupted, epoch, samples):
+    before = stop_at(tmp_path / "run", epoch, samples).seconds
+    state = resume(tmp_path / "run")
+    assert_same_result(uninterrupted, state)
+    assert state.seconds > before
+    assert_same_result(uninterrupted, load_run(tmp_path / "run"))
+
+
+def test_best_and_last_may_differ(tmp_path):
+    """The best network on disk is that of its epoch, not the last one."""
+    config = make_config(epochs=4, learning_rate=0.3, learning_rate_end=0.3)
+    state = finish_run(tmp_path / "run", config, DATA)
+    best, metadata = read_network(tmp_path / "run" / BEST)
+    assert int(metadata["epoch"]) == state.best_metrics.epoch < 4
+    assert same_weights(best, state.best)
+    assert not same_weights(best, state.network)
+
+
+def test_runs_of_early_versions_are_read(tmp_path):
+    """They lack settings, parts of the data's summary, and all revisions but the last."""
+    stopped = tmp_path / "run"
+    stop_at(stopped, 2, 64)
+    content = json.loads((stopped / CONFIG).read_text())
+    network, metadata = read_network(stopped / LAST)
+    training = json.loads(metadata["training"])
+    for name in ("learning_rate_ratio", "target"):
+        del training[name], content["training"][name]
+    del content["data"]["pixel_shape"], content["data"]["held_out"], metadata["revisions"]
+    (stopped / CONFIG).write_text(json.dumps(content))
+    write_network(stopped / LAST, network, metadata | {"training": json.dumps(training)})
+    assert (load_run(stopped).epoch, load_run(stopped).progress.samples) == (2, 64)
+
+
+def test_every_revision_that_computed_a_run_is_named(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    start_run(folder, make_config(epochs=9), DATA)[1].close()
+
+    def go_on(revision, epochs):
+        """What the last network names after so many epochs more."""
+        monkeypatch.setattr(provenance, "revision", lambda: revision)
+        with closing(Run.open(folder)) as run:
+            state = run.load()
+            until = state.epoch + epochs
+            hook = Hook(lambda trainer, event, *_: state.epoch == until and trainer.request_stop())
+            Trainer(run.config, DATA, backends.get(), [hook, run], state).run()
+        return json.loads(read_network(folder / LAST)[1]["revisions"])
+
+    assert go_on("z", 0) == []
+    assert go_on("a", 2) == [[1, "a"]]
+    assert go_on("a", 1) == [[1, "a"]]
+    assert go_on("b", 0) == [[1, "a"]]
+    assert go_on("", 1) == [[1, "a"], [4, ""]]
+    network, metadata = read_network(folder / LAST)
+    del metadata["revisions"]  # as an earlier version wrote it
+    write_network(folder / LAST, network, metadata | {"revision": "c"})
+    assert go_on("d", 2) == [[1, "c"], [5, "d"]]
+
+
+# Kills, interrupts, full disks
+
+
+@settings(max_examples=80)
+@given(
+    st.dictionaries(st.integers(0, 11), st.sampled_from(["kill", "half", "interrupt"]), min_size=1)
+)
+def test_a_run_goes_on_after_kills_and_interrupts_at_any_file(uninterrupted, events):
+    """Before the n-th file takes its place; a killed process may leave half of that file."""
+    replace, remove, done = os.replace, os.remove, []
+
+    def fail(source, target):
+        done.append(target)
+        match events.get(len(done) - 1):
+            case "interrupt":
+                raise KeyboardInterrupt
+            case "half":
+                os.truncate(source, os.path.getsize(source) // 2)
+                patch.setattr(os, "remove", lambda path: None)
+                raise Killed
+            case "kill":
+                raise Killed
+        replace(source, target)
+
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        folder = Path(name)
+        trainer, run = start_run(folder, CONFIG_3, DATA)
+        patch.setattr(os, "replace", fail)
+        running = True
+        while running:
+            try:
+                running = not trainer.run()
+            except KeyboardInterrupt:
+                continue
+            except Killed:
+                running = False
+            else:
+                assert_same_result(uninterrupted, trainer.state)
+        run.close()
+        patch.setattr(os, "replace", replace)
+        patch.setattr(os, "remove", remove)
+        assert_same_result(uninterrupted, resume(folder))
+        assert sorted(os.listdir(folder)) == sorted(RUN_FILES)
+        assert without_times(read_history(folder)) == without_times(uninterrupted.history)
+
+
+def test_a_run_killed_before_its_first_network(tmp_path, uninterrupted):
+    start_run(tmp_path / "run", CONFIG_3, DATA)[1].close()
+    (tmp_path / "run" / LAST).unlink()
+    assert_same_result(uninterrupted, resume(tmp_path / "run"))
+
+
+def test_a_stop_saves_what_an_interrupted_save_did_not(tmp_path, monkeypatch):
+    trainer, run = start_run(tmp_path / "run", CONFIG_3, DATA)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", full)
+        refusal(trainer.run)
+    trainer.request_stop()
+    assert trainer.run() is False
+    run.close()
+    assert read_history(run.folder) == trainer.state.history
+    assert same_weights(read_network(run.folder / BEST)[0], trainer.state.best)
+
+
+@pytest.mark.parametrize("calls_before", [0, 2])
+def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_before):
+    """Neither before the settings are written nor, settings and folder written, the network."""
+    calls = []
+
+    def fsync(descriptor):
+        calls.append(descriptor)
+        if len(calls) > calls_before:
+            full()
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    refusal(start_run, tmp_path / "runs" / "x", CONFIG_3, DATA)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_at_an_epochs_end_keeps_the_epoch_before(tmp_path, monkeypatch, uninterrupted):
+    trainer, run = start_run(tmp_path / "run", CONFIG_3, DATA)
+    write = os.fsync
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: full() if trainer.state.epoch == 2 else write(file))
+        refusal(trainer.run)
+    run.close()
+    assert sorted(os.listdir(run.folder)) == sorted(RUN_FILES)
+    assert load_run(run.folder).epoch == 1
+    assert_same_result(uninterrupted, resume(run.folder))
+
+
+# Folders
+
+
+@pytest.mark.parametrize("name", RUN_FILES)
+def test_a_folder_that_holds_a_run(tmp_path, name):
+    (tmp_path / name).touch()
+    refusal(check_output, tmp_path)
+    refusal(check_result_file, tmp_path / name.upper())
+    check_result_file(tmp_path / "result")
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_only_who_has_the_lock_trains_and_removes_what_was_left(tmp_path):
+    _, run = start_run(tmp_path / "run", CONFIG_3, DATA)
+    left, other = (run.folder / f".{name}.0a1b2c3d.tmp" for name in (LAST, "picture.png"))
+    left.touch()
+    other.touch()
+    refusal(Run.open, run.folder)
+    refusal(weights_file, run.folder)  # no epoch is done
+    assert Run.open(run.folder, to_train=False).load().epoch == 0
+    assert left.exists()
+    run.close()
+    Run.open(run.folder).close()
+    assert not left.exists() and other.exists()
+
+
+def test_a_path_that_is_no_run(tmp_path):
+    assert weights_file(tmp_path / "none") == tmp_path / "none"
+    for call in (weights_file, read_settings, read_history):
+        refusal(call, tmp_path)

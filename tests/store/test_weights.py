@@ -1,0 +1,114 @@
+"""Files of weights: exact round trips, and refusal of damaged and hostile ones."""
+
+import os
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load, save
+
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+from mlpcore.store import weights
+from mlpcore.store.weights import read_network, write_network
+from small_runs import same_weights
+
+fuzz = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@fuzz
+@given(st.lists(st.integers(1, 40), min_size=2, max_size=6), st.integers(0, 2**64 - 1))
+def test_networks_survive_files_and_other_programs_read_them(tmp_path, sizes, seed):
+    network, path = Network(sizes, seed), tmp_path / "n.safetensors"
+    write_network(path, network, {"epoch": "7"})
+    read, metadata = read_network(path, tuple(sizes))
+    assert same_weights(network, read)
+    assert metadata["epoch"] == "7"
+    assert metadata["architecture"] == ",".join(map(str, sizes))
+    tensors = load(path.read_bytes())
+    assert len(tensors) == 2 * network.n_layers
+    for i in range(network.n_layers):
+        np.testing.assert_array_equal(tensors[f"layers.{i}.weight"], network.weights[i])
+        np.testing.assert_array_equal(tensors[f"layers.{i}.bias"], network.biases[i])
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def header(text, length=None):
+    return struct.pack("<Q", len(text) if length is None else length) + text
+
+
+def announcing(architecture, **tensors):
+    """A file whose metadata give an architecture, with other tensors."""
+    return save(tensors, {"format": weights.FORMAT, "architecture": architecture})
+
+
+SHAPE = {"layers.0.bias": np.zeros(2, np.float32)}
+HOSTILE = {
+    "longer header than file": header(b"{}", 100),
+    "huge header": header(b"", 2**63),
+    "no object": header(b"[]"),
+    "no metadata": header(b"{}"),
+    "deep header": header(b"[" * 20000),
+    "huge architecture": announcing("999999,999999,10", **SHAPE),
+    "too many tensors": announcing("1,1", **SHAPE),
+    "other shape": announcing("3,2", **SHAPE, **{"layers.0.weight": np.zeros((3, 2), "f4")}),
+    "other type": announcing("3,2", **SHAPE, **{"layers.0.weight": np.zeros((2, 3), "i4")}),
+    "other name": announcing("3,2", **SHAPE, **{"layers.0.weights": np.zeros((2, 3), "f4")}),
+} | {
+    f"architecture {text!r}": announcing(text)
+    for text in ("", "4", "4,", "4,x,2", "-4,2", "4,3.0", "²,2", "9" * 50)
+}
+
+
+@fuzz
+@given(st.data())
+def test_damaged_and_hostile_files_are_refused_in_one_line(tmp_path, data):
+    path = tmp_path / "network.safetensors"
+    write_network(path, Network((4, 3, 2), 1), {"epoch": "7"})
+    good = path.read_bytes()
+    match data.draw(st.sampled_from(["cut", "longer", "flipped bit", "any bytes"])):
+        case "cut":
+            content = good[: data.draw(st.integers(0, len(good) - 1))]
+        case "longer":
+            content = good + data.draw(st.binary(min_size=1, max_size=40))
+        case "flipped bit":
+            bit = data.draw(st.integers(0, 8 * len(good) - 1))
+            content = bytearray(good)
+            content[bit // 8] ^= 1 << bit % 8
+        case "any bytes":
+            content = data.draw(st.binary(max_size=200).map(header) | st.binary(max_size=200))
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        read_network(path)
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_headers(tmp_path, name):
+    path = tmp_path / "x"
+    path.write_bytes(HOSTILE[name])
+    with pytest.raises(InputError) as caught:
+        read_network(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_huge_header_takes_no_memory(tmp_path):
+    path = tmp_path / "sparse"
+    with open(path, "wb") as file:
+        file.write(header(b"", 2**35))
+        file.truncate(2**36)
+    with pytest.raises(InputError, match="16,777,216 bytes"):
+        read_network(path)
+
+
+def test_other_architectures_and_weights_that_are_not_finite(tmp_path):
+    network, path = Network((4, 2)), tmp_path / "x"
+    write_network(path, network, {})
+    with pytest.raises(InputError, match="of 4-2, expected 4-5-2"):
+        read_network(path, (4, 5, 2))
+    network.weights[0][0, 0] = np.inf
+    write_network(path, network, {})
+    with pytest.raises(InputError, match="not finite"):
+        read_network(path)

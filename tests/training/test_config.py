@@ -1,0 +1,152 @@
+"""Settings: the learning rates they give, their way through JSON, and what is refused."""
+
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.errors import InputError
+from mlpcore.training.config import TrainingConfig, default_learning_rate_end
+from small_runs import make_config
+
+
+def through_json(config):
+    return json.loads(json.dumps(config.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("hidden", "ratio", "rates"),
+    [
+        ((9, 9), 1, (0.1, 0.1, 0.1)),
+        ((9, 9), 2, (0.2, 0.1, 0.05)),
+        ((9,), 4, (0.2, 0.05)),
+        ((), 2, (0.1,)),
+    ],
+)
+def test_learning_rates_of_layers(hidden, ratio, rates):
+    config = make_config(hidden_layers=hidden, learning_rate=0.1, learning_rate_ratio=ratio)
+    assert config.learning_rates_at(0) == pytest.approx(rates, rel=1e-15)
+
+
+def test_learning_rate_schedule():
+    config = make_config(epochs=4, learning_rate=1e-3, learning_rate_end=1e-6)
+    rates = [config.learning_rate_at(epoch) for epoch in range(4)]
+    assert rates == pytest.approx([1e-3, 1e-4, 1e-5, 1e-6], rel=1e-12)
+    assert make_config(epochs=1, learning_rate=0.3).learning_rate_at(0) == 0.3
+
+
+@pytest.mark.parametrize(
+    ("epochs", "end"),
+    [(1, 1e-3), (1000, 1e-3 * 10 ** (-3 * 999 / 1999)), (2000, 1e-6), (9000, 1e-6)],
+)
+def test_default_end_of_the_schedule_is_the_papers(epochs, end):
+    assert default_learning_rate_end(1e-3, epochs) == pytest.approx(end, rel=1e-12)
+    config = TrainingConfig(epochs=epochs)
+    assert config.learning_rate_at(epochs - 1) == pytest.approx(end, rel=1e-12)
+
+
+REFUSED = {
+    "hidden_layers": [(5, 0), (True,), 100, "100"],
+    "epochs": [0, 2.0, 10**9],
+    "seed": [-1, 2**64],
+    "learning_rate": [0.0, -1.0, math.nan, math.inf, 1e39, "1e-3"],
+    "learning_rate_end": [0, 1e-60],
+    "learning_rate_ratio": [0, "2"],
+    "target": [0, 1e-50, 1.71589999, math.nan, "1"],
+    "deformation": [
+        None,
+        *(DeformationParameters(similar_labels=labels) for labels in ((300,), 7)),
+    ],
+    "backend": [None],
+    "schedule": [1],
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({name: value} for name, values in REFUSED.items() for value in values),
+        {"learning_rate_ratio": 1e38, "learning_rate": 1e30},
+        {"learning_rate_ratio": 1e9, "hidden_layers": (1,) * 99},
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_be(changes):
+    with pytest.raises(InputError, match="expected"):
+        make_config(**changes)
+
+
+configs = st.builds(
+    TrainingConfig,
+    hidden_layers=st.lists(st.integers(1, 10**6), max_size=9).map(tuple),
+    epochs=st.integers(1, 10**6),
+    learning_rate=st.floats(1e-30, 1e30),
+    learning_rate_end=st.none() | st.floats(1e-30, 1e30),
+    learning_rate_ratio=st.floats(0.1, 10),
+    target=st.floats(1e-9, 1.7),
+    deformation=st.builds(
+        DeformationParameters,
+        sigma=st.floats(0, 1e9),
+        beta=st.floats(0, 89),
+        similar_labels=st.lists(st.integers(0, 255)).map(tuple),
+    ),
+    seed=st.integers(0, 2**64 - 1),
+    backend=st.text(),
+)
+
+
+@settings(max_examples=30)
+@given(configs)
+def test_settings_survive_json(config):
+    assert TrainingConfig.from_json(through_json(config)) == config
+
+
+def test_settings_of_numpy_types_survive_json():
+    config = TrainingConfig(
+        hidden_layers=np.array([7, 5]),
+        epochs=np.int64(3),
+        learning_rate=np.float32(0.5),
+        seed=np.uint64(2**64 - 1),
+        deformation=DeformationParameters(sigma=np.float32(5), similar_labels=np.array([4])),
+    )
+    assert TrainingConfig.from_json(through_json(config)) == config
+
+
+def test_runs_from_before_targets_and_ratios_were_settings():
+    values = through_json(make_config())
+    del values["target"], values["learning_rate_ratio"]
+    assert TrainingConfig.from_json(values) == make_config()
+
+
+junk = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.none())
+ORIGINAL = through_json(make_config())
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_damaged_json_is_refused_or_read(data):
+    """A value of another type or range, a missing or unknown setting, or no object at all."""
+    values = copy.deepcopy(ORIGINAL)
+    part = data.draw(st.sampled_from([values, values["deformation"]]))
+    name = data.draw(st.sampled_from(sorted(part)))
+    damage = data.draw(st.sampled_from(["value", "missing", "unknown", "no object"]))
+    if damage == "value":
+        part[name] = data.draw(junk)
+    elif damage == "missing":
+        del part[name]
+    elif damage == "unknown":
+        part[name + "x"] = 1
+    else:
+        values = data.draw(junk)
+    try:
+        config = TrainingConfig.from_json(values)
+    except InputError as error:
+        assert "\n" not in str(error)
+    else:
+        assert damage == "value" or name in ("target", "learning_rate_ratio")
+        assert TrainingConfig.from_json(through_json(config)) == config

@@ -1,0 +1,66 @@
+"""`Backend.train` tells its caller about every sample, whatever ends the call."""
+
+import signal
+
+import numpy as np
+import pytest
+
+from emulated import BACKENDS, get_backend
+from mlpcore.network import Network
+from small_runs import C_BACKENDS, make_dataset, same_weights
+
+DATA = make_dataset()
+FLAT = DATA.train_images.reshape(-1, 35)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_when_progress_raises_it_knows_what_was_trained(name):
+    backend, order = get_backend(name), np.arange(160, dtype=np.int32)
+    images, labels = backend.put(FLAT), backend.put(DATA.train_labels)
+    network, other = (Network((35, 9, 3), seed=1) for _ in range(2))
+    loaded, results = backend.load(network), []
+
+    def fail(result):
+        results.append(result)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        backend.train(loaded, images, labels, order, 0.01, fail)
+    first = results[-1]
+    second = backend.train(loaded, images, labels, order[first.samples :], 0.01)
+    backend.store(loaded, network)
+    whole_loaded = backend.load(other)
+    whole = backend.train(whole_loaded, images, labels, order, 0.01)
+    backend.store(whole_loaded, other)
+    assert len(results) == 2 and first.samples + second.samples == whole.samples
+    assert first.errors + second.errors == whole.errors
+    assert first.loss + second.loss == pytest.approx(whole.loss, rel=1e-5)  # float32 sums
+    if name != "reference":  # whose float64 weights are rounded at every stop
+        assert same_weights(network, other)
+
+
+@pytest.mark.parametrize("name", C_BACKENDS)
+def test_a_signal_between_two_polls_loses_no_sample(name):
+    """Also one after the last poll: these samples take less time than lies between two."""
+    backend, order = get_backend(name, threads=2), np.resize(np.arange(230, dtype=np.int32), 5000)
+    network, again = (Network((35, 300, 3), seed=1) for _ in range(2))
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    def start(result):
+        if not results:
+            signal.setitimer(signal.ITIMER_REAL, 1e-3)
+        results.append(result)
+
+    results, before = [], signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            backend.train(network, FLAT, DATA.train_labels, order, 0.01, start)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    samples = results[-1].samples
+    backend.train(again, FLAT, DATA.train_labels, order[:samples], 0.01)
+    assert samples > 0
+    assert same_weights(network, again)
