@@ -2,22 +2,26 @@
 
 import os
 import platform
+import runpy
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "cuda"))
-from compile_fatbin import CudaBuildError, compile_fatbin
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # for `plain_module`
 
 C_SOURCES = Path("cpu_simd")
 
 #: The CUDA kernels, beside the module that loads them.
 FATBIN = Path("mlpcore/backends/cuda/kernels.fatbin")
+
+#: Layers above and below the hidden ones of the paper's networks: MNIST at 29 x 29 pixels.
+N_INPUTS, N_CLASSES = 841, 10
 
 #: Built for the plainest CPU of its kind.
 BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
@@ -58,16 +62,17 @@ if SANITIZERS:
 class BuildExt(build_ext):
     """Compiles the C kernels once, then links them into the extensions that use them.
 
-    The CUDA kernels are compiled into a file of their own when nvcc is there.
+    The CUDA kernels are compiled into files of their own when nvcc is there.
     """
 
     def run(self):
         super().run()
         in_place = self.inplace or getattr(self, "editable_mode", False)
+        nvcc = plain_module("backends/cuda/nvcc")
         try:
             output = FATBIN if in_place else Path(self.build_lib) / FATBIN
-            skipped = compile_fatbin(output, Path(self.build_temp))
-        except CudaBuildError as error:
+            skipped = nvcc.build(output, Path(self.build_temp), resident_headers)
+        except nvcc.NvccError as error:
             sys.exit(f"mlpcore: {error}")
         if skipped:
             print(f"mlpcore: {skipped}", file=sys.stderr)
@@ -109,6 +114,24 @@ class BuildExt(build_ext):
                 print(f"mlpcore: the compiler does not know {flag}", file=sys.stderr)
                 return False
         return True
+
+
+def plain_module(name):
+    """A module of mlpcore that needs only the standard library: the package is not built yet."""
+    return SimpleNamespace(**runpy.run_path(f"mlpcore/{name}.py"))
+
+
+def resident_headers(capability):
+    """Headers of the resident kernels of the paper's networks that fit on a data-centre device."""
+    plan, presets = plain_module("backends/cuda/plan"), plain_module("network/architecture").PRESETS
+    headers = {}
+    for name, hidden in presets.items() if capability in plan.DATA_CENTRE else ():
+        try:
+            sizes = (N_INPUTS, *hidden, N_CLASSES)
+            headers[name] = plan.make_plan(sizes, plan.DATA_CENTRE[capability]).header()
+        except plan.DoesNotFit:
+            continue
+    return headers
 
 
 def extension(name, source):

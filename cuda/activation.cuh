@@ -4,9 +4,9 @@
 constexpr float ACTIVATION_A = 1.7159f;
 constexpr float ACTIVATION_B = 0.6666f;
 
-// 1 / q to the last bit or two, for 1 <= q: a third of what a division takes. The last bits of
-// an activation, the order of sums and the last bits of words that blocks exchange (exchange.cuh)
-// are all in which a GPU differs from a CPU.
+// 1 / q for 1 <= q, up to the last bit or two, in a third of the time of a division. A GPU differs
+// from a CPU only in this, in the order of sums, and in the last bits of words that blocks exchange
+// (exchange.cuh).
 __device__ inline float reciprocal(float q)
 {
 #ifdef __CUDACC__

@@ -2,20 +2,19 @@
 #include "activation.cuh"
 #include "layout.cuh"
 
-// Kernel 1: W^T delta over patches of 32 neurons, without a transposed copy of W.
+// Kernel 1 computes W^T delta over patches of 32 neurons, without a transposed copy of W.
 //
 //   deltas    (n_out) of this layer
 //   weights   W, padded (padded n_in + 1, stride): whole patches can be read
 //   partials  (stride / 32, partial_stride): partials[patch][connection]
 //   grid      (stride / 32, ceil((n_in + 1) / 32))
 //   block     32 threads
-//   shared    the patch of 32 x 32 weights in rows of 33 floats, so that both the rows that
-//             are written and the columns of rows that are read touch 32 different banks;
-//             and the 32 deltas, zero where there is no neuron
+//   shared    the patch of 32 x 32 weights in rows of 33 floats: both writing and reading then
+//             touch 32 different banks; and the 32 deltas, zero where there is no neuron
 //   order     a patch's neurons ascending
 //
-// A thread reads one column of the patch and sums one row of it: between the two stands a
-// barrier, because the threads of a warp need not run in step.
+// A thread loads one column of the patch and sums one row of it. A barrier stands between, because
+// the threads of a warp need not run in step.
 extern "C" __global__ void __launch_bounds__(TILE)
     backward_partial_kernel(const float *__restrict__ deltas, int n_out,
                             const float *__restrict__ weights, int stride, int partial_stride,
@@ -38,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(TILE)
     partials[(size_t)blockIdx.x * partial_stride + first + lane] = sum;
 }
 
-// Kernel 2: the sum over the patches, times the slope of the activation at the state.
+// Kernel 2 sums over the patches and multiplies by the slope of the activation at the state.
 //
 //   partials      (n_patches, partial_stride); connection 0, the bias, has no delta
 //   states        (n_in) outputs of the layer below

@@ -5,21 +5,22 @@
 constexpr float BACKGROUND = -1.0f;
 constexpr int GRID_SIDE = 10;  // images of a row of a grid
 
-// Random matrices from target to source, as of mlpcore.backends.affine.affine_maps: see there.
+// Random matrices from target to source, as mlpcore.backends.affine.affine_maps describes them.
 //
-//   labels  (n), of the images number `first` and on of the set
+//   labels  (n) of the images, number `first` and on of the set
 //   angles  (256) the greatest angle in radians for each label
 //   maps    (n, 2, 2)
 //   grid    ceil(n / 256)
 //   block   256 threads, one image each
 //
-// In double precision, so that a rounded result is that of the host but for rare last bits.
-extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+// It computes in double precision. A rounded result then differs from the host's only rarely, and
+// only in its last bit.
+extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     affine_maps_kernel(const unsigned char *__restrict__ labels, int n, unsigned first,
                        const double *__restrict__ angles, double scale, unsigned key0,
                        unsigned key1, unsigned epoch, float *__restrict__ maps)
 {
-    const int i = blockIdx.x * COPY_THREADS + threadIdx.x;
+    const int i = blockIdx.x * ELEMENT_THREADS + threadIdx.x;
     if (i >= n) return;
     const philox_words words = philox4x32({{first + i, 0, epoch, 3}}, key0, key1);
     double drawn[4];
@@ -36,18 +37,18 @@ extern "C" __global__ void __launch_bounds__(COPY_THREADS)
     map[3] = (float)(cosine / scale_y);
 }
 
-// Pixel (x, y) of an image, the background outside it.
+// Pixel (x, y) of an image; outside it, the background.
 __device__ inline float pixel(const float *image, int height, int width, int x, int y)
 {
     const bool inside = 0 <= x && x < width && 0 <= y && y < height;
     return inside ? image[(size_t)y * width + x] : BACKGROUND;
 }
 
-// The image at M (p - c) + c + (dx, dy), p = (x, y), c the centre.
+// The image at M (p - c) + c + (dx, dy), where p = (x, y) and c is the centre.
 //
-// Beyond one pixel of background all is background, so coordinates are clamped to it; shifted
-// by 1 they are positive and truncation is a floor. The same operations in the same order as
-// the C kernels: same coordinates, same pixels.
+// Everything beyond one pixel outside the image is background, so coordinates are clamped to that.
+// They are shifted by 1 and thus positive, so truncation is a floor. The C kernels do the same
+// operations in the same order: same coordinates, same pixels.
 __device__ inline float look_up(const float *image, int height, int width, const float *affine,
                                 int x, int y, float dx, float dy)
 {
@@ -67,19 +68,19 @@ __device__ inline float look_up(const float *image, int height, int width, const
     return fmaf(fy, bottom - top, top);
 }
 
-// Images by displacements of their own.
+// Deforms images, each by its own displacement.
 //
 //   images, out   (n, height, width)
 //   affine        (n, 2, 2) from target to source
-//   displacement  (n, 2, height, width) pixels, x before y
-//   grid          (n, ceil(height * width / 256)); 2048 x 2048 pixels are 16,384
+//   displacement  (n, 2, height, width) in pixels, x before y
+//   grid          (n, ceil(height * width / 256)), at most 16,384 for 2048 x 2048 pixels
 //   block         256 threads, one pixel each
-extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     deform_by_kernel(const float *__restrict__ images, int height, int width,
                      const float *__restrict__ affine, const float *__restrict__ displacement,
                      float *__restrict__ out)
 {
-    const int size = height * width, p = blockIdx.y * COPY_THREADS + threadIdx.x;
+    const int size = height * width, p = blockIdx.y * ELEMENT_THREADS + threadIdx.x;
     if (p >= size) return;
     const size_t image = blockIdx.x;
     const float *d = displacement + 2 * image * size;
@@ -87,19 +88,19 @@ extern "C" __global__ void __launch_bounds__(COPY_THREADS)
                                     p % width, p / width, d[p], d[size + p]);
 }
 
-// Images by the fields of their grids: image i of the set is tile i % 100 of grid i / 100.
+// Deforms images by the fields of their grids. Image i of the set is tile i % 100 of grid i / 100.
 //
 //   images, out  (n, height, width), number `first` and on of the set
 //   affine       (n, 2, 2) from target to source
-//   field        (grids, 2, 10 height, 10 width), the first that of grid first / 100
+//   field        (grids, 2, 10 height, 10 width), from grid first / 100 on
 //   grid         (n, ceil(height * width / 256))
 //   block        256 threads, one pixel each
-extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     deform_kernel(const float *__restrict__ images, unsigned first, int height, int width,
                   const float *__restrict__ affine, const float *__restrict__ field,
                   float *__restrict__ out)
 {
-    const int size = height * width, p = blockIdx.y * COPY_THREADS + threadIdx.x;
+    const int size = height * width, p = blockIdx.y * ELEMENT_THREADS + threadIdx.x;
     if (p >= size) return;
     constexpr unsigned per_grid = GRID_SIDE * GRID_SIDE;
     const size_t image = blockIdx.x;

@@ -1,27 +1,29 @@
-// How blocks that run side by side hand each other numbers: one small header of PTX, and its
-// twin for the emulation.
+// How blocks that run side by side hand each other numbers: a few words of PTX, and the same for
+// the emulation.
 //
-// A word is 4 bytes: a value, whose last bit says of which epoch it is. Epochs e and e + 2 share
-// a buffer (see resident.cu) and differ in that bit, which is bit 1 of the epoch. One bit is enough
-// because a word is stored in every epoch, and read in every epoch by the same threads: one that
-// has read e - 2 cannot find e - 4 there any more, whose bit is that of e. So whoever finds the bit
-// has the value of its epoch in its hands; no other access has to be ordered before or after, and
-// neither a fence nor acquire and release is needed. `relaxed.gpu` is the weakest access that other
-// multiprocessors are sure to see: it goes to L2, never to a copy in L1. That a word is written
-// again only after it was read needs no more either: the reader's next store depends on what it
-// has loaded, and the writer's next on that.
+// Every sample has a ticket, its number. A word of 4 bytes is a value whose last bit is bit 1 of
+// its ticket. Tickets t and t + 2 share a buffer (see resident.cu), and this bit tells them apart.
+// One bit is enough: a word is stored for every ticket of its buffer, and the same threads read it
+// for every ticket. A thread that has read ticket t - 2 cannot find ticket t - 4 again, which has
+// the bit of t. So a thread that finds the bit has the value of its ticket in its hands. No other
+// access has to be ordered before or after, so neither fences nor acquire and release are needed.
 //
-// The bit costs a value its last one: if that is 1, the value becomes the neighbour that ends
-// in 10. So it is the same whatever the epoch, and results do not depend on when training began; it
-// goes up as often as down; and nothing is carried, which would make a number of a NaN.
+// `relaxed.gpu` is the weakest access that other multiprocessors are sure to see. It goes to L2,
+// never to a copy in L1. A word is overwritten only after it has been read: the reader's next store
+// depends on what it has loaded, and the writer's next store depends on that.
+//
+// The bit takes the place of the value's last bit. A value that ends in 1 becomes the neighbour
+// that ends in 10, so the result is the same for every ticket. Values go up as often as down.
+// Nothing is carried, so a NaN stays a NaN.
 #pragma once
 
 #include <cstdint>
 
 typedef unsigned exchange_word;
 
-__device__ inline exchange_word epoch_bit(unsigned epoch) { return epoch >> 1 & 1; }
+__device__ inline exchange_word ticket_bit(unsigned ticket) { return ticket >> 1 & 1; }
 
+// A value whose last bit is free.
 __device__ inline exchange_word rounded(exchange_word bits)
 {
     return (bits | (bits & 1) << 1) & ~1u;
@@ -47,14 +49,14 @@ __device__ __forceinline__ float word_value(exchange_word word)
     return __uint_as_float(word & ~1u);
 }
 
-// With its last bit set if one of two words is of another epoch. Opaque to the compiler, as
-// `either` is, which would make a predicate of each word, and look at the first before it has sent
-// for the last.
+// The last bit is set if one of two words has another ticket. This and `either` are assembler,
+// because the compiler would make a predicate of each word, and look at the first before it has
+// asked for the last.
 __device__ __forceinline__ exchange_word either_other(exchange_word one, exchange_word other,
                                                       exchange_word bit)
 {
     exchange_word differ;
-    asm("lop3.b32 %0, %1, %2, %3, 0x7e;"  // whether they and the epoch's bit are not all the same
+    asm("lop3.b32 %0, %1, %2, %3, 0x7e;"  // whether the words and the bit differ
         : "=r"(differ)
         : "r"(one), "r"(other), "r"(bit));
     return differ;
@@ -67,9 +69,9 @@ __device__ __forceinline__ exchange_word either(exchange_word one, exchange_word
     return both;
 }
 
-// The same number, of which the compiler knows nothing: it stays in a register, instead of being
-// computed again when it is needed; and what is computed from it before a long loop is computed
-// again behind it, instead of staying in registers meanwhile.
+// The same value, but the compiler knows nothing about it. It stays in a register and is not
+// computed again. Results computed from it before a long loop do not stay in registers during
+// the loop: they are computed again behind it.
 __device__ __forceinline__ int opaque(int number)
 {
     asm volatile("" : "+r"(number));
@@ -95,20 +97,6 @@ __device__ __forceinline__ int load_flag(const int *flag)
     return value;
 }
 
-// For the barrier: what this thread, and all that it has met at __syncthreads, stored before
-// is visible to whoever acquires the count.
-__device__ __forceinline__ void release_count(unsigned *count)
-{
-    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
-}
-
-__device__ __forceinline__ unsigned acquire_count(const unsigned *count)
-{
-    unsigned value;
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(count) : "memory");
-    return value;
-}
-
 __device__ __forceinline__ unsigned long long nanoseconds()
 {
     unsigned long long now;
@@ -116,13 +104,13 @@ __device__ __forceinline__ unsigned long long nanoseconds()
     return now;
 }
 
-// Between two polls: nothing, since each takes the way to L2 and back.
+// Between two polls nothing has to be done: each goes to L2 and back.
 __device__ __forceinline__ void poll_again() {}
 
 #else
 
-// One thread of the host runs all, and it changes to another in `poll_again` or at a barrier
-// only: plain accesses are whole.
+// One thread of the host runs all. It changes to another CUDA thread only in `poll_again` and at
+// barriers, so plain accesses are whole.
 inline void store_word(exchange_word *word, float value, exchange_word bit)
 {
     exchange_word bits;
@@ -154,8 +142,6 @@ T opaque(T value)
 }
 
 inline int load_flag(const int *flag) { return *flag; }
-inline void release_count(unsigned *count) { ++*count; }
-inline unsigned acquire_count(const unsigned *count) { return *count; }
 inline unsigned long long nanoseconds() { return emulation::idle_nanoseconds(); }
 inline void poll_again() { emulation::yield(); }
 

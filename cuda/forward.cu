@@ -2,7 +2,7 @@
 #include "activation.cuh"
 #include "layout.cuh"
 
-// Kernel 1: dot products of strips of 32 connections.
+// Kernel 1 multiplies strips of 32 connections with their inputs.
 //
 //   inputs    (n_in)
 //   weights   W, padded (32 n_strips, stride)
@@ -12,8 +12,8 @@
 //   shared    the strip's 32 inputs, read once by the first warp
 //   order     a strip's connections ascending
 //
-// Neighbouring threads read neighbouring weights. Strips are whole, since rows are padded to 32
-// with zeros, and unrolled, so that many of a thread's 32 loads are in flight together.
+// Neighbouring threads read neighbouring weights. Rows are padded with zeros, so every strip is
+// whole. The loop is unrolled, so that many of a thread's 32 loads are in flight together.
 extern "C" __global__ void __launch_bounds__(FORWARD_THREADS)
     forward_partial_kernel(const float *__restrict__ inputs, int n_in,
                            const float *__restrict__ weights, int n_out, int stride,
@@ -34,12 +34,12 @@ extern "C" __global__ void __launch_bounds__(FORWARD_THREADS)
     partials[(size_t)blockIdx.y * stride + neuron] = sum;
 }
 
-// Kernel 2: the sum over the strips, and the activation.
+// Kernel 2 sums over the strips and applies the activation.
 //
 //   partials  (n_strips, stride)
 //   outputs   (n_out)
 //   grid      ceil(n_out / 32)
-//   block     32 threads, one neuron each; as small as the paper's, to occupy more processors
+//   block     32 threads, one neuron each; small blocks, as in the paper, occupy more processors
 //   order     strips ascending
 extern "C" __global__ void __launch_bounds__(SUM_THREADS)
     forward_sum_kernel(const float *__restrict__ partials, int n_strips, int n_out, int stride,

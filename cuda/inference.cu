@@ -1,4 +1,4 @@
-// Many samples at once: validation of a network whose weights stand still.
+// Validation: many samples at once, while the weights do not change.
 #include "activation.cuh"
 #include "layout.cuh"
 
@@ -8,10 +8,10 @@
 //   weights  W, padded (n_in + 1, stride)
 //   outputs  (n, n_out)
 //   grid     (ceil(n_out / 64), ceil(n / 64))
-//   block    16 x 16 threads, 4 x 4 outputs each, 16 apart in both directions: the threads of a
-//            warp then read neighbouring banks and write neighbouring outputs
-//   shared   16 connections of the block's 64 samples (transposed) and 64 neurons
-//   order    the bias, then the inputs ascending, whatever the tiling
+//   block    16 x 16 threads with 4 x 4 outputs each, 16 apart in both directions: the threads of
+//            a warp then read neighbouring banks and write neighbouring outputs
+//   shared   16 connections of the block's 64 samples (transposed) and of its 64 neurons
+//   order    the bias, then the inputs ascending
 extern "C" __global__ void __launch_bounds__(PRODUCT_SIDE *PRODUCT_SIDE)
     predict_layer_kernel(const float *__restrict__ inputs, int n, int n_in,
                          const float *__restrict__ weights, int n_out, int stride,
@@ -62,19 +62,19 @@ extern "C" __global__ void __launch_bounds__(PRODUCT_SIDE *PRODUCT_SIDE)
     }
 }
 
-// Adds to *errors how many of n samples have their first greatest output off the label.
+// Adds to *errors how many of n samples are misclassified. The guess is the first greatest output.
 //
 //   outputs  (n, n_out)
 //   labels   (n)
 //   grid     ceil(n / 256)
 //   block    256 threads, one sample each
 //
-// An integer sum is the same in any order, so the atomic addition keeps results repeatable.
-extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+// Integers add up to the same in any order, so atomic additions give repeatable results.
+extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     count_errors_kernel(const float *__restrict__ outputs, int n, int n_out,
                         const unsigned char *__restrict__ labels, int *errors)
 {
-    const int sample = blockIdx.x * COPY_THREADS + threadIdx.x;
+    const int sample = blockIdx.x * ELEMENT_THREADS + threadIdx.x;
     if (sample >= n) return;
     const float *y = outputs + (size_t)sample * n_out;
     int guess = 0;

@@ -1,4 +1,5 @@
-// All kernels, in one translation unit: one fatbin, and one library of the emulation.
+// All kernels except resident.cu, in one translation unit: for one fatbin, and for one library of
+// the emulation.
 #include "forward.cu"
 #include "backward.cu"
 #include "update.cu"

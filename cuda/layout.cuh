@@ -8,22 +8,22 @@
 // padded with zeros to multiples of PITCH. Vectors (inputs, states, deltas) are not padded and
 // have no bias element; `connection_input` supplies it.
 //
-// Offsets into a matrix are size_t: 2^31 floats are 8 GB, less than a device holds.
-// The launch table of the host, mlpcore/backends/cuda/launch.py, repeats these numbers.
+// Offsets into a matrix are size_t, because a device holds more than 2^31 floats (8 GB).
+// mlpcore/backends/cuda/launch.py repeats these numbers.
 #pragma once
 
 constexpr int PITCH = 32;             // floats that rows and columns are padded to
 constexpr int FORWARD_THREADS = 256;  // neurons of a block of forward_partial_kernel
 constexpr int FORWARD_ROWS = 32;      // connections of a block of forward_partial_kernel
-constexpr int SUM_THREADS = 32;       // threads of the kernels that complete sums: a warp
-constexpr int SUM_ROWS = 32;          // partial sums that they load at a time
+constexpr int SUM_THREADS = 32;       // threads (one warp) of the kernels that complete sums
+constexpr int SUM_ROWS = 32;          // partial sums that these load at a time
 constexpr int TILE = 32;              // side of a patch of backward_partial_kernel
 constexpr int UPDATE_THREADS = 256;   // neurons of a block of update_kernel
 constexpr int UPDATE_ROWS = 16;       // connections of a block of update_kernel
-constexpr int COPY_THREADS = 256;     // elements of a block of an element-wise kernel
+constexpr int ELEMENT_THREADS = 256;  // threads of a block that have one element each
 constexpr int PRODUCT_TILE = 64;      // side of a block's outputs in predict_layer_kernel
-constexpr int PRODUCT_DEPTH = 16;     // connections it takes at a time
-constexpr int PRODUCT_SIDE = 16;      // its threads: 16 x 16
+constexpr int PRODUCT_DEPTH = 16;     // connections that it takes at a time
+constexpr int PRODUCT_SIDE = 16;      // side of its block of threads
 
 // What a connection carries: 1 on the bias, zero beyond the last.
 __device__ inline float connection_input(const float *inputs, int n_in, int connection)
@@ -32,8 +32,8 @@ __device__ inline float connection_input(const float *inputs, int n_in, int conn
     return connection <= n_in ? inputs[connection - 1] : 0.0f;
 }
 
-// Sum of a column of n partial sums, ascending. These kernels run on few threads and wait for
-// memory, so that the loads of 32 rows are sent out together before the first is added.
+// The sum of a column of n partial sums, ascending. The kernels that call this have few threads and
+// wait for memory, so 32 loads are sent out together before the first value is added.
 __device__ inline float column_sum(const float *__restrict__ partials, int n, int stride)
 {
     float sum = 0.0f;

@@ -1,62 +1,61 @@
-// On-line training with weights that never leave the chip: one launch trains thousands of
-// samples one after the other, exactly as if each were trained alone.
+// On-line training with weights that never leave the chip. One launch trains thousands of samples,
+// one after the other, with the same meaning as if each were trained alone.
 //
-// Batch size 1 leaves a device little to compute, so that per-layer kernels spend their time on
-// launches and on moving all weights through memory for every sample. Here each of P x Q blocks,
-// one in each multiprocessor, reads its share of the weights once, keeps it in registers and
+// With batch size 1 a device has little to compute. Kernels for each layer spend their time on
+// launches and on reading all weights from memory for every sample. Here there are P x Q blocks,
+// one in each multiprocessor. Each reads its share of the weights once, keeps it in registers and
 // shared memory, and writes it back at the end. Only sums of a few floats travel.
 //
-// Partition. Boundary 0 are the inputs, boundary k the outputs of layer k - 1. Odd boundaries are
-// cut into P slices, even ones into Q; block (p, q) owns slice p of every odd boundary and
-// slice q of every even one, and of each layer's matrix the weights between its two slices:
+// Partition. Boundary 0 is the inputs, boundary k is the outputs of layer k - 1. Odd boundaries are
+// cut into P slices, even ones into Q. Block (p, q) owns slice p of every odd boundary and slice q
+// of every even one. Of each layer's matrix it owns the weights where its two slices meet:
 //
 //     W of layer 0      columns: slice q of the inputs      rows: slice p of boundary 1
 //     W of layer 1      columns: slice p of boundary 1      rows: slice q of boundary 2    ...
 //
-// So what a block needs as input of layer k is what it helps to sum as output of layer k - 1.
-// Forward, block (p, q) has the part of slice p's sums that its columns yield; the other parts
-// are with the Q blocks of the same p. These exchange theirs, each adds up all of them in the
-// same order and has slice p of the states, which is all that its part of the next layer wants.
-// Backward it is the same: deltas of boundary k are sums over the blocks that share its slice.
-// Every exchange is thus an all-reduce of one slice within a row or a column of the grid, and
-// all members get the same bits. The last layer is not cut into rows: every block computes all
-// outputs and their deltas, and the deltas of the boundary below without an exchange. With L
-// layers that makes 2 L - 2 exchanges a sample. (Cutting the columns of the last layer as well
-// costs one exchange of n_out numbers. Without it every block would read all parts of all of
-// boundary L - 1, in net1 on an H200 4,000 words instead of 256: longer than an exchange.)
+// So the slice that a block needs as the input of layer k is the slice that it helps to sum as the
+// output of layer k - 1. Forward, block (p, q) has the part of slice p's sums that comes from its
+// columns; the Q blocks with the same p have the other parts. They exchange their parts, and each
+// adds up all of them in the same order. Then each has slice p of the states, which is all that
+// its part of the next layer needs. Backward it is the same: the deltas of boundary k are sums over
+// the blocks that share its slice. Every exchange is thus an all-reduce of one slice within a row
+// or a column of the grid, and all its members get the same bits.
 //
-// Exchange. Each block writes its parts as words of a value and a bit of its epoch (exchange.cuh),
-// which is the number of the sample; who needs them polls the words themselves. There is no
-// barrier and no fence. Two buffers alternate with the epoch, and that is enough: a block writes
-// a buffer again at epoch e + 2, after it has seen the parts of epoch e + 1 of all members, and
-// a member writes these only after it has read all parts of epoch e. Threads that read and
-// threads that write the parts of one element are the same thread in every block, so this holds
-// for each word by itself.
+// The last layer is not cut into rows: every block computes all outputs, their deltas, and the
+// deltas of the boundary below, which then needs no exchange. L layers need 2 L - 2 exchanges a
+// sample. Cutting the columns of the last layer costs one of them. Otherwise every block would read
+// all parts of all of boundary L - 1, which takes longer: 4,000 words instead of 256 for net1 on an
+// H200.
+//
+// Exchange. Each block writes its parts as words of a value and a bit of the sample's ticket
+// (exchange.cuh). A block that needs them polls the words themselves. There is no barrier and no
+// fence. Two buffers alternate, which is enough: a block writes a buffer again for ticket t + 2
+// after it has seen the parts of ticket t + 1 from all members, and a member writes these after it
+// has read all parts of ticket t. In every block the same thread writes and reads the parts of an
+// element, so this holds for each word on its own.
 //
 // Threads. A block's threads form a grid of thread_rows x thread_columns over its weights of a
-// layer; see layer_plan in resident_plan.h, which mlpcore/backends/cuda/plan.py writes for
-// one architecture and one kind of device, and resident_layout.cuh, which says what follows from
-// it. A weight belongs to one thread, in forward, backward and update, so that those in shared
-// memory need no barrier either. All indices of registers are constants: every loop over a tile
-// is unrolled. Sums over threads pass through `scratch`.
+// layer; see layer_plan in resident_plan.h. mlpcore/backends/cuda/plan.py writes that file for one
+// architecture and one kind of device, and resident_layout.cuh derives the rest. A weight belongs
+// to one thread in forward, backward and update, so weights in shared memory need no barrier. All
+// indices of registers are constants: every loop over a tile is unrolled. Sums over threads pass
+// through `scratch`.
 //
-// Order of sums: a thread's columns (rows, backward) ascending, then threads, then blocks, both by
-// `sum_of`. The same plan gives the same bits, whatever the timing.
+// Order of sums: a thread's columns (backward: its rows) ascending, then threads, then blocks; the
+// last two by `sum_of`. The same plan gives the same bits, whatever the timing.
 //
-// Version 0, for comparison and to start from, has a barrier of all blocks around a counter
-// instead of epochs. 1 has epochs. 2 updates weights while it waits for words, 3 computes the
-// first layer's sums of the next sample x' while it waits for the outputs of this sample x:
+// Waiting is used for work. Weights are updated while a block waits for words. While it waits for
+// the outputs of a sample x, it computes the first layer's sums of the next sample x':
 //
 //     W' x' = (W - eta delta x^T) x' = W x' - eta delta (x . x')
 //
-// so that, when delta of boundary 1 arrives, its thread completes and sends the next sample's
-// first sums at once; the weights follow behind. That rounds otherwise than W' x' does, and the
-// first sample of a launch has nobody who looked ahead for it. So that results do not depend on
-// where launches begin, no sample with a number that 64 divides is looked ahead for; launches
-// begin there.
+// When a delta of boundary 1 arrives, its thread completes and sends a first sum of the next sample
+// at once; the weights follow later. This rounds differently from W' x', and the first sample of a
+// launch has no such sums. So that results do not depend on where launches begin, nothing is
+// computed ahead for samples whose number is a multiple of 64, and launches begin at these.
 //
-// Whoever waits too long, or sees that another has given up, goes on without waiting; the block
-// ends before the next sample, and the host is told which exchange it was.
+// A block that waits too long, or sees that another has given up, goes on without waiting. It ends
+// before the next sample, and the host is told which exchange it was.
 #include "activation.cuh"
 #include "exchange.cuh"
 #include "layout.cuh"
@@ -64,36 +63,35 @@
 #include "resident_plan.h"
 #include "training_state.cuh"
 
-constexpr bool FLAGGED = VERSION >= 1, OVERLAPPED = VERSION >= 2, AHEAD = VERSION >= 3;
-constexpr int SAMPLES_PER_BLOCK = 64;  // see version 3
-constexpr int POLLS_PER_CHECK = 256;   // looks at words between two at the clock
-constexpr int WORDS_AT_A_TIME = 16;    // that a thread waits for together
-constexpr int CHAINS = 4;              // of additions side by side, for one sum
+constexpr int SAMPLES_PER_BLOCK = 64;  // launches begin at multiples of this
+constexpr int POLLS_PER_CHECK = 256;   // polls between two looks at the clock
+constexpr int WORDS_AT_A_TIME = 16;    // words that a thread waits for together
+constexpr int CHAINS = 4;              // additions side by side, for one sum
 
-// One network and its samples; the kernel takes several. Mirrored by Resident.assign in
-// cuda_resident.py.
+// One network and its samples. ResidentNetwork.begin in mlpcore/backends/cuda/resident.py mirrors
+// it.
 struct resident_job {
     const float *images;          // (n, SIZES[0])
     const unsigned char *labels;  // (n)
     const int *order;             // the image of each step
     const float *rates;           // (LAYERS) eta of each layer
     training_state *state;        // its target is read, its counts are written at the end
-    exchange_word *words;         // (PLANNED_WORDS), zero when training starts at epoch 2
+    exchange_word *words;         // (PLANNED_WORDS), zero when training starts, at ticket 2
     float *weights[LAYERS];       // as in layout.cuh
 };
 
-// Mirrored by CONTROL in cuda_resident.py; zero but for the limit when a launch starts.
+// CONTROL in resident.py mirrors it. All but the limit is zero when a launch starts.
 struct resident_control {
     unsigned long long limit;  // nanoseconds that a wait may take
-    unsigned count;            // arrivals at barriers of version 0
-    int given_up;              // 0, or 1 + exchange in which a block has waited too long
-    int block, step;           // which block, and the step of the launch
-    int not_finite;            // a weight is infinite or NaN at the end
+    int given_up;              // 0, or 1 + the exchange in which a block has waited too long
+    int block, step;           // that block, and the step of the launch
+    int not_finite;            // whether a weight is infinite or NaN at the end
 };
 
 // ---- a block at work -------------------------------------------------------------------
 
-// Elements 0 ... n - 1 of a vector over the threads: calls body(element, its number here).
+// Deals elements 0 ... n - 1 of a vector out to the threads: calls body(element, i) for the i-th
+// element of this thread.
 template <int n, class F>
 __device__ __forceinline__ void for_own(F body)
 {
@@ -104,24 +102,24 @@ __device__ __forceinline__ void for_own(F body)
     }
 }
 
-// The sum of term(0) ... term(n - 1): every fourth into the same of four chains, and then these,
-// since each addition of a chain waits for the one before.
+// The sum of term(0) ... term(n - 1). Term i goes into chain i % 4, and the chains are then added
+// up: within a chain, each addition waits for the one before.
 template <int n, class F>
 __device__ __forceinline__ float sum_of(F term)
 {
-    constexpr int HERE = n < CHAINS ? n : CHAINS;
-    float sums[HERE];
+    constexpr int USED = n < CHAINS ? n : CHAINS;
+    float sums[USED];
 #pragma unroll
-    for (int i = 0; i < n; i++) sums[i % HERE] = i < HERE ? term(i) : sums[i % HERE] + term(i);
+    for (int i = 0; i < n; i++) sums[i % USED] = i < USED ? term(i) : sums[i % USED] + term(i);
 #pragma unroll
-    for (int i = 1; i < HERE; i *= 2)
+    for (int i = 1; i < USED; i *= 2)
 #pragma unroll
-        for (int j = 0; j + i < HERE; j += 2 * i) sums[j] += sums[j + i];
+        for (int j = 0; j + i < USED; j += 2 * i) sums[j] += sums[j + i];
     return sums[0];
 }
 
-// All of a block's shared memory. A pointer kept in a structure would lose what kind of memory it
-// is, and each access would have to find out.
+// All of a block's shared memory. The compiler would not know that a pointer kept in a structure
+// points to shared memory, and every access would have to find out.
 __device__ __forceinline__ float *shared()
 {
 #ifdef __CUDACC__
@@ -132,21 +130,22 @@ __device__ __forceinline__ float *shared()
 #endif
 }
 
-// Where the words of a sample begin, and the bit that tells them from others.
+// Where the words of a sample begin, and the bit that marks them.
 struct words_of_sample {
     exchange_word *words, bit;
 };
 
-struct trainer {
+// What a thread keeps, and what it does.
+struct block_worker {
     float weight_registers[REGISTERS > 0 ? REGISTERS : 1];
-    float pixels[ceil_div(slice(0), THREADS)];  // of the next sample, on their way
-    words_of_sample now, next;                  // of this sample, and of the one after it
-    int sends[2], takes[2];  // of even and odd boundaries: where this block's row of words is in
-                             // an exchange, and where the first row of its group is
+    float pixels[ceil_div(slice(0), THREADS)];  // of the next sample, still being loaded
+    words_of_sample now, next;                  // of this sample and of the next
+    // In an exchange of an even or odd boundary: where this block's row of words is, and where the
+    // first row of its group is.
+    int sends[2], takes[2];
     resident_control *control;
-    int coordinates[2];  // of this block: slice of even and of odd boundaries
-    int step, parity;    // which half of the inputs is this sample's
-    unsigned barriers;
+    int coordinates[2];  // this block's slice of even and of odd boundaries
+    int step, parity;    // parity: which half of the inputs belongs to this sample
     bool stopped;
 
     // ---- weights ----
@@ -173,6 +172,7 @@ struct trainer {
         return KEPT_AT + (kept_before<l> + slot - tile<l>::REGISTERS) * THREADS + threadIdx.x;
     }
 
+    // This block's slice of boundary k: its first element and its length.
     template <int k>
     __device__ __forceinline__ int first() const
     {
@@ -186,7 +186,7 @@ struct trainer {
         return (int)((long long)size_of<k> * (coordinates[k % 2] + 1) / parts_of<k>)-first<k>();
     }
 
-    // Calls body(slot, matrix element, whether there is one) for each weight of this thread.
+    // Calls body(slot, index into the matrix, whether there is such a weight) for each slot.
     template <int l, class F>
     __device__ __forceinline__ void for_weights(F body)
     {
@@ -218,7 +218,7 @@ struct trainer {
         if constexpr (l < TOP) load<l + 1>(job);
     }
 
-    // Biases, and the last layer, are the same in several blocks: one of them writes.
+    // Several blocks have the same biases and the same part of the last layer: one of them writes.
     template <int l>
     __device__ __forceinline__ void store(const resident_job &job)
     {
@@ -259,13 +259,13 @@ struct trainer {
         return shared() + deltas_at<k>;
     }
 
-    // Inputs of this sample, or of the one before or after it.
-    __device__ __forceinline__ float *inputs(int which) const
+    // One of the two halves of the inputs.
+    __device__ __forceinline__ float *inputs(int half) const
     {
-        return shared() + which * tile<0>::PADDED_COLUMNS;
+        return shared() + half * tile<0>::PADDED_COLUMNS;
     }
 
-    // The threads' parts of W x, into scratch.
+    // Puts the threads' parts of W x into scratch.
     template <int l>
     __device__ __forceinline__ void forward(const float *x)
     {
@@ -284,7 +284,7 @@ struct trainer {
             scratch()[(tr + i * t::TR) * t::FORWARD_PITCH + tc] = sum[i];
     }
 
-    // The threads' parts of W^T delta, into scratch.
+    // Puts the threads' parts of W^T delta into scratch.
     template <int l>
     __device__ __forceinline__ void backward()
     {
@@ -309,6 +309,7 @@ struct trainer {
         return shared()[RATES_AT + l];
     }
 
+    // W -= eta delta x^T.
     template <int l>
     __device__ __forceinline__ void update(const float *x)
     {
@@ -329,8 +330,9 @@ struct trainer {
         }
     }
 
-    // Sums over the threads' parts of elements 0 ... n - 1, each by one thread, since a shuffle
-    // takes longer than some additions: calls body(element, sum). Element `n - 1` is in row `last`.
+    // Sums the threads' parts of elements 0 ... n - 1 and calls body(element, sum). One thread sums
+    // an element, because a shuffle takes longer than some additions. Element n - 1 is in row
+    // `last` of scratch.
     template <int n, int parts, int last = n - 1, class F>
     __device__ __forceinline__ void for_sums(F body)
     {
@@ -342,10 +344,10 @@ struct trainer {
 
     // ---- sums over blocks ----
 
-    __device__ __forceinline__ void find_words(exchange_word *words, unsigned first_epoch)
+    __device__ __forceinline__ void find_words(exchange_word *words, unsigned ticket)
     {
-        now = {opaque(words + first_epoch % 2 * HALF), opaque(epoch_bit(first_epoch))};
-        next = {opaque(words + (first_epoch + 1) % 2 * HALF), opaque(epoch_bit(first_epoch + 1))};
+        now = {opaque(words + ticket % 2 * HALF), opaque(ticket_bit(ticket))};
+        next = {opaque(words + (ticket + 1) % 2 * HALF), opaque(ticket_bit(ticket + 1))};
         find_rows<0>();
         find_rows<1>();
     }
@@ -358,7 +360,7 @@ struct trainer {
         sends[parity] = opaque((first + coordinates[1 - parity]) * ROW);
     }
 
-    // On to the next sample: epochs e and e + 2 share a buffer.
+    // Goes on to the next sample; tickets t and t + 2 share a buffer.
     __device__ __forceinline__ void turn_over()
     {
         const words_of_sample before = now;
@@ -366,20 +368,21 @@ struct trainer {
         next = {before.words, before.bit ^ 1};
     }
 
+    // Sends this block's part of an element to the members of its group.
     template <int k, bool BACKWARD>
-    __device__ __forceinline__ void publish(const words_of_sample &of, int element, float value)
+    __device__ __forceinline__ void publish(const words_of_sample &to, int element, float value)
     {
-        store_word(of.words + words_at<k, BACKWARD> + (sends[k % 2] + element), value, of.bit);
+        store_word(to.words + words_at<k, BACKWARD> + (sends[k % 2] + element), value, to.bit);
     }
 
-    // Sums over all members of the elements of this block's slice: calls body(element, sum).
+    // Sums all members' parts of this block's slice: calls body(element, sum) for each element.
     template <int k, bool BACKWARD, class F>
     __device__ __forceinline__ void collect(F body)
     {
         for_own<slice(k)>([&](int element, int) { body(element, receive<k, BACKWARD>(element)); });
     }
 
-    // Sum of all members' parts of an element.
+    // The sum of all members' parts of an element, once they are there.
     template <int k, bool BACKWARD>
     __device__ __forceinline__ float receive(int element)
     {
@@ -397,12 +400,13 @@ struct trainer {
 #pragma unroll
                 for (int i = 0; i < MOST; i++)
                     found[i] = i < n ? load_word(first + (begin + i) * ROW) : found[i - 1];
-                exchange_word others = 0;  // the last first, for which all have been asked for
+                // The last words are looked at first: then all have been asked for.
+                exchange_word others = 0;
 #pragma unroll
                 for (int i = (MOST - 1) / 2; i >= 0; i--)
                     others = either(others, either_other(found[2 * i],
                                                          found[min(2 * i + 1, MOST - 1)], now.bit));
-                if (!FLAGGED || !(others & 1) || stopped) break;
+                if (!(others & 1) || stopped) break;
                 poll_again();
                 if (++polls % POLLS_PER_CHECK == 0) check_time(since, 2 * k + BACKWARD);
             }
@@ -413,7 +417,7 @@ struct trainer {
         return sum;
     }
 
-    // In a long wait: whether to give it up.
+    // In a long wait, decides whether to give up.
     __device__ __forceinline__ void check_time(unsigned long long &since, int exchange)
     {
         const unsigned long long now = nanoseconds();
@@ -425,42 +429,23 @@ struct trainer {
         stopped = stopped || load_flag(&control->given_up) != 0;
     }
 
-    // Version 0, between `publish` and `collect`: all blocks of all networks have come.
-    __device__ __forceinline__ void barrier(int exchange)
-    {
-        if constexpr (!FLAGGED) {
-            barriers += gridDim.x;
-            __syncthreads();
-            if (threadIdx.x == 0) {
-                release_count(&control->count);
-                int polls = 0;
-                unsigned long long since = 0;
-                while (acquire_count(&control->count) < barriers && !stopped) {
-                    poll_again();
-                    if (++polls % POLLS_PER_CHECK == 0) check_time(since, exchange);
-                }
-            }
-            __syncthreads();
-        }
-    }
-
     // ---- samples ----
 
-    // Inputs travel a sample ahead: `send_for_inputs` starts the loads of this block's slice, and
-    // `keep_inputs` writes to shared memory what has arrived.
-    __device__ __forceinline__ void keep_inputs(float *x)
-    {
-        for_own<slice(0)>([&](int i, int n) { x[i] = pixels[n]; });
-    }
-
-    __device__ __forceinline__ void send_for_inputs(const resident_job &job, int image)
+    // Starts to load this block's slice of the next sample's inputs.
+    __device__ __forceinline__ void request_inputs(const resident_job &job, int image)
     {
         const float *x = job.images + (size_t)image * size_of<0> + first<0>();
         for_own<slice(0)>([&](int i, int n) { pixels[n] = i < length<0>() ? x[i] : 0.0f; });
     }
 
-    // First-layer sums of the next sample by the weights of this one, and the product of both
-    // samples' inputs as one row more. The sums wait where this sample's deltas will be.
+    // Writes the requested inputs to shared memory.
+    __device__ __forceinline__ void keep_inputs(float *x)
+    {
+        for_own<slice(0)>([&](int i, int n) { x[i] = pixels[n]; });
+    }
+
+    // Computes the first layer's sums of the next sample with the present weights and, as one more
+    // row, the product of both samples' inputs. The sums wait where this sample's deltas will be.
     __device__ __forceinline__ void look_ahead()
     {
         using t = tile<0>;
@@ -481,11 +466,11 @@ struct trainer {
         });
     }
 
-    // A delta of boundary k: for the update, for the bias, and for the next sample's first sums.
+    // Uses a delta of boundary k: for the update, the bias, and the next sample's first sum.
     template <int k>
     __device__ __forceinline__ void take_delta(int element, float delta, bool last)
     {
-        if constexpr (k == 1 && AHEAD)
+        if constexpr (k == 1)
             if (!last) {
                 const float sum = deltas<1>()[element], product = shared()[PRODUCT_AT];
                 publish<1, false>(next, element, fmaf(-rate<0>() * delta, product, sum));
@@ -495,7 +480,7 @@ struct trainer {
         bias = fmaf(-rate<k - 1>(), delta, bias);
     }
 
-    // This block's parts of a layer's sums, to the members of its group.
+    // Computes this block's parts of a layer's sums and sends them to its group.
     template <int l>
     __device__ __forceinline__ void forward_and_publish()
     {
@@ -508,13 +493,12 @@ struct trainer {
             [&](int row, float sum) { publish<l + 1, false>(now, row, sum); });
     }
 
-    // States of layers l, l + 1, ... up to the last hidden one; parts of layer l are published.
+    // Computes the states of hidden layers l, l + 1, ...; the parts of layer 0 have been sent.
     template <int l>
     __device__ __forceinline__ void forward_from()
     {
         if constexpr (l < TOP) {
             if constexpr (l > 0) forward_and_publish<l>();
-            barrier(2 * (l + 1));
             collect<l + 1, false>([&](int row, float sum) {
                 states<l + 1>()[row] = activation(sum + shared()[biases_at<l + 1> + row]);
             });
@@ -524,12 +508,11 @@ struct trainer {
         }
     }
 
-    // The last layer, forward: outputs and their deltas, in every block.
+    // Computes the outputs and their deltas, in every block.
     __device__ __forceinline__ void outputs(int label, bool last)
     {
         forward_and_publish<TOP>();
-        barrier(2 * LAYERS);
-        if (AHEAD && !last) look_ahead();
+        if (!last) look_ahead();
         const float target = shared()[TARGET_AT];
         collect<LAYERS, false>([&](int row, float sum) {
             const float y = activation(sum + shared()[biases_at<LAYERS> + row]);
@@ -539,7 +522,7 @@ struct trainer {
         __syncthreads();
     }
 
-    // Deltas of boundary l and below, and the updates of layer l and below but the first.
+    // Computes the deltas of boundary l and below, and updates layer l and below except the first.
     template <int l>
     __device__ __forceinline__ void backward_from(bool last)
     {
@@ -552,21 +535,19 @@ struct trainer {
             if constexpr (l < TOP) {
                 for_sums<slice(l), tile<l>::TR>(
                     [&](int column, float sum) { publish<l, true>(now, column, sum); });
-                barrier(2 * l + 1);
-                if (OVERLAPPED) update_from<l>();
+                update_from<l>();
                 collect<l, true>(take);
             } else {
                 for_sums<slice(l), tile<l>::TR>(take);
             }
-            if (OVERLAPPED && TOP == 1) update<TOP>(states<TOP>());
+            if (TOP == 1) update<TOP>(states<TOP>());
             __syncthreads();
-            if (!OVERLAPPED) update<l>(states<l>());
             backward_from<l - 1>(last);
         }
     }
 
-    // What can be updated while the deltas of boundary l are on their way: layer l, and before
-    // it the last one, which has no exchange of its own to wait for.
+    // Updates what it can while the deltas of boundary l are on their way: layer l, and before it
+    // the last layer, which has no exchange of its own to wait for.
     template <int l>
     __device__ __forceinline__ void update_from()
     {
@@ -575,7 +556,7 @@ struct trainer {
     }
 };
 
-// Loss and error of a sample, by one thread of one block: the outputs ascending.
+// Adds a sample's loss and error, the outputs ascending. One thread of one block does this.
 __device__ inline void observe(const float *outputs, int label, double target, double &loss,
                                int &errors)
 {
@@ -596,18 +577,18 @@ __device__ inline void observe(const float *outputs, int label, double target, d
     errors += guess != label;
 }
 
-// Trains so many samples of each network.
+// Trains `steps` samples of each network.
 //
-//   jobs         one for each network, of the same layer sizes
-//   begin        index into `order` of the first; the states' step is not looked at
-//   steps        samples, 1 or more
-//   first_epoch  epoch of the first modulo 4; one more than that of the last before
-//   grid         networks x BLOCKS, all of which must be resident at once
-//   block        THREADS
-//   shared       PLANNED_SHARED_FLOATS, dynamic
+//   jobs          one for each network; all have the same layer sizes
+//   begin         index into `order` of the first sample; the states' step is not read
+//   steps         1 or more
+//   first_ticket  ticket of the first sample modulo 4: one more than the last of the launch before
+//   grid          networks x BLOCKS, which must all run side by side
+//   block         THREADS
+//   shared        PLANNED_SHARED_FLOATS, dynamic
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
     resident_train_kernel(const resident_job *__restrict__ jobs, int begin, int steps,
-                          unsigned first_epoch, resident_control *control)
+                          unsigned first_ticket, resident_control *control)
 {
     const resident_job &job = jobs[blockIdx.x / BLOCKS];
     const int block = blockIdx.x % BLOCKS;
@@ -617,55 +598,54 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     for_own<LAYERS>([&](int l, int) { shared()[RATES_AT + l] = job.rates[l]; });
     if (threadIdx.x == 0) shared()[TARGET_AT] = job.state->target;
 
-    trainer all;
-    all.control = control;
-    all.coordinates[0] = block % parts_of<0>;
-    all.coordinates[1] = block / parts_of<0>;
-    all.find_words(job.words, first_epoch);
-    all.barriers = 0;
-    all.stopped = false;
-    all.load<0>(job);
+    block_worker worker;
+    worker.control = control;
+    worker.coordinates[0] = block % parts_of<0>;
+    worker.coordinates[1] = block / parts_of<0>;
+    worker.find_words(job.words, first_ticket);
+    worker.stopped = false;
+    worker.load<0>(job);
 
-    // Indices run two samples ahead and pixels one, so that nobody waits for memory.
+    // Indices are loaded two samples ahead and pixels one, so that nobody waits for memory.
     const int *order = job.order + begin;
     int image = order[0], after = order[min(1, steps - 1)];
     int next_label = job.labels[image];
-    all.send_for_inputs(job, image);
-    all.keep_inputs(all.inputs(0));
+    worker.request_inputs(job, image);
+    worker.keep_inputs(worker.inputs(0));
     image = after;
-    all.send_for_inputs(job, image);
+    worker.request_inputs(job, image);
     after = order[min(2, steps - 1)];
     __syncthreads();
 
     double loss = 0.0;
     int errors = 0, step = 0, label = 0;
-    for (; step < steps && !all.stopped; step++) {
+    for (; step < steps && !worker.stopped; step++) {
         const bool fresh = (begin + step) % SAMPLES_PER_BLOCK == 0 || step == 0;
         const bool last = (begin + step + 1) % SAMPLES_PER_BLOCK == 0 || step == steps - 1;
         const int last_label = label;
         label = next_label;
-        all.step = step;
-        all.parity = step % 2;
-        if (!AHEAD || fresh)
-            all.forward_and_publish<0>();
+        worker.step = step;
+        worker.parity = step % 2;
+        if (fresh)
+            worker.forward_and_publish<0>();
         else
-            all.update<0>(all.inputs(1 - all.parity));
-        // Of the sample before, now that there is nothing to do but to wait.
+            worker.update<0>(worker.inputs(1 - worker.parity));
+        // For the sample before, while there is nothing else to do.
         if (observer && step > 0)
             observe(shared() + OUTPUTS_AT, last_label, shared()[TARGET_AT], loss, errors);
-        all.forward_from<0>();
+        worker.forward_from<0>();
         next_label = job.labels[image];
         image = after;
-        all.send_for_inputs(job, image);
+        worker.request_inputs(job, image);
         after = order[min(step + 3, steps - 1)];
-        all.outputs(label, last);
-        all.backward_from<TOP>(last);
-        all.stopped = __syncthreads_or(all.stopped);  // all of a block give up if one does
-        if (!AHEAD || last) all.update<0>(all.inputs(all.parity));
-        all.turn_over();
+        worker.outputs(label, last);
+        worker.backward_from<TOP>(last);
+        worker.stopped = __syncthreads_or(worker.stopped);  // all give up if one does
+        if (last) worker.update<0>(worker.inputs(worker.parity));
+        worker.turn_over();
     }
-    if (all.stopped) return;
-    all.store<0>(job);
+    if (worker.stopped) return;
+    worker.store<0>(job);
     if (observer) {
         observe(shared() + OUTPUTS_AT, label, shared()[TARGET_AT], loss, errors);
         job.state->loss += loss;

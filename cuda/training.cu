@@ -1,39 +1,39 @@
-// What an on-line training step needs besides the layers: its sample, and its output deltas.
+// The parts of an on-line training step that are not layers: its sample and its output deltas.
 //
-// The step's number is in device memory and is advanced by the device, so that one captured
-// graph of several steps can be replayed through a whole epoch.
+// The device keeps and advances the number of the step, so that one captured graph of several
+// steps can be replayed through a whole epoch.
 #include "activation.cuh"
 #include "layout.cuh"
 #include "training_state.cuh"
 
-// Copies the sample of this step to where the layers and the update read it.
+// Copies the inputs of this step's sample to a fixed place, where the layers read them.
 //
 //   images  (n, n_in)
 //   order   (m) the image of each step
 //   inputs  (n_in)
 //   grid    ceil(n_in / 256)
 //   block   256 threads, one input each
-extern "C" __global__ void __launch_bounds__(COPY_THREADS)
+extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     gather_kernel(const float *__restrict__ images, const int *__restrict__ order,
                   const training_state *__restrict__ state, int n_in, float *__restrict__ inputs)
 {
-    const int i = blockIdx.x * COPY_THREADS + threadIdx.x;
+    const int i = blockIdx.x * ELEMENT_THREADS + threadIdx.x;
     if (i >= n_in) return;
     inputs[i] = images[(size_t)order[state->step] * n_in + i];
 }
 
-// delta = (y - t) y' of the output layer, t = target for the class, else -target; counts the
-// sample's loss and error; goes on to the next step.
+// Computes delta = (y - t) y' of the output layer, where t is target for the class and -target for
+// the others. Adds the sample's loss and error, and goes on to the next step.
 //
 //   outputs, deltas  (n_out)
 //   labels           (n) the class of each image
 //   grid             one block
 //   block            one warp; thread i takes outputs i, i + 32, ...
-//   order            the loss in double precision: each thread's terms ascending, then halves
-//                    of the warp folded onto each other
+//   order            the loss, in double precision: each thread's terms ascending, then one half
+//                    of the warp is added to the other, again and again
 //
-// The guess is the first of the greatest outputs. Every thread has read the step before the
-// first shuffle; thread 0 advances it after the last.
+// The guess is the first of the greatest outputs. Every thread reads the step before the first
+// shuffle, and thread 0 advances it after the last.
 extern "C" __global__ void __launch_bounds__(SUM_THREADS)
     output_deltas_kernel(const float *__restrict__ outputs, int n_out,
                          const unsigned char *__restrict__ labels, const int *__restrict__ order,

@@ -1,10 +1,10 @@
-// Where training is, in device memory: advanced by the device, read by the host.
+// The progress of training, in device memory. The device advances it and the host reads it.
 #pragma once
 
-// Mirrored by STATE in mlpcore/backends/cuda/launch.py.
+// STATE in mlpcore/backends/cuda/launch.py mirrors it.
 struct training_state {
     double loss;   // sum of 1/2 |y - t|^2 over the samples seen
-    int step;      // index into `order` of the sample in work
-    int errors;    // misclassified among those seen
+    int step;      // index into `order` of the present sample
+    int errors;    // misclassified samples among them
     float target;  // t of the class, -t of the others
 };

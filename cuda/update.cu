@@ -6,13 +6,13 @@
 //   inputs         (n_in)
 //   deltas         (n_out)
 //   weights        W, padded (n_in + 1, stride); the padding is not written
-//   learning_rate  eta, one float in device memory: a captured graph outlives an epoch's rate
-//   grid           (ceil(n_out / 256), ceil((n_in + 1) / 16)); 1,000,000 inputs are 62,501
+//   learning_rate  eta, in device memory, because a captured graph is used with several rates
+//   grid           (ceil(n_out / 256), ceil((n_in + 1) / 16)), 62,501 for 1,000,000 inputs
 //   block          256 threads, one neuron and up to 16 connections each
 //   shared         the 16 inputs, read by the first 16 threads
 //
-// A thread reads all its weights before it writes the first, so that the loads are in flight
-// together: the compiler cannot know that rows do not overlap.
+// A thread reads all its weights before it writes the first, so that its loads are in flight
+// together. The compiler could not do this, because it does not know that rows do not overlap.
 extern "C" __global__ void __launch_bounds__(UPDATE_THREADS)
     update_kernel(const float *__restrict__ inputs, int n_in, const float *__restrict__ deltas,
                   int n_out, float *__restrict__ weights, int stride,

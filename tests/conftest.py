@@ -5,6 +5,7 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+import emulated
 from mlpcore import backends
 from small_runs import train_on_digits
 
@@ -14,10 +15,8 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "mlpcore"))
 
-#: Backends that can run here, but for the oracle that they are compared with.
-BACKENDS = [
-    name for name, reason in backends.available().items() if reason is None and name != "reference"
-]
+#: Backends that can run here, except the oracle that they are compared with.
+BACKENDS = [name for name in emulated.BACKENDS if name != "reference"]
 
 #: The C backends among them.
 SIMD = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
@@ -38,10 +37,9 @@ def pytest_collection_modifyitems(items):
 def backend(request):
     """Each backend, with two threads where there are threads.
 
-    On a GPU by the streaming schedule: the resident one compiles a kernel for every new size,
-    and has tests of its own.
+    A GPU streams: resident training has tests of its own, and compiles a kernel for every size.
     """
-    return backends.get(request.param, 2, "streaming" if request.param == "cuda" else None)
+    return emulated.get_backend(request.param, 2, "streaming" if request.param == "cuda" else None)
 
 
 @pytest.fixture(scope="session", params=SIMD)

@@ -1,14 +1,14 @@
-// The words of CUDA that the kernels use, for a C++ compiler: included before the .cu files.
+// The words of CUDA that the kernels use, for a C++ compiler. Included before the .cu files.
 //
-// Each thread of a block is a fiber (fibers.h) that runs until it meets a barrier, ends, or
-// yields in a polling loop; scheduler.h says who runs next. What this shows and what not:
+// Each thread of a block is a fiber (fibers.h). It runs until it meets a barrier, ends, or yields
+// in a polling loop; scheduler.h decides which thread runs next. What this shows and what not:
 //
 // - barriers, warp shuffles, shared memory per block and blocks that run side by side are real;
-// - shared memory starts as NaN, and threads run in an order drawn anew between two barriers,
-//   so that a missing barrier gives a wrong result;
-// - a barrier that some threads never reach, and polling that nobody answers, are errors;
-// - built with AddressSanitizer, an access out of bounds of global or shared memory is one;
-// - one thread of the host runs all, so reordering of memory accesses is never seen.
+// - shared memory starts as NaN, and threads run in a new random order after every barrier, so a
+//   missing barrier gives a wrong result;
+// - a barrier that some threads never reach is an error, and so is polling that nobody answers;
+// - with AddressSanitizer, accesses outside global or shared memory are errors;
+// - one thread of the host runs everything, so reordered memory accesses are never seen.
 #pragma once
 
 #include <cmath>
@@ -23,12 +23,11 @@
 #define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __constant__ static
 
-// Static, and saved and restored by the scheduler whenever it changes between blocks.
+// The scheduler saves and restores static shared memory when it changes to another block.
 #define __shared__ static __attribute__((section("emulated_shared"), used))
 
-// Dynamic shared memory, which plain C++ cannot declare: floats of the running block.
+// The dynamic shared memory of the running block; plain C++ cannot declare it as CUDA does.
 inline float *emulated_dynamic_shared()
 {
     return reinterpret_cast<float *>(emulation::current->home->dynamic.get());
@@ -38,7 +37,6 @@ inline float *emulated_dynamic_shared()
 #define blockIdx (emulation::block_index)
 #define blockDim (emulation::block_size)
 #define gridDim (emulation::grid_size)
-constexpr int warpSize = emulation::WARP;
 
 inline void __syncthreads() { emulation::wait_for_block(); }
 inline int __syncthreads_or(int vote)
@@ -49,56 +47,28 @@ inline int __syncthreads_or(int vote)
     return home.vote;
 }
 inline void __syncwarp(unsigned mask = 0xffffffffu) { emulation::wait_for_warp(mask); }
-inline void __threadfence() {}
-inline void __threadfence_block() {}
 
-// In a polling loop, lets others run.
+// In a polling loop, lets other threads run.
 inline void __nanosleep(unsigned) { emulation::yield(); }
 
 // ---- warps ---------------------------------------------------------------------------
-
-template <class T>
-T emulated_shuffle(unsigned mask, T value, unsigned source)
-{
-    static_assert(sizeof(T) <= sizeof(uint64_t), "shuffles move at most 8 bytes");
-    uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof value);
-    word = emulation::exchange(mask, word, source);
-    std::memcpy(&value, &word, sizeof value);
-    return value;
-}
-
-template <class T>
-T __shfl_sync(unsigned mask, T value, int source)
-{
-    return emulated_shuffle(mask, value, (unsigned)source % warpSize);
-}
 
 // A lane whose source is beyond the warp keeps its own value.
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned distance)
 {
+    static_assert(sizeof(T) <= sizeof(uint64_t), "shuffles move at most 8 bytes");
     const unsigned lane = emulation::current->lane, source = lane + distance;
-    return emulated_shuffle(mask, value, source < warpSize ? source : lane);
-}
-
-template <class T>
-T __shfl_up_sync(unsigned mask, T value, unsigned distance)
-{
-    const unsigned lane = emulation::current->lane;
-    return emulated_shuffle(mask, value, distance <= lane ? lane - distance : lane);
-}
-
-template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int lanes)
-{
-    return emulated_shuffle(mask, value, (emulation::current->lane ^ (unsigned)lanes) % warpSize);
+    uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    word = emulation::exchange(mask, word, source < emulation::WARP ? source : lane);
+    std::memcpy(&value, &word, sizeof value);
+    return value;
 }
 
 // ---- arithmetic and atomics ----------------------------------------------------------
 
 inline int min(int a, int b) { return a < b ? a : b; }
-inline int max(int a, int b) { return a > b ? a : b; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
 
 template <class T>
@@ -106,14 +76,6 @@ T atomicAdd(T *address, T value)
 {
     const T before = *address;
     *address = before + value;
-    return before;
-}
-
-template <class T>
-T atomicExch(T *address, T value)
-{
-    const T before = *address;
-    *address = value;
     return before;
 }
 

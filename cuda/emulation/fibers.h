@@ -1,7 +1,7 @@
-// Fibers: stacks of their own, and the switch between them and the scheduler.
+// Fibers have stacks of their own and switch to and from the scheduler.
 //
-// On x86-64 a switch is a dozen instructions; elsewhere ucontext does it. AddressSanitizer is
-// told of each switch, because it keeps track of stacks.
+// On x86-64 a switch is a dozen instructions; elsewhere ucontext does it. AddressSanitizer keeps
+// track of stacks, so it is told about each switch.
 #pragma once
 
 #include <sys/mman.h>
@@ -46,7 +46,7 @@ inline const void *scheduler_stack;
 inline size_t scheduler_stack_bytes;
 inline std::vector<char *> free_stacks;
 
-// The last stack given back is the first taken: it is still in the cache.
+// Takes the stack that was given back last: it is still in the cache.
 inline char *take_stack()
 {
     if (free_stacks.empty()) {
@@ -61,7 +61,7 @@ inline char *take_stack()
 }
 
 #ifdef __x86_64__
-// Saves what a called function must keep, changes stacks, and goes on where that one stopped.
+// Saves the registers that a function must keep, and goes on where the other stack stopped.
 extern "C" void emulation_switch(void **from, void *to);
 asm(R"(
 .text
@@ -105,7 +105,7 @@ inline void start(fiber &f, void (*entry)())
     __asan_unpoison_memory_region(f.stack, STACK_BYTES);
 #endif
 #ifdef __x86_64__
-    // Stacks start at different offsets in their pages, or all would share a few cache lines.
+    // Stacks start at different offsets in their pages; otherwise all share a few cache lines.
     const size_t colour = (reinterpret_cast<uintptr_t>(f.stack) / STACK_BYTES) % 32 * 128;
     void **top = reinterpret_cast<void **>(f.stack + STACK_BYTES - colour);
     *--top = nullptr;  // no caller, and the alignment of a call
@@ -121,7 +121,7 @@ inline void start(fiber &f, void (*entry)())
 #endif
 }
 
-// From the scheduler into a fiber, until it comes back.
+// Called by the scheduler: runs a fiber until it comes back.
 inline void resume(fiber &f)
 {
 #ifdef EMULATION_ASAN
@@ -133,7 +133,7 @@ inline void resume(fiber &f)
 #endif
 }
 
-// The first thing a fiber does.
+// Called first in a fiber.
 inline void entered()
 {
 #ifdef EMULATION_ASAN
@@ -141,7 +141,7 @@ inline void entered()
 #endif
 }
 
-// From a fiber back to the scheduler; for good when it has ended.
+// Called by a fiber: goes back to the scheduler, for good when the fiber has ended.
 inline void suspend(fiber &f, bool ended)
 {
 #ifdef EMULATION_ASAN

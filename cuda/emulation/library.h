@@ -1,6 +1,6 @@
-// The library's face to the host: kernels by name, launched as a driver would launch them.
+// What the library offers to the host: kernels by name, launched as a driver would launch them.
 //
-// Included after the .cu files by a file that the build writes, which then lists the kernels:
+// The build writes a file that includes the .cu files, then this header, and lists the kernels:
 //
 //     const emulation::entry emulation::table[] = {KERNEL(forward_partial_kernel), ...};
 #pragma once
@@ -70,7 +70,7 @@ inline const char *check_limits(const unsigned grid[3], const unsigned block[3])
 
 }  // namespace emulation
 
-// Everything else stays hidden: several such libraries live in one process.
+// Everything else is hidden, because one process loads several such libraries.
 #define EMULATION_EXPORT __attribute__((visibility("default")))
 
 #define KERNEL(name) {#name, emulation::caller<&name>::formats, emulation::caller<&name>::call}
@@ -82,7 +82,7 @@ EMULATION_EXPORT const char *emulation_name(int i) { return emulation::table[i].
 EMULATION_EXPORT const char *emulation_formats(int i) { return emulation::table[i].formats; }
 EMULATION_EXPORT void emulation_seed(uint64_t seed) { emulation::random_state = seed | 1; }
 
-// Device memory: of exactly this size, so that AddressSanitizer sees what lies beyond.
+// Device memory of exactly this size, so that AddressSanitizer sees accesses beyond it.
 EMULATION_EXPORT void *emulation_allocate(size_t n)
 {
     void *memory = std::malloc(n);
@@ -91,7 +91,7 @@ EMULATION_EXPORT void *emulation_allocate(size_t n)
 }
 EMULATION_EXPORT void emulation_free(void *memory) { std::free(memory); }
 
-// Returns 0, or -1 with a line that says what went wrong.
+// Returns 0, or -1 and a line that says what went wrong.
 EMULATION_EXPORT int emulation_launch(int i, const unsigned grid[3], const unsigned block[3],
                                       size_t shared, const char *arguments, char *error,
                                       size_t error_size)

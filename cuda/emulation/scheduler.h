@@ -1,5 +1,5 @@
-// Who runs: the threads of a block in random order from barrier to barrier, and block after
-// block in random order. A block whose threads all poll lets others start beside it.
+// Decides which thread runs. Between two barriers, the threads of a block run in random order.
+// Blocks also run in random order. While all threads of a block poll, other blocks start beside it.
 #pragma once
 
 #include <cstdio>
@@ -18,7 +18,7 @@ constexpr unsigned WARP = 32;
 // Threads that may be resident at once, as on a device of eight full multiprocessors.
 constexpr size_t MAX_RESIDENT_THREADS = 8 * 2048;
 
-// Polls without any other event after which nobody can be expected to answer.
+// After so many polls without any other event, nobody will answer.
 constexpr uint64_t MAX_POLLS = 1u << 26;
 
 struct triple {
@@ -34,7 +34,7 @@ struct thread {
     triple index;
     unsigned lane, warp;
     state now = state::ready;
-    unsigned mask;  // of the warp barrier it waits at
+    unsigned mask;  // of the warp barrier at which it waits
     block *home;
 };
 
@@ -47,9 +47,9 @@ struct block {
     triple index;
     std::vector<thread> threads;
     std::vector<warp> warps;
-    std::vector<unsigned> order;  // in which the threads run next
+    std::vector<unsigned> order;  // the order in which the threads run next
     unsigned waiting = 0, ended = 0;
-    bool votes = false, vote = false;          // of the barrier that is open, and of the last one
+    bool votes = false, vote = false;          // of the next barrier, and of the last
     std::vector<unsigned char> shared;         // static shared memory while others run
     std::unique_ptr<unsigned char[]> dynamic;  // dynamic shared memory
 };
@@ -73,7 +73,7 @@ inline void shuffle(std::vector<unsigned> &order)
     for (size_t i = order.size(); i > 1; i--) std::swap(order[i - 1], order[random_below(i)]);
 }
 
-// ---- what a thread can wait for ------------------------------------------------------
+// ---- waiting -------------------------------------------------------------------------
 
 inline void wait_as(state reason)
 {
@@ -84,7 +84,7 @@ inline void wait_as(state reason)
 
 inline void yield() { wait_as(state::polling); }
 
-// A clock that stands still while anything happens: a slow host is no reason to give up.
+// A clock that stands still while anything happens, because a slow host is no reason to give up.
 inline uint64_t idle_nanoseconds()
 {
     static uint64_t now = 1, seen = 0;
@@ -93,7 +93,7 @@ inline uint64_t idle_nanoseconds()
     return now;
 }
 
-// All threads of the block must come; those that have ended never do, and that is an error.
+// All threads of the block must come. It is an error if one has ended and never comes.
 inline void wait_for_block()
 {
     block &home = *current->home;
@@ -122,7 +122,7 @@ inline void wait_for_warp(unsigned mask)
         if (mask >> lane & 1) home.threads[self->warp * WARP + lane].now = state::ready;
 }
 
-// Everybody's word is there before anybody reads, and read before anybody goes on.
+// All words are there before any is read, and all are read before any thread goes on.
 inline uint64_t exchange(unsigned mask, uint64_t word, unsigned source)
 {
     warp &own = current->home->warps[current->warp];
@@ -144,13 +144,13 @@ inline void run_thread()
 
 // ---- shared memory -------------------------------------------------------------------
 
-// All static shared variables lie between these; absent when no kernel has any.
+// All static shared variables lie between these two, which are absent if there are none.
 extern "C" unsigned char __start_emulated_shared[] __attribute__((weak));
 extern "C" unsigned char __stop_emulated_shared[] __attribute__((weak));
 
 #define EMULATION_UNCHECKED __attribute__((no_sanitize("address"), noinline))
 
-// Copies by hand: between variables lies memory that AddressSanitizer forbids to touch.
+// Copies word by word: AddressSanitizer forbids memcpy to touch the memory between variables.
 EMULATION_UNCHECKED inline void copy_words(void *to, const void *from, size_t n)
 {
     volatile uint32_t *target = static_cast<volatile uint32_t *>(to);
@@ -196,7 +196,7 @@ inline std::unique_ptr<block> make_block(triple index, size_t dynamic_bytes)
     return made;
 }
 
-// Runs every thread that can run, once; false when none could.
+// Runs every thread that can run, once; false when there was none.
 inline bool run_pass(block &b)
 {
     bool ran = false;
@@ -227,7 +227,7 @@ inline std::string describe_deadlock(const block &b, const char *what)
     return text;
 }
 
-// The blocks that are resident, and the one whose shared memory is in place.
+// The resident blocks, and the one whose shared memory is in place.
 struct residents {
     std::vector<std::unique_ptr<block>> blocks;
     block *in_place = nullptr;
@@ -248,8 +248,9 @@ struct residents {
         block_index = next.index;
     }
 
-    // Until the block ends, all its threads poll, or, now and then, at once, so that blocks which
-    // exchange data meet each other in all states; an error when nobody can go on.
+    // Runs a block until it ends or all its threads poll. Now and then it stops earlier, so that
+    // blocks which exchange data meet each other in all states. If no thread can run, that is an
+    // error.
     std::string run(block &b)
     {
         switch_to(b);
@@ -281,7 +282,7 @@ inline triple nth_block(uint64_t i)
             static_cast<unsigned>(i / grid_size.x / grid_size.y)};
 }
 
-// Runs a whole grid; returns what went wrong, or nothing.
+// Runs a whole grid; returns what went wrong, or an empty string.
 inline std::string run_grid(size_t dynamic_bytes)
 {
     const uint64_t n = static_cast<uint64_t>(grid_size.x) * grid_size.y * grid_size.z;

@@ -1,18 +1,18 @@
-"""PyCUDA and cuda-bindings as far as the CUDA driver uses them, on the emulated device.
+"""Stand-ins for PyCUDA and cuda-bindings on the emulated device, as the CUDA driver uses them.
 
-So that the code that talks to them runs where there is no GPU: kernels are compiled for the
-CPU, arguments are packed by PyCUDA's rules, and what a stream captures is replayed by a graph.
+With them the driver's code runs where there is no GPU. Kernels are compiled for the CPU,
+arguments are packed by PyCUDA's rules, and a graph replays what a stream has captured.
 """
 
 import ctypes
 import struct
-import types
+from types import SimpleNamespace
 
-from mlpcore.backends.cuda import resident as cuda_resident
-from mlpcore.backends.cuda.emulated import SOURCES, EmulatedDriver
+from emulated import SOURCES, EmulatedDriver
 from mlpcore.backends.cuda.launch import Launch
+from mlpcore.backends.cuda.resident import FORMATS, KERNEL
 
-#: What the fake device has, where resident training asks.
+#: The attributes of the fake device that resident training asks for.
 ATTRIBUTES = {
     "MULTIPROCESSOR_COUNT": 6,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 48 << 10,
@@ -25,7 +25,24 @@ class FakeError(Exception):
     """pycuda.driver.Error."""
 
 
-class _Function:
+class _FakeDevice:
+    """One device with its context stack, streams and memory."""
+
+    def __init__(self, free):
+        self.emulated = EmulatedDriver(memory=free)
+        self.stack, self.streams, self.allocated, self.launched = [], {}, [], 0
+
+    def name(self):
+        return "Fake GPU"
+
+    def compute_capability(self):
+        return 9, 0
+
+    def retain_primary_context(self):
+        return SimpleNamespace(push=lambda: self.stack.append(1), detach=lambda: None)
+
+
+class _FakeFunction:
     def __init__(self, device, name):
         self._device, self._name, self._formats = device, name, None
 
@@ -46,7 +63,7 @@ class _Function:
             stream.captured.append(launch)
 
 
-class _Stream:
+class _FakeStream:
     def __init__(self, device):
         assert device.stack
         self.captured, self.handle = None, len(device.streams) + 1
@@ -56,39 +73,8 @@ class _Stream:
         assert self.captured is None, "synchronised while capturing"
 
 
-class _Event:
-    def record(self, stream):
-        pass
-
-    def synchronize(self):
-        pass
-
-    def time_since(self, other):
-        return 1.0
-
-
-class _Device:
-    """One device, its context stack and streams."""
-
-    def __init__(self, free=1 << 33, capability=(9, 0)):
-        self.free, self.capability = free, capability
-        self.emulated = EmulatedDriver(memory=free)
-        self.stack, self.streams, self.launched = [], {}, 0
-        self.allocated = []
-
-    def name(self):
-        return "Fake GPU"
-
-    def compute_capability(self):
-        return self.capability
-
-    def retain_primary_context(self):
-        stack = self.stack
-        return types.SimpleNamespace(push=lambda: stack.append(1), detach=lambda: None)
-
-
-class _Allocation:
-    """PyCUDA's, as it is in a thread that has not made the context."""
+class _FakeAllocation:
+    """Memory of PyCUDA, as a thread sees it that has not made the context."""
 
     def __init__(self, device, n_bytes):
         self.device, self.memory = device, device.emulated.allocate(n_bytes)
@@ -102,99 +88,97 @@ class _Allocation:
         self.device.allocated.remove(self.memory)
 
 
-def make(count=1, error=None, free=1 << 33, no_code=False):
-    """The modules pycuda.driver and cuda.bindings.driver, for `sys.modules`."""
-    device = _Device(free)
+def _raise(text):
+    raise FakeError(text)
 
-    def init():
-        if error:
-            raise FakeError(error)
+
+def make(count=1, error=None, free=1 << 33, no_code=False, stream_error=None):
+    """The modules pycuda.driver and cuda.bindings.driver, for `sys.modules`."""
+    device = _FakeDevice(free)
+    emulated = device.emulated
 
     def module_from_buffer(code):
         assert isinstance(code, bytes)
         if no_code:
-            raise FakeError("module_from_buffer failed: no kernel image is available")
-        return types.SimpleNamespace(get_function=lambda name: _Function(device, name))
+            _raise("module_from_buffer failed: no kernel image is available")
+        return SimpleNamespace(get_function=lambda name: _FakeFunction(device, name))
 
     def make_device(index):
         return device
 
     make_device.count = lambda: count
-    driver = types.ModuleType("pycuda.driver")
-    driver.device = device
-    driver.Error = driver.MemoryError = FakeError
-    driver.init = init
-    driver.Device = make_device
-    driver.Context = types.SimpleNamespace(pop=device.stack.pop)
-    driver.function_attribute = types.SimpleNamespace(NUM_REGS=4)
-    driver.module_from_buffer = module_from_buffer
-    driver.mem_get_info = lambda: (device.emulated.free_memory(), free)
-    driver.mem_alloc = lambda n_bytes: _Allocation(device, n_bytes)
-    driver.memcpy_htod = device.emulated.upload
-    driver.memcpy_dtoh = device.emulated.download
-    driver.memcpy_dtod_async = lambda target, source, n_bytes, stream: device.emulated.copy(
-        target, source, n_bytes
+    driver = SimpleNamespace(
+        device=device,
+        Error=FakeError,
+        MemoryError=FakeError,
+        init=lambda: error and _raise(error),
+        Device=make_device,
+        Context=SimpleNamespace(pop=device.stack.pop),
+        function_attribute=SimpleNamespace(NUM_REGS=4),
+        module_from_buffer=module_from_buffer,
+        mem_get_info=lambda: (emulated.free_memory(), free),
+        mem_alloc=lambda n_bytes: _FakeAllocation(device, n_bytes),
+        memcpy_htod=emulated.upload,
+        memcpy_dtoh=emulated.download,
+        memcpy_dtod_async=lambda to, source, n_bytes, stream: emulated.copy(to, source, n_bytes),
+        Stream=lambda: _raise(stream_error) if stream_error else _FakeStream(device),
     )
-    driver.Stream = lambda: _Stream(device)
-    driver.Event = _Event
-    return driver, _bindings(device)
+    return driver, _make_bindings(device)
 
 
-def _bindings(device):
-    """cuda.bindings.driver: every function returns an error code first."""
-    success = 0
-    graphs = []
+def _load_module(header):
+    """Compiles the resident kernel; a plan's header stands for its cubin."""
+    headers = {"resident_plan.h": header.decode()}
+    return 0, EmulatedDriver(SOURCES / "resident.cu", headers=headers)
+
+
+def _make_bindings(device):
+    """cuda.bindings.driver: every function returns an error code first. A graph is its launches."""
 
     def begin(handle, mode):
         device.streams[handle].captured = []
-        return (success,)
+        return (0,)
 
     def end(handle):
         stream = device.streams[handle]
-        graphs.append(stream.captured)
-        stream.captured = None
-        return success, len(graphs) - 1
+        graph, stream.captured = stream.captured, None
+        return 0, graph
 
     def launch(graph, handle):
         device.launched += 1
-        for one in graphs[graph]:
-            device.emulated.launch(one)
-        return (success,)
-
-    def load_module(code):  # which is the header of a plan
-        return success, EmulatedDriver(
-            SOURCES / "resident.cu", headers={"resident_plan.h": code.decode()}
-        )
+        device.emulated.replay(graph)
+        return (0,)
 
     def launch_cooperatively(function, gx, gy, gz, bx, by, bz, shared, stream, arguments):
         assert device.stack, "no context is current"
-        formats = cuda_resident.FORMATS
         pointers = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_void_p))
         values = [
             struct.unpack(letter, ctypes.string_at(pointers[i], struct.calcsize(letter)))[0]
-            for i, letter in enumerate(formats)
+            for i, letter in enumerate(FORMATS)
         ]
-        name = cuda_resident.KERNEL
-        function.launch(Launch(name, (gx, gy, gz), (bx, by, bz), tuple(values)), shared)
-        return (success,)
+        function.launch(Launch(KERNEL, (gx, gy, gz), (bx, by, bz), tuple(values)), shared)
+        return (0,)
 
-    module = types.ModuleType("cuda.bindings.driver")
-    names = {f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}
-    module.CUdevice_attribute = types.SimpleNamespace(**names)
-    module.CUfunction_attribute = types.SimpleNamespace(
-        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8
+    return SimpleNamespace(
+        CUresult=SimpleNamespace(CUDA_SUCCESS=0),
+        CUdevice_attribute=SimpleNamespace(
+            **{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}
+        ),
+        CUfunction_attribute=SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8),
+        CUstreamCaptureMode=SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2),
+        cuGetErrorString=lambda error: (0, b"an error"),
+        cuDeviceGet=lambda index: (0, index),
+        cuDeviceGetAttribute=lambda name, device: (0, ATTRIBUTES[name]),
+        cuModuleLoadData=_load_module,
+        cuModuleGetFunction=lambda loaded, name: (0, loaded),
+        cuModuleUnload=lambda loaded: (0,),
+        cuFuncSetAttribute=lambda *arguments: (0,),
+        cuOccupancyMaxActiveBlocksPerMultiprocessor=lambda *arguments: (0, 1),
+        cuLaunchCooperativeKernel=launch_cooperatively,
+        cuStreamBeginCapture=begin,
+        cuStreamEndCapture=end,
+        cuGraphInstantiate=lambda graph, flags: (0, graph),
+        cuGraphDestroy=lambda graph: (0,),
+        cuGraphExecDestroy=lambda graph: (0,),
+        cuGraphLaunch=launch,
     )
-    module.cuDeviceGet = lambda index: (success, index)
-    module.cuDeviceGetAttribute = lambda name, device: (success, ATTRIBUTES[name])
-    module.cuModuleLoadData, module.cuLaunchCooperativeKernel = load_module, launch_cooperatively
-    module.cuModuleGetFunction = lambda loaded, name: (success, loaded)
-    module.cuModuleUnload = module.cuFuncSetAttribute = lambda *arguments: (success,)
-    module.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *arguments: (success, 1)
-    module.CUresult = types.SimpleNamespace(CUDA_SUCCESS=success)
-    module.CUstreamCaptureMode = types.SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
-    module.cuGetErrorString = lambda error: (success, b"an error")
-    module.cuStreamBeginCapture, module.cuStreamEndCapture = begin, end
-    module.cuGraphInstantiate = lambda graph, flags: (success, graph)
-    module.cuGraphDestroy = module.cuGraphExecDestroy = lambda graph: (success,)
-    module.cuGraphLaunch = launch
-    return module

@@ -3,36 +3,37 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
+import pytest as test_runner
 
-from mlpcore.backends.cuda import emulated as cuda_emulated
-
-ROOT = Path(__file__).resolve().parents[2]
+from emulated import ROOT, SANITIZE_VARIABLE, compiler
 
 
-def sanitizer_library() -> str:
+def sanitizer_library():
     """AddressSanitizer's library, which must be loaded before Python; skips without it."""
-    compiler = cuda_emulated.compiler()
-    if compiler is None:
-        pytest.skip("no C++ compiler")
-    found = subprocess.run(
-        [compiler, "-print-file-name=libasan.so"], capture_output=True, text=True
-    ).stdout.strip()
+    if compiler() is None:
+        test_runner.skip("no C++ compiler")
+    command = [compiler(), "-print-file-name=libasan.so"]
+    found = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     if not os.path.isabs(found):
-        pytest.skip(f"{compiler} brings no shared AddressSanitizer")
+        test_runner.skip(f"{compiler()} has no shared AddressSanitizer")
     return found
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess:
+def run(*arguments):
     """Python with arguments, in the root of the repository."""
+    path = os.pathsep.join([str(ROOT / "tests" / "support"), os.environ.get("PYTHONPATH", "")])
     environment = {
         **os.environ,
         "LD_PRELOAD": sanitizer_library(),
         "ASAN_OPTIONS": "detect_leaks=0",
-        cuda_emulated.SANITIZE_VARIABLE: "address",
+        "PYTHONPATH": path,
+        SANITIZE_VARIABLE: "address",
     }
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+def pytest(file, chosen):
+    """The tests of a file that an expression of ``pytest -k`` chooses."""
+    return run("-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", file, "-k", chosen)

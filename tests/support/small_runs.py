@@ -22,14 +22,9 @@ from mlpcore.store.run_folder import Run
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.trainer import Observer, Trainer
 
-#: Every backend that can run here, as `get_backend` takes it. Those in C keep all bits at a stop.
+#: Every backend that can run here, by its name for users. Those in C keep all bits at a stop.
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
 C_BACKENDS = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
-
-
-def get_backend(name, threads=None, schedule=None):
-    """A backend of `BACKENDS`, which may list some that `backends.get` does not know."""
-    return backends.get(name, threads, schedule)
 
 
 def load_tool(name):

@@ -5,8 +5,9 @@ import signal
 import numpy as np
 import pytest
 
+from emulated import BACKENDS, get_backend
 from mlpcore.network import Network
-from small_runs import BACKENDS, C_BACKENDS, get_backend, make_dataset, same_weights
+from small_runs import C_BACKENDS, make_dataset, same_weights
 
 DATA = make_dataset()
 FLAT = DATA.train_images.reshape(-1, 35)

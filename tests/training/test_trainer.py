@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from emulated import BACKENDS, get_backend
 from mlpcore import backends, deformation, philox
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.errors import InputError
@@ -16,11 +17,9 @@ from mlpcore.training import trainer as training
 from mlpcore.training.state import TrainingState
 from mlpcore.training.trainer import Diverged, Trainer
 from small_runs import (
-    BACKENDS,
     C_BACKENDS,
     Hook,
     assert_same_result,
-    get_backend,
     make_config,
     make_dataset,
     run_with_stop,

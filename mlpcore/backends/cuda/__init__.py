@@ -1,5 +1,10 @@
-"""The CUDA backend: kernels of ``cuda/``, launched by PyCUDA on a device.
+"""The CUDA backend: launches the kernels of ``cuda/`` on an NVIDIA device.
 
-Here belongs what knows of grids, device memory and kernels. The kernels themselves are in
-``cuda/``; their emulation is for tests.
+Code that knows about grids, device memory and kernels belongs here.
+
+- `backend`: the operations; `deformation`: the displacement fields of many images.
+- `network`: a network on the device, with two schedules of training, `streaming` and `resident`.
+- `memory`: what a driver offers, and arrays; `driver`: PyCUDA and cuda-bindings.
+- `launch`: the launch table; `plan`: which multiprocessor keeps which weights; `nvcc` and
+  `build`: the compiler, and compiled kernels.
 """

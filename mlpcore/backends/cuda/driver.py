@@ -1,7 +1,7 @@
 """The driver of real devices: PyCUDA for modules, memory and launches, cuda-bindings for graphs.
 
-Nothing is imported and no context is made before a device is asked for. The device's primary
-context is used, which PyTorch and CuPy share, and it is current only within `active`.
+Nothing is imported and no context is made before a device is asked for. The driver uses the
+device's primary context, which PyTorch and CuPy share. It is current only within `active`.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mlpcore.backends.cuda import build as resident_build
-from mlpcore.backends.cuda import plan as resident_plan
-from mlpcore.backends.cuda import resident as cuda_resident
+from mlpcore.backends.cuda import build
 from mlpcore.backends.cuda.launch import KERNELS, Launch
+from mlpcore.backends.cuda.plan import DeviceLimits, DoesNotFit, ResidentPlan
+from mlpcore.backends.cuda.resident import FORMATS, KERNEL
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray
 
-#: All kernels for all architectures, as the build leaves them.
+#: All kernels except the resident one, for all architectures.
 FATBIN = Path(__file__).with_name("kernels.fatbin")
 
-#: Less free memory than this holds no network and data worth training.
+#: Less free memory than this cannot hold a network and data worth training.
 MIN_FREE_BYTES = 256 << 20
 
 INSTALL = "pip install 'mlpcore[cuda]'"
@@ -41,7 +41,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def _import_pycuda() -> Any:
-    """PyCUDA's driver module, initialised."""
+    """PyCUDA's driver module, initialised; Unavailable where it cannot be."""
     try:
         import pycuda.driver as cuda
     except ModuleNotFoundError as error:
@@ -72,7 +72,7 @@ def _import_bindings() -> Any:
 
 
 class GraphError(RuntimeError):
-    """A failure of the driver API that cuda-bindings reports."""
+    """A failure of the driver API, as cuda-bindings reports it."""
 
 
 class CudaDriver:
@@ -85,13 +85,12 @@ class CudaDriver:
     """
 
     name = "cuda"
-    default_schedule = "resident"
 
     def __init__(self) -> None:
         if not FATBIN.is_file():
             raise Unavailable("built without CUDA kernels: nvcc was not there, or not wanted")
         self._cuda = cuda = _import_pycuda()
-        self._bindings = _import_bindings()
+        self.bindings = _import_bindings()
         try:
             device = cuda.Device(0)
             self.compute_capability = ".".join(map(str, device.compute_capability()))
@@ -105,7 +104,7 @@ class CudaDriver:
         with self.active():
             self._check_memory()
             self._load()
-            self._stream = cuda.Stream()
+            self.stream = cuda.Stream()
 
     def _close(self) -> None:
         """Gives the primary context back before the interpreter and the driver shut down."""
@@ -114,7 +113,7 @@ class CudaDriver:
 
     @property
     def description(self) -> str:
-        """One line: the device and what it is capable of."""
+        """One line: the device, its compute capability and the precision."""
         return f"cuda: {self.device_name}, compute capability {self.compute_capability}, float32"
 
     def _check_memory(self) -> None:
@@ -126,10 +125,10 @@ class CudaDriver:
             )
 
     def _load(self) -> None:
-        """Kernels ready to launch.
+        """Makes the kernels ready to launch.
 
-        Asking for an attribute loads a function's code now: it must not happen while a graph
-        is captured.
+        Asking for an attribute loads a function's code now. It must not be loaded later, while
+        a graph is captured.
         """
         cuda = self._cuda
         try:
@@ -148,26 +147,24 @@ class CudaDriver:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Makes the context current for this thread, and leaves what was current before.
+        """Makes the context current for this thread; afterwards the previous one is again.
 
-        A failure of the device, which may come from anything launched before, is raised as an
-        InputError of one line.
+        A failure of the device is raised as an InputError of one line. It may come from anything
+        launched before.
         """
         depth = getattr(self._depth, "value", 0)
-        if depth == 0:
-            try:
-                self._context.push()
-            except self._cuda.Error as error:
-                raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
-        self._depth.value = depth + 1
         try:
-            yield
+            if depth == 0:
+                self._context.push()
+            self._depth.value = depth + 1
+            try:
+                yield
+            finally:
+                self._depth.value = depth
+                if depth == 0:
+                    self._cuda.Context.pop()
         except (self._cuda.Error, GraphError) as error:
             raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
-        finally:
-            self._depth.value = depth
-            if depth == 0:
-                self._cuda.Context.pop()
 
     # ---- memory ------------------------------------------------------------------------
 
@@ -195,48 +192,58 @@ class CudaDriver:
             self._cuda.memcpy_dtoh(array, address)
 
     def copy(self, target: int, source: int, n_bytes: int) -> None:
-        self._cuda.memcpy_dtod_async(target, source, n_bytes, self._stream)
+        self._cuda.memcpy_dtod_async(target, source, n_bytes, self.stream)
 
     # ---- launches ----------------------------------------------------------------------
 
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a function of cuda-bindings, or GraphError with the driver's words."""
+        bindings = self.bindings
+        error, *results = function(*arguments)
+        if error != bindings.CUresult.CUDA_SUCCESS:
+            _, text = bindings.cuGetErrorString(error)
+            text = text.decode() if isinstance(text, bytes) else error
+            raise GraphError(f"{function.__name__}: {text}")
+        return results[0] if results else None
+
     def launch(self, launch: Launch) -> None:
         self._functions[launch.kernel].prepared_async_call(
-            launch.grid, launch.block, self._stream, *launch.arguments
+            launch.grid, launch.block, self.stream, *launch.arguments
         )
 
     def synchronize(self) -> None:
-        self._stream.synchronize()
+        self.stream.synchronize()
 
-    def capture(self, launches: list[Launch]) -> _Graph:
-        """The launches, recorded by the stream instead of run.
+    def capture(self, launches: list[Launch]) -> _CapturedGraph:
+        """A graph of the launches; the stream records them and runs none.
 
-        The relaxed mode lets memory be freed meanwhile, by the collector of garbage or by
+        In the relaxed mode, memory can be freed meanwhile: by the garbage collector, or by
         another library in the process.
         """
-        bindings, stream = self._bindings, self._stream.handle
+        bindings, stream = self.bindings, self.stream.handle
         mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        _call(bindings, bindings.cuStreamBeginCapture, stream, mode)
+        self.call(bindings.cuStreamBeginCapture, stream, mode)
         try:
             for launch in launches:
                 self.launch(launch)
         finally:
-            graph = _call(bindings, bindings.cuStreamEndCapture, stream)
+            graph = self.call(bindings.cuStreamEndCapture, stream)
         try:
-            return _Graph(self, _call(bindings, bindings.cuGraphInstantiate, graph, 0))
+            return _CapturedGraph(self, self.call(bindings.cuGraphInstantiate, graph, 0))
         finally:
-            _call(bindings, bindings.cuGraphDestroy, graph)
+            self.call(bindings.cuGraphDestroy, graph)
 
-    def replay(self, graph: _Graph) -> None:
-        bindings = self._bindings
-        _call(bindings, bindings.cuGraphLaunch, graph.handle, self._stream.handle)
+    def replay(self, graph: _CapturedGraph) -> None:
+        bindings = self.bindings
+        self.call(bindings.cuGraphLaunch, graph.handle, self.stream.handle)
 
     # ---- resident training -------------------------------------------------------------
 
     @functools.cached_property
-    def limits(self) -> resident_plan.Device:
-        """What this device has. Its clock does not count, so that plans are those of the build."""
+    def limits(self) -> DeviceLimits:
+        """What this device has, without its clock: plans are then the same as in the build."""
         major, minor = map(int, self.compute_capability.split("."))
-        return resident_plan.Device(
+        return DeviceLimits(
             self._attribute("MULTIPROCESSOR_COUNT"),
             self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
             self._attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
@@ -244,58 +251,24 @@ class CudaDriver:
         )
 
     def _attribute(self, name: str) -> int:
-        bindings = self._bindings
+        bindings = self.bindings
         attribute = getattr(bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        device = _call(bindings, bindings.cuDeviceGet, 0)
-        return int(_call(bindings, bindings.cuDeviceGetAttribute, attribute, device))
+        device = self.call(bindings.cuDeviceGet, 0)
+        return int(self.call(bindings.cuDeviceGetAttribute, attribute, device))
 
-    def specialise(self, plan: resident_plan.Plan, version: str) -> _CooperativeKernel:
+    def specialise(self, plan: ResidentPlan) -> _CooperativeKernel:
         if not self._attribute("COOPERATIVE_LAUNCH"):
-            raise resident_plan.DoesNotFit("the device has no cooperative launch")
-        cubin, report = resident_build.find(plan, version, self.limits.capability)
+            raise DoesNotFit("the device has no cooperative launch")
+        cubin, report = build.find(plan, self.limits.capability)
         if report and "WARNING" in report:
             warnings.warn(f"resident kernel: {report}", stacklevel=2)
         return _CooperativeKernel(self, cubin, plan)
 
-    # ---- device time -------------------------------------------------------------------
-
-    def time(self, launches: list[Launch], repetitions: int) -> float:
-        """Seconds that the launches take, replayed as a graph: the mean of several runs."""
-        with self.active():
-            graph = self.capture(launches)
-            return self._time(lambda: self.replay(graph), repetitions)
-
-    def time_copy(self, target: int, source: int, n_bytes: int, repetitions: int) -> float:
-        """Seconds that a copy on the device takes, the mean of several."""
-        with self.active():
-            return self._time(lambda: self.copy(target, source, n_bytes), repetitions)
-
-    def time_call(self, call: Callable[[], object]) -> float:
-        """Seconds from before to after a call that uses this device, by its events."""
-        with self.active():
-            start, stop = self._cuda.Event(), self._cuda.Event()
-            start.record(self._stream)
-            call()
-            stop.record(self._stream)
-            stop.synchronize()
-            return 1e-3 * stop.time_since(start)
-
-    def _time(self, enqueue: Callable[[], object], repetitions: int) -> float:
-        """By events, after three runs to warm up."""
-        start, stop = self._cuda.Event(), self._cuda.Event()
-        for i in range(-3, repetitions):
-            if i == 0:
-                start.record(self._stream)
-            enqueue()
-        stop.record(self._stream)
-        stop.synchronize()
-        return 1e-3 * stop.time_since(start) / repetitions
-
 
 class _Memory:
-    """Device memory, freed with the object, in whatever thread that is.
+    """Device memory, freed with the object, in any thread.
 
-    PyCUDA alone frees it only where its context is current, or was made.
+    PyCUDA on its own frees it only in a thread where its context is current or was made.
     """
 
     def __init__(self, driver: CudaDriver, allocation: Any):
@@ -310,7 +283,7 @@ class _Memory:
                 self._allocation.free()
 
 
-class _Graph:
+class _CapturedGraph:
     """An executable graph, destroyed with the object."""
 
     def __init__(self, driver: CudaDriver, handle: Any):
@@ -318,69 +291,48 @@ class _Graph:
 
     def __del__(self) -> None:
         if not self._driver.closed:
-            self._driver._bindings.cuGraphExecDestroy(self.handle)
+            self._driver.bindings.cuGraphExecDestroy(self.handle)
 
 
 class _CooperativeKernel:
-    """The resident kernel of a plan, whose blocks are all resident at once or do not start.
+    """The resident kernel of a plan. Either all its blocks run side by side, or none starts.
 
-    Everything here goes through cuda-bindings: PyCUDA has no cooperative launch.
+    It uses cuda-bindings only, because PyCUDA has no cooperative launch.
     """
 
-    def __init__(self, driver: CudaDriver, cubin: bytes, plan: resident_plan.Plan):
-        self._driver, self._plan = driver, plan
-        bindings, self._shared = driver._bindings, 4 * plan.shared_floats
-        self._module = _call(bindings, bindings.cuModuleLoadData, cubin)
-        name = cuda_resident.KERNEL.encode()
-        self._function = _call(bindings, bindings.cuModuleGetFunction, self._module, name)
+    def __init__(self, driver: CudaDriver, cubin: bytes, plan: ResidentPlan):
+        self._driver, self.plan, self._shared = driver, plan, 4 * plan.shared_floats
+        bindings, call = driver.bindings, driver.call
+        self._module = call(bindings.cuModuleLoadData, cubin)
+        self._function = call(bindings.cuModuleGetFunction, self._module, KERNEL.encode())
         shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        _call(bindings, bindings.cuFuncSetAttribute, self._function, shared, self._shared)
-        each = _call(
-            bindings,
-            bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor,
-            self._function,
-            plan.threads,
-            self._shared,
-        )
-        self._resident = each * driver.limits.multiprocessors
-        if self._resident < plan.blocks:
-            raise resident_plan.DoesNotFit(
-                f"{plan.blocks} blocks must be resident at once, {self._resident} can be"
-            )
+        call(bindings.cuFuncSetAttribute, self._function, shared, self._shared)
+        occupancy = bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        per_multiprocessor = call(occupancy, self._function, plan.threads, self._shared)
+        resident = per_multiprocessor * driver.limits.multiprocessors
+        if resident < plan.blocks:
+            raise DoesNotFit(f"{plan.blocks} blocks must be resident at once, {resident} can be")
 
-    def launch(self, blocks: int, arguments: tuple[int, ...]) -> None:
-        if blocks > self._resident:
-            raise InputError(f"{blocks} blocks must be resident at once, {self._resident} can be")
+    def launch(self, arguments: tuple[int, ...]) -> None:
         types = {"P": ctypes.c_void_p, "i": ctypes.c_int, "I": ctypes.c_uint}
-        values = [types[letter](v) for letter, v in zip(cuda_resident.FORMATS, arguments)]
+        values = [types[letter](value) for letter, value in zip(FORMATS, arguments)]
         pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        bindings, stream = self._driver._bindings, self._driver._stream.handle
-        grid, block = (blocks, 1, 1), (self._plan.threads, 1, 1)
-        launch = bindings.cuLaunchCooperativeKernel
-        where = self._function, *grid, *block, self._shared, stream
-        _call(bindings, launch, *where, ctypes.addressof(pointers))
+        grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
+        launch = self._driver.bindings.cuLaunchCooperativeKernel
+        where = *grid, *block, self._shared, self._driver.stream.handle
+        self._driver.call(launch, self._function, *where, ctypes.addressof(pointers))
 
     def __del__(self) -> None:
         if hasattr(self, "_module") and not self._driver.closed:
             with suppress(InputError), self._driver.active():
-                self._driver._bindings.cuModuleUnload(self._module)
-
-
-def _call(bindings: Any, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls the driver API; its results, or GraphError with the driver's own words."""
-    error, *results = function(*arguments)
-    if error != bindings.CUresult.CUDA_SUCCESS:
-        _, text = bindings.cuGetErrorString(error)
-        text = text.decode() if isinstance(text, bytes) else error
-        raise GraphError(f"{function.__name__}: {text}")
-    return results[0] if results else None
+                self._driver.bindings.cuModuleUnload(self._module)
 
 
 @functools.cache
 def _driver_or_reason() -> CudaDriver | str:
     try:
         return CudaDriver()
-    except (Unavailable, InputError) as error:  # not there, or failing as soon as it is used
+    except (Unavailable, InputError) as error:  # absent, or failing as soon as it is used
         return str(error)
 
 
@@ -391,7 +343,7 @@ def unavailable_reason() -> str | None:
 
 
 def get_driver() -> CudaDriver:
-    """The driver of this process; there is one.
+    """The one driver of this process.
 
     Raises
     ------

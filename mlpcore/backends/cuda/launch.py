@@ -1,7 +1,7 @@
-"""The launch table: which kernels each operation runs, on what grid, with what arguments.
+"""The launch table: the kernels of each operation, with their grids, blocks and arguments.
 
-Pure functions of sizes and device addresses, so that the PyCUDA driver and the emulation run
-the same host logic. Shapes and the order of sums are told in ``cuda/*.cu``.
+These are pure functions of sizes and device addresses. So the PyCUDA driver and the emulation
+run the same host code. The kernels in ``cuda/*.cu`` describe the shapes and the order of sums.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlpcore.backends.base import GRID, MARGIN, TAPS
+from mlpcore.backends.base import GRID, MARGIN
 
-# As in cuda/layout.cuh and cuda/displacement.cu; a test compares them.
+# These repeat cuda/layout.cuh and cuda/displacement.cu; a test compares them.
 PITCH = 32
 FORWARD_THREADS = 256
 FORWARD_ROWS = 32
@@ -21,16 +21,14 @@ SUM_THREADS = 32
 TILE = 32
 UPDATE_THREADS = 256
 UPDATE_ROWS = 16
-COPY_THREADS = 256
+ELEMENT_THREADS = 256
 PRODUCT_TILE = 64
 PRODUCT_SIDE = 16
-RANK_THREADS = 256
-NOISE_THREADS = 256
-LISTING_ROWS = 10
+NOISE_THREADS, NOISE_ROWS = 256, 4
 COLUMNS_X, COLUMNS_Y, COLUMNS_ROWS = 32, 8, 32
 ROWS_X, ROWS_Y = 64, 4
 
-#: Every kernel's parameters in the letters of `struct`: P pointer, i int, I unsigned, f float,
+#: The parameters of every kernel as letters of `struct`: P pointer, i int, I unsigned, f float,
 #: d double.
 KERNELS: dict[str, str] = {
     "forward_partial_kernel": "PiPiiP",
@@ -46,7 +44,6 @@ KERNELS: dict[str, str] = {
     "rank_kernel": "PiP",
     "check_order_kernel": "PiiP",
     "noise_kernel": "IIIIiiP",
-    "displacement_field_kernel": "PiiPfP",
     "convolve_columns_kernel": "PiiPP",
     "convolve_rows_kernel": "PiiPfP",
     "affine_maps_kernel": "PiIPdIIIP",
@@ -67,6 +64,18 @@ class Launch(NamedTuple):
     arguments: tuple[float, ...]  #: numbers and addresses
 
 
+def _launch(
+    kernel: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments: float
+) -> Launch:
+    """A launch whose missing dimensions are 1."""
+    return Launch(kernel, (*grid, 1, 1)[:3], (*block, 1, 1)[:3], arguments)  # type: ignore[arg-type]
+
+
+def _for_each(kernel: str, n: int, *arguments: float) -> Launch:
+    """A launch with one thread for each of `n` elements."""
+    return _launch(kernel, (blocks(n, ELEMENT_THREADS),), (ELEMENT_THREADS,), *arguments)
+
+
 def blocks(n: int, size: int) -> int:
     """How many blocks of `size` cover `n`."""
     return (n + size - 1) // size
@@ -79,7 +88,7 @@ def padded(n: int) -> int:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer on the device: W[connection][neuron], connection 0 the bias."""
+    """A layer on the device: W[connection][neuron]; connection 0 is the bias."""
 
     n_in: int
     n_out: int
@@ -97,12 +106,12 @@ class Layer:
 
     @property
     def n_strips(self) -> int:
-        """Strips of connections that `forward` sums apart."""
+        """Strips of connections; `forward` sums each on its own."""
         return blocks(self.n_in + 1, FORWARD_ROWS)
 
     @property
     def n_patches(self) -> int:
-        """Patches of neurons that `backward` sums apart."""
+        """Patches of neurons; `backward` sums each on its own."""
         return self.stride // TILE
 
     @property
@@ -116,45 +125,33 @@ class Layer:
 
 def forward(layer: Layer, inputs: int, partials: int, outputs: int) -> list[Launch]:
     """Outputs (n_out) of inputs (n_in)."""
+    n_in, n_out, stride, strips = layer.n_in, layer.n_out, layer.stride, layer.n_strips
+    grid, sums = (blocks(n_out, FORWARD_THREADS), strips), (blocks(n_out, SUM_THREADS),)
+    products = inputs, n_in, layer.weights, n_out, stride, partials
+    arguments = partials, strips, n_out, stride, outputs
     return [
-        Launch(
-            "forward_partial_kernel",
-            (blocks(layer.n_out, FORWARD_THREADS), layer.n_strips, 1),
-            (FORWARD_THREADS, 1, 1),
-            (inputs, layer.n_in, layer.weights, layer.n_out, layer.stride, partials),
-        ),
-        Launch(
-            "forward_sum_kernel",
-            (blocks(layer.n_out, SUM_THREADS), 1, 1),
-            (SUM_THREADS, 1, 1),
-            (partials, layer.n_strips, layer.n_out, layer.stride, outputs),
-        ),
+        _launch("forward_partial_kernel", grid, (FORWARD_THREADS,), *products),
+        _launch("forward_sum_kernel", sums, (SUM_THREADS,), *arguments),
     ]
 
 
 def backward(layer: Layer, deltas: int, states: int, partials: int, below: int) -> list[Launch]:
     """Deltas (n_in) of the layer below from deltas (n_out) and states (n_in)."""
+    n_in, rows, patches = layer.n_in, layer.rows, layer.n_patches
+    grid, sums = (patches, blocks(n_in + 1, TILE)), (blocks(n_in, SUM_THREADS),)
+    products = deltas, layer.n_out, layer.weights, layer.stride, rows, partials
+    arguments = partials, patches, rows, states, n_in, below
     return [
-        Launch(
-            "backward_partial_kernel",
-            (layer.n_patches, blocks(layer.n_in + 1, TILE), 1),
-            (TILE, 1, 1),
-            (deltas, layer.n_out, layer.weights, layer.stride, layer.rows, partials),
-        ),
-        Launch(
-            "backward_sum_kernel",
-            (blocks(layer.n_in, SUM_THREADS), 1, 1),
-            (SUM_THREADS, 1, 1),
-            (partials, layer.n_patches, layer.rows, states, layer.n_in, below),
-        ),
+        _launch("backward_partial_kernel", grid, (TILE,), *products),
+        _launch("backward_sum_kernel", sums, (SUM_THREADS,), *arguments),
     ]
 
 
 def update(layer: Layer, inputs: int, deltas: int, rate: int) -> list[Launch]:
     """W -= eta x delta^T with the learning rate in device memory."""
-    grid = blocks(layer.n_out, UPDATE_THREADS), blocks(layer.n_in + 1, UPDATE_ROWS), 1
+    grid = blocks(layer.n_out, UPDATE_THREADS), blocks(layer.n_in + 1, UPDATE_ROWS)
     arguments = inputs, layer.n_in, deltas, layer.n_out, layer.weights, layer.stride, rate
-    return [Launch("update_kernel", grid, (UPDATE_THREADS, 1, 1), arguments)]
+    return [_launch("update_kernel", grid, (UPDATE_THREADS,), *arguments)]
 
 
 # ---- a training step -----------------------------------------------------------------------
@@ -162,17 +159,15 @@ def update(layer: Layer, inputs: int, deltas: int, rate: int) -> list[Launch]:
 
 def gather(images: int, order: int, state: int, n_in: int, inputs: int) -> list[Launch]:
     """The inputs (n_in) of the state's step."""
-    grid = blocks(n_in, COPY_THREADS), 1, 1
-    arguments = images, order, state, n_in, inputs
-    return [Launch("gather_kernel", grid, (COPY_THREADS, 1, 1), arguments)]
+    return [_for_each("gather_kernel", n_in, images, order, state, n_in, inputs)]
 
 
 def output_deltas(
     outputs: int, n_out: int, labels: int, order: int, state: int, deltas: int
 ) -> list[Launch]:
-    """Deltas (n_out) of the output layer; the state's loss and errors; on to the next step."""
+    """Deltas (n_out) of the output layer; adds to loss and errors and goes to the next step."""
     arguments = outputs, n_out, labels, order, state, deltas
-    return [Launch("output_deltas_kernel", (1, 1, 1), (SUM_THREADS, 1, 1), arguments)]
+    return [_launch("output_deltas_kernel", (1,), (SUM_THREADS,), *arguments)]
 
 
 # ---- many samples --------------------------------------------------------------------------
@@ -180,16 +175,14 @@ def output_deltas(
 
 def predict_layer(layer: Layer, inputs: int, n: int, outputs: int) -> list[Launch]:
     """Outputs (n, n_out) of inputs (n, n_in)."""
-    grid = blocks(layer.n_out, PRODUCT_TILE), blocks(n, PRODUCT_TILE), 1
+    grid = blocks(layer.n_out, PRODUCT_TILE), blocks(n, PRODUCT_TILE)
     arguments = inputs, n, layer.n_in, layer.weights, layer.n_out, layer.stride, outputs
-    return [Launch("predict_layer_kernel", grid, (PRODUCT_SIDE, PRODUCT_SIDE, 1), arguments)]
+    return [_launch("predict_layer_kernel", grid, (PRODUCT_SIDE, PRODUCT_SIDE), *arguments)]
 
 
 def count_errors(outputs: int, n: int, n_out: int, labels: int, errors: int) -> list[Launch]:
-    """Adds to an int32 how many of n samples are misclassified."""
-    grid = blocks(n, COPY_THREADS), 1, 1
-    arguments = outputs, n, n_out, labels, errors
-    return [Launch("count_errors_kernel", grid, (COPY_THREADS, 1, 1), arguments)]
+    """Adds the number of misclassified samples among n to an int32."""
+    return [_for_each("count_errors_kernel", n, outputs, n, n_out, labels, errors)]
 
 
 # ---- the order of an epoch -----------------------------------------------------------------
@@ -197,25 +190,23 @@ def count_errors(outputs: int, n: int, n_out: int, labels: int, errors: int) -> 
 
 def permutation(key: tuple[int, int], epoch: int, n: int, keys: int, order: int) -> list[Launch]:
     """The order (n) int32 of an epoch; `keys` is room for n sort keys of 8 bytes."""
-    arguments = *key, epoch, n, keys
     return [
-        Launch(
-            "order_keys_kernel", (blocks(n, COPY_THREADS), 1, 1), (COPY_THREADS, 1, 1), arguments
-        ),
-        Launch(
-            "rank_kernel", (blocks(n, RANK_THREADS), 1, 1), (RANK_THREADS, 1, 1), (keys, n, order)
-        ),
+        _for_each("order_keys_kernel", n, *key, epoch, n, keys),
+        _for_each("rank_kernel", n, keys, n, order),
     ]
 
 
 def check_order(order: int, n: int, n_images: int, outside: int) -> list[Launch]:
-    """Adds to an int32 how many of n numbers of an order are no image's."""
-    grid = blocks(n, COPY_THREADS), 1, 1
-    arguments = order, n, n_images, outside
-    return [Launch("check_order_kernel", grid, (COPY_THREADS, 1, 1), arguments)]
+    """Adds to an int32 how many of the n numbers of an order are outside 0 to n_images - 1."""
+    return [_for_each("check_order_kernel", n, order, n, n_images, outside)]
 
 
 # ---- deformation ---------------------------------------------------------------------------
+
+
+def noise_shape(height: int, width: int) -> tuple[int, int]:
+    """Cells of a grid's noise: 10 images and 20 cells of margin a side."""
+    return GRID * height + MARGIN, GRID * width + MARGIN
 
 
 def noise(
@@ -228,45 +219,29 @@ def noise(
 ) -> list[Launch]:
     """Noise (n_grids, 2, rows, columns) of grids `first_grid` and on."""
     rows, columns = shape
-    grid = blocks(columns, NOISE_THREADS), blocks(rows, 4), 2 * n_grids
+    grid = blocks(columns, NOISE_THREADS), blocks(rows, NOISE_ROWS), 2 * n_grids
     arguments = *key, epoch, first_grid, rows, columns, out
-    return [Launch("noise_kernel", grid, (NOISE_THREADS, 1, 1), arguments)]
+    return [_launch("noise_kernel", grid, (NOISE_THREADS,), *arguments)]
 
 
 def displacement_field(
     fields: int, shape: tuple[int, int], noise: int, taps: int, alpha: float, middle: int, out: int
 ) -> list[Launch]:
-    """Fields (fields, rows - 20, columns - 20) of noise (fields, rows, columns), separably.
+    """Fields (fields, rows - 20, columns - 20) of noise (fields, rows, columns).
 
-    `middle` is (fields, rows - 20, columns); `out` may be `noise`, which is no longer needed
-    when it is written.
+    `middle` is (fields, rows - 20, columns), between the two convolutions. `out` may be `noise`,
+    which is no longer needed when `out` is written.
     """
     rows, columns = shape
     out_rows, out_columns = rows - MARGIN, columns - MARGIN
+    down = blocks(columns, COLUMNS_X), blocks(out_rows, COLUMNS_ROWS), fields
+    across = blocks(out_columns, ROWS_X), blocks(out_rows, ROWS_Y), fields
+    first = noise, rows, columns, taps, middle
+    second = middle, out_rows, columns, taps, alpha, out
     return [
-        Launch(
-            "convolve_columns_kernel",
-            (blocks(columns, COLUMNS_X), blocks(out_rows, COLUMNS_ROWS), fields),
-            (COLUMNS_X, COLUMNS_Y, 1),
-            (noise, rows, columns, taps, middle),
-        ),
-        Launch(
-            "convolve_rows_kernel",
-            (blocks(out_columns, ROWS_X), blocks(out_rows, ROWS_Y), fields),
-            (ROWS_X, ROWS_Y, 1),
-            (middle, out_rows, columns, taps, alpha, out),
-        ),
+        _launch("convolve_columns_kernel", down, (COLUMNS_X, COLUMNS_Y), *first),
+        _launch("convolve_rows_kernel", across, (ROWS_X, ROWS_Y), *second),
     ]
-
-
-def displacement_field_listing(
-    fields: int, shape: tuple[int, int], noise: int, taps: int, alpha: float, out: int
-) -> list[Launch]:
-    """The same by the paper's kernel, all 441 products a cell; `out` is not `noise`."""
-    rows, columns = shape
-    grid = columns - MARGIN, blocks(rows - MARGIN, LISTING_ROWS), fields
-    arguments = noise, rows, columns, taps, alpha, out
-    return [Launch("displacement_field_kernel", grid, (TAPS, LISTING_ROWS, 1), arguments)]
 
 
 def affine_maps(
@@ -279,10 +254,9 @@ def affine_maps(
     epoch: int,
     maps: int,
 ) -> list[Launch]:
-    """Random matrices (n, 2, 2) for images number `first` and on of these labels."""
-    grid = blocks(n, COPY_THREADS), 1, 1
+    """Random matrices (n, 2, 2) for images with these labels, number `first` and on."""
     arguments = labels, n, first, angles, scale, *key, epoch, maps
-    return [Launch("affine_maps_kernel", grid, (COPY_THREADS, 1, 1), arguments)]
+    return [_for_each("affine_maps_kernel", n, *arguments)]
 
 
 def deform_by(
@@ -290,9 +264,9 @@ def deform_by(
 ) -> list[Launch]:
     """Images (n, h, w) by displacements (n, 2, h, w)."""
     n, height, width = shape
-    grid = n, blocks(height * width, COPY_THREADS), 1
+    grid = n, blocks(height * width, ELEMENT_THREADS)
     arguments = images, height, width, affine, displacement, out
-    return [Launch("deform_by_kernel", grid, (COPY_THREADS, 1, 1), arguments)]
+    return [_launch("deform_by_kernel", grid, (ELEMENT_THREADS,), *arguments)]
 
 
 def deform(
@@ -300,11 +274,6 @@ def deform(
 ) -> list[Launch]:
     """Images (n, h, w), number `first` and on, by the fields from grid first // 100 on."""
     n, height, width = shape
-    grid = n, blocks(height * width, COPY_THREADS), 1
+    grid = n, blocks(height * width, ELEMENT_THREADS)
     arguments = images, first, height, width, affine, field, out
-    return [Launch("deform_kernel", grid, (COPY_THREADS, 1, 1), arguments)]
-
-
-def noise_shape(height: int, width: int) -> tuple[int, int]:
-    """Cells of a grid's noise: 10 images and 20 cells of margin a side."""
-    return GRID * height + MARGIN, GRID * width + MARGIN
+    return [_launch("deform_kernel", grid, (ELEMENT_THREADS,), *arguments)]

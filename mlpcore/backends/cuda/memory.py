@@ -1,97 +1,89 @@
-"""Device memory: arrays, their allocation, and a network's layers and work buffers."""
+"""Device memory: what a driver offers, and arrays on a device."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, SupportsInt
+from typing import Any, Protocol, SupportsInt
 
 import numpy as np
 
-from mlpcore.backends.cuda.launch import STATE, Launch, Layer
-from mlpcore.backends.cuda.plan import Device, Plan
+from mlpcore.backends.cuda.launch import Launch
+from mlpcore.backends.cuda.plan import DeviceLimits, ResidentPlan
 from mlpcore.errors import InputError
-from mlpcore.network import Network
-from mlpcore.typing import AnyArray, DTypeLike, Float32Array, Float64Array
-
-if TYPE_CHECKING:
-    from mlpcore.backends.cuda.resident import Resident
-
-#: Samples that a validation takes through a layer at a time: enough to fill a device.
-PREDICT_BATCH = 4096
-
-#: Floats of a layer's outputs for a batch, above which fewer samples are taken at a time.
-PREDICT_FLOATS = 1 << 25
+from mlpcore.typing import AnyArray, DTypeLike
 
 
-class Kernel(Protocol):
-    """The resident kernel of a plan."""
+class ResidentKernel(Protocol):
+    """The resident kernel, compiled for one plan."""
 
-    def launch(self, blocks: int, arguments: tuple[int, ...]) -> None:
-        """Starts it on so many blocks, all resident at once, or raises an InputError."""
+    plan: ResidentPlan
+
+    def launch(self, arguments: tuple[int, ...]) -> None:
+        """Starts all blocks of the plan side by side, or raises an InputError."""
 
 
 class Driver(Protocol):
-    """What a device has to offer: PyCUDA's in cuda_driver.py, the emulation's."""
+    """What a device has to offer. `driver.py` has the real one; the tests have an emulation."""
 
     name: str
 
-    #: Of the two schedules of training, the one that is meant when none is named.
-    default_schedule: str
+    @property
+    def description(self) -> str:
+        """One line that says which device it is."""
 
     @property
-    def limits(self) -> Device:
-        """What the plan of resident training has to know."""
+    def limits(self) -> DeviceLimits:
+        """What planning resident training needs to know."""
 
-    def specialise(self, plan: Plan, version: str) -> Kernel:
+    def specialise(self, plan: ResidentPlan) -> ResidentKernel:
         """The kernel of a plan, ready to launch.
 
         Raises
         ------
         DoesNotFit
-            When it cannot be had, or not run.
+            When there is no such kernel, or the device cannot run it.
         """
 
-    @property
-    def description(self) -> str:
-        """One line that says what it is."""
-
     def active(self) -> AbstractContextManager[None]:
-        """A context manager within which everything below is called."""
+        """The context manager in which everything below has to be called."""
 
     def free_memory(self) -> int:
         """Bytes that can be allocated."""
 
     def allocate(self, n_bytes: int) -> SupportsInt:
-        """An object whose `int()` is an address, and which frees the memory when it goes."""
+        """An object whose `int()` is an address; the memory is freed with the object."""
 
     def upload(self, address: int, array: AnyArray) -> None:
-        """Copies a C-contiguous array to the device; it can be changed afterwards."""
+        """Copies a C-contiguous array to the device; the array may change afterwards."""
 
     def download(self, array: AnyArray, address: int) -> None:
-        """Copies to a C-contiguous array, when all launched before is done."""
+        """Copies to a C-contiguous array, after everything launched before has ended."""
 
     def copy(self, target: int, source: int, n_bytes: int) -> None:
-        """Copies within the device, behind all launched before."""
+        """Copies within the device, after everything launched before."""
 
     def launch(self, launch: Launch) -> None:
-        """Starts a kernel behind all launched before."""
+        """Starts a kernel, after everything launched before."""
 
     def capture(self, launches: list[Launch]) -> Any:
         """A graph of launches, one after another."""
 
     def replay(self, graph: Any) -> None:
-        """Starts a graph behind all launched before, in one call."""
+        """Starts a graph in one call, after everything launched before."""
 
     def synchronize(self) -> None:
-        """Waits for all that has been launched."""
+        """Waits until everything launched has ended."""
 
 
 def allocate(driver: Driver, what: str, sizes: list[int]) -> list[SupportsInt]:
-    """Device memory of so many bytes each, or an InputError with what is needed and what free."""
+    """Device memory, one piece for each size in bytes.
+
+    Raises
+    ------
+    InputError
+        When too little is free; the message says how much is needed and how much is free.
+    """
     needed, free = sum(sizes), driver.free_memory()
     if needed > free:
         raise InputError(
@@ -102,7 +94,7 @@ def allocate(driver: Driver, what: str, sizes: list[int]) -> list[SupportsInt]:
 
 
 class DeviceArray:
-    """A C-contiguous array in device memory; NumPy copies it back with `np.asarray`."""
+    """A C-contiguous array in device memory; `numpy.asarray` copies it back."""
 
     def __init__(
         self,
@@ -121,14 +113,14 @@ class DeviceArray:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its elements."""
+        """Bytes of all elements."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def reshape(self, *shape: Any) -> DeviceArray:
-        """The same memory in another shape; -1 for what follows from the rest."""
+        """The same memory in another shape; -1 stands for the length that the others leave."""
         shape = shape[0] if isinstance(shape[0], tuple) else shape
         shape = np.broadcast_to(np.empty((), bool), self.shape).reshape(shape).shape
         return self._view(shape, 0)
@@ -157,99 +149,9 @@ class DeviceArray:
             self.driver.upload(self.address, np.ascontiguousarray(array, self.dtype))
 
 
-def as_matrix(weights: Float32Array, biases: Float32Array, layer: Layer) -> Float32Array:
-    """W[connection][neuron], padded with zeros, of weights (n_out, n_in) and biases (n_out)."""
-    matrix = np.zeros((layer.rows, layer.stride), np.float32)
-    matrix[0, : layer.n_out] = biases
-    matrix[1 : layer.n_in + 1, : layer.n_out] = weights.T
-    return matrix
-
-
-class DeviceNetwork:
-    """A network's weights and the buffers of its training and validation, on a device.
-
-    All is allocated at once, so that a network that does not fit is refused when it is loaded
-    and not in the middle of a run.
-
-    Attributes
-    ----------
-    layer_sizes, n_layers
-        As of `mlpcore.network.Network`.
-    layers : list of Layer
-    inputs : int
-        Address of a sample, (n_in,).
-    states, deltas : list of int
-        Addresses per layer, (n_out,).
-    partials, rates, state, errors : int
-        Addresses of partial sums, shared by all layers, of the learning rate of each layer, of a
-        training state, and of a count.
-    outputs : list of int
-        Addresses of two buffers for the outputs of a layer, (batch, n_out).
-    batch : int
-        Samples that validation takes at a time.
-    """
-
-    def __init__(self, driver: Driver, network: Network):
-        self.driver = driver
-        self.layer_sizes, self.n_layers = network.layer_sizes, network.n_layers
-        self.batch = max(1, min(PREDICT_BATCH, PREDICT_FLOATS // max(self.layer_sizes[1:])))
-        with driver.active():
-            self._allocate()
-        self.order: DeviceArray | None = None
-        self.graphs: dict[Hashable, Any] = {}
-        self.resident: Resident | None = None  # where its weights stay on the chip
-        self.assign(network)
-
-    def _allocate(self) -> None:
-        """Sets all addresses; memory of its own for each, so that what lies beyond is known."""
-        n_inputs, *widths = self.layer_sizes
-        layers = [Layer(n_in, n_out, 0) for n_in, n_out in zip(self.layer_sizes, widths)]
-        lengths = [layer.rows * layer.stride for layer in layers]
-        lengths += [n_inputs, *widths, *widths, max(layer.n_partials for layer in layers)]
-        lengths += [len(widths), STATE.itemsize // 4, 1, *[self.batch * max(widths)] * 2]
-        what = f"a network of layers {', '.join(map(str, self.layer_sizes))}"
-        self._memory = allocate(self.driver, what, [4 * length for length in lengths])
-
-        addresses, n = iter(map(int, self._memory)), self.n_layers
-        self.layers = [replace(layer, weights=next(addresses)) for layer in layers]
-        self.inputs = next(addresses)
-        self.states = list(islice(addresses, n))
-        self.deltas = list(islice(addresses, n))
-        self.partials, self.rates, self.state, self.errors, *self.outputs = addresses
-
-    def assign(self, network: Network) -> None:
-        """Copies the weights of a network to the device."""
-        with self.driver.active():
-            for layer, weights, biases in zip(self.layers, network.weights, network.biases):
-                self.driver.upload(layer.weights, as_matrix(weights, biases, layer))
-
-    def store(self, network: Network) -> None:
-        """Copies the weights into a network of the same layer sizes."""
-        if network.layer_sizes != self.layer_sizes:
-            raise InputError(f"a network of {network.layer_sizes}, expected {self.layer_sizes}")
-        with self.driver.active():
-            for layer, weights, biases in zip(self.layers, network.weights, network.biases):
-                matrix = np.empty((layer.rows, layer.stride), np.float32)
-                self.driver.download(matrix, layer.weights)
-                biases[...] = matrix[0, : layer.n_out]
-                weights[...] = matrix[1 : layer.n_in + 1, : layer.n_out].T
-
-    def set_rates(self, rates: Float64Array) -> None:
-        """The learning rate of each layer."""
-        self.driver.upload(self.rates, rates.astype(np.float32))
-
-    def rate(self, layer: int) -> int:
-        """The address of a layer's learning rate."""
-        return self.rates + 4 * layer
-
-    def set_state(self, target: float) -> None:
-        """Starts counting anew, with a target."""
-        state = np.zeros(1, STATE)
-        state["target"] = target
-        self.driver.upload(self.state, state)
-
-    def get_state(self) -> np.void:
-        """The counts: fields step, errors and loss."""
-        state = np.empty(1, STATE)
-        self.driver.download(state, self.state)
-        return state[0]
+def put(driver: Driver, array: AnyArray) -> DeviceArray:
+    """A copy of an array on the device."""
+    array = np.asarray(array)
+    result = DeviceArray(driver, array.shape, array.dtype)
+    result.set(array)
+    return result

@@ -1,5 +1,5 @@
-// Kernels with and without the synchronisation that they need: what the emulation must tell
-// apart. One block each; `out` and `in` have one element per thread.
+// Kernels with and without the synchronisation that they need. The emulation must tell them apart.
+// All run as one block; `out` and `in` have one element per thread.
 
 // Each thread reads what another has written.
 extern "C" __global__ void reverse_kernel(const float *in, float *out)
@@ -79,12 +79,4 @@ extern "C" __global__ void uninitialised_kernel(float *out)
 {
     __shared__ float values[64];
     out[threadIdx.x] = values[threadIdx.x];
-}
-
-extern "C" __global__ void dynamic_shared_kernel(const float *in, float *out)
-{
-    float *values = emulated_dynamic_shared();
-    values[threadIdx.x] = in[threadIdx.x];
-    __syncthreads();
-    out[threadIdx.x] = values[blockDim.x - 1 - threadIdx.x];
 }

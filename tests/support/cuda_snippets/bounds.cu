@@ -1,4 +1,4 @@
-// Accesses out of bounds, which AddressSanitizer must catch; `n` is the length of the array.
+// Accesses out of bounds that AddressSanitizer must catch. `n` is the length of the array.
 
 extern "C" __global__ void read_before_kernel(const float *values, int n, float *out)
 {

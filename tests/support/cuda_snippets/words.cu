@@ -1,4 +1,4 @@
-// A word of an exchange there and back; `words` keep the epochs' bits.
+// Stores a value as a word and loads it again; `words` get the tickets' bits.
 #include "../../cuda/exchange.cuh"
 
 extern "C" __global__ void round_trip_kernel(const float *values, float *out, unsigned *words,

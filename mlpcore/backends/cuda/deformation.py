@@ -1,0 +1,84 @@
+"""Deforms many images on a device, a few grids of images at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+import numpy as np
+
+from mlpcore.backends.base import IMAGES_PER_GRID, MARGIN
+from mlpcore.backends.cuda import launch as kernels
+from mlpcore.backends.cuda.launch import Launch
+from mlpcore.backends.cuda.memory import DeviceArray, Driver
+
+#: Grids deformed at a time; fewer where their noise would have more floats than this.
+GRIDS_AT_A_TIME = 32
+NOISE_FLOATS = 1 << 26
+
+
+#: Memory for noise, then fields, (grids, 2, rows, columns); and for what lies between them.
+Fields: TypeAlias = tuple[DeviceArray, DeviceArray]
+
+
+class FieldMemory:
+    """Memory for the displacement fields of some grids, kept from one epoch to the next."""
+
+    def __init__(self, driver: Driver):
+        self._driver = driver
+        self._arrays: Fields | None = None
+
+    def reserve(self, height: int, width: int, first: int, n: int) -> Fields:
+        """The memory for n images of h x w pixels, number `first` and on."""
+        rows, columns = kernels.noise_shape(height, width)
+        grids = (first + n - 1) // IMAGES_PER_GRID - first // IMAGES_PER_GRID + 1
+        grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // (2 * rows * columns)))
+        arrays = self._arrays
+        if arrays is None or arrays[0].shape[2:] != (rows, columns) or len(arrays[0]) < grids:
+            arrays = self._arrays = None  # freed before more is taken
+            noise = DeviceArray(self._driver, (grids, 2, rows, columns), np.float32)
+            middle = DeviceArray(self._driver, (grids, 2, rows - MARGIN, columns), np.float32)
+            arrays = self._arrays = noise, middle
+        return arrays
+
+    def launches(
+        self,
+        images: DeviceArray,
+        affine: DeviceArray,
+        out: DeviceArray,
+        taps: DeviceArray,
+        alpha: float,
+        key: tuple[int, int],
+        epoch: int,
+        first: int,
+    ) -> Iterator[Launch]:
+        """Deforms images (n, h, w), number `first` and on; the arguments of `Backend.deform`."""
+        n, height, width = images.shape
+        arrays = self.reserve(height, width, first, n)
+        noise, middle = (array.address for array in arrays)
+        shape = kernels.noise_shape(height, width)
+        for begin, end in _by_grids(first, n, len(arrays[0])):
+            part = slice(begin - first, end - first)
+            grid = begin // IMAGES_PER_GRID
+            n_grids = (end - 1) // IMAGES_PER_GRID + 1 - grid
+            yield from kernels.noise(key, epoch, grid, n_grids, shape, noise)
+            yield from kernels.displacement_field(
+                2 * n_grids, shape, noise, taps.address, alpha, middle, noise
+            )
+            yield from kernels.deform(
+                images[part].address,
+                begin,
+                (end - begin, height, width),
+                affine[part].address,
+                noise,
+                out[part].address,
+            )
+
+
+def _by_grids(first: int, n: int, grids: int) -> Iterator[tuple[int, int]]:
+    """Yields (begin, end) image numbers that lie in at most so many grids."""
+    begin, stop = first, first + n
+    while begin < stop:
+        end = min(stop, (begin // IMAGES_PER_GRID + grids) * IMAGES_PER_GRID)
+        yield begin, end
+        begin = end

@@ -1,0 +1,195 @@
+"""A network on a device: its weights, its work buffers, and the loop over samples."""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from typing import ClassVar
+
+import numpy as np
+
+from mlpcore.backends.base import Progress, TrainingResult
+from mlpcore.backends.cuda.launch import STATE, Layer
+from mlpcore.backends.cuda.memory import DeviceArray, Driver, allocate
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+from mlpcore.typing import Float32Array, Float64Array
+
+#: Seconds between two calls of the caller's progress function.
+INTERVAL = 0.05
+
+#: Samples that a validation takes through a layer at a time: enough to fill a device.
+PREDICT_BATCH = 4096
+
+#: The batch is smaller where a layer has more outputs than this in all.
+PREDICT_FLOATS = 1 << 25
+
+
+def as_matrix(weights: Float32Array, biases: Float32Array, layer: Layer) -> Float32Array:
+    """W[connection][neuron], padded with zeros, of weights (n_out, n_in) and biases (n_out)."""
+    matrix = np.zeros((layer.rows, layer.stride), np.float32)
+    matrix[0, : layer.n_out] = biases
+    matrix[1 : layer.n_in + 1, : layer.n_out] = weights.T
+    return matrix
+
+
+class DeviceNetwork(ABC):
+    """A network on a device. Its subclasses are the schedules of training.
+
+    All memory is allocated at once. So a network that does not fit is refused when it is loaded,
+    not in the middle of a run.
+
+    Attributes
+    ----------
+    layer_sizes, n_layers
+        As in `mlpcore.network.Network`.
+    layers : list of Layer
+    inputs : int
+        Address of one sample, (n_in,).
+    states, deltas : list of int
+        Addresses of (n_out,) floats for each layer.
+    partials, rates, state, errors : int
+        Addresses of partial sums (shared by all layers), of the learning rate of each layer, of
+        a training state, and of a count.
+    outputs : list of int
+        Addresses of two buffers for the outputs of a layer, (batch, n_out).
+    batch : int
+        Samples that validation takes at a time.
+    chunk : int
+        Steps to start at a time; adapted to `INTERVAL`.
+    """
+
+    granularity: ClassVar[int]
+    """Chunks above this are multiples of it."""
+
+    min_chunk: ClassVar[int] = 1
+    max_chunk: ClassVar[int] = 1 << 30
+
+    def __init__(self, driver: Driver, network: Network):
+        self.driver = driver
+        self.layer_sizes, self.n_layers = network.layer_sizes, network.n_layers
+        self.batch = max(1, min(PREDICT_BATCH, PREDICT_FLOATS // max(self.layer_sizes[1:])))
+        self.chunk = self.min_chunk
+        with driver.active():
+            self._allocate()
+            for layer, weights, biases in zip(self.layers, network.weights, network.biases):
+                driver.upload(layer.weights, as_matrix(weights, biases, layer))
+
+    def _allocate(self) -> None:
+        """Sets all addresses. Each has memory of its own, so that sanitizers see its bounds."""
+        n_inputs, *widths = self.layer_sizes
+        layers = [Layer(n_in, n_out, 0) for n_in, n_out in zip(self.layer_sizes, widths)]
+        lengths = [layer.rows * layer.stride for layer in layers]
+        lengths += [n_inputs, *widths, *widths, max(layer.n_partials for layer in layers)]
+        lengths += [len(widths), STATE.itemsize // 4, 1, *[self.batch * max(widths)] * 2]
+        what = f"a network of layers {', '.join(map(str, self.layer_sizes))}"
+        self._memory = allocate(self.driver, what, [4 * length for length in lengths])
+
+        addresses, n = iter(map(int, self._memory)), self.n_layers
+        self.layers = [replace(layer, weights=next(addresses)) for layer in layers]
+        self.inputs = next(addresses)
+        self.states = list(islice(addresses, n))
+        self.deltas = list(islice(addresses, n))
+        self.partials, self.rates, self.state, self.errors, *self.outputs = addresses
+
+    def store(self, network: Network) -> None:
+        """Copies the weights into a network of the same layer sizes."""
+        if network.layer_sizes != self.layer_sizes:
+            raise InputError(f"a network of {network.layer_sizes}, expected {self.layer_sizes}")
+        with self.driver.active():
+            for layer, weights, biases in zip(self.layers, network.weights, network.biases):
+                matrix = np.empty((layer.rows, layer.stride), np.float32)
+                self.driver.download(matrix, layer.weights)
+                biases[...] = matrix[0, : layer.n_out]
+                weights[...] = matrix[1 : layer.n_in + 1, : layer.n_out].T
+
+    def set_rates(self, rates: Float64Array) -> None:
+        """Copies the learning rate of each layer to the device."""
+        self.driver.upload(self.rates, rates.astype(np.float32))
+
+    def rate(self, layer: int) -> int:
+        """The address of a layer's learning rate."""
+        return self.rates + 4 * layer
+
+    # ---- training ----------------------------------------------------------------------
+
+    def train(
+        self,
+        images: DeviceArray,
+        labels: DeviceArray,
+        order: DeviceArray,
+        rates: Float64Array,
+        target: float,
+        progress: Progress | None,
+    ) -> TrainingResult:
+        """The steps of `order`, or those that were done when `progress` stopped or raised.
+
+        Where the schedule looks at the weights, training also ends as soon as one of them is not
+        finite. The loss is then NaN.
+        """
+        state = np.zeros(1, STATE)
+        state["target"] = target
+        self.driver.upload(self.state, state)
+        self.set_rates(rates)
+        self.begin(images, labels, order)
+        try:
+            finite = self._train_chunks(len(order), progress)
+        except BaseException:
+            if progress is not None:
+                with suppress(BaseException):  # the first exception wins
+                    progress(self._result())
+            raise
+        result = self._result()
+        if not finite:
+            result = replace(result, loss=math.nan)
+        if progress is not None:
+            progress(result)
+        return result
+
+    def _train_chunks(self, n_steps: int, progress: Progress | None) -> bool:
+        """Trains as many steps at a time as take `INTERVAL`; whether the weights are finite."""
+        done = 0
+        while done < n_steps:
+            chunk = min(self.chunk, n_steps - done)
+            if chunk > self.granularity:
+                chunk -= chunk % self.granularity
+            start = time.perf_counter()
+            self.enqueue(done, chunk)
+            self.driver.synchronize()
+            if not self.weights_are_finite():
+                return False
+            done += chunk
+            if done < n_steps and progress is not None and progress(self._result()):
+                break
+            elapsed = max(time.perf_counter() - start, 1e-6)
+            wanted = min(int(chunk * INTERVAL / elapsed), 8 * chunk)
+            self.chunk = max(self.min_chunk, min(wanted, self.max_chunk))
+        return True
+
+    def _result(self) -> TrainingResult:
+        """What the steps so far have counted, after they have ended."""
+        downloaded = np.empty(1, STATE)
+        self.driver.download(downloaded, self.state)
+        state = downloaded[0]
+        return TrainingResult(int(state["step"]), int(state["errors"]), float(state["loss"]))
+
+    # ---- what a schedule does ----------------------------------------------------------
+
+    def reserve(self, images: DeviceArray, labels: DeviceArray) -> None:  # noqa: B027
+        """Takes the memory that an epoch on these images and labels needs beyond them."""
+
+    @abstractmethod
+    def begin(self, images: DeviceArray, labels: DeviceArray, order: DeviceArray) -> None:
+        """Prepares training on images in an order; all arrays stay alive meanwhile."""
+
+    @abstractmethod
+    def enqueue(self, begin: int, steps: int) -> None:
+        """Starts `steps` steps, from index `begin` of the order on."""
+
+    def weights_are_finite(self) -> bool:
+        """Whether training can go on; always true where the schedule does not look."""
+        return True

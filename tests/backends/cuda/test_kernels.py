@@ -1,0 +1,317 @@
+"""The CUDA kernels and their host code against the oracle; on a device where there is one.
+
+tests/backends/test_backends.py runs over the same backends. Here are the sizes at which a block,
+a strip or a patch ends, the paper's networks, and what only this backend has: graphs, batches and
+device memory. Tolerances are explained there.
+"""
+
+import numpy as np
+import pytest
+
+import sanitized
+import small_runs
+from emulated import emulated_backend, get_backend, needs_emulation
+from mlpcore import backends
+from mlpcore.backends.cuda import deformation, launch, network, streaming
+from mlpcore.deformation.deform import DeformationParameters, deform, gaussian_taps
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+from mlpcore.network.activation import A, B
+from mlpcore.network.architecture import PRESETS
+from mlpcore.training.trainer import Trainer
+from oracle import EPSILON, random_network, uniform
+from small_trainings import assert_same_weights, problem, trained
+
+#: Layers around the edges of strips, patches and blocks: with the bias, 31 inputs fill a strip.
+EDGES = [(1, 1), (31, 257), (32, 255), (15, 33), (16, 512), (96, 31), (255, 256), (257, 768)]
+
+#: Every shape of a layer in the paper's networks.
+SHAPES = sorted(
+    {shape for hidden in PRESETS.values() for shape in zip((841, *hidden), (*hidden, 10))}
+)
+
+
+@pytest.fixture(scope="module", params=["cuda-emulated", "cuda"])
+def device(request):
+    return get_backend(request.param, schedule="streaming")
+
+
+@pytest.fixture
+def emulated():
+    return get_backend("cuda-emulated")
+
+
+# ---- every size ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_in, n_out", [*EDGES, *SHAPES])
+def test_layers(device, reference, n_in, n_out):
+    network, n = random_network((n_in, n_out), 5), 2
+    inputs, deltas = A * uniform(1, n, n_in), uniform(2, n, n_out)
+    loaded, magnitude = device.load(network), np.abs(network.weights[0])
+    outputs = device.forward(loaded, 0, inputs)
+    terms = np.abs(inputs) @ magnitude.T + np.abs(network.biases[0])
+    tolerance = A * B * (n_in + 3) * EPSILON * terms + A * 5e-7
+    assert np.all(np.abs(outputs - reference.forward(network, 0, inputs)) <= tolerance)
+    below = device.backward(loaded, 0, deltas, inputs)
+    tolerance = A * B * (n_out + 8) * EPSILON * (np.abs(deltas) @ magnitude) + 1e-30
+    assert np.all(np.abs(below - reference.backward(network, 0, deltas, inputs)) <= tolerance)
+    device.update(loaded, 0, inputs, deltas, 0.1)
+    got, expected = network.copy(), network.copy()
+    device.store(loaded, got)
+    reference.update(expected, 0, inputs, deltas, 0.1)
+    assert_same_weights(got, expected, 4 * n * EPSILON * (1 + 0.1 * n * A))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_training_of_the_papers_networks(device, reference, name):
+    """Two steps; tools/gpu_check.py trains a thousand on a device."""
+    sizes = (841, *PRESETS[name], 10)
+    network, data = Network(sizes, seed=1), problem(sizes, 2, 1)
+    got, result = trained(device, network, *data, 1e-2)
+    expected, wanted = trained(reference, network, *data, 1e-2)
+    assert_same_weights(got, expected, 8 * EPSILON)  # weights are below 1
+    assert result.loss == pytest.approx(wanted.loss, rel=1e-5)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 130])
+def test_prediction_at_the_edges_of_blocks(device, reference, n):
+    sizes = (17, 65, 64, 5)
+    network, (images, labels, _) = random_network(sizes, n), problem(sizes, n, n)
+    loaded = device.load(network)
+    outputs = device.predict(loaded, images)
+    np.testing.assert_allclose(outputs, reference.predict(network, images), rtol=0, atol=2e-5)
+    expected = np.count_nonzero(outputs.argmax(axis=1) != labels)
+    assert device.count_errors(loaded, images, labels) == expected
+
+
+@pytest.mark.parametrize("rows, columns", [(31, 22), (52, 84), (53, 85)])
+def test_convolution_at_the_edges_of_blocks(device, reference, rows, columns):
+    noise = uniform(rows, 2, rows, columns)
+    taps = np.random.default_rng(1).uniform(0, 0.1, 21).astype(np.float32)
+    field = device.displacement_field(noise, taps, 36.0)
+    expected = reference.displacement_field(noise, taps, 36.0)
+    tolerance = 450 * EPSILON * 36.0 * taps.sum() ** 2  # at most 441 products and their sums
+    assert np.abs(field - expected).max() <= tolerance
+
+
+def test_nothing_to_do(device):
+    network = device.load(Network((5, 3), seed=1))
+    none, labels, order = np.zeros((0, 5), np.float32), np.zeros(0, np.uint8), np.zeros(0, np.int32)
+    assert device.forward(network, 0, none).shape == (0, 3)
+    assert device.predict(network, none).shape == (0, 3)
+    assert device.count_errors(network, none, labels) == 0
+    assert device.train(network, none, labels, order, 0.1).samples == 0
+    images, maps = np.zeros((0, 4, 4), np.float32), np.zeros((0, 2, 2), np.float32)
+    assert device.deform_by(images, maps, np.zeros((0, 2, 4, 4), np.float32)).shape == (0, 4, 4)
+
+
+# ---- training ------------------------------------------------------------------------------
+
+
+def test_graphs_of_any_length_give_the_same_bits(device, monkeypatch):
+    start, data, results = random_network((20, 33, 4), 3), problem((20, 33, 4), 11, 3), []
+    for steps in (1, 4, 64):
+        monkeypatch.setattr(streaming, "STEPS_PER_GRAPH", steps)
+        results.append(trained(device, start, *data))
+    for got, result in results[1:]:
+        assert_same_weights(got, results[0][0])
+        assert result == results[0][1]
+
+
+def test_graphs_serve_every_epoch(emulated, monkeypatch):
+    """The next epoch's order, learning rate and images reach a graph that was captured before."""
+    monkeypatch.setattr(streaming, "STEPS_PER_GRAPH", 4)
+    sizes, captured, capture = (10, 7, 3), [], emulated.driver.capture
+    monkeypatch.setattr(emulated.driver, "capture", lambda x: captured.append(x) or capture(x))
+    network, (images, labels, _) = random_network(sizes, 1), problem(sizes, 12, 1)
+    loaded, shown = emulated.load(network), emulated.put(images)
+    on_device, expected = emulated.put(labels), network.copy()
+    for epoch, rate in enumerate([0.01, 0.002, 0.02]):
+        order = np.random.default_rng(epoch).permutation(12).astype(np.int32)
+        shown.set(images * (1 + epoch))
+        emulated.train(loaded, shown, on_device, order, rate)
+        assert len(captured) == 2  # of one step and of four
+        expected, _ = trained(
+            emulated_backend(), expected, images * (1 + epoch), labels, order, rate
+        )
+    emulated.store(loaded, network)
+    assert_same_weights(network, expected)
+    emulated.train(loaded, emulated.put(images), on_device, order, rate)
+    assert len(captured) > 2  # other images need other graphs
+
+
+def test_the_order_of_threads_changes_no_bit(emulated):
+    start, data, results = random_network((40, 70, 5), 3), problem((40, 70, 5), 6, 3), []
+    for seed in range(3):
+        emulated.driver.seed(seed)
+        results.append(trained(emulated, start, *data))
+    for got, result in results[1:]:
+        assert_same_weights(got, results[0][0])
+        assert result == results[0][1]
+
+
+@pytest.mark.parametrize("raises", [False, True], ids=["stop", "interrupt"])
+def test_training_ends_after_a_whole_sample(emulated, raises):
+    start, (images, labels, order) = random_network((9, 5), 3), problem((9, 5), 200, 3)
+    calls, loaded, got = [], emulated.load(start), start.copy()
+
+    def end(result):
+        calls.append(result)
+        if raises and len(calls) >= 3:
+            raise KeyboardInterrupt(len(calls))
+        return len(calls) == 3
+
+    if raises:
+        with pytest.raises(KeyboardInterrupt, match="3"):  # the first, not that of the last call
+            emulated.train(loaded, images, labels, order, 1e-3, end)
+    else:
+        assert emulated.train(loaded, images, labels, order, 1e-3, end) == calls[-1]
+    assert [each.samples for each in calls] == sorted(each.samples for each in calls)
+    assert len(calls) == 4 and calls[2] == calls[3]
+    emulated.store(loaded, got)
+    expected, result = trained(emulated, start, images, labels, order[: calls[-1].samples])
+    assert result == calls[-1] and result.samples < 200
+    assert_same_weights(got, expected)
+
+
+@pytest.mark.parametrize("wrong", [-1, 30])
+def test_an_order_on_the_device_is_checked_there(device, wrong):
+    start, (images, labels, order) = random_network((9, 5), 3), problem((9, 5), 30, 3)
+    order[17] = wrong
+    got = start.copy()
+    with pytest.raises(InputError):
+        trained(device, got, images, labels, device.put(order))
+    assert_same_weights(got, start)
+
+
+def test_part_of_an_order_on_the_device(device, reference):
+    start, (images, labels, order) = random_network((9, 5), 3), problem((9, 5), 30, 3)
+    expected, _ = trained(reference, start, images, labels, order[7:23])
+    got, _ = trained(device, start, images, labels, device.put(order)[7:23])
+    assert_same_weights(got, expected, 16 * EPSILON)  # sixteen steps, weights below 1
+
+
+# ---- validation and deformation ------------------------------------------------------------
+
+
+def test_validation_in_batches_gives_the_same_bits(emulated, monkeypatch):
+    start, (images, labels, _) = random_network((30, 40, 6), 3), problem((30, 40, 6), 100, 3)
+    whole = emulated.predict(emulated.load(start), images)
+    monkeypatch.setattr(network, "PREDICT_BATCH", 33)
+    loaded, polls = emulated.load(start), []
+    assert np.array_equal(emulated.predict(loaded, images), whole)
+    wanted = np.count_nonzero(whole.argmax(axis=1) != labels)
+
+    def interrupt():
+        polls.append(1)
+        if len(polls) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        emulated.count_errors(loaded, images, labels, interrupt)
+    assert emulated.count_errors(loaded, images, labels, interrupt) == wanted
+    assert len(polls) == 2 + 4
+
+
+def test_deformation_grid_by_grid_gives_the_same_bits(emulated, monkeypatch):
+    images, labels = uniform(1, 230, 5, 7), np.zeros(230, np.uint8)
+    arguments = images, labels, DeformationParameters(), 7, 3, emulated, 150
+    whole = np.asarray(deform(*arguments))
+    monkeypatch.setattr(deformation, "GRIDS_AT_A_TIME", 1)
+    out = emulated.put(np.empty_like(images))
+    assert deform(*arguments, out=out) is out
+    assert np.array_equal(np.asarray(out), whole)
+
+
+def test_deformation_gives_the_bits_of_the_c_kernels(emulated):
+    """The same operations in the same order, fused in the same places."""
+    if backends.available()["avx2"] is not None:
+        pytest.skip("no C kernels that fuse products and sums")
+    images, labels = uniform(1, 120, 29, 29), np.zeros(120, np.uint8)
+    arguments = labels, DeformationParameters(), 7, 3
+    expected = deform(images, *arguments, backends.get("avx2"))
+    result = deform(emulated.put(images), *arguments, emulated)
+    assert np.array_equal(np.asarray(result), expected)
+
+
+def test_images_larger_than_a_block_and_fields_of_one_tap(emulated, reference):
+    images, labels = uniform(1, 2, 40, 30), np.zeros(2, np.uint8)
+    parameters = DeformationParameters(sigma=0.0, alpha=2.0)
+    result = np.asarray(deform(images, labels, parameters, 1, 1, emulated, 99))
+    expected = deform(images, labels, parameters, 1, 1, reference, 99)
+    assert np.abs(result - expected).max() <= 64 * EPSILON * 50 * 2
+
+
+def test_equal_sort_keys_keep_their_order(device):
+    """Keys of 64 random bits are hardly ever equal, so these are planted."""
+    keys = np.random.default_rng(1).integers(0, 40, 600).astype(np.uint64) << np.uint64(32)
+    on_device, order = device.put(keys), device.put(np.zeros(600, np.int32))
+    _, rank = launch.permutation((0, 0), 0, 600, on_device.address, order.address)
+    with device.driver.active():
+        device.driver.launch(rank)
+    assert np.array_equal(np.asarray(order), np.argsort(keys, kind="stable"))
+
+
+# ---- arrays and memory ---------------------------------------------------------------------
+
+
+def test_arrays_on_the_device(emulated):
+    values = np.arange(24, dtype=np.float32).reshape(4, 6)
+    array = emulated.put(values)
+    assert array.reshape(2, -1).shape == (2, 12)
+    assert np.array_equal(np.asarray(array[1:3]), values[1:3])
+    assert np.array_equal(np.asarray(array[1:3][1:].reshape(6)), values[2])
+    assert np.asarray(array, np.float64).dtype == np.float64
+    assert np.array_equal(np.asarray(emulated.put(values.T)), values.T)
+    with pytest.raises(InputError):
+        array[::2]
+
+
+def test_memory_comes_back(emulated):
+    free = emulated.driver.free_memory()
+    loaded, array = emulated.load(Network((50, 20, 3))), emulated.put(np.zeros(1000, np.float32))
+    assert emulated.driver.free_memory() < free - 4000
+    del loaded, array
+    assert emulated.driver.free_memory() == free
+
+
+def make_trainer(backend):
+    return Trainer(small_runs.make_config(epochs=2), small_runs.make_dataset(), backend)
+
+
+@needs_emulation
+def test_too_little_memory_is_refused_before_training():
+    backend = emulated_backend(memory=1 << 20)
+    with pytest.raises(InputError, match=r"network of layers 841, 1000, 10: .* needed, 1.0 MiB"):
+        backend.load(Network((841, 1000, 10)))
+    assert backend.driver.free_memory() == 1 << 20
+    trainer = make_trainer(emulated_backend())
+    needed = (1 << 33) - trainer.backend.driver.free_memory()
+    with pytest.raises(InputError):
+        make_trainer(emulated_backend(memory=needed - 1))
+
+
+def test_all_memory_of_a_run_is_taken_before_it(emulated, monkeypatch):
+    trainer, driver, sizes = make_trainer(emulated), emulated.driver, []
+    free, allocate = driver.free_memory(), driver.allocate
+    monkeypatch.setattr(driver, "allocate", lambda n: sizes.append(n) or allocate(n))
+    trainer.run()
+    assert driver.free_memory() == free
+    assert set(sizes) <= {256 * 8, 21 * 4}  # angles and taps, for a moment
+
+
+def test_results_go_only_where_they_fit(emulated):
+    with pytest.raises(InputError):
+        emulated.store(emulated.load(Network((3, 2))), Network((3, 4)))
+    images, affine = uniform(1, 2, 4, 4), np.tile(np.eye(2, dtype=np.float32), (2, 1, 1))
+    for out in (images.copy(), emulated.put(images[:1])):
+        with pytest.raises(InputError, match="out"):
+            emulated.deform(images, affine, gaussian_taps(6.0), 1.0, 1, 1, out=out)
+
+
+def test_kernels_stay_within_bounds():
+    """Once more under AddressSanitizer: the sizes at which blocks end."""
+    chosen = "emulated and (layers and not 1000 and not 1500 or edges or nothing)"
+    result = sanitized.pytest(__file__, f"{chosen} or grid_by_grid or than_a_block or equal_sort")
+    assert result.returncode == 0, result.stdout + result.stderr
