@@ -101,7 +101,7 @@ def check_make(words: list[str], monkeypatch) -> None:
     for name in variables:
         assert f"$({name})" in MAKEFILE
     for target in (word for word in words if "=" not in word):
-        recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+        recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
         assert recipe, f"make {target}: no such target"
         if "ARGS" in variables:
             tool = re.search(r"tools/\w+\.py", recipe[1])

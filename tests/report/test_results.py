@@ -7,7 +7,7 @@ import pytest
 from mlpcore.data.summary import DataSummary
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.results import TABLE_1, result_table
-from mlpcore.report.tables import digits, duration, markdown_table, short_time, text_table
+from mlpcore.report.tables import duration, markdown_table, text_table
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
 
@@ -60,10 +60,3 @@ def test_tables():
 def test_times():
     seconds = 59.94, 59.96, 3597, 84240
     assert [duration(each) for each in seconds] == ["59.9 s", "1.0 min", "1.0 h", "23.4 h"]
-    seconds = 3.7e-5, 9.996e-4, 2.5e-9, 12.3, 1234
-    assert [short_time(each) for each in seconds] == [
-        "37.0 µs", "1.00 ms", "2.50 ns", "12.3 s", "1,234 s",
-    ]  # fmt: skip
-    assert [digits(each) for each in (0, 0.000123, 1.005, 99.96)] == [
-        "0", "0.0001", "1.00", "100",
-    ]  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlpcore.report.tables import short_time
 from speed.results import BASE, Claim, Result, Row
 from speed.routines import EPOCH
+from speed.units import short_time
 
 #: The least and the greatest share of an epoch that deformation takes.
 SHARE = 0.05, 0.15

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from mlpcore.errors import InputError, shown
-from mlpcore.report.tables import NONE, short_time
+from mlpcore.report.tables import NONE
 from speed.results import Report, Result
 from speed.tables import Table, column, share
+from speed.units import short_time
 
 
 class Key(NamedTuple):

@@ -6,15 +6,13 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-import tabulate
+from tabulate import tabulate
 
 from mlpcore.errors import shown
-from mlpcore.report.tables import NONE, digits, escape, short_time
+from mlpcore.report.tables import NONE, escape
 from speed.limits import Limits
 from speed.results import Architecture, Report, Result
-
-#: Headers may be as wide as their columns.
-tabulate.MIN_PADDING = 0
+from speed.units import digits, short_time
 
 EXPLANATION = (
     "Time: the median of the repeats; spread: the fastest and the slowest repeat.",
@@ -45,7 +43,7 @@ class Table:
             text = shown(text) if text else ""
             return escape(text) if markdown else text
 
-        body = tabulate.tabulate(
+        body = tabulate(
             [list(map(safe, row)) for row in self.rows],
             list(map(safe, self.headers)),
             "pipe" if markdown else "simple",
