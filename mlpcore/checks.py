@@ -21,13 +21,6 @@ def check_fields(name: str, values: object, kind: type) -> dict[str, Any]:
     return values
 
 
-def check_list(name: str, value: object) -> list[Any]:
-    """Return `value`, which must be a list."""
-    if not isinstance(value, list):
-        raise InputError(f"{name} {reprlib.repr(value)}: expected a list")
-    return value
-
-
 def check_real(name: str, value: object) -> None:
     """Check that `value` is a real number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):

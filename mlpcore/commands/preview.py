@@ -21,7 +21,8 @@ from mlpcore.commands.options import (
     whole_number,
 )
 from mlpcore.data import dataset
-from mlpcore.deformation.deform import DeformationParameters, deform_selected, displacements
+from mlpcore.deformation.deform import deform_selected, displacements
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.report.preview import draw

@@ -27,7 +27,7 @@ from mlpcore.commands.options import (
     whole_number,
 )
 from mlpcore.data import dataset
-from mlpcore.deformation.deform import IDENTITY, DeformationParameters
+from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.report.console import Console

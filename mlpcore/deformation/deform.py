@@ -6,8 +6,7 @@ import numpy as np
 
 from mlpcore.backends.affine import affine_maps_of
 from mlpcore.backends.base import GRID, IMAGES_PER_GRID, TAPS, Backend, check_sides
-from mlpcore.deformation.parameters import IDENTITY as IDENTITY
-from mlpcore.deformation.parameters import DeformationParameters as DeformationParameters
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.typing import AnyArray, BackendArray, Float32Array, UInt8Array
 
 

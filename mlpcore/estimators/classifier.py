@@ -17,7 +17,8 @@ from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.checks import check_rate, check_whole
 from mlpcore.data.dataset import Dataset
-from mlpcore.deformation.deform import DeformationParameters, deform
+from mlpcore.deformation.deform import deform
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.estimators.parameters import (
     check_classes,

@@ -17,7 +17,8 @@ from mlpcore.backends.base import IMAGES_PER_GRID, MAX_EPOCH, MAX_IMAGES
 from mlpcore.checks import check_real, check_whole
 from mlpcore.data.dataset import BACKGROUND
 from mlpcore.data.scaling import batches
-from mlpcore.deformation.deform import DeformationParameters, deform_selected
+from mlpcore.deformation.deform import deform_selected
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.estimators.parameters import (
     are_similar,

@@ -21,7 +21,7 @@ from mlpcore.backends.base import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
 from mlpcore.checks import check_whole
 from mlpcore.cpu import cores_beside_others
-from mlpcore.deformation.deform import IDENTITY, DeformationParameters
+from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import MAX_WIDTH, parse_hidden_layers
 from mlpcore.typing import AnyArray, UInt8Array

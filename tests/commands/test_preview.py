@@ -9,7 +9,7 @@ from PIL import Image
 
 from mlpcore import backends, dataset
 from mlpcore.commands import preview
-from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.report.preview import MAX_PICTURE_SIDE, draw
 from mlpcore.training.trainer import Trainer
 from small_runs import Hook, make_config

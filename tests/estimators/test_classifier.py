@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mlpcore import DeformationParameters, InputError, OnlineMLPClassifier, backends, deformation
 from mlpcore.cpu import available_cores
 from mlpcore.data.scaling import normalise
-from mlpcore.deformation.deform import IDENTITY
+from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B

@@ -9,7 +9,8 @@ import numpy as np
 
 from mlpcore import backends
 from mlpcore.backends.cuda.backend import SCHEDULES, CudaBackend
-from mlpcore.deformation.deform import DeformationParameters, deform
+from mlpcore.deformation.deform import deform
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.network import Network
 
 #: Layer sizes around the edges of the kernels' blocks.

@@ -11,7 +11,7 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.base import IMAGES_PER_GRID, Backend
 from mlpcore.data.dataset import BACKGROUND
-from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.network import Network
 from mlpcore.network.architecture import count_parameters, format_hidden_layers
 from mlpcore.typing import AnyArray, Float32Array

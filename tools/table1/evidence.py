@@ -1,7 +1,7 @@
 """Keeps runs in the repository without their weights: a folder for each, and git's history.
 
 ``config.json`` holds a run's settings, ``metrics.jsonl`` a line for each epoch, ``result.json``
-its `Result`, and ``misclassified.png`` the paper's Figure 1 if the run is finished. Beside these
+its `Evidence`, and ``misclassified.png`` the paper's Figure 1 if the run is finished. Beside these
 folders, ``summary.json`` holds a `Summary` and ``README.md`` the table. No file holds a path.
 """
 
@@ -58,7 +58,7 @@ class Weights:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Evidence:
     """What has come of a run; `date` is that of the last epoch, `last` None if unfinished."""
 
     epochs: int
@@ -70,11 +70,11 @@ class Result:
     test: ErrorCounts | None
 
 
-def read_evidence(folder: Path) -> tuple[Record, Result]:
+def read_evidence(folder: Path) -> tuple[Record, Evidence]:
     """The evidence of a run, or an InputError."""
     config, data = run_folder.read_settings(folder)
     history = tuple(run_folder.read_history(folder))
-    result = _read_json(folder / RESULT, Result)
+    result = _read_json(folder / RESULT, Evidence)
     record = Record(folder, config, data, history, test=result.test)
     best = record.best_metrics
     expected = (record.epoch, _metrics_sha256(record), best.epoch if best else 0)
@@ -118,7 +118,7 @@ def write_evidence(folder: Path, measured: Measured, unfinished: bool) -> list[s
     Raises InputError when no run can be added, evidence of another run would be overwritten,
     evidence is damaged, or a file cannot be written. All checks come before all writing.
     """
-    planned: list[tuple[Record, Result]] = []
+    planned: list[tuple[Record, Evidence]] = []
     left_out = {name: "not readable" for name in measured.unreadable}
     for record in measured.records:
         try:
@@ -144,7 +144,7 @@ def write_evidence(folder: Path, measured: Measured, unfinished: bool) -> list[s
     return [record.name for record, _ in planned]
 
 
-def _result(record: Record, unfinished: bool) -> Result:
+def _result(record: Record, unfinished: bool) -> Evidence:
     """What evidence says of a run; an InputError when it is not to be kept."""
     if not record.finished and not (unfinished and record.history):
         raise InputError(f"{record.epoch:,} of {record.config.epochs:,} epochs, {record.state}")
@@ -153,7 +153,7 @@ def _result(record: Record, unfinished: bool) -> Result:
     best, _ = _weights(record, BEST)
     last, revisions = _weights(record, LAST)
     modified = datetime.datetime.fromtimestamp(os.stat(record.folder / METRICS).st_mtime)
-    return Result(
+    return Evidence(
         epochs=record.epoch,
         date=modified.date().isoformat(),
         metrics_sha256=_metrics_sha256(record),
@@ -175,7 +175,7 @@ def _weights(record: Record, file: str) -> tuple[Weights, Revisions]:
     return Weights(epoch, weights_sha256(network), **named), revisions
 
 
-def _check_continues(folder: Path, record: Record, result: Result) -> None:
+def _check_continues(folder: Path, record: Record, result: Evidence) -> None:
     """Raises InputError when evidence is of another run than this, or of more of its epochs."""
     before, known = read_evidence(folder)
     if (
@@ -189,7 +189,7 @@ def _check_continues(folder: Path, record: Record, result: Result) -> None:
         )
 
 
-def _write_run(folder: Path, record: Record, result: Result) -> None:
+def _write_run(folder: Path, record: Record, result: Evidence) -> None:
     """Writes the evidence of a run. Its settings are last, because with them it counts."""
     make_folder(folder)
     # The settings stay as the run's own revision wrote them, so that it can read them.

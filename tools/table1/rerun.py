@@ -8,7 +8,7 @@ from mlpcore.errors import InputError, shown
 from mlpcore.store import provenance
 from mlpcore.store.run_folder import BEST, LAST, holds_run
 from mlpcore.store.weights import weights_sha256
-from table1.evidence import Result, read_evidence
+from table1.evidence import Evidence, read_evidence
 from table1.experiment import train
 from table1.records import Record, first_difference, read_record
 
@@ -40,14 +40,14 @@ def rerun(
     return 1 if differences else 0
 
 
-def revisions(result: Result) -> str:
+def revisions(result: Evidence) -> str:
     """A note, before hours are spent, on what computed the run and what is to do it again."""
     found = [revision for _, revision in result.revisions] or [result.best.revision]
     theirs = ", then by ".join(shown(revision or "unknown") for revision in found)
     return f"computed by revision {theirs}, this is {provenance.revision() or 'unknown'}"
 
 
-def compare(record: Record, expected: Record, result: Result) -> list[str]:
+def compare(record: Record, expected: Record, result: Evidence) -> list[str]:
     """A line for every difference from the evidence of as many epochs, but for times."""
     differences = []
     if epoch := first_difference(record.history, expected.history):

@@ -14,7 +14,8 @@ from emulated import ROOT, emulated_backend, needs_emulation
 from mlpcore import backends
 from mlpcore.backends.cuda import build, driver, network, streaming
 from mlpcore.backends.cuda.backend import CudaBackend
-from mlpcore.deformation.deform import DeformationParameters, deform
+from mlpcore.deformation.deform import deform
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from oracle import EPSILON, random_network

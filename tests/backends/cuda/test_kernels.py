@@ -13,7 +13,8 @@ import small_runs
 from emulated import emulated_backend, get_backend, needs_emulation
 from mlpcore import backends
 from mlpcore.backends.cuda import deformation, launch, network, streaming
-from mlpcore.deformation.deform import DeformationParameters, deform, gaussian_taps
+from mlpcore.deformation.deform import deform, gaussian_taps
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B

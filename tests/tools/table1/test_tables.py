@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlpcore import backends
-from mlpcore.deformation.deform import DeformationParameters
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import PRESETS, count_parameters
 from mlpcore.training.config import TrainingConfig

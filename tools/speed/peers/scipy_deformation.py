@@ -9,7 +9,8 @@ from scipy.ndimage import gaussian_filter, map_coordinates
 
 from mlpcore import backends
 from mlpcore.backends.base import GRID, IMAGES_PER_GRID, MARGIN, TAPS
-from mlpcore.deformation.deform import DeformationParameters, draw_affine
+from mlpcore.deformation.deform import draw_affine
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.typing import Float32Array
 from speed import routines
 from speed.peers.base import Checked
