@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlpcore import backends
 from mlpcore.backends.reference import activation, derivative
-from mlpcore.backends.simd import DEFAULT_BLOCK, PACKED_FROM, SCHEDULES, SimdBackend
+from mlpcore.backends.simd import DEFAULT_BLOCK, SCHEDULES, SimdBackend
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from oracle import (
@@ -252,17 +252,6 @@ def test_small_networks_are_not_packed(name):
     thin = (100, 20, 20, 10)  # whose layers are one thread's
     one = SimdBackend(name, 2, packed_from=0)
     assert trained(thin, one) == trained(thin, SimdBackend(name, 2, "deferred"))
-
-
-def test_what_passes_read(name):
-    backend = SimdBackend(name, 1)
-    assert backend.pass_bytes(Network((841, 1000, 500, 10))) == [4 * 500 * 1001, 4 * 10 * 501]
-    net2 = Network((841, 1500, 1000, 500, 10))
-    assert sum(SimdBackend(name, 1, "deferred").pass_bytes(net2)) // 4 > PACKED_FROM
-    hidden, above, output = backend.pass_bytes(net2)
-    assert 2 / 3 <= hidden / (4 * 1000 * 1501) < 0.7
-    assert 2 / 3 <= above / (4 * 500 * 1001) < 0.7
-    assert output == 4 * 10 * 501
 
 
 def test_who_has_no_packed_weights_says_so(name):

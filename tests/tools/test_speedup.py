@@ -1,17 +1,15 @@
 """The benchmark tool: its arithmetic, its checks, its input. No test looks at a duration."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mlpcore import backends
-from mlpcore.backends.simd import SimdBackend
 from mlpcore.network.activation import A, B
 from mlpcore.network.architecture import PRESETS
 from mlpcore.store import provenance
-from speed import claims, floors, limits, machine, timing
+from speed import claims, floors, limits, timing
 from speed.command import main, make_plan, parser
 from speed.measure import Plan, measure_row
 from speed.peers import PEERS
@@ -86,44 +84,6 @@ def test_the_floor_is_the_longer_of_bytes_and_multiply_adds():
     assert (slow + slow).floor(machine_limits()) == pytest.approx(2e-2)
 
 
-def test_the_work_of_routines():
-    """A step reads the layers above the first twice; nothing else has to be moved per sample."""
-    work = floors.step(SIZES, 0.25, None)
-    assert work.moved == 8 * UPPER
-    assert work.multiply_adds == pytest.approx(FIRST / 2 + 3 * UPPER)
-    assert work.updates == FIRST + UPPER == 1_347_510
-    assert floors.step(SIZES, 0.25, [3.0, 4.0]).moved == 14
-    immediate = floors.immediate_step(SIZES)
-    assert immediate.moved == 4 * UPPER + 8 * (FIRST + UPPER)
-    assert immediate.multiply_adds == 2 * FIRST + 3 * UPPER
-    assert floors.validation(SIZES, 0.25).multiply_adds == pytest.approx(FIRST / 4 + UPPER)
-    assert floors.update(SIZES).moved == 2 * floors.forward(SIZES).moved == 8 * (FIRST + UPPER)
-
-
-@pytest.mark.parametrize("name", backends.INSTRUCTION_SETS)
-def test_the_floor_of_a_step_is_of_what_its_backend_reads(name):
-    if reason := backends.available()[name]:
-        pytest.skip(reason)
-    problem, backend = Problem((1000, 500), images=64), SimdBackend(name, 1, packed_from=0)
-    for work in (ROUTINES["step"].work, ROUTINES["epoch"].work):
-        moved = work(problem, None).moved
-        assert work(problem, SimdBackend(name, 1, "deferred")).moved == moved == 8 * UPPER
-        share = work(problem, backend).moved / moved
-        assert 2 / 3 < share < 0.7 if backend.packs else share == 1
-
-
-def test_ratios_rates_and_fractions():
-    work = floors.Work((floors.Traffic(2e6, 1e6),), 1e6, updates=5e5)
-    fast = result("avx2", 1e-4).derive(work, 1, machine_limits(), base=4e-3)
-    assert (fast.ratio, fast.updates, fast.bandwidth) == pytest.approx((40, 5e9, 20e9))
-    assert (fast.floor, fast.reached) == pytest.approx((2e-5, 0.2))
-    many = result("avx2", 1e-2).derive(work, 100, machine_limits(), base=0.4)
-    assert (many.ratio, many.updates, many.reached) == pytest.approx((40, 5e9, 0.2))
-    bare = result("avx2", 1e-4).derive(floors.Work(multiply_adds=1e6), 1, None, math.inf)
-    assert bare == result("avx2", 1e-4)
-    assert Result("avx2", 1, False).derive(work, 1, None, 1.0) == Result("avx2", 1, False)
-
-
 def test_the_paper_beside_us():
     def row(key, *times):
         lines = [result(name, t) for name, t in zip(("scalar", "sse2", "avx512"), times)]
@@ -150,17 +110,6 @@ def test_the_paper_beside_us():
 
 
 # ---- the machine -------------------------------------------------------------------------------
-
-
-def test_caches_as_linux_describes_them(tmp_path):
-    caches = [("1", "Data", "48K"), ("1", "Instruction", "32K"), ("2", "Unified", "2048K")]
-    for i, cache in enumerate(caches):
-        folder = tmp_path / f"index{i}"
-        folder.mkdir()
-        for name, value in zip(("level", "type", "size"), cache):
-            (folder / name).write_text(value + "\n")
-    assert machine.read_caches(tmp_path) == machine.Caches(48 << 10, 2 << 20, 2 << 20, True)
-    assert not machine.read_caches(tmp_path / "absent").known
 
 
 # ---- checks ------------------------------------------------------------------------------------

@@ -54,7 +54,6 @@ def test_the_papers_networks(device, preset):
     slots = sum(layer.slots for layer in plan.layers) * plan.threads * plan.blocks
     weights = sum(a * b for a, b in pairwise(sizes))
     assert slots <= 1.3 * weights + plan.blocks * 10 * 256 * 8  # rounding, and the last layer
-    assert planning.search_plan(sizes, limits) == plan  # the grid determines the bits
 
 
 @given(

@@ -1,8 +1,5 @@
-"""Exports: other programs compute the same from the files; the command refuses in one line."""
+"""Exports: other programs compute the same from the files."""
 
-import os
-import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +11,11 @@ from safetensors import safe_open
 from mlpcore import InputError, Network, __version__, backends, dataset
 from mlpcore.store import export
 from mlpcore.store.inputs import NetworkInput
-from mlpcore.store.run_folder import BEST, CONFIG, LAST
+from mlpcore.store.run_folder import BEST, LAST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, weights_sha256, write_network
 from oracle import EPSILON, random_network
-from small_runs import finish_run, load_tool, make_config, make_pixels, same_weights, write_arrays
-
-tool = load_tool("export")
+from small_runs import finish_run, make_config, make_pixels, same_weights, write_arrays
 
 #: Both sides add the same float32 products in other orders. A sum of 841 terms is about 1 here
 #: (`random_network`), and has some sqrt(841) = 29 roundings of 2**-24: 1.7e-6. The next layer
@@ -161,10 +156,6 @@ def test_onnx_says_what_it_is():
         "epoch": "3",
         "seed": "5",
     }
-    for part in ("841-7-10", "1.7159 tanh(0.6666 a)", "0 to 255 of 28 x 28"):
-        assert part in model.doc_string
-    names = {each.key for each in model.metadata_props}
-    assert [name for name in names if f"``{name}``" not in export.__doc__] == []
     shapes = {each.name: (each.type, each.shape) for each in session(content).get_inputs()}
     assert shapes == {"pixels": ("tensor(uint8)", ["n", 28, 28])}
     shapes = {each.name: (each.type, each.shape) for each in session(content).get_outputs()}
@@ -210,86 +201,3 @@ def test_more_than_onnx_takes_is_refused(monkeypatch):
     monkeypatch.setattr(export, "MAX_BYTES", export.MAX_OTHER_BYTES + n_bytes - 1)
     with pytest.raises(InputError):
         export.to_onnx(trained)
-
-
-# The command
-
-
-@pytest.fixture
-def weights(tmp_path, monkeypatch):
-    """A working folder with a file of weights."""
-    monkeypatch.chdir(tmp_path)
-    network = random_network((841, 12, 10), 1)
-    write_network(Path("net.safetensors"), network, MNIST.to_metadata())
-    return Path("net.safetensors")
-
-
-def refused(capsys, *argv):
-    """The one line on stderr with which the command refuses its arguments, leaving nothing."""
-    capsys.readouterr()
-    before = {path: path.lstat() for path in Path().rglob("*") if not path.is_dir()}
-    assert tool.main([str(each) for each in argv]) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and re.fullmatch(r"error: [^\n]+\n", err)
-    assert {path: path.lstat() for path in Path().rglob("*") if not path.is_dir()} == before
-    return err
-
-
-def test_the_command_writes_both(capsys, weights):
-    pytest.importorskip("onnx")
-    for _ in range(2):  # the second time it replaces them
-        assert tool.main([str(weights), "--onnx", "a.onnx", "--safetensors", "a.st"]) == 0
-    assert capsys.readouterr().err == ""
-    assert Path("a.onnx").read_bytes() == export.to_onnx(TrainedNetwork.read(weights))
-    assert same_weights(read_network(Path("a.st"))[0], read_network(weights)[0])
-    assert sorted(os.listdir()) == ["a.onnx", "a.st", "net.safetensors"]
-
-
-def test_the_command_tells_what_it_assumes(capsys, weights):
-    write_network(weights, Network((841, 10), 1), {})
-    assert tool.main([str(weights), "--safetensors", "a"]) == 0
-    assert re.fullmatch(r"note: [^\n]+ 28 x 28 [^\n]+\n", capsys.readouterr().err)
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["net.safetensors"],
-        ["net.safetensors", "--safetensors", "net.safetensors"],
-        ["net.safetensors", "--safetensors", "link"],
-        ["net.safetensors", "--safetensors", "hard-link"],
-        ["net.safetensors", "--safetensors", "no/folder"],
-        ["net.safetensors", "--safetensors", "run"],
-        ["net.safetensors", "--safetensors", f"run/{CONFIG.upper()}"],
-        ["net.safetensors", "--safetensors", "a\0b"],
-        ["net.safetensors", "--onnx", "a", "--safetensors", "./a"],
-        ["net.safetensors", "--onxx", "a"],
-        ["none", "--safetensors", "a"],
-        ["run", "--safetensors", "a"],
-        ["text", "--safetensors", "a"],
-        ["sides", "--safetensors", "a"],
-        ["shape", "--safetensors", "a"],
-        ["a\0b", "--safetensors", "a"],
-    ],
-)
-def test_refusals(capsys, weights, arguments):
-    Path("run").mkdir()
-    Path("run", CONFIG).touch()
-    Path("text").write_text("no network")
-    Path("link").symlink_to("text")
-    Path("hard-link").hardlink_to(weights)
-    write_network(Path("sides"), Network((35, 3), 1), {})
-    write_network(Path("shape"), Network((35, 3), 1), MNIST.to_metadata() | {"image_shape": "7,x"})
-    refused(capsys, *arguments)
-
-
-def test_without_onnx_one_line_tells_the_extra(capsys, monkeypatch, weights):
-    """Before anything is read; an onnx that is broken is told from a missing one."""
-    monkeypatch.setitem(sys.modules, "onnx", None)  # as if it were not installed
-    assert "'export'" in refused(capsys, "none", "--onnx", "a.onnx", "--safetensors", "a")
-    assert tool.main([str(weights), "--safetensors", "a.safetensors"]) == 0
-    Path("onnx").mkdir()
-    Path("onnx", "__init__.py").write_text("raise ImportError('no protobuf', name='google')")
-    monkeypatch.delitem(sys.modules, "onnx")
-    monkeypatch.syspath_prepend(os.getcwd())
-    assert "no protobuf" in refused(capsys, weights, "--onnx", "a.onnx")
