@@ -94,4 +94,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_OBJECTS})
+    return [*__all__, "__version__"]

@@ -157,7 +157,7 @@ def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64A
     Raises
     ------
     InputError
-        When they are not as many as layers, or not learning rates.
+        When their number is not that of the layers, or one is not a learning rate.
     """
     if isinstance(learning_rate, str) or np.ndim(learning_rate) == 0:
         check_rate("learning_rate", learning_rate)
@@ -205,7 +205,7 @@ class Backend(ABC):
     def reserve(  # noqa: B027
         self, network: LoadedNetwork, images: BackendArray, labels: BackendArray
     ) -> None:
-        """Allocates what else an epoch on these arrays needs, so that a run cannot fail midway.
+        """Allocates the other memory of an epoch on these arrays, so that no run fails midway.
 
         `images` is (n, h, w). A device with too little memory raises an InputError. A CPU
         allocates nothing.
@@ -261,7 +261,7 @@ class Backend(ABC):
         network, images, labels
             As `load` and `put` gave them: images (n, n_in), labels (n,) uint8.
         order
-            (m,) int32, the image of each step; what `permutation` gives will do.
+            (m,) int32, the image of each step, for example from `permutation`.
         learning_rate
             eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2; one for all layers, or one for each.
         progress
@@ -286,7 +286,7 @@ class Backend(ABC):
         labels: BackendArray,
         poll: Poll | None = None,
     ) -> int:
-        """How many images have their first greatest output off the label.
+        """How many images are misclassified. Of equal outputs the first counts.
 
         `poll` is called now and then. An exception from it or from a signal handler ends the
         count.
@@ -344,7 +344,9 @@ class Backend(ABC):
     def displacement_field(
         self, noise: Float32Array, taps: Float32Array, alpha: float
     ) -> Float32Array:
-        """Displacements in pixels, alpha * (G * noise): (2, rows, columns) to 20 fewer of each.
+        """Displacements in pixels, alpha * (G * noise).
+
+        `noise` is (2, rows, columns). The result has 20 rows and 20 columns fewer.
 
         `taps` are the 21 weights of the one-dimensional Gaussian; G is their outer product.
         """

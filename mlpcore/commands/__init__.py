@@ -1,7 +1,7 @@
 """The `mlpcore` command: options, signals, printing and exit statuses.
 
-Each subcommand is a thin module of this package, imported only when it is called. The work itself
-belongs in the packages below.
+Each subcommand is a module of this package, imported only when it is called. It turns options into
+calls, and results into lines, JSON and an exit status. Computing belongs in the packages below.
 """
 
 from __future__ import annotations
@@ -50,12 +50,16 @@ def _run(name: str, *arguments: str) -> int:
         module = importlib.import_module(f"mlpcore.commands.{name}")
         status: int = module.main(arguments)
         return status
+    if arguments:
+        raise InputError(f"{name!r} before {arguments[0]!r}: expected {', '.join(COMMANDS)}")
     if name in ("-h", "--help"):
         print(HELP)
     elif name == "--version":
         print(_version())
     else:
-        raise InputError(f"no command {name!r}: expected {', '.join(COMMANDS)}, or --help")
+        raise InputError(
+            f"no command {name!r}: expected {', '.join(COMMANDS)}, --help or --version"
+        )
     return 0
 
 

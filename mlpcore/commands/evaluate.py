@@ -84,7 +84,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add_data_options(parser)
     add_backend_options(parser)
     add("--all", action="store_true", help=f"list all misclassified images, not just {LISTED}")
-    add("--json", type=Path, metavar="FILE", help="write everything for programs")
+    add("--json", type=Path, metavar="FILE", help="write all results as JSON")
     add("--figures", type=Path, metavar="DIR", help="draw errors, learning curves and weights")
     return parser.parse_args(argv)
 

@@ -25,7 +25,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = command_parser("export", "RUN|WEIGHTS [options]", TEXT, "runs/net1 --onnx net1.onnx")
     add = parser.add_argument
     add_network_argument(parser)
-    add("--onnx", type=Path, metavar="FILE", help="with the scaling; needs the package onnx")
+    add("--onnx", type=Path, metavar="FILE", help="network with input scaling; needs onnx")
     add("--safetensors", type=Path, metavar="FILE", help="weights and biases alone")
     return parser.parse_args(argv)
 

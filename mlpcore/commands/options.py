@@ -119,7 +119,7 @@ def add_data_options(parser: Parser) -> None:
     """--data and --dataset, for `dataset.load(data, name=dataset)`."""
     files = "folder of MNIST's four files, or of others like them"
     parser.add_argument("--data", type=folder_name, metavar="DIR", help=files)
-    names = "mnist: the published one only; digits: scikit-learn's"
+    names = "mnist: only the published files; digits: scikit-learn's"
     parser.add_argument("--dataset", choices=("mnist", "digits"), metavar="NAME", help=names)
 
 

@@ -34,7 +34,7 @@ MAX_SIDE, MAX_PIXELS = 100, 2**24
 ARROWS = "Arrows lead from a point of the original image to its new place."
 
 TEXT = """\
-Draws training images, and what epochs of a training show of them: the same
+Draws training images beside the versions that epochs train on: the same
 seed and deformation give the same images as in `mlpcore train`."""
 
 
@@ -46,7 +46,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add_deformation_options(parser)
     add_whole("--epoch", default=1, help="the first epoch that is shown (1)")
     add_whole("--rows", default=10, help="number of images (10)")
-    add_whole("--columns", default=8, help="the image itself, and epochs (8)")
+    add_whole("--columns", default=8, help="the original and N-1 epochs (8)")
     add("--field", action="store_true", help="draw the displacements as arrows")
     add_data_options(parser)
     add_backend_options(parser)

@@ -86,11 +86,11 @@ def resume(
     Parameters
     ----------
     folder
-        Of the run.
+        Folder of the run.
     command, until
         As for `start`.
     threads
-        How many compute; the result does not depend on it.
+        Number of threads; the result does not depend on it.
     data_folder
         Where the run's data are now, if they have moved.
     data
@@ -230,8 +230,9 @@ def _present(trainer: Trainer, run: Run, console: Console) -> None:
     best = state.best_metrics
     if best is not None and best.validation_error > 0.9 * guessed:
         console.print(
-            f"note: always the most frequent label would be wrong {guessed:.0f} % of the time, and "
-            "hardly more often than this network: expected a lower --lr or a weaker deformation"
+            "note: this network is hardly better than always guessing the most frequent label, "
+            f"which is wrong {guessed:.0f} % of the time: expected a lower --lr or a weaker "
+            "deformation"
         )
 
 

@@ -344,7 +344,7 @@ def _embedded_digits(notice: str = "") -> Dataset:
         labels[~test],
         images[test],
         labels[test],
-        source="embedded in scikit-learn (sklearn.datasets.load_digits)",
+        source="embedded in scikit-learn",
         notice=notice,
         pixel_shape=EMBEDDED_PIXELS,
         **DIGITS,

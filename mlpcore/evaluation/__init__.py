@@ -1,6 +1,7 @@
 """How good networks are: error rates, intervals, confusion matrices, committees, probabilities.
 
-Everything that is computed from a network's outputs belongs here. Tables and pictures of the
+Every figure of merit that is computed from a network's outputs belongs here; backends only count
+errors. Tables and pictures of the
 results belong in `mlpcore.report`.
 """
 

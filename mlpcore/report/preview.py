@@ -60,6 +60,7 @@ def draw(
     axes.set_facecolor("#d8d8d8")
     axes.set_title(title, loc="left", size=8)
     if displacements is not None:
+        axes.autoscale(False)  # arrows would add a margin
         tails, arrows = _arrows(displacements, tops, lefts[1:])
         style: dict[str, Any] = {
             "width": 0.008,

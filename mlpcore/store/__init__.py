@@ -1,4 +1,4 @@
-"""Files that the library reads again: weights, the folders of runs, exports to other programs.
+"""Files of networks and runs: weights, a run's folder, exports to other programs.
 
 Reports and pictures for people belong in `mlpcore.report`.
 """

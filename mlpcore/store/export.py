@@ -85,7 +85,7 @@ def _import_onnx() -> Any:
             raise InputError(f"the package onnx cannot be imported: {reason}") from error
         raise InputError(
             "ONNX needs the package onnx, which is not installed: expected mlpcore's extra "
-            "'export' (pip install -e '.[export]')"
+            "'export' (pip install onnx)"
         ) from None
     return onnx
 

@@ -7,8 +7,8 @@
 | ``metrics.jsonl`` | a line for each epoch |
 | ``last.safetensors`` | the network with which training continues, and its place in the epoch |
 
-Each file is replaced as a whole, in this order. A run that is killed in between has files that
-are ahead of ``last.safetensors``, which decides: surplus lines are dropped, and an epoch that is
+Each file is replaced as a whole, in this order. If a run is killed in between, other files may be
+newer than ``last.safetensors``. That file decides: surplus lines are dropped, and an epoch that is
 trained again gives the same bits. `mlpcore.commands.train` adds ``report.md``, which nothing reads.
 
 ``config.json`` is a JSON object. Its ``training`` and ``data`` have the fields of
@@ -24,13 +24,13 @@ The weights are as in `mlpcore.store.weights`. To its metadata both files add
 | name | content |
 |---|---|
 | ``epoch`` | how many epochs are done |
-| ``seed`` | of the run |
-| ``learning_rate`` | of that epoch; in the last network, of the next one |
+| ``seed`` | the seed of the run |
+| ``learning_rate`` | of its epoch in ``best``, of the next epoch in ``last`` |
 | ``revision``, ``machine`` | the source and the computer that computed the weights |
 | ``dataset``, ``image_shape``, ``pixel_shape`` | the inputs: `mlpcore.store.inputs` |
 
-The best network has its line of ``metrics.jsonl``, without percentages, as ``metrics``. The last
-network has ``progress`` (`mlpcore.training.EpochProgress`), ``best_epoch``, ``training`` (as in
+``best`` also has ``metrics``, its line of ``metrics.jsonl`` without the percentages. ``last`` has
+``progress`` (`mlpcore.training.EpochProgress`), ``best_epoch``, ``training`` (as in
 ``config.json``), ``metrics_sha256`` (of the lines so far) and ``revisions``
 (`mlpcore.store.provenance.Revisions`).
 """
@@ -99,7 +99,7 @@ def check_output(folder: Path) -> None:
 
 
 def check_result_file(path: Path) -> None:
-    """Raise InputError unless a file that a user named can be written and is none of a run's."""
+    """Raise InputError unless a file that a user named can be written and belongs to no run."""
     check_replaceable(path)
     if path.name.lower() in RUN_FILES and holds_run(path.parent):  # the system may ignore case
         raise InputError(f"{shown(path)} belongs to a run: expected another file")

@@ -45,7 +45,7 @@ MAX_EPOCHS = 1_000_000
 
 
 def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
-    """The rate that a schedule of `PAPER_DECADES` in `SCHEDULE_EPOCHS` reaches by then."""
+    """The rate after so many epochs, if it falls by `PAPER_DECADES` in `SCHEDULE_EPOCHS`."""
     part = min(1.0, (epochs - 1) / (SCHEDULE_EPOCHS - 1))
     return learning_rate * 10 ** (-PAPER_DECADES * part)
 
@@ -57,7 +57,9 @@ PAPER_LEARNING_RATE_END = default_learning_rate_end(PAPER_LEARNING_RATE, SCHEDUL
 class TrainingConfig:
     """The settings of a run. With the same data they give the same weights, bit for bit.
 
-    Numbers may be NumPy's; they become Python's, which JSON knows.
+    This holds if `backend` and `schedule` name what computes; "auto" may differ between machines.
+
+    NumPy's numbers become Python's, for JSON.
 
     Parameters
     ----------
@@ -80,9 +82,9 @@ class TrainingConfig:
     seed
         The seed of all random numbers, 0 to 2**64 - 1.
     backend
-        Name of the backend. Another one rounds differently.
+        Name of the backend. A different one rounds differently.
     schedule
-        When the backend applies updates, if it has a choice. Another one rounds differently.
+        When the backend applies updates, if it has a choice. A different one rounds differently.
 
     Raises
     ------

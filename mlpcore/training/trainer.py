@@ -215,7 +215,7 @@ class Trainer:
             n_train=self.n_samples,
             n_test=len(self.dataset.test_labels),
             training_errors=progress.errors,
-            # An interruption changes the order of summation, and so the last of 16 digits.
+            # After an interruption the sum is rounded differently in its last digit.
             loss=float(f"{progress.loss / self.n_samples:.6g}"),
             validation_errors=validation_errors,
             test_errors=test_errors,
@@ -273,7 +273,7 @@ class Trainer:
                 raise self._diverged("the loss")
 
     def _on_samples(self, before: EpochProgress, result: TrainingResult) -> bool:
-        """Count what a `Backend.train` call has done so far; true stops it."""
+        """Count what a `Backend.train` call has done so far; returns whether to stop."""
         self.state.progress = dataclasses.replace(
             before,
             samples=before.samples + result.samples,
@@ -285,7 +285,7 @@ class Trainer:
         return self._stop
 
     def _count_errors(self, images: BackendArray, labels: BackendArray, done: int) -> int:
-        """Misclassified images of a set, when `done` images of other sets have been counted."""
+        """Counts the errors of a set; `done` images of other sets were counted before."""
 
         def report() -> None:
             self._report("evaluating", done, self.n_samples + len(self.dataset.test_labels))

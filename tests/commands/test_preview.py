@@ -45,6 +45,7 @@ def test_images_are_those_that_a_training_sees(call, data, drawn):
     assert Trainer(config, loaded, backends.get("scalar", 1), [Hook(look)]).run()
 
     (axes,) = drawn
+    assert axes.get_xlim()[1] == axes.images[0].get_extent()[1]  # no margin beside the sheet
     assert axes.get_title(loc="left") == title
     texts = [text.get_text() for text in (*axes.get_xticklabels(), *axes.get_yticklabels())]
     assert texts[:3] == ["original", "epoch\n2", "epoch\n3"]

@@ -183,7 +183,7 @@ def test_no_better_than_the_most_frequent_label(call, tmp_path):
     argv = ["--arch", "4", "--epochs", "9", "--lr", "0.05", "--threads", "1", "--out", "r"]
     out = call("train", "--data", data, *argv, "--no-deform")
     assert run_state("r").best_metrics.validation_errors == 10  # guesses 9
-    assert "note: always the most frequent label would be wrong 33 % of the time" in out
+    assert "most frequent label, which is wrong 33 % of the time" in out
 
 
 # Stop and resume

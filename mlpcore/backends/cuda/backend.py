@@ -1,6 +1,6 @@
 """The CUDA backend: the paper's kernels on an NVIDIA device, or under the tests' emulation.
 
-Data and weights stay on the device between calls. Of an epoch, only counts come back.
+Data and weights stay on the device between calls. After an epoch only counts are copied back.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class CudaBackend(Backend):
         if self.schedule not in SCHEDULES:
             expected = f"{' or '.join(SCHEDULES)} with the backend {driver.name}"
             raise InputError(f"schedule {schedule!r}: expected {expected}")
-        #: Why the network that was loaded last is not resident, if it should be.
+        #: Why the last network streams although its schedule is resident.
         self.notice: str | None = None
         self.driver, self.name = driver, driver.name
         self._keys: DeviceArray | None = None

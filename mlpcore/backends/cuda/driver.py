@@ -241,7 +241,7 @@ class CudaDriver:
 
     @functools.cached_property
     def limits(self) -> DeviceLimits:
-        """What this device has, without its clock: plans are then the same as in the build."""
+        """What this device has, without its clock: plans then equal those made at build time."""
         major, minor = map(int, self.compute_capability.split("."))
         return DeviceLimits(
             self._attribute("MULTIPROCESSOR_COUNT"),

@@ -180,7 +180,7 @@ class DeviceNetwork(ABC):
     # ---- what a schedule does ----------------------------------------------------------
 
     def reserve(self, images: DeviceArray, labels: DeviceArray) -> None:  # noqa: B027
-        """Takes the memory that an epoch on these images and labels needs beyond them."""
+        """Allocates the other memory that an epoch on these images and labels needs."""
 
     @abstractmethod
     def begin(self, images: DeviceArray, labels: DeviceArray, order: DeviceArray) -> None:

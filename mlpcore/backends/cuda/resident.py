@@ -18,7 +18,7 @@ CONTROL = np.dtype(
     align=True,
 )
 
-#: Seconds that a block waits for another before it gives up: a million times what it takes.
+#: Seconds that a block waits for another before it gives up: a million times a normal wait.
 WAIT_SECONDS = 5.0
 
 #: SAMPLES_PER_BLOCK of cuda/resident.cu. Launches begin at multiples of it; otherwise the bits
