@@ -5,8 +5,6 @@ import re
 import shlex
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -189,15 +187,3 @@ def test_arguments_are_refused_and_nothing_is_left(capsys, options, words):
     Path("file").touch()
     assert words in refusal(capsys, *options.split())
     assert os.listdir() == ["file"]
-
-
-def test_the_tool_itself():
-    root = Path(__file__).parents[3]
-    result = subprocess.run(
-        [sys.executable, root / "tools" / "reproduce.py", "--nets", "0"],
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(root)},
-        text=True,
-    )
-    assert (result.returncode, result.stdout) == (2, "")
-    assert re.fullmatch(r"error: [^\n]+\n", result.stderr)
