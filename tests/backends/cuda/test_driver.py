@@ -99,10 +99,7 @@ def test_cuda_bindings_missing(install, monkeypatch):
     "error, expected",
     [
         (ModuleNotFoundError("No module named 'pycuda'", name="pycuda"), "PyCUDA is not installed"),
-        (
-            ModuleNotFoundError("no pytools", name="pytools"),
-            "PyCUDA cannot be imported: no pytools",
-        ),
+        (ModuleNotFoundError("no pytools", name="pytools"), "cannot be imported: no pytools"),
         (ImportError("libcuda.so.1: cannot open shared object file"), "no NVIDIA driver: libcuda"),
         (ImportError("something else"), "PyCUDA cannot be imported: something else"),
     ],
