@@ -86,15 +86,6 @@ def test_small_deltas_are_as_precise(name):
     assert np.array_equal(smaller, below * tiny) and smaller.any()
 
 
-def test_the_same_numbers_are_read_on_the_way_up_and_down(name):
-    network = random_network((200, 50), 1)
-    network.biases[0][...] = 0
-    sums, bias, below = as_read(name, network)
-    assert np.array_equal(sums, below[:, :-1])
-    assert not bias.any() and not below[:, -1].any()
-    assert len(np.unique(below)) > 9_000  # of 10,000: in 16 bits many would be the same
-
-
 def test_a_rows_weights_share_its_scale_and_no_others(name):
     """Rows may differ in size; one of zeros stays so."""
     network = random_network((100, 20), 2)
