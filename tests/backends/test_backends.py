@@ -229,13 +229,6 @@ def test_a_count_asks_in_between(backend, sizes):
     assert backend.count_errors(loaded, resident, labels) == wanted
 
 
-def test_the_oracle_asks_after_each_batch(reference):
-    polls, images = [], uniform(1, 1100, 20)
-    labels, poll = np.zeros(1100, np.uint8), functools.partial(polls.append, 1)
-    reference.count_errors(random_network((20, 4), 1), images, labels, poll)
-    assert len(polls) == 3  # of 512, 512 and 76
-
-
 def test_a_long_count_asks_again():
     """About every twentieth of a second, of some tenths: 1.6 G multiply-adds one by one."""
     backend, network = backends.get("scalar", 2), Network((841, 600, 10), 1)

@@ -1,4 +1,4 @@
-"""Training's passes over packed weights: 21 bits for each, and what follows from that."""
+"""Training with packed weights of 21 bits each: their precision, and when they are used."""
 
 import functools
 import itertools
@@ -30,8 +30,9 @@ PACKING = [
     if backends.available()[name] is None and backends.get(name).packs
 ]
 
-#: Half of the last of 21 bits, the first being the sign; and the roundings to float32 of a scale,
-#: of its inverse, of the product with that and of the whole number, times a weight below 1.
+#: The error of a packed weight below 1: half of the last of 21 bits, of which one is the sign, and
+#: four roundings to float32. They round the scale, its inverse, the product of the weight and the
+#: inverse, and the whole number.
 PACKED_EPSILON = 2.0**-21 + 4 * EPSILON
 
 #: Around one, two and three vectors of 8 and of 16 floats, and whole groups of them.
@@ -71,39 +72,18 @@ def test_a_weight_is_off_by_half_of_its_last_bit_at_most(name, n_in, n_out, seed
     tolerance = PACKED_EPSILON * np.abs(expected).max(axis=1, keepdims=True)
     assert np.all(np.abs(below - expected) <= tolerance)
     assert below.any()
-    # A sum on the way up is that of a column and of the bias.
+    # A sum of the forward pass is a weight plus the bias.
     assert np.all(np.abs(sums - expected[:, :-1] - expected[:, -1:]) <= 3 * tolerance)
 
 
-def test_errors_go_both_ways(name):
-    """Of all three numbers that share words. Ties, which float32's own steps make many, are rounded
-    up, by a sixteenth of the last bit in the mean; what is cut off would be half of it."""
-    network = random_network((3 * 16 * 8, 50), 3)
-    network.biases[0][...] = 0
-    off = (as_read(name, network)[2] - matrix(network))[:, :-1]
-    lanes = 8 if name == "avx2" else 16
-    for k in range(3):
-        part = off.reshape(50, -1, 3, lanes)[:, :, k]
-        assert abs(part.mean()) < part.std() / 3  # of half a bit this would be 1.7
-
-
 def test_small_deltas_are_as_precise(name):
-    """Scales times such deltas would be denormal. A power of two changes no bits otherwise."""
+    """The product of a scale and such a delta would be denormal. A power of two changes no bits."""
     network, n = random_network((200, 50), 4), 3
     inputs, deltas = uniform(1, n, 200), uniform(2, n, 50)
     _, below = SimdBackend(name, 1).packed_passes(network, 0, inputs, deltas)
     tiny = np.float32(2.0**-100)
     _, smaller = SimdBackend(name, 1).packed_passes(network, 0, inputs, deltas * tiny)
     assert np.array_equal(smaller, below * tiny) and smaller.any()
-
-
-def test_the_same_numbers_are_read_on_the_way_up_and_down(name):
-    network = random_network((200, 50), 1)
-    network.biases[0][...] = 0
-    sums, bias, below = as_read(name, network)
-    assert np.array_equal(sums, below[:, :-1])
-    assert not bias.any() and not below[:, -1].any()
-    assert len(np.unique(below)) > 9_000  # of 10,000: in 16 bits many would be the same
 
 
 def test_a_rows_weights_share_its_scale_and_no_others(name):
@@ -125,7 +105,7 @@ def test_a_rows_weights_share_its_scale_and_no_others(name):
 @given(n_in=INPUTS, n_out=st.integers(1, 40), seed=SEEDS)
 @settings(max_examples=40)
 def test_sums_of_packed_weights(name, reference, n_in, n_out, seed):
-    """Those of the weights, off by what each weight and each addition is off by."""
+    """Their error is at most that of all weights and additions together."""
     network, n = random_network((n_in, n_out), seed % 2**32), 3
     expected = matrix(network)
     inputs, deltas = uniform(seed, n, n_in), uniform(seed + 1, n, n_out)
@@ -150,7 +130,7 @@ def test_a_row_that_is_not_finite_is_not_a_number(name, value):
     assert not np.isfinite(network.weights[0][2, 7])
 
 
-#: Layers between such widths are shared by threads, and so packed.
+#: Threads share layers of these widths, which are therefore packed.
 WIDTHS = st.sampled_from([130, 144, 200, 257, 300])
 
 
@@ -166,7 +146,7 @@ WIDTHS = st.sampled_from([130, 144, 200, 257, 300])
 def test_training_with_packed_weights_equals_the_oracle(
     name, reference, hidden, n, block, rate, seed
 ):
-    """Also where they are packed anew every few samples: a block late would show."""
+    """In small blocks weights are packed often, so weights from the block before would show."""
     backend = SimdBackend(name, 2, "packed", block, 0)
     problem = Problem((20, *hidden, 10), n, seed, rate / (max(hidden) + 1))
     check_training(backend, reference, problem)
@@ -174,8 +154,10 @@ def test_training_with_packed_weights_equals_the_oracle(
 
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_training_reads_packed_weights(name, way):
-    """A large weight per row, of a neuron that is silent, leaves the others few bits: what one
-    sample changes shows them, not those of float32."""
+    """A silent neuron's large weight leaves the other weights of a row few bits.
+
+    The change after one sample then differs from that of training in float32.
+    """
     network = random_network((4, 1000, 20, 10), 5)
     backend = SimdBackend(name, 2, block=1, packed_from=0)
     for biases in network.biases:
@@ -207,8 +189,7 @@ def problem(n_in=100, n=80):
 
 
 def trained(sizes, backend, *cuts):
-    """Bits after training by the problem's samples up to the last cut, or all, in calls that end
-    there."""
+    """The bits after training in several calls, which end at these samples; without any, in one."""
     network, (images, labels, order) = Network(sizes, seed=1), problem(sizes[0])
     for begin, end in itertools.pairwise((0, *(cuts or (len(order),)))):
         backend.train(network, images, labels, order[begin:end], 0.01)
@@ -231,12 +212,12 @@ def test_a_call_may_be_cut_at_a_blocks_end(name):
 
 
 def test_blocks_of_few_samples_are_not_packed(name):
-    """Less than half of a block, that is, be it all of a call or what is left at its end."""
+    """Few are less than half of a block, in a short call or at the end of a long one."""
     sizes = (100, 200, 200, 10)
     packed, deferred = (SimdBackend(name, 2, each, packed_from=0) for each in SCHEDULES[:2])
     for few, cuts in ((True, (15,)), (False, (16,)), (True, (1, 2, 3)), (False, (32, 47))):
         assert (trained(sizes, packed, *cuts) == trained(sizes, deferred, *cuts)) == few
-    rest = Network(sizes, seed=1)  # of a block, 15 samples: by float32 as well
+    rest = Network(sizes, seed=1)  # the last 15 samples are trained in float32
     images, labels, order = problem()
     packed.train(rest, images, labels, order[:32], 0.01)
     deferred.train(rest, images, labels, order[32:47], 0.01)
@@ -244,12 +225,12 @@ def test_blocks_of_few_samples_are_not_packed(name):
 
 
 def test_small_networks_are_not_packed(name):
-    """Nor any, unless asked for: with the bits of the deferred schedule."""
+    """They give the bits of the deferred schedule, as large ones do unless packing is chosen."""
     for sizes in ((100, 200, 200, 10), (100, 10)):
         deferred = trained(sizes, SimdBackend(name, 2, "deferred"))
         assert trained(sizes, SimdBackend(name, 2)) == deferred
         assert trained(sizes, SimdBackend(name, 2, "deferred", packed_from=0)) == deferred
-    thin = (100, 20, 20, 10)  # whose layers are one thread's
+    thin = (100, 20, 20, 10)  # one thread trains each layer
     one = SimdBackend(name, 2, packed_from=0)
     assert trained(thin, one) == trained(thin, SimdBackend(name, 2, "deferred"))
 

@@ -50,11 +50,8 @@ def oracle(preset):
 
 
 def check(backend, preset):
-    n, (expected, wanted), (network, result) = (
-        samples(preset),
-        oracle(preset),
-        train(backend, preset),
-    )
+    n, (expected, wanted) = samples(preset), oracle(preset)
+    network, result = train(backend, preset)
     largest = max(np.abs(array).max() for array in expected.weights + expected.biases)
     tolerance = 8 * np.sqrt(n / 3) * EPSILON * largest
     for got, right in zip(network.weights + network.biases, expected.weights + expected.biases):

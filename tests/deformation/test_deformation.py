@@ -78,14 +78,6 @@ def test_zero_parameters_are_the_identity(backend):
     assert np.array_equal(np.asarray(result), images)
 
 
-def test_any_image_can_be_deformed_alone(backend):
-    images, labels = digits(230)
-    whole = np.asarray(deform(backend.put(images), labels, PAPER, 9, 4, backend))
-    for i in (0, 9, 10, 99, 100, 105, 229):
-        alone = deform(backend.put(images[i : i + 1]), labels[i : i + 1], PAPER, 9, 4, backend, i)
-        assert np.array_equal(np.asarray(alone)[0], whole[i])
-
-
 def test_any_images_can_be_deformed_together(backend):
     images, labels = digits(230)
     whole = np.asarray(deform(backend.put(images), backend.put(labels), PAPER, 9, 4, backend))
@@ -135,15 +127,6 @@ def test_gaussian_sums_to_one_after_truncation():
         assert taps.shape == (21,)
         assert taps.sum() == pytest.approx(1.0, abs=1e-6)
         assert np.array_equal(taps, taps[::-1])
-
-
-@pytest.mark.parametrize(
-    "name, value",
-    [("sigma", -1.0), ("alpha", np.nan), ("sigma", np.inf), ("beta", 90.0), ("gamma", 100.0)],
-)
-def test_bad_parameters(name, value):
-    with pytest.raises(InputError, match=f"^{name} "):
-        DeformationParameters(**{name: value})
 
 
 def test_bad_labels_and_sides(reference):

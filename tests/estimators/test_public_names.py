@@ -13,8 +13,13 @@ from mlpcore import ElasticDeformer, OnlineMLPClassifier
 BOTH = pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier])
 
 
-def test_importing_mlpcore_does_not_import_scikit_learn():
-    code = "import sys, mlpcore; assert 'sklearn' not in sys.modules; mlpcore.OnlineMLPClassifier"
+def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread():
+    code = (
+        "import sys, threading, mlpcore, mlpcore.backends;"
+        "assert threading.active_count() == 1;"
+        "assert not {'sklearn', 'matplotlib', 'pooch', 'pycuda'} & set(sys.modules);"
+        "mlpcore.OnlineMLPClassifier"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -17,9 +17,9 @@ from mlpcore.store.weights import read_network, weights_sha256, write_network
 from oracle import EPSILON, random_network
 from small_runs import finish_run, make_config, make_pixels, same_weights, write_arrays
 
-#: Both sides add the same float32 products in other orders. A sum of 841 terms is about 1 here
-#: (`random_network`), and has some sqrt(841) = 29 roundings of 2**-24: 1.7e-6. The next layer
-#: multiplies it by less than 1. Mistakes are greater: 0.667 for 0.6666 makes 6e-4.
+#: Both sides add the same float32 products in different orders. A sum of 841 terms is about 1 in a
+#: `random_network`. Its error is some sqrt(841) = 29 roundings of 2**-24, or 1.7e-6, and the next
+#: layer makes it smaller. Mistakes are greater: 0.667 in place of 0.6666 gives 6e-4.
 TOLERANCE = 1e-5
 
 MNIST = NetworkInput("MNIST", (29, 29), (28, 28))
@@ -39,12 +39,6 @@ def session(content):
     return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-def run_onnx(content, pixels):
-    """The outputs for pixels (n, h, w)."""
-    (outputs,) = session(content).run(None, {"pixels": pixels})
-    return outputs
-
-
 def check_equal(content, network, pixels, images):
     """ONNX's outputs for pixels are ours for images, at any size of batch."""
     backend = backends.get("scalar", 1)
@@ -58,12 +52,6 @@ def check_equal(content, network, pixels, images):
         np.testing.assert_allclose(outputs, expected[:n], rtol=0, atol=TOLERANCE)
 
 
-def load_idx(folder, height, width):
-    """Data of three classes from IDX files, and the pixels of its test images."""
-    train, test = (make_pixels(n, n, height=height, width=width) for n in (40, 9))
-    return dataset.load(write_arrays(folder, (*train, *test))), test[0]
-
-
 def train(folder, data, **changes):
     """The folder of a finished run of one epoch."""
     config = make_config(backend="scalar", epochs=1, **changes)
@@ -74,18 +62,8 @@ def train(folder, data, **changes):
 # What is exported computes the same
 
 
-@pytest.mark.parametrize("sides", [(6, 9), (7, 5), (2, 2), (12, 30)], ids=str)
-def test_onnx_of_data_of_any_sides(tmp_path, sides):
-    """Even, odd and mixed sides, as `dataset.load` brings them from their files."""
-    pytest.importorskip("onnx")
-    data, pixels = load_idx(tmp_path / "data", *sides)
-    trained = TrainedNetwork.read(train(tmp_path / "run", data))
-    assert trained.input.pixel_shape == sides
-    check_equal(export.to_onnx(trained), trained.network, pixels, data.test_images)
-
-
 def test_onnx_of_real_digits(tmp_path):
-    """From scikit-learn's 8 x 8 pixels of 0 to 16; after an epoch, so with weights as learned."""
+    """scikit-learn's digits have 8 x 8 pixels from 0 to 16. The network is trained for an epoch."""
     pytest.importorskip("onnx")
     from sklearn.datasets import load_digits
 
@@ -107,10 +85,11 @@ def test_onnx_scales_every_grey_value():
     noise = np.random.default_rng(5).integers(0, 256, (50, 28, 28))
     pixels = np.concatenate([flat, noise]).astype(np.uint8)
     images = dataset.resize(dataset.normalise(pixels), 29, 29).astype(np.float64)
-    outputs = run_onnx(export.to_onnx(trained_network(network, MNIST)), pixels)
+    content = export.to_onnx(trained_network(network, MNIST))
+    (outputs,) = session(content).run(None, {"pixels": pixels})
     expected = 1.7159 * np.tanh(0.6666 * images.reshape(len(images), -1))
-    # Two interpolations, each of three roundings of values up to 2, on either side, through a
-    # slope of 1.15; then three roundings and a tanh of a few units in the last place.
+    # Both sides interpolate twice, with three roundings of values up to 2 each time. The slope of
+    # 1.15 follows. Three roundings and a tanh add a few units in the last place.
     tolerance = (2 * 2 * 3 * 2 * 1.15 + 2 * 8) * EPSILON
     assert tolerance < 3e-6
     np.testing.assert_allclose(outputs, expected, rtol=0, atol=tolerance)
@@ -163,8 +142,8 @@ def test_onnx_says_what_it_is():
 
 
 def test_safetensors_holds_the_network_alone(tmp_path):
-    data, _ = load_idx(tmp_path / "data", 6, 9)
-    run = train(tmp_path / "run", data)
+    arrays = (make_pixels(n, n, height=6, width=9) for n in (40, 9))
+    run = train(tmp_path / "run", dataset.load(write_arrays(tmp_path / "data", chain(*arrays))))
     path = tmp_path / "net.safetensors"
     export.write_safetensors(TrainedNetwork.read(run), path)
     network, metadata = read_network(path)
@@ -192,7 +171,7 @@ def test_what_is_assumed_is_not_written_as_a_fact(tmp_path):
 
 
 def test_more_than_onnx_takes_is_refused(monkeypatch):
-    """A file of more than 2 GiB; here the limit is where the weights end."""
+    """ONNX files hold 2 GiB at most. Here the limit is moved to the size of the weights."""
     pytest.importorskip("onnx")
     trained = trained_network(random_network((841, 12, 10), 1), MNIST)
     n_bytes = 4 * (842 * 12 + 13 * 10)

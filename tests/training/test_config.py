@@ -58,10 +58,7 @@ REFUSED = {
     "learning_rate_end": [0, 1e-60],
     "learning_rate_ratio": [0, "2"],
     "target": [0, 1e-50, 1.71589999, math.nan, "1"],
-    "deformation": [
-        None,
-        *(DeformationParameters(similar_labels=labels) for labels in ((300,), 7)),
-    ],
+    "deformation": [None, *(DeformationParameters(similar_labels=n) for n in ((300,), 7))],
     "backend": [None],
     "schedule": [1],
 }

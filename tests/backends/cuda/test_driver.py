@@ -1,7 +1,5 @@
 """The driver of real devices on stand-ins for PyCUDA and cuda-bindings, and its refusals."""
 
-import os
-import subprocess
 import sys
 import threading
 from types import SimpleNamespace
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 
 import fake_pycuda
-from emulated import ROOT, emulated_backend, needs_emulation
+from emulated import emulated_backend, needs_emulation
 from mlpcore import backends
 from mlpcore.backends.cuda import build, driver, network, streaming
 from mlpcore.backends.cuda.backend import CudaBackend
@@ -102,10 +100,7 @@ def test_cuda_bindings_missing(install, monkeypatch):
     "error, expected",
     [
         (ModuleNotFoundError("No module named 'pycuda'", name="pycuda"), "PyCUDA is not installed"),
-        (
-            ModuleNotFoundError("no pytools", name="pytools"),
-            "PyCUDA cannot be imported: no pytools",
-        ),
+        (ModuleNotFoundError("no pytools", name="pytools"), "cannot be imported: no pytools"),
         (ImportError("libcuda.so.1: cannot open shared object file"), "no NVIDIA driver: libcuda"),
         (ImportError("something else"), "PyCUDA cannot be imported: something else"),
     ],
@@ -121,17 +116,6 @@ def test_pycuda_that_cannot_be_imported(install, monkeypatch, error, expected):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
     assert_reason(expected)
-
-
-def test_no_visible_device_is_one_line():
-    """In a process of its own, as a user would meet it, whatever this machine has."""
-    code = "from mlpcore import backends; print(backends.available()['cuda'])"
-    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", code]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert (result.returncode, result.stderr) == (0, "")
-    assert len(result.stdout.splitlines()) == 1
-    assert result.stdout != "None\n"
 
 
 # ---- the driver itself ---------------------------------------------------------------------

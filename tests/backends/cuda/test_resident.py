@@ -22,15 +22,12 @@ pytestmark = needs_emulation
 
 RATE = 0.01
 
-#: Networks, and devices whose plans cut them in every way: an exchange on every boundary, slices
-#: of unequal length, more rows than threads, and weights in registers, in shared memory and both.
+#: Networks and devices. Their plans exchange sums at every boundary, cut slices of unequal length,
+#: have more rows than threads, and keep weights in registers, in shared memory and in both.
 CASES = {
     "one hidden layer": ((20, 33, 4), DeviceLimits(6, 48 << 10, 64 * 64, threads=(32,))),
     "two hidden layers": ((23, 19, 17, 5), DeviceLimits(6, 48 << 10, 64 * 96, threads=(64,))),
-    "four hidden layers": (
-        (9, 14, 11, 8, 13, 3),
-        DeviceLimits(4, 48 << 10, 32 * 88, threads=(32,)),
-    ),
+    "four hidden layers": ((9, 14, 11, 8, 13, 3), DeviceLimits(4, 48 << 10, 2816, threads=(32,))),
     "rows beyond threads": ((7, 85, 40, 2), DeviceLimits(2, 48 << 10, 32 * 96, threads=(32,))),
     "one block": ((12, 10, 3), DeviceLimits(1, 48 << 10, 64 * 64, threads=(32,))),
 }
@@ -136,11 +133,8 @@ def test_results_do_not_depend_on_the_first_ticket(one_hidden_layer, before):
 
 def test_a_network_that_does_not_fit_streams_and_says_so():
     sizes = 20, 2000, 1500, 4
-    backend, network, data = (
-        emulated_backend("resident"),
-        random_network(sizes, 1),
-        problem(sizes, 2, 2),
-    )
+    backend, network = emulated_backend("resident"), random_network(sizes, 1)
+    data = problem(sizes, 2, 2)
     got, _ = trained(backend, network, *data, RATE)
     assert "streaming schedule: layers 20, 2000, 1500, 4 need" in backend.description
     expected, _ = trained(emulated_backend("streaming"), network, *data, RATE)

@@ -169,9 +169,6 @@ def test_the_report_has_table_and_figures(half_done):
     ("options", "words"),
     [
         ("--nets 6", "'6', expected some of net1"),
-        ("--seeds a", "'a', expected a whole number"),
-        ("--backend mmx", "'mmx': expected auto"),
-        ("--data=", "'', expected a folder"),
         ("--out file", "file"),
         ("--out /proc/runs", "/proc/runs"),
         ("--unfinished", "--unfinished together with training"),

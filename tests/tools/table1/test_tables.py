@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from mlpcore import backends
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
-from mlpcore.network.architecture import PRESETS, count_parameters
+from mlpcore.network.architecture import PRESETS
 from mlpcore.training.config import TrainingConfig
 from table1 import evidence, report, tables
-from table1.experiment import Experiment, check_settings, plan, seconds_per_epoch, with_labels
+from table1.experiment import check_settings, plan, seconds_per_epoch, with_labels
 from table1.records import distinct_seeds
 from table1_runs import LETTERS, MNIST, metrics, record
 
@@ -109,30 +109,6 @@ def test_an_epoch_takes_the_median_time_of_recent_ones_of_the_nearest_network():
     found = seconds_per_epoch(net4.config, [record("net1"), record("net3"), net4])
     assert found == pytest.approx(1 + scale * 8)
     assert math.isnan(seconds_per_epoch(net4.config, [net4]))
-
-
-def test_what_is_done_running_and_left(capsys):
-    planned = plan(Path("out"), ("net1", "net2", "net3"), (0, 1), 10, "paper", backends.get())
-    experiment = Experiment(planned, any_backend=True)
-    records = [
-        record("net1", errors=[(1, 1)] * 10),
-        record("net2", errors=[(1, 1)] * 4, epochs=10),
-        record("net1", 1, errors=[(1, 1)] * 9, epochs=10, running=True),
-    ]
-    experiment.records = {"out" / r.folder: r for r in records}
-    experiment.failed = {Path("out/net3-seed1")}
-    experiment.show()
-    *rows, total = [line.split() for line in capsys.readouterr().out.splitlines() if line]
-    net3 = 10 * (1 + 8 * count_parameters((841, *PRESETS["net3"], 10)) / records[1].n_parameters)
-    assert [" ".join(cells) for cells in rows[1:]] == [
-        "net1-seed0 finished 10/10 -",
-        "net2-seed0 unfinished 4/10 54.0 s",
-        f"net3-seed0 not started 0/10 {net3 / 60:.1f} min (estimate)",
-        "net1-seed1 running 9/10 9.0 s",
-        "net2-seed1 not started 0/10 1.5 min (estimate)",
-        "net3-seed1 damaged 0/10 -",
-    ]
-    assert total[-2:] == [f"{(54 + 90 + net3) / 60:.1f}", "min"]
 
 
 def test_runs_are_planned_by_recipe_the_first_seed_first():
