@@ -47,8 +47,7 @@ def draw(
     framed = np.pad(images, ((0, 0), (0, 0), (0, gap), (0, gap)), constant_values=np.nan)
     sheet = framed.swapaxes(1, 2).reshape(rows * (height + gap), -1)[:-gap, :-gap]
     scale = max(CELL_WIDTH / (width + gap), CELL_HEIGHT / (height + gap))
-    figure_size = scale * sheet.shape[1], scale * sheet.shape[0]
-    figure = Figure(figsize=figure_size)
+    figure = Figure(figsize=(scale * sheet.shape[1], scale * sheet.shape[0]))
     axes = figure.add_axes((0, 0, 1, 1))  # labels lie outside: `savefig` makes room for them
     darkest = 1 if displacements is None else 2 / INK_UNDER_ARROWS - 1
     axes.imshow(sheet, "gray_r", vmin=-1, vmax=darkest, interpolation="nearest")
@@ -71,7 +70,7 @@ def draw(
         axes.quiver(*tails, *arrows, angles="xy", scale_units="xy", scale=1, units="inches",
                     minlength=0, color=ARROW_COLOUR, **style)  # fmt: skip
     content = io.BytesIO()
-    dpi = min(DPI, MAX_PICTURE_SIDE / (max(figure_size) + 2))
+    dpi = min(DPI, MAX_PICTURE_SIDE / (max(figure.get_size_inches()) + 2))
     figure.savefig(content, format="png", dpi=dpi, bbox_inches="tight", pad_inches=0.12)
     return content.getvalue()
 

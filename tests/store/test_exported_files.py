@@ -1,5 +1,6 @@
 """Exports: other programs compute the same from the files."""
 
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
