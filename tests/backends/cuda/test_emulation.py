@@ -1,4 +1,4 @@
-"""Faults of CUDA kernels that their emulation on a CPU shows."""
+"""What the emulation of CUDA on a CPU does, and which faults of kernels it shows."""
 
 import re
 
@@ -22,12 +22,16 @@ pytestmark = needs_emulation
 
 SNIPPETS = ROOT / "tests" / "support" / "cuda_snippets"
 ONE = (1, 1, 1)
-ROUNDS = np.roll(np.arange(256), -1) * 10
 
 
 @pytest.fixture(scope="module")
 def barriers():
     return EmulatedDriver(SNIPPETS / "barriers.cu")
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return EmulatedDriver(SNIPPETS / "blocks.cu")
 
 
 def run(driver, kernel, n, *arguments):
@@ -38,11 +42,20 @@ def run(driver, kernel, n, *arguments):
     return np.asarray(out)
 
 
+# ---- faults that show ----------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
     "right, wrong, n, arguments, expected",
     [
         ("reverse", "reverse_without_barrier", 256, (), np.arange(256)[::-1]),
-        ("sum_of_rounds", "sum_of_rounds_without_second_barrier", 256, (4,), ROUNDS),
+        (
+            "sum_of_rounds",
+            "sum_of_rounds_without_second_barrier",
+            256,
+            (4,),
+            np.roll(np.arange(256), -1) * 10,
+        ),
         ("reverse_warp", "reverse_warp_in_step", 32, (), np.arange(32)[::-1]),
     ],
     ids=["barrier", "second barrier", "warp"],
@@ -54,11 +67,24 @@ def test_a_missing_barrier_gives_a_wrong_result(barriers, right, wrong, n, argum
 
 
 @pytest.mark.parametrize("kernel", ["divergent_barrier_kernel", "divergent_shuffle_kernel"])
-def test_waiting_for_threads_that_have_ended_is_a_deadlock(barriers, kernel):
+def test_a_barrier_that_some_never_reach_is_a_deadlock(barriers, kernel):
     out = put(barriers, np.zeros(32, np.float32))
     with pytest.raises(EmulationError, match=f"{kernel}: deadlock in block .*16 have ended"):
         barriers.launch(Launch(kernel, ONE, (32, 1, 1), (out.address,)))
     assert np.array_equal(run(barriers, "reverse_kernel", 4), [3, 2, 1, 0])  # and it goes on
+
+
+def test_polling_that_nobody_answers_is_a_deadlock(blocks):
+    flag = put(blocks, np.zeros(1, np.int32))
+    with pytest.raises(EmulationError, match=r"nobody answers; of 32 threads .* 32 poll"):
+        blocks.launch(Launch("wait_for_nobody_kernel", (2, 1, 1), (32, 1, 1), (flag.address,)))
+
+
+def test_shared_memory_starts_as_nan(barriers):
+    out = put(barriers, np.zeros(64, np.float32))
+    run(barriers, "reverse_kernel", 256)  # leaves numbers behind
+    barriers.launch(Launch("uninitialised_kernel", ONE, (64, 1, 1), (out.address,)))
+    assert np.isnan(np.asarray(out)).all()
 
 
 BOUNDS = """
@@ -98,6 +124,22 @@ def test_accesses_out_of_bounds_are_caught(kernel, finding):
     assert result.returncode != 0
     assert re.search(finding, result.stderr, re.DOTALL), result.stderr
     assert f"in {kernel}" in result.stderr
+
+
+# ---- what must work ------------------------------------------------------------------------
+
+
+def test_the_order_of_threads_and_blocks_is_random_and_repeatable(blocks):
+    def tickets(seed):
+        counter, out = put(blocks, np.zeros(1, np.int32)), put(blocks, np.zeros(200, np.int32))
+        blocks.seed(seed)
+        arguments = counter.address, out.address
+        blocks.launch(Launch("tickets_kernel", (4, 1, 1), (50, 1, 1), arguments))
+        return np.asarray(out)
+
+    assert np.array_equal(np.sort(tickets(1)), np.arange(200))
+    assert np.array_equal(tickets(1), tickets(1))
+    assert not np.array_equal(tickets(1), tickets(2))
 
 
 def test_the_launch_table_agrees_with_the_kernels():

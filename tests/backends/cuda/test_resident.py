@@ -79,6 +79,18 @@ def test_more_members_than_words_at_a_time(reference, monkeypatch):
     assert_same_weights(got, expected, 70 * EPSILON)
 
 
+def test_cases_are_what_they_say():
+    plans = {name: make_plan(*case) for name, case in CASES.items()}
+    assert plans["one block"].blocks == 1
+    for name in ("two hidden layers", "four hidden layers"):
+        assert min(plans[name].even_parts, plans[name].odd_parts) > 1
+    assert any(layer.rows > p.threads for p in plans.values() for layer in p.layers)
+    layers = [layer for plan in plans.values() for layer in plan.layers]
+    assert any(layer.registers == layer.slots for layer in layers)
+    assert any(layer.registers == 0 for layer in layers)
+    assert any(0 < layer.registers < layer.slots for layer in layers)
+
+
 def test_the_order_of_threads_and_blocks_changes_no_bit(one_hidden_layer):
     backend, network, data = one_hidden_layer
     images, labels, order = map(backend.put, data)

@@ -74,3 +74,9 @@ extern "C" __global__ void divergent_shuffle_kernel(float *out)
     if (threadIdx.x < 16) return;
     out[threadIdx.x] = __shfl_down_sync(0xffffffffu, 1.0f, 1);
 }
+
+extern "C" __global__ void uninitialised_kernel(float *out)
+{
+    __shared__ float values[64];
+    out[threadIdx.x] = values[threadIdx.x];
+}
