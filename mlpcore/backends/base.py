@@ -83,6 +83,24 @@ class TrainingResult:
     loss: float
 
 
+def check_shape(
+    name: str, array: BackendArray, shape: tuple[int | None, ...], dtype: DTypeLike
+) -> None:
+    """Raises InputError unless an array, wherever it is, has this shape and type.
+
+    None in `shape` stands for any length.
+    """
+    fits = len(array.shape) == len(shape) and all(
+        wanted in (None, length) for wanted, length in zip(shape, array.shape)
+    )
+    if not fits or array.dtype != dtype:
+        expected = ", ".join("any" if length is None else str(length) for length in shape)
+        raise InputError(
+            f"{name}: {array.dtype} of shape {array.shape}, "
+            f"expected {np.dtype(dtype)} of shape ({expected})"
+        )
+
+
 def check_array(
     name: str, array: ArrayLike, shape: tuple[int | None, ...], dtype: DTypeLike = np.float32
 ) -> AnyArray:
@@ -94,15 +112,7 @@ def check_array(
         When the shape or the type is another, or a length is beyond `MAX_LENGTH`.
     """
     array = np.asarray(array)
-    expected = ", ".join("any" if length is None else str(length) for length in shape)
-    fits = len(array.shape) == len(shape) and all(
-        wanted in (None, length) for wanted, length in zip(shape, array.shape)
-    )
-    if not fits or array.dtype != dtype:
-        raise InputError(
-            f"{name}: {array.dtype} of shape {array.shape}, "
-            f"expected {np.dtype(dtype)} of shape ({expected})"
-        )
+    check_shape(name, array, shape, dtype)
     if max(array.shape, default=0) > MAX_LENGTH:
         raise InputError(f"{name}: shape {array.shape}, expected at most {MAX_LENGTH:,} each way")
     return np.ascontiguousarray(array)

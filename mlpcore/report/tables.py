@@ -23,11 +23,11 @@ def text_table(rows: Rows, align: str = "") -> str:
     return tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=_align(rows, align))
 
 
-def markdown_table(rows: Rows) -> str:
-    """Rows as a table in Markdown, the first column to the left, the others to the right."""
+def markdown_table(rows: Rows, align: str = "") -> str:
+    """Rows as a table in Markdown; `align` is as for `text_table`."""
     cells = [tuple(map(escape, row)) for row in rows]
     return tabulate(
-        cells[1:], cells[0], tablefmt="pipe", disable_numparse=True, colalign=_align(rows, "")
+        cells[1:], cells[0], tablefmt="pipe", disable_numparse=True, colalign=_align(rows, align)
     )
 
 

@@ -6,10 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from tabulate import tabulate
-
 from mlpcore.errors import shown
-from mlpcore.report.tables import NONE, escape
+from mlpcore.report.tables import NONE, escape, markdown_table, text_table
 from speed.limits import Limits
 from speed.results import Architecture, Report, Result
 from speed.units import digits, short_time
@@ -39,20 +37,17 @@ class Table:
     def text(self, markdown: bool = False) -> str:
         """The table with its title and its notes. Whatever cannot be printed is escaped."""
 
-        def safe(text: str) -> str:
-            text = shown(text) if text else ""
-            return escape(text) if markdown else text
-
-        body = tabulate(
-            [list(map(safe, row)) for row in self.rows],
-            list(map(safe, self.headers)),
-            "pipe" if markdown else "simple",
-            disable_numparse=True,
-            colalign=["left" if i < self.left else "right" for i in range(len(self.headers))],
-        )
-        title, notes = safe(self.title), [safe(note) for note in self.notes]
+        cells = [
+            tuple(shown(cell) if cell else "" for cell in row) for row in (self.headers, *self.rows)
+        ]
+        title, notes = shown(self.title), [shown(note) for note in self.notes]
+        align = ("l" * self.left).ljust(len(self.headers), "r")
         if markdown:
-            return "\n\n".join([f"**{title}**", body, *notes]) + "\n"
+            notes = [escape(note) for note in notes]
+            return (
+                "\n\n".join([f"**{escape(title)}**", markdown_table(cells, align), *notes]) + "\n"
+            )
+        body = text_table(cells, align)
         return "\n".join([title, "", body, *(textwrap.fill(note, 100) for note in notes)]) + "\n"
 
 

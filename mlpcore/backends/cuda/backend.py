@@ -21,6 +21,7 @@ from mlpcore.backends.base import (
     TrainingResult,
     check_array,
     check_place,
+    check_shape,
     layer_rates,
     layer_shape,
 )
@@ -123,14 +124,7 @@ class CudaBackend(Backend):
         """The array on the device, checked as `check_array` does; a NumPy array is put there."""
         if not isinstance(array, DeviceArray):
             return self.put(check_array(name, array, shape, dtype))
-        lengths = zip(shape, array.shape)
-        fits = len(shape) == len(array.shape) and all(a in (None, b) for a, b in lengths)
-        if not fits or array.dtype != dtype:
-            expected = ", ".join("any" if length is None else str(length) for length in shape)
-            raise InputError(
-                f"{name}: {array.dtype} of shape {array.shape}, "
-                f"expected {np.dtype(dtype)} of shape ({expected})"
-            )
+        check_shape(name, array, shape, dtype)
         return array
 
     def _empty(self, *shape: int) -> DeviceArray:
