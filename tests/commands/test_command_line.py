@@ -138,6 +138,7 @@ BAD = [
     ("trian", "'trian': expected train, evaluate"),
     ("--verbose", "'--verbose': expected train"),
     ("backends now", "unrecognized arguments: now"),
+    ("--version now", "'--version' before 'now'"),
     ("train --arch 0", "not 0"),
     ("train --arch 99999999", "99,999,999"),
     ("train --epochs 0", "epochs 0"),

@@ -45,7 +45,6 @@ def test_images_are_those_that_a_training_sees(call, data, drawn):
     assert Trainer(config, loaded, backends.get("scalar", 1), [Hook(look)]).run()
 
     (axes,) = drawn
-    assert axes.get_xlim()[1] == axes.images[0].get_extent()[1]  # no margin beside the sheet
     assert axes.get_title(loc="left") == title
     texts = [text.get_text() for text in (*axes.get_xticklabels(), *axes.get_yticklabels())]
     assert texts[:3] == ["original", "epoch\n2", "epoch\n3"]
@@ -62,6 +61,15 @@ def test_images_are_those_that_a_training_sees(call, data, drawn):
 def test_every_class_in_turn():
     labels = np.array([2, 2, 2, 0, 2, 1, 1, 2, 2, 0] * 3)
     assert preview.every_class_in_turn(labels, 7).tolist() == [3, 5, 0, 9, 6, 1, 13]
+
+
+def test_arrows_leave_the_sheet_its_size(drawn):
+    """Even those that begin at the very edge of the last image."""
+    field = np.zeros((1, 1, 2, 8, 8), np.float32)
+    field[0, 0, 0] = 7.8 - np.arange(8)
+    draw(np.zeros((1, 2, 8, 8), np.float32), ["a"], ["original", "1"], "", field)
+    (axes,) = drawn
+    assert axes.get_xlim() == tuple(axes.images[0].get_extent()[:2])
 
 
 def test_by_default_what_there_is_with_arrows_if_wanted(call, drawn):
