@@ -15,15 +15,19 @@
 /* Floats in the widest vector register, and in a cache line: rows are padded to this. */
 #define MLP_ALIGN 16
 
-/* Scaled tanh of the paper, y(a) = A tanh(B a) (LeCun et al. 1998). */
+/* MLP_TANH is the paper's scaled tanh, y(a) = A tanh(B a) (LeCun et al. 1998). */
 #define MLP_A 1.7159f
 #define MLP_B 0.6666f
+
+/* y(a) of a layer's neurons. MLP_SOFTMAX is for the last layer alone. */
+typedef enum { MLP_TANH, MLP_RELU, MLP_SOFTMAX } mlp_activation;
 
 typedef struct {
     int n_in;       /* inputs, without the bias */
     int n_out;      /* neurons */
     int stride;     /* floats per row of W, a multiple of MLP_ALIGN, at least n_in + 1 */
     float *weights; /* W, n_out rows */
+    mlp_activation activation;
 } mlp_layer;
 
 typedef struct {

@@ -75,7 +75,7 @@ class TrainingResult:
     errors
         Samples misclassified; meaningless when the loss is not finite.
     loss
-        Sum of 1/2 |y - t|^2 over the samples.
+        Sum of the network's loss over the samples: 1/2 |y - t|^2, or -log y of the class.
     """
 
     samples: int
@@ -225,7 +225,7 @@ class Backend(ABC):
 
     @abstractmethod
     def forward(self, network: LoadedNetwork, layer: int, inputs: Float32Array) -> Float32Array:
-        """Outputs (n, n_out), y = A tanh(B (W x + b)), of inputs (n, n_in)."""
+        """Outputs (n, n_out), y(W x + b), of inputs (n, n_in). The activation is the layer's."""
 
     @abstractmethod
     def backward(
@@ -233,8 +233,8 @@ class Backend(ABC):
     ) -> Float32Array:
         """Deltas of the layer below, (n, n_in) = (W^T delta) y'(states).
 
-        `deltas` is (n, n_out); `states` is (n, n_in), the outputs of the layer below, and
-        y' = (B / A) (A - y) (A + y).
+        `deltas` is (n, n_out); `states` is (n, n_in), the outputs of the hidden layer below.
+        y' is (B / A) (A - y) (A + y) of the scaled tanh. Of the rectifier it is 1 where y > 0.
         """
 
     @abstractmethod
@@ -273,7 +273,8 @@ class Backend(ABC):
         order
             (m,) int32, the image of each step, for example from `permutation`.
         learning_rate
-            eta in w -= eta dE/dw, E = 1/2 sum (y - t)^2; one for all layers, or one for each.
+            eta in w -= eta dE/dw, E being the network's loss; one for all layers, or one for
+            each.
         progress
             Called about twenty times a second with this call's result so far, and once more
             with all of it before the call ends. Training stops when it returns true, or when
@@ -281,12 +282,15 @@ class Backend(ABC):
             where a backend works by blocks. Training the rest of the order in another call
             then gives the same bits.
         target
-            t for the class; the other outputs have -t.
+            With the squared loss: t for the class; the other outputs have -t.
         """
 
     @abstractmethod
     def predict(self, network: LoadedNetwork, images: BackendArray) -> Float32Array:
-        """Outputs (n, n_classes) of the whole network for images (n, n_in)."""
+        """Outputs (n, n_classes) of the whole network for images (n, n_in).
+
+        They are probabilities if the loss is the cross-entropy.
+        """
 
     @abstractmethod
     def count_errors(

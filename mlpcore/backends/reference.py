@@ -43,14 +43,34 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def activation(a: AnyArray) -> AnyArray:
+def scaled_tanh(a: AnyArray) -> AnyArray:
     """y(a) = A tanh(B a)."""
     return A * np.tanh(B * a)
 
 
-def derivative(y: AnyArray) -> AnyArray:
-    """y'(a) from the state y = y(a)."""
-    return B / A * (A - y) * (A + y)
+def softmax(a: AnyArray) -> AnyArray:
+    """exp(a_i) / sum_j exp(a_j) over the last axis."""
+    powers = np.exp(a - a.max(axis=-1, keepdims=True))
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def activate(network: Network, layer: int, a: AnyArray) -> AnyArray:
+    """y(a) of a layer's neurons."""
+    if layer == network.n_layers - 1:
+        return softmax(a) if network.loss == "cross-entropy" else scaled_tanh(a)
+    return np.maximum(a, 0) if network.activation == "relu" else scaled_tanh(a)
+
+
+def derivative(activation: str, y: AnyArray) -> AnyArray:
+    """y'(a) from the state y = y(a) of hidden neurons, or of scaled tanh outputs."""
+    return (y > 0).astype(y.dtype) if activation == "relu" else B / A * (A - y) * (A + y)
+
+
+def output_loss(network: Network, y: Float64Array, wanted: Float64Array) -> float:
+    """E of one sample."""
+    if network.loss == "cross-entropy":
+        return -float(np.log(y[wanted == 1])[0])
+    return 0.5 * float(np.sum((y - wanted) ** 2))
 
 
 def bilinear(image: Float64Array, x: Float64Array, y: Float64Array) -> Float64Array:
@@ -67,6 +87,7 @@ def bilinear(image: Float64Array, x: Float64Array, y: Float64Array) -> Float64Ar
 
 
 def _step(
+    network: Network,
     weights: list[Float64Array],
     biases: list[Float64Array],
     image: Float64Array,
@@ -75,11 +96,13 @@ def _step(
 ) -> Float64Array:
     """One step of on-line back-propagation; returns the outputs before the update."""
     states = [image]
-    for w, b in zip(weights, biases):
-        states.append(activation(w @ states[-1] + b))
-    delta = (states[-1] - wanted) * derivative(states[-1])
+    for layer, (w, b) in enumerate(zip(weights, biases)):
+        states.append(activate(network, layer, w @ states[-1] + b))
+    delta = states[-1] - wanted
+    if network.loss == "squared":
+        delta *= derivative("tanh", states[-1])
     for layer in range(len(weights) - 1, -1, -1):
-        below = weights[layer].T @ delta * derivative(states[layer])
+        below = weights[layer].T @ delta * derivative(network.activation, states[layer])
         weights[layer] -= rates[layer] * np.outer(delta, states[layer])
         biases[layer] -= rates[layer] * delta
         delta = below
@@ -108,7 +131,7 @@ class ReferenceBackend(Backend):
         n_in, _ = layer_shape(network, layer)
         x = check_array("inputs", inputs, (None, n_in)).astype(np.float64)
         a = x @ network.weights[layer].astype(np.float64).T + network.biases[layer]
-        return activation(a).astype(np.float32)
+        return activate(network, layer, a).astype(np.float32)
 
     def backward(
         self, network: Network, layer: int, deltas: Float32Array, states: Float32Array
@@ -116,7 +139,8 @@ class ReferenceBackend(Backend):
         n_in, n_out = layer_shape(network, layer)
         deltas = check_array("deltas", deltas, (None, n_out)).astype(np.float64)
         states = check_array("states", states, (len(deltas), n_in)).astype(np.float64)
-        return (deltas @ network.weights[layer] * derivative(states)).astype(np.float32)
+        slope = derivative(network.activation, states)
+        return (deltas @ network.weights[layer] * slope).astype(np.float32)
 
     def update(
         self,
@@ -150,7 +174,9 @@ class ReferenceBackend(Backend):
         check_range("order", order, len(images))
         rates = layer_rates(network, learning_rate)
         check_target(target)
-        wanted = np.where(np.eye(n_classes, dtype=bool), target, -target)  # a row per class
+        others = 0.0 if network.loss == "cross-entropy" else -target
+        this = 1.0 if network.loss == "cross-entropy" else target
+        wanted = np.where(np.eye(n_classes, dtype=bool), this, others)  # a row per class
         weights = [w.astype(np.float64) for w in network.weights]
         biases = [b.astype(np.float64) for b in network.biases]
         done, errors, loss = 0, 0, 0.0
@@ -163,8 +189,8 @@ class ReferenceBackend(Backend):
                 if report():
                     break
                 image, label = images[i].astype(np.float64), labels[i]
-                outputs = _step(weights, biases, image, wanted[label], rates)
-                loss += 0.5 * np.sum((outputs - wanted[label]) ** 2)
+                outputs = _step(network, weights, biases, image, wanted[label], rates)
+                loss += output_loss(network, outputs, wanted[label])
                 errors += int(outputs.argmax() != label)
                 done += 1
         except BaseException:
@@ -202,8 +228,8 @@ class ReferenceBackend(Backend):
         with _blas().limit(limits=self.threads):
             for begin in range(0, len(images), BATCH):
                 states = images[begin : begin + BATCH].astype(np.float64)
-                for w, b in zip(weights, biases):
-                    states = activation(states @ w + b)
+                for layer, (w, b) in enumerate(zip(weights, biases)):
+                    states = activate(network, layer, states @ w + b)
                 outputs[begin : begin + BATCH] = states
                 if poll is not None:
                     poll()

@@ -1,7 +1,12 @@
-"""The activation of every neuron, a scaled tanh, and the targets that it can reach."""
+"""Activations of the hidden neurons, losses, and the targets that the scaled tanh can reach.
+
+The loss decides what the outputs are. With ``"squared"`` the output neurons are scaled tanh, as in
+the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the classes.
+"""
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
@@ -11,6 +16,21 @@ from mlpcore.errors import InputError
 
 A, B = 1.7159, 0.6666
 """y(a) = A tanh(B a) (LeCun et al. 1998; paper, "Architectures")."""
+
+ACTIVATIONS = ("tanh", "relu")
+"""Of hidden neurons: the scaled tanh, or the rectifier max(0, a) (Glorot et al. 2011)."""
+
+LOSSES = ("squared", "cross-entropy")
+"""1/2 sum (y - t)^2 over scaled tanh outputs, or -log y of the class over softmax outputs."""
+
+INITS = ("uniform", "he")
+"""Initial weights: uniform in [-0.05, 0.05] (paper), or scaled for rectifiers (He et al. 2015)."""
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Check that `value` is one of the names in `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name} {reprlib.repr(value)}: expected {' or '.join(choices)}")
 
 
 def check_target(value: Any) -> None:

@@ -10,6 +10,7 @@ from mlpcore import philox
 from mlpcore.checks import check_whole
 from mlpcore.cpu import total_memory
 from mlpcore.errors import InputError
+from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES, check_choice
 from mlpcore.network.architecture import MAX_WIDTH, count_parameters
 
 __all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
@@ -56,7 +57,7 @@ class _Views(list):
 
 
 cdef class Network:
-    """Weights and biases of a multilayer perceptron, y(a) = 1.7159 tanh(0.6666 a).
+    """Weights and biases of a multilayer perceptron.
 
     Parameters
     ----------
@@ -64,8 +65,15 @@ cdef class Network:
         The number of inputs, of neurons in each hidden layer, and of outputs:
         ``(841, 1000, 500, 10)``.
     seed : int or None
-        Seed of the initial weights and biases, which are uniform in [-0.05, 0.05] (paper,
-        "Architectures"). Without a seed they are zero.
+        Seed of the initial weights and biases. Without a seed they are zero.
+    activation : str
+        The hidden neurons' y(a): ``"tanh"`` is the paper's 1.7159 tanh(0.6666 a), ``"relu"``
+        is max(0, a).
+    loss : str
+        ``"squared"`` has scaled tanh outputs, as the paper has. ``"cross-entropy"`` has
+        softmax outputs: the probabilities of the classes.
+    init : str
+        How initial values are drawn, see `initialise`.
 
     Attributes
     ----------
@@ -78,7 +86,7 @@ cdef class Network:
     Raises
     ------
     InputError
-        When a size is not positive, or the weights do not fit into memory.
+        When a size is not positive, the weights do not fit into memory, or a name is unknown.
 
     Examples
     --------
@@ -90,8 +98,12 @@ cdef class Network:
     >>> network.biases[-1][:] = 0
     """
 
-    def __cinit__(self, layer_sizes, seed=None):
+    def __cinit__(self, layer_sizes, seed=None, activation="tanh", loss="squared", init="uniform"):
         self.layer_sizes = _check_layer_sizes(layer_sizes)
+        check_choice("activation", activation, ACTIVATIONS)
+        check_choice("loss", loss, LOSSES)
+        check_choice("init", init, INITS)
+        self.activation, self.loss = activation, loss
         cdef int n_layers = len(self.layer_sizes) - 1
         self.c.layers = <mlp_layer *>calloc(n_layers, sizeof(mlp_layer))
         if self.c.layers == NULL:
@@ -99,9 +111,9 @@ cdef class Network:
         self.c.n_layers = n_layers
         self._allocate()
 
-    def __init__(self, layer_sizes, seed=None):
+    def __init__(self, layer_sizes, seed=None, activation="tanh", loss="squared", init="uniform"):
         if seed is not None:
-            self.initialise(seed)
+            self.initialise(seed, init)
 
     def __dealloc__(self):
         free(self.c.layers)
@@ -123,14 +135,28 @@ cdef class Network:
             layer = &self.c.layers[i]
             layer.n_in, layer.n_out, layer.stride = n_in, n_out, stride
             layer.weights = <float *><uintptr_t>rows.ctypes.data
+            layer.activation = MLP_RELU if self.activation == "relu" else MLP_TANH
+        layer.activation = MLP_SOFTMAX if self.loss == "cross-entropy" else MLP_TANH
 
-    def initialise(self, seed):
-        """Draw all weights and biases again, uniform in [-0.05, 0.05]; seed 0 to 2**64 - 1."""
+    def initialise(self, seed, init="uniform"):
+        """Draw all weights and biases again.
+
+        Parameters
+        ----------
+        seed : int
+            0 to 2**64 - 1.
+        init : str
+            ``"uniform"``: weights and biases uniform in [-0.05, 0.05] (paper, "Architectures").
+            ``"he"``: weights uniform with the variance 2 / n_in, which keeps the size of
+            rectified states from layer to layer (He et al. 2015), and biases 0.
+        """
+        check_choice("init", init, INITS)
         for i, (weights, biases) in enumerate(zip(self.weights, self.biases)):
             drawn = philox.initial_values(weights.size + biases.size, seed, i)
-            drawn *= np.float32(INITIAL_RANGE)
+            limit = INITIAL_RANGE if init == "uniform" else (6 / self.layer_sizes[i]) ** 0.5
+            drawn *= np.float32(limit)
             weights[...] = drawn[:weights.size].reshape(weights.shape)
-            biases[...] = drawn[weights.size:]
+            biases[...] = drawn[weights.size:] if init == "uniform" else 0
 
     @property
     def n_layers(self):
@@ -154,18 +180,21 @@ cdef class Network:
 
     def copy(self):
         """Return a separate network with the same weights and biases."""
-        result = Network(self.layer_sizes)
+        result = Network(self.layer_sizes, activation=self.activation, loss=self.loss)
         result.assign(self)
         return result
 
     def __reduce__(self):
-        return _rebuild, (self.layer_sizes, np.asarray(self._buffer))
+        buffer = np.asarray(self._buffer)
+        return _rebuild, (self.layer_sizes, buffer, self.activation, self.loss)
 
     def __repr__(self):
-        return f"Network({self.layer_sizes})"
+        names = "" if self.activation == "tanh" else f", activation={self.activation!r}"
+        names += "" if self.loss == "squared" else f", loss={self.loss!r}"
+        return f"Network({self.layer_sizes}{names})"
 
 
-def _rebuild(layer_sizes, buffer):
-    network = Network(layer_sizes)
+def _rebuild(layer_sizes, buffer, activation="tanh", loss="squared"):
+    network = Network(layer_sizes, activation=activation, loss=loss)
     (<Network>network)._buffer[...] = buffer
     return network

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mlpcore import backends
-from mlpcore.backends.reference import activation, derivative
+from mlpcore.backends.reference import derivative, scaled_tanh
 from mlpcore.backends.simd import DEFAULT_BLOCK, SCHEDULES, SimdBackend
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -185,7 +185,7 @@ def test_training_reads_packed_weights(name, way):
         biases[...] = 0
     network.weights[0][0], network.weights[1][:, 0] = 0, 30
     image, label, order = uniform(1, 1, 4), np.array([3], np.uint8), np.zeros(1, np.int32)
-    states = activation(image @ network.weights[0].T.astype(float))
+    states = scaled_tanh(image @ network.weights[0].T.astype(float))
     weights, trained = network.weights[1].astype(float), network.copy()
     if way == "up":
         network.weights[2][...] = trained.weights[2][...] = 0  # deltas at the outputs alone
@@ -194,11 +194,11 @@ def test_training_reads_packed_weights(name, way):
     sums, below = backend.packed_passes(network, 1, states.astype(np.float32), deltas)
     if way == "up":
         got = trained.weights[2][0] / trained.biases[2][0]
-        packed, exact = activation(sums[0]), activation(weights @ states[0])
+        packed, exact = scaled_tanh(sums[0]), scaled_tanh(weights @ states[0])
     else:
         got = -trained.biases[0][1:]
-        packed = (below[0, :-1] * derivative(states[0]))[1:]
-        exact = (deltas[0] @ weights * derivative(states[0]))[1:]
+        packed = (below[0, :-1] * derivative("tanh", states[0]))[1:]
+        exact = (deltas[0] @ weights * derivative("tanh", states[0]))[1:]
     assert np.abs(got - packed).max() < np.abs(packed - exact).max() / 5
 
 
