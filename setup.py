@@ -24,8 +24,9 @@ FATBIN = Path("mlpcore/backends/cuda/kernels.fatbin")
 N_INPUTS, N_CLASSES = 841, 10
 
 #: Built for the plainest CPU of its kind.
-BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred"]
-BASELINE += ["packed", "foreground", "layer_operations", "predict", "deformation"]
+BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred", "train_sparse"]
+BASELINE += ["first_layer", "sparse", "output", "packed", "foreground", "layer_operations"]
+BASELINE += ["predict", "deformation"]
 
 #: One file per instruction set. A file whose flags the compiler lacks is compiled without them and
 #: defines an empty table; the instruction set is then reported as missing when it is asked for.

@@ -27,10 +27,15 @@ static inline float vf_sum(vf a)
     b = _mm_add_ps(b, _mm_movehl_ps(b, b));
     return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
 }
-static inline int vf_any(vf a)
+static inline vf vf_where_positive(vf y, vf a)
 {
-    return _mm256_movemask_ps(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_NEQ_UQ)) != 0;
+    return _mm256_and_ps(_mm256_cmp_ps(y, _mm256_setzero_ps(), _CMP_GT_OQ), a);
 }
+static inline unsigned vf_active(vf a)
+{
+    return (unsigned)_mm256_movemask_ps(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_NEQ_UQ));
+}
+static inline int vf_any(vf a) { return vf_active(a) != 0; }
 
 static inline vi vi_load(const uint32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 static inline vi vi_set1(uint32_t a) { return _mm256_set1_epi32((int)a); }
@@ -77,6 +82,7 @@ enum { SUM_ROWS = 6, SUM_VECTORS = 2 };
 #include "packed_kernels.h"
 
 #include "block_kernels.h"
+#include "sparse_kernels.h"
 #include "deformation_kernels.h"
 #include "kernel_table.h"
 

@@ -22,6 +22,22 @@ static inline vf vf_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf vf_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 static inline vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 static inline float vf_sum(vf a) { return _mm512_reduce_add_ps(a); }
+/* a where y > 0, else 0. */
+static inline vf vf_where_positive(vf y, vf a)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_GT_OQ), a);
+}
+/* Appends to `list` the numbers first + i of the lanes i that are not zero; returns how many. */
+#define HAS_LIST_ACTIVE
+static inline int vf_list_active(vf a, int first, int *list)
+{
+    const __mmask16 active = _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i numbers = _mm512_add_epi32(lanes, _mm512_set1_epi32(first));
+    /* Compressing straight into memory is slow on some CPUs. */
+    _mm512_storeu_si512(list, _mm512_maskz_compress_epi32(active, numbers));
+    return __builtin_popcount(active);
+}
 static inline int vf_any(vf a)
 {
     return _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_NEQ_UQ) != 0;
@@ -62,6 +78,7 @@ enum { SUM_ROWS = 12, SUM_VECTORS = 2 };
 #include "packed_kernels.h"
 
 #include "block_kernels.h"
+#include "sparse_kernels.h"
 #include "deformation_kernels.h"
 #include "kernel_table.h"
 

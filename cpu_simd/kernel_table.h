@@ -9,13 +9,16 @@
     const mlp_kernels table = {          \
         .name = text,                    \
         ENTRY(product),                  \
-        ENTRY(activate),                 \
+        .activate = {[MLP_TANH] = KERNEL(activate_tanh), \
+                     [MLP_RELU] = KERNEL(activate_relu), \
+                     [MLP_SOFTMAX] = KERNEL(activate_softmax)}, \
         ENTRY(backward),                 \
         ENTRY(update),                   \
         ENTRY(backward_update),          \
         ENTRY(update_product),           \
         ENTRY(sum_tiles),                \
-        ENTRY(delta_hidden),             \
+        .delta_hidden = {[MLP_TANH] = KERNEL(delta_tanh), \
+                         [MLP_RELU] = KERNEL(delta_relu)}, \
         ENTRY(delta_output),             \
         ENTRY(dots),                     \
         ENTRY(correct),                  \
@@ -23,6 +26,10 @@
         ENTRY(update_foreground),        \
         ENTRY(pack_groups),              \
         ENTRY(product_block),            \
+        ENTRY(list_active),              \
+        ENTRY(product_rows),             \
+        ENTRY(dot_rows),                 \
+        ENTRY(update_rows),              \
         PACKED_ENTRIES,                  \
         .together = TOGETHER,            \
         .group_columns = VW,             \

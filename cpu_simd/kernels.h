@@ -14,6 +14,7 @@
 #include "foreground.h"
 #include "network.h"
 #include "packed.h"
+#include "sparse.h"
 
 /* Cells that the Gaussian kernel spans (paper, Appendix). */
 #define MLP_TAPS 21
@@ -26,8 +27,9 @@ typedef struct {
     /* a[i] = (W x)[i] for the rows begin <= i < end. */
     void (*product)(const mlp_layer *layer, const float *x, int begin, int end, float *a);
 
-    /* y[i] = A tanh(B a[i]); nothing beyond y[end - 1] is written. */
-    void (*activate)(const float *a, int begin, int end, float *y);
+    /* y[i] = y(a[i]), by mlp_activation; nothing beyond y[end - 1] is written. The outputs of
+     * MLP_SOFTMAX stay the sums a: see output.h. */
+    void (*activate[3])(const float *a, int begin, int end, float *y);
 
     /* partial[j] = sum over the rows of W[i][j] delta[i], j < stride. */
     void (*backward)(const mlp_layer *layer, const float *delta, int begin, int end,
@@ -49,10 +51,12 @@ typedef struct {
     void (*sum_tiles)(const float *partials, int n_tiles, int stride, int begin, int end,
                       float *sum);
 
-    /* delta[i] = sum[i] y'(a[i]), the derivative from the state y[i]. */
-    void (*delta_hidden)(const float *sum, const float *y, int begin, int end, float *delta);
+    /* delta[i] = sum[i] y'(a[i]), the derivative from the state y[i], by mlp_activation. A
+     * rectifier's is exactly zero where y[i] = 0, whatever the sum. */
+    void (*delta_hidden[2])(const float *sum, const float *y, int begin, int end, float *delta);
 
-    /* delta[i] = (y[i] - t[i]) y'(a[i]) with t = target for `label`, else -target. */
+    /* delta[i] = (y[i] - t[i]) y'(a[i]) of scaled tanh outputs, t = target for `label`, else
+     * -target. */
     void (*delta_output)(const float *y, int label, float target, int begin, int end, float *delta);
 
     /* ---- a block of n samples; the rows of h, D, X and A are samples ---- */
@@ -81,6 +85,25 @@ typedef struct {
      * a[s / MLP_PANEL * a_panel + i * MLP_PANEL + s % MLP_PANEL]. */
     void (*product_block)(const mlp_layer *layer, const mlp_panels *x, int n, int begin, int end,
                           float *a, long a_panel);
+
+    /* ---- rows of active inputs (sparse.h); w is a tile with `width` floats a row ---- */
+
+    /* Lists, in ascending order, the inputs begin <= j < end with x[j] != 0; returns how many. The
+     * list has room for MLP_ALIGN numbers more. */
+    int (*list_active)(const float *x, int begin, int end, int *list);
+
+    /* a[c] = sum over k < n of x[list[k]] w[list[k]][c], c < width. */
+    void (*product_rows)(const float *w, int width, const int *list, int n, const float *x,
+                         float *a);
+
+    /* sums[list[k]] = sum over c of w[list[k]][c] delta[c], k < n. */
+    void (*dot_rows)(const float *w, int width, const int *list, int n, const float *delta,
+                     float *sums);
+
+    /* w[j] -= eta sum over the samples s in which input j < n is active of x_s[j] delta_s. Row s
+     * of the deltas is at d + s * d_stride. */
+    void (*update_rows)(float *w, int width, const mlp_uses *uses, int n, const float *d,
+                        long d_stride, float eta);
 
     /* ---- packed weights (packed.h); NULL where an instruction set does without ---- */
 

@@ -3,7 +3,8 @@
  * Included by scalar.c, sse2.c, avx2.c and avx512.c, which define first
  *   KERNEL(name)   the name with the instruction set's suffix
  *   VW, vf         floats per vector, and the vector type
- *   vf_*           load, store, set1, add, sub, mul, div, min, max, fma, fnma, sum, any
+ *   vf_*           load, store, set1, add, sub, mul, div, min, max, fma, fnma, sum, any,
+ *                  where_positive
  *
  * Rows are taken in blocks of 8, 4, 2 and 1, so that a vector of x or of the partial sums is
  * read once for several rows. Each row's dot product runs over the columns in the same
@@ -21,7 +22,7 @@
 
 /* y = A tanh(B a). tanh z = z P(z^2) / Q(z^2) on [-9, 9], a minimax fit of the relative
  * error (2e-8; 4e-7 after rounding); beyond 9 tanh is 1 in single precision. */
-INLINE vf activation(vf a)
+INLINE vf scaled_tanh(vf a)
 {
     vf z = vf_mul(vf_set1(MLP_B), a);
     z = vf_max(vf_set1(-9.0f), vf_min(vf_set1(9.0f), z));
@@ -38,17 +39,27 @@ INLINE vf activation(vf a)
     return vf_mul(vf_set1(MLP_A), vf_max(vf_set1(-1.0f), vf_min(vf_set1(1.0f), y)));
 }
 
+/* max(0, a). NaN stays NaN: max returns its second operand then. */
+INLINE vf rectified(vf a) { return vf_max(vf_set1(0.0f), a); }
+
+/* The outputs of a softmax layer stay sums here; see output.h. */
+INLINE vf identity(vf a) { return a; }
+
 /* What follows y[end - 1] is the next layer's bias input and must stay. */
-static void KERNEL(activate)(const float *a, int begin, int end, float *y)
-{
-    int i = begin;
-    for (; i + VW <= end; i += VW) vf_store(y + i, activation(vf_load(a + i)));
-    if (i < end) {
-        float tail[VW];
-        vf_store(tail, activation(vf_load(a + i)));
-        memcpy(y + i, tail, sizeof(float) * (size_t)(end - i));
+#define DEFINE_ACTIVATE(name, function)                                               \
+    static void KERNEL(name)(const float *a, int begin, int end, float *y)            \
+    {                                                                                 \
+        int i = begin;                                                                \
+        for (; i + VW <= end; i += VW) vf_store(y + i, function(vf_load(a + i)));     \
+        if (i < end) {                                                                \
+            float tail[VW];                                                           \
+            vf_store(tail, function(vf_load(a + i)));                                 \
+            memcpy(y + i, tail, sizeof(float) * (size_t)(end - i));                   \
+        }                                                                             \
     }
-}
+DEFINE_ACTIVATE(activate_tanh, scaled_tanh)
+DEFINE_ACTIVATE(activate_relu, rectified)
+DEFINE_ACTIVATE(activate_softmax, identity)
 
 INLINE void product_rows(int rows, const float *w, int stride, const float *x, float *a)
 {
@@ -254,10 +265,16 @@ static void KERNEL(sum_tiles)(const float *partials, int n_tiles, int stride, in
     }
 }
 
-static void KERNEL(delta_hidden)(const float *sum, const float *y, int begin, int end, float *delta)
+static void KERNEL(delta_tanh)(const float *sum, const float *y, int begin, int end, float *delta)
 {
     for (int i = begin; i < end; i += VW)
         vf_store(delta + i, vf_mul(vf_load(sum + i), derivative(vf_load(y + i))));
+}
+
+static void KERNEL(delta_relu)(const float *sum, const float *y, int begin, int end, float *delta)
+{
+    for (int i = begin; i < end; i += VW)
+        vf_store(delta + i, vf_where_positive(vf_load(y + i), vf_load(sum + i)));
 }
 
 static void KERNEL(delta_output)(const float *y, int label, float target, int begin, int end,

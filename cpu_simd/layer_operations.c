@@ -1,12 +1,14 @@
 /* The paper's three routines for a single layer, and the passes over packed weights. They exist to
  * be compared with the oracle and to be timed. */
 #include "buffers.h"
+#include "output.h"
 #include "partition.h"
 #include "train.h"
 
 typedef struct {
     const mlp_kernels *kernels;
     const mlp_layer *layer;
+    mlp_activation below; /* of the states */
     const float *inputs, *deltas, *states;
     float learning_rate;
     int n;
@@ -41,7 +43,7 @@ static void forward_task(void *argument, mlp_team *team, int thread, int n_threa
     for (long s = 0; s < op->n; s++) {
         mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
         op->kernels->product(layer, x, begin, end, a);
-        op->kernels->activate(a, begin, end, op->result + s * layer->n_out);
+        op->kernels->activate[layer->activation](a, begin, end, op->result + s * layer->n_out);
     }
 }
 
@@ -50,7 +52,9 @@ int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float 
 {
     operation op = {
         .kernels = kernels, .layer = layer, .inputs = inputs, .n = n, .result = outputs};
-    return run(&op, forward_task, n_threads);
+    const int status = run(&op, forward_task, n_threads);
+    if (status == 0) mlp_finish_outputs(layer, outputs, n);
+    return status;
 }
 
 static void backward_task(void *argument, mlp_team *team, int thread, int n_threads)
@@ -73,7 +77,7 @@ static void backward_task(void *argument, mlp_team *team, int thread, int n_thre
             mlp_set_input(states, op->states + s * layer->n_in, layer->n_in);
             op->kernels->sum_tiles(op->partials, mlp_n_tiles(layer), layer->stride, begin, end,
                                    below);
-            op->kernels->delta_hidden(below, states, begin, end, below);
+            op->kernels->delta_hidden[op->below](below, states, begin, end, below);
             memcpy(op->result + s * layer->n_in + begin, below + begin,
                    sizeof(float) * (size_t)(end - begin));
         }
@@ -81,11 +85,13 @@ static void backward_task(void *argument, mlp_team *team, int thread, int n_thre
     }
 }
 
-int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, const float *deltas,
-                 const float *states, int n, float *deltas_below, int n_threads)
+int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activation below,
+                 const float *deltas, const float *states, int n, float *deltas_below,
+                 int n_threads)
 {
     operation op = {.kernels = kernels,
                     .layer = layer,
+                    .below = below,
                     .deltas = deltas,
                     .states = states,
                     .n = n,

@@ -23,6 +23,15 @@ static inline vf vf_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
 static inline vf vf_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
 static inline vf vf_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
 static inline float vf_sum(vf a) { return vaddvq_f32(a); }
+static inline vf vf_where_positive(vf y, vf a)
+{
+    return vreinterpretq_f32_u32(vandq_u32(vcgtzq_f32(y), vreinterpretq_u32_f32(a)));
+}
+static inline unsigned vf_active(vf a)
+{
+    static const uint32_t bits[4] = {1, 2, 4, 8};
+    return vaddvq_u32(vbicq_u32(vld1q_u32(bits), vceqzq_f32(a)));
+}
 static inline int vf_any(vf a) { return vminvq_u32(vceqzq_f32(a)) == 0; }
 
 static inline vi vi_load(const uint32_t *p) { return vld1q_u32(p); }
@@ -56,6 +65,7 @@ enum { SUM_ROWS = 5, SUM_VECTORS = 4 };
 #include "layer_kernels.h"
 
 #include "block_kernels.h"
+#include "sparse_kernels.h"
 #include "deformation_kernels.h"
 #include "kernel_table.h"
 

@@ -16,9 +16,14 @@ enum { MLP_MAX_TILES = 16 };
 /* A layer of so few weights is a single thread's: it is done before two meet at a barrier. */
 enum { MLP_SERIAL_WEIGHTS = 16384 };
 
+/* Rows of a tile of other than tanh layers are a multiple of this: see sparse.h. */
+enum { MLP_SPARSE_ROWS = 128 };
+
 static inline int mlp_tile_rows(const mlp_layer *layer)
 {
-    return mlp_padded((layer->n_out + MLP_MAX_TILES - 1) / MLP_MAX_TILES);
+    const int rows = mlp_padded((layer->n_out + MLP_MAX_TILES - 1) / MLP_MAX_TILES);
+    if (layer->activation == MLP_TANH) return rows;
+    return (rows + MLP_SPARSE_ROWS - 1) / MLP_SPARSE_ROWS * MLP_SPARSE_ROWS;
 }
 
 static inline int mlp_n_tiles(const mlp_layer *layer)

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "buffers.h"
+#include "output.h"
 #include "threads.h"
 
 /* A batch: enough samples that a weight is used often once it is loaded, and few enough that the
@@ -63,14 +64,17 @@ static void predict_batch(const prediction *p, int begin, int n, workspace *work
         }
         p->kernels->product_block(layer, &inputs, n, 0, layer->n_out, work->sums, panel);
         for (int i = 0; i < n_panels; i++)
-            p->kernels->activate(work->sums + i * panel, 0, layer->n_out * MLP_PANEL,
-                                 work->sums + i * panel);
+            p->kernels->activate[layer->activation](work->sums + i * panel, 0,
+                                                    layer->n_out * MLP_PANEL,
+                                                    work->sums + i * panel);
         float *swap = work->inputs;
         work->inputs = work->sums;
         work->sums = swap;
     }
     const int n_out = layer->n_out;
-    mlp_from_panels(work->inputs, panel, n_out, n, p->task->outputs + (long)begin * n_out, n_out);
+    float *outputs = p->task->outputs + (long)begin * n_out;
+    mlp_from_panels(work->inputs, panel, n_out, n, outputs, n_out);
+    mlp_finish_outputs(layer, outputs, n);
 }
 
 static int allocate(workspace *work, const prediction *p)

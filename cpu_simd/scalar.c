@@ -21,6 +21,8 @@ static inline vf vf_max(vf a, vf b) { return a > b ? a : b; }
 static inline vf vf_fma(vf a, vf b, vf c) { return a * b + c; }
 static inline vf vf_fnma(vf a, vf b, vf c) { return c - a * b; }
 static inline float vf_sum(vf a) { return a; }
+static inline vf vf_where_positive(vf y, vf a) { return y > 0.0f ? a : 0.0f; }
+static inline unsigned vf_active(vf a) { return a != 0.0f; }
 static inline int vf_any(vf a) { return a != 0.0f; }
 
 static inline vi vi_load(const uint32_t *p) { return *p; }
@@ -46,6 +48,7 @@ enum { SUM_ROWS = 4, SUM_VECTORS = 2 };
 #include "layer_kernels.h"
 
 #include "block_kernels.h"
+#include "sparse_kernels.h"
 #include "deformation_kernels.h"
 #include "kernel_table.h"
 

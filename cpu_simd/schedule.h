@@ -2,8 +2,15 @@
 #ifndef MLPCORE_SCHEDULE_H
 #define MLPCORE_SCHEDULE_H
 
+#include "output.h"
 #include "partition.h"
 #include "train.h"
+
+/* The inputs that are active at a sample. */
+typedef struct {
+    int n;
+    int *inputs;
+} mlp_list;
 
 /* A layer's buffers. Rows of `states` are inputs of the layer above, bias included. */
 typedef struct {
@@ -14,6 +21,9 @@ typedef struct {
     float *state_dots; /* y_s . y_t over each tile's neurons, a row of `block` floats per tile */
     float *delta_dots; /* delta_s . delta_t, likewise */
     mlp_packed packed; /* the packed weights, if the layer is packed */
+    float *tiles;      /* the weights by inputs (sparse.h); NULL if the layer is dense */
+    mlp_uses uses;     /* sparse: of its inputs in the block */
+    mlp_list *active;  /* sparse: its active inputs at the current sample; a list per thread */
     int width;         /* n_out and the bias, padded */
 } mlp_layer_buffers;
 
@@ -23,6 +33,7 @@ typedef struct {
     float *rows;        /* padded images */
     float *background;  /* of each sample */
     mlp_groups *groups; /* the images for the update, MLP_CHUNK_SAMPLES each */
+    mlp_list *active;   /* sparse: the active inputs of each sample */
 } mlp_block;
 
 typedef struct {
@@ -38,6 +49,7 @@ typedef struct {
     float *products;            /* deferred: W x_t of the first layer, a row per t */
     float *product_panels;      /* deferred: a tile of them per thread, t as columns */
     float *coefficients;        /* deferred: `block` floats per thread */
+    int *skipped;               /* deferred: which samples of the block were not back-propagated */
 } mlp_schedule;
 
 /* One thread of the team. */
@@ -51,9 +63,14 @@ typedef struct {
 /* The rows of layer l that a thread owns. */
 void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end);
 
-/* Counts the sample whose outputs are at `y`, and asks now and then whether to stop. Only thread 0
+/* Ends a sample's way up: the deltas of the thread's output neurons, or 1 if the sample is skipped.
+ * All threads call it when they have computed their part of the outputs y. */
+int mlp_judge_sample(const mlp_worker *self, const float *y, int label, float *delta,
+                     mlp_outcome *outcome);
+
+/* Counts a sample whose outputs are complete, and asks now and then whether to stop. Only thread 0
  * may call it. */
-void mlp_observe(mlp_schedule *schedule, const float *y, int label, int done);
+void mlp_observe(mlp_schedule *schedule, const float *y, int label, mlp_outcome *outcome, int done);
 
 void mlp_train_immediate(void *schedule, mlp_team *team, int thread, int n_threads);
 void mlp_train_deferred(void *schedule, mlp_team *team, int thread, int n_threads);

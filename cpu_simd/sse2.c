@@ -26,7 +26,15 @@ static inline float vf_sum(vf a)
     a = _mm_add_ps(a, _mm_movehl_ps(a, a));
     return _mm_cvtss_f32(_mm_add_ss(a, _mm_shuffle_ps(a, a, 1)));
 }
-static inline int vf_any(vf a) { return _mm_movemask_ps(_mm_cmpneq_ps(a, _mm_setzero_ps())) != 0; }
+static inline vf vf_where_positive(vf y, vf a)
+{
+    return _mm_and_ps(_mm_cmpgt_ps(y, _mm_setzero_ps()), a);
+}
+static inline unsigned vf_active(vf a)
+{
+    return (unsigned)_mm_movemask_ps(_mm_cmpneq_ps(a, _mm_setzero_ps()));
+}
+static inline int vf_any(vf a) { return vf_active(a) != 0; }
 
 static inline vi vi_load(const uint32_t *p) { return _mm_loadu_si128((const __m128i *)p); }
 static inline vi vi_set1(uint32_t a) { return _mm_set1_epi32((int)a); }
@@ -62,6 +70,7 @@ enum { SUM_ROWS = 4, SUM_VECTORS = 2 };
 #include "layer_kernels.h"
 
 #include "block_kernels.h"
+#include "sparse_kernels.h"
 #include "deformation_kernels.h"
 #include "kernel_table.h"
 

@@ -3,6 +3,7 @@
 
 #include "buffers.h"
 #include "schedule.h"
+#include "train_sparse.h"
 
 void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end)
 {
@@ -10,18 +11,39 @@ void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end)
     mlp_own_rows(layer, worker->thread, worker->n_threads, begin, end);
 }
 
-void mlp_observe(mlp_schedule *schedule, const float *y, int label, int done)
+static const mlp_layer *output_layer(const mlp_schedule *schedule)
+{
+    const mlp_network *network = schedule->training->network;
+    return &network->layers[network->n_layers - 1];
+}
+
+int mlp_judge_sample(const mlp_worker *self, const float *y, int label, float *delta,
+                     mlp_outcome *outcome)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_training *training = schedule->training;
+    const mlp_layer *layer = output_layer(schedule);
+    const int softmax = layer->activation == MLP_SOFTMAX, may_skip = training->skip_below > 0.0;
+    int begin, end;
+    mlp_worker_rows(self, training->network->n_layers - 1, &begin, &end);
+    if (may_skip || (softmax && mlp_n_owners(layer) > 1)) mlp_barrier(self->team, self->thread);
+    if (may_skip || (softmax && begin < end))
+        *outcome = mlp_judge(layer, y, label, training->target);
+    if (may_skip && outcome->loss < training->skip_below) return 1;
+    mlp_output_deltas(schedule->kernels, layer, y, label, training->target, outcome, begin, end,
+                      delta);
+    return 0;
+}
+
+void mlp_observe(mlp_schedule *schedule, const float *y, int label, mlp_outcome *outcome, int done)
 {
     mlp_training *training = schedule->training;
-    int n = training->network->layers[training->network->n_layers - 1].n_out;
+    const mlp_layer *layer = output_layer(schedule);
     int guess = 0;
-    double loss = 0.0, target = (double)training->target;
-    for (int i = 0; i < n; i++) {
-        double error = (double)y[i] - (i == label ? target : -target);
-        loss += error * error;
+    for (int i = 1; i < layer->n_out; i++)
         if (y[i] > y[guess]) guess = i;
-    }
-    training->loss += 0.5 * loss;
+    if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, label, training->target);
+    training->loss += outcome->loss;
     training->errors += guess != label;
     training->done = done;
     mlp_ask(&training->poll);
@@ -89,10 +111,11 @@ static int allocate_deferred(mlp_schedule *schedule, int n_threads)
     schedule->products = mlp_floats(block * (size_t)mlp_padded(first->n_out + 1));
     schedule->product_panels = mlp_floats((size_t)n_threads * (size_t)mlp_tile_rows(first) * width);
     schedule->coefficients = mlp_floats(block * (size_t)n_threads);
+    schedule->skipped = calloc(block, sizeof *schedule->skipped);
     schedule->ones = mlp_floats((size_t)first->stride);
     schedule->row_sums = mlp_floats((size_t)mlp_padded(first->n_out));
     if (!schedule->input_dots || !schedule->products || !schedule->product_panels ||
-        !schedule->coefficients || !schedule->ones || !schedule->row_sums)
+        !schedule->coefficients || !schedule->skipped || !schedule->ones || !schedule->row_sums)
         return -1;
     mlp_set_ones(schedule->ones, first);
     schedule->panels.row_sums = schedule->row_sums;
@@ -116,7 +139,9 @@ static int allocate(mlp_schedule *schedule, int n_threads)
         if (!schedule->inputs) return -1;
     }
     for (int l = 0; l < network->n_layers; l++)
-        if (allocate_layer(&schedule->buffers[l], &network->layers[l], schedule->block)) return -1;
+        if (allocate_layer(&schedule->buffers[l], &network->layers[l], schedule->block) ||
+            (schedule->training->block && mlp_allocate_sparse(schedule, l, n_threads)))
+            return -1;
     return 0;
 }
 
@@ -127,11 +152,13 @@ static void release(mlp_schedule *schedule)
         float *all[] = {b->sums, b->states, b->deltas, b->partials, b->state_dots, b->delta_dots};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
         mlp_free_packed(&b->packed);
+        mlp_free_sparse(schedule, l);
     }
     free(schedule->buffers);
     free(schedule->inputs);
     for (int i = 0; i < 2; i++) release_block(&schedule->blocks[i], schedule->block);
     mlp_free_panels(&schedule->panels);
+    free(schedule->skipped);
     free(schedule->ones);
     free(schedule->row_sums);
     free(schedule->product_panels);

@@ -15,10 +15,14 @@ typedef struct {
     int n_samples;               /* steps */
     const float *learning_rates; /* of each layer */
     float target;                /* t of the class; -t is that of the others */
+    double skip_below;           /* samples of a lower loss are not back-propagated */
     int block;                   /* samples between two updates of the deferred schedule, 1 or
                                   * more; 0 for the immediate schedule */
     long packed_from;            /* weights above the first layer from which on the deferred
                                   * schedule reads packed ones; negative: never */
+    int sparse;                  /* deferred: whether layers with rectified inputs are stored
+                                  * by their inputs (sparse.h) */
+    int sparse_images;           /* the first layer likewise: most pixels are 0 */
 
     /* Told to stop, training ends after the current block of samples, or after the next sample
      * without blocks. */
@@ -27,7 +31,7 @@ typedef struct {
     /* Results so far, measured on each sample before its update. Current whenever `poll` asks. */
     int done;    /* samples trained */
     int errors;  /* of these, misclassified */
-    double loss; /* sum of 1/2 |y - t|^2 */
+    double loss; /* sum over the samples */
 } mlp_training;
 
 /* Returns 0, or -1 when memory ran out (nothing is changed then). */
@@ -36,13 +40,15 @@ int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
 /* The paper's three routines for one layer, each for n samples one after the other.
  * Matrices are row-major without padding. Each returns 0, or -1 when memory ran out. */
 
-/* outputs (n, n_out) = A tanh(B (W x + b)) of inputs (n, n_in). */
+/* outputs (n, n_out) = y(W x + b) of inputs (n, n_in). */
 int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs, int n,
                 float *outputs, int n_threads);
 
-/* deltas_below (n, n_in) = (W^T delta) y'(states), deltas (n, n_out), states (n, n_in). */
-int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, const float *deltas,
-                 const float *states, int n, float *deltas_below, int n_threads);
+/* deltas_below (n, n_in) = (W^T delta) y'(states), deltas (n, n_out), states (n, n_in) of neurons
+ * with the activation `below`. */
+int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activation below,
+                 const float *deltas, const float *states, int n, float *deltas_below,
+                 int n_threads);
 
 /* W -= learning_rate delta x for each sample in turn. */
 int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,

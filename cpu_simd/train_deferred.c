@@ -21,7 +21,8 @@
  * same order by every thread that needs it.
  */
 #include "buffers.h"
-#include "schedule.h"
+#include "first_layer.h"
+#include "train_sparse.h"
 
 /* coefficients[s] = eta_l (bias + sum over the tiles of dots[tile][s]), s < n. */
 static const float *add_dots(const mlp_worker *self, int l, const float *dots, int n_tiles,
@@ -61,7 +62,8 @@ static void finish_forward(const mlp_worker *self, int l, int t, float *sums,
     int begin, end;
     mlp_worker_rows(self, l, &begin, &end);
     schedule->kernels->correct(b->deltas, b->width, t, coefficients, begin, end, sums);
-    schedule->kernels->activate(sums, begin, end, states);
+    schedule->kernels->activate[schedule->training->network->layers[l].activation](sums, begin, end,
+                                                                                   states);
     if (l + 1 < schedule->training->network->n_layers)
         own_dots(self, l, b->states, t, b->state_dots);
 }
@@ -79,7 +81,9 @@ static void product(const mlp_worker *self, int l, const float *x, int begin, in
     const mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[l];
     const mlp_packed *packed = packed_layer(self, l);
-    if (packed)
+    if (schedule->buffers[l].tiles)
+        mlp_product_tiles(self, l, x, a);
+    else if (packed)
         schedule->kernels->product_packed(layer, packed, x, begin, end, a);
     else
         schedule->kernels->product(layer, x, begin, end, a);
@@ -114,7 +118,9 @@ static void backward(const mlp_worker *self, int l, int t)
     for (int tile = last - 1; tile >= first; tile--) {
         const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
         float *partial = b->partials + (long)tile * layer->stride;
-        if (packed)
+        if (b->tiles)
+            mlp_dot_tile(self, l, tile, delta, partial);
+        else if (packed)
             schedule->kernels->backward_packed(layer, packed, delta, begin, end, partial);
         else
             schedule->kernels->backward(layer, delta, begin, end, partial);
@@ -134,75 +140,43 @@ static void finish_backward(const mlp_worker *self, int l, int t)
     kernels->sum_tiles(b[1].partials, n_tiles, above->stride, begin, end, b->sums);
     kernels->correct(b->states, b->width, t,
                      add_dots(self, l + 1, b[1].delta_dots, n_tiles, 0.0f, t), begin, end, b->sums);
-    kernels->delta_hidden(b->sums, b->states + (long)t * b->width, begin, end,
-                          b->deltas + (long)t * b->width);
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    float *deltas = b->deltas + (long)t * b->width;
+    kernels->delta_hidden[layer->activation](b->sums, b->states + (long)t * b->width, begin, end,
+                                             deltas);
+    for (int i = layer->n_out; end == layer->n_out && i < mlp_padded(end); i++) deltas[i] = 0.0f;
+    if (b[1].tiles) mlp_note_uses(self, l + 1, t);
+}
+
+/* Makes a sample leave no trace: the deltas of the thread's neurons are zero. */
+static void forget(const mlp_worker *self, int t)
+{
+    mlp_schedule *schedule = self->schedule;
+    for (int l = 0; l < schedule->training->network->n_layers; l++) {
+        const mlp_layer_buffers *b = &schedule->buffers[l];
+        int begin, end;
+        mlp_worker_rows(self, l, &begin, &end);
+        memset(b->deltas + (long)t * b->width + begin, 0, sizeof(float) * (size_t)(end - begin));
+    }
 }
 
 static void come_down(const mlp_worker *self, int t, int label, int done)
 {
     mlp_schedule *schedule = self->schedule;
-    int top = schedule->training->network->n_layers - 1, begin, end;
+    const int top = schedule->training->network->n_layers - 1;
     const mlp_layer_buffers *b = &schedule->buffers[top];
     const float *y = b->states + (long)t * b->width;
-    mlp_worker_rows(self, top, &begin, &end);
-    schedule->kernels->delta_output(y, label, schedule->training->target, begin, end,
-                                    b->deltas + (long)t * b->width);
-    for (int l = top; l >= 1; l--) {
+    mlp_outcome outcome;
+    const int skipped = mlp_judge_sample(self, y, label, b->deltas + (long)t * b->width, &outcome);
+    if (self->thread == 0) schedule->skipped[t] = skipped;
+    if (skipped) forget(self, t);
+    for (int l = top; l >= 1 && !skipped; l--) {
         backward(self, l, t);
         mlp_barrier(self->team, self->thread);
-        if (l == top && self->thread == 0) mlp_observe(schedule, y, label, done);
+        if (l == top && self->thread == 0) mlp_observe(schedule, y, label, &outcome, done);
         finish_backward(self, l - 1, t);
     }
-    if (top == 0) mlp_observe(schedule, y, label, done); /* alone: see mlp_train */
-}
-
-/* How many samples groups[i] of a block holds. */
-static int group_samples(const mlp_block *b, int i)
-{
-    const int rest = b->n - i * MLP_CHUNK_SAMPLES;
-    return rest < MLP_CHUNK_SAMPLES ? rest : MLP_CHUNK_SAMPLES;
-}
-
-/* Packs the block's images for the product and for the update. */
-static void pack_block(const mlp_worker *self, mlp_block *b)
-{
-    mlp_schedule *schedule = self->schedule;
-    const mlp_layer *layer = &schedule->training->network->layers[0];
-    for (int part = self->thread; part < mlp_n_chunks(layer->stride); part += self->n_threads)
-        mlp_pack_panels(&schedule->panels, layer, b->rows, layer->stride, b->n, part);
-    int first, last;
-    mlp_share(layer->stride / schedule->kernels->group_columns, self->thread, self->n_threads,
-              &first, &last);
-    for (int i = 0; i * MLP_CHUNK_SAMPLES < b->n; i++)
-        schedule->kernels->pack_groups(layer, b->rows + (long)i * MLP_CHUNK_SAMPLES * layer->stride,
-                                       group_samples(b, i), first, last, &b->groups[i]);
-}
-
-/* Loads the images of the steps begin ... begin + n - 1 and forms their dot products times eta. The
- * threads share the work. */
-static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
-{
-    mlp_schedule *schedule = self->schedule;
-    const mlp_training *training = schedule->training;
-    const mlp_layer *layer = &training->network->layers[0];
-    const long stride = layer->stride;
-    for (int s = self->thread; s < n; s += self->n_threads) {
-        const float *image = training->images + (long)training->order[begin + s] * layer->n_in;
-        mlp_set_input(b->rows + s * stride, image, layer->n_in);
-        b->background[s] = mlp_background(image, layer->n_in);
-    }
-    if (self->thread == 0) {
-        b->n = n;
-        schedule->panels.background = b->background;
-    }
-    mlp_barrier(self->team, self->thread);
-    for (int t = self->thread; t < n; t += self->n_threads) {
-        float *dots = schedule->input_dots + (long)t * schedule->block;
-        schedule->kernels->dots(b->rows, stride, t, b->rows + t * stride, 0, layer->stride, dots);
-        for (int s = 0; s < t; s++) dots[s] *= training->learning_rates[0];
-    }
-    pack_block(self, b);
-    mlp_barrier(self->team, self->thread);
+    if (self->thread == 0 && (top == 0 || skipped)) mlp_observe(schedule, y, label, &outcome, done);
 }
 
 /* Updates rows of layer l by n samples, and packs them if the next block reads packed weights. */
@@ -225,37 +199,10 @@ static void update_upper(const mlp_worker *self, int n, int n_next)
     for (int l = 1; l < schedule->training->network->n_layers; l++) {
         int begin, end;
         mlp_worker_rows(self, l, &begin, &end);
-        for (int i = begin; i < end; i += MLP_PACKED_ROWS)
+        if (schedule->buffers[l].tiles) mlp_update_tiles(self, l);
+        for (int i = begin; !schedule->buffers[l].tiles && i < end; i += MLP_PACKED_ROWS)
             update_and_pack(self, l, n, pack, i,
                             end - i < MLP_PACKED_ROWS ? end : i + MLP_PACKED_ROWS);
-    }
-}
-
-/* Updates the first layer by a block, and forms its products with the next block's n_next samples,
- * tile by tile. Either block may be empty. load_block has loaded the next one. */
-static void update_first(const mlp_worker *self, const mlp_block *block, int n_next)
-{
-    mlp_schedule *schedule = self->schedule;
-    const mlp_kernels *kernels = schedule->kernels;
-    const mlp_layer *layer = &schedule->training->network->layers[0];
-    const mlp_layer_buffers *b = &schedule->buffers[0];
-    long panel = mlp_tile_rows(layer) * MLP_PANEL;
-    float *products = schedule->product_panels +
-                      (long)self->thread * mlp_tile_rows(layer) * mlp_padded(schedule->block);
-    int first, last;
-    mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
-    for (int tile = first; tile < last; tile++) {
-        int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
-        for (int i = 0; i * MLP_CHUNK_SAMPLES < block->n; i++)
-            kernels->update_foreground(layer, b->deltas + (long)i * MLP_CHUNK_SAMPLES * b->width,
-                                       b->width, group_samples(block, i), &block->groups[i],
-                                       schedule->training->learning_rates[0], begin, end);
-        if (n_next) {
-            kernels->product(layer, schedule->ones, begin, end, schedule->row_sums);
-            kernels->product_block(layer, &schedule->panels, n_next, begin, end, products, panel);
-            mlp_from_panels(products, panel, end - begin, n_next, schedule->products + begin,
-                            b->width);
-        }
     }
 }
 
@@ -268,9 +215,10 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
     mlp_block *now = &schedule->blocks[0], *next = &schedule->blocks[1];
     int n = total < block ? total : block;
 
+    mlp_read_tiles(&self);
     update_upper(&self, 0, n);
-    load_block(&self, 0, n, now);
-    update_first(&self, next, n); /* `next` is still empty */
+    mlp_load_block(&self, 0, n, now);
+    mlp_update_first(&self, next, now, n); /* `next` is still empty */
     for (int begin = 0; n;) {
         self.reads_packed = mlp_packing_pays(n, block);
         for (int t = 0; t < n; t++) {
@@ -280,14 +228,18 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
         begin += n;
         const int rest = total - begin;
         int n_next = rest < block ? rest : block;
+        if (training->sparse) mlp_barrier(team, thread); /* all uses are noted */
         update_upper(&self, n, n_next);
         mlp_barrier(team, thread); /* all are done with the block's states, and all see a stop */
         if (training->poll.stop) n_next = 0;
-        if (n_next) load_block(&self, begin, n_next, next);
-        update_first(&self, now, n_next);
+        if (training->sparse) mlp_finish_uses(&self, now);
+        if (n_next) mlp_load_block(&self, begin, n_next, next);
+        if (training->sparse) mlp_barrier(team, thread);
+        mlp_update_first(&self, now, next, n_next);
         mlp_block *swap = now;
         now = next;
         next = swap;
         n = n_next;
     }
+    mlp_write_tiles(&self);
 }

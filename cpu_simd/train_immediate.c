@@ -23,7 +23,7 @@ static void go_up(const mlp_worker *self)
         mlp_worker_rows(self, l, &begin, &end);
         mlp_barrier(self->team, self->thread);
         kernels->product(&network->layers[l], b[-1].states, begin, end, b->sums);
-        kernels->activate(b->sums, begin, end, b->states);
+        kernels->activate[network->layers[l].activation](b->sums, begin, end, b->states);
     }
 }
 
@@ -42,6 +42,15 @@ static void backward_update(const mlp_worker *self, int l)
                                            b->partials + (long)tile * layer->stride);
 }
 
+/* Makes the sample leave no trace in the first layer, whose update is still to come. */
+static void forget(const mlp_worker *self)
+{
+    float *deltas = self->schedule->buffers[0].deltas;
+    int begin, end;
+    mlp_worker_rows(self, 0, &begin, &end);
+    memset(deltas + begin, 0, sizeof(float) * (size_t)(end - begin));
+}
+
 /* Deltas of all layers, updates of all but the first. */
 static void come_down(const mlp_worker *self, int label, int done)
 {
@@ -50,19 +59,22 @@ static void come_down(const mlp_worker *self, int label, int done)
     const mlp_network *network = schedule->training->network;
     int top = network->n_layers - 1, begin, end;
     const mlp_layer_buffers *b = &schedule->buffers[top];
-    mlp_worker_rows(self, top, &begin, &end);
-    kernels->delta_output(b->states, label, schedule->training->target, begin, end, b->deltas);
-    for (int l = top; l >= 1; l--) {
+    const float *y = b->states;
+    mlp_outcome outcome;
+    const int skipped = mlp_judge_sample(self, y, label, b->deltas, &outcome);
+    if (skipped) forget(self);
+    for (int l = top; l >= 1 && !skipped; l--) {
         const mlp_layer *layer = &network->layers[l];
         b = &schedule->buffers[l];
         backward_update(self, l);
         mlp_barrier(self->team, self->thread);
-        if (l == top && self->thread == 0) mlp_observe(schedule, b->states, label, done);
+        if (l == top && self->thread == 0) mlp_observe(schedule, y, label, &outcome, done);
         mlp_worker_rows(self, l - 1, &begin, &end);
         kernels->sum_tiles(b->partials, mlp_n_tiles(layer), layer->stride, begin, end, b[-1].sums);
-        kernels->delta_hidden(b[-1].sums, b[-1].states, begin, end, b[-1].deltas);
+        kernels->delta_hidden[network->layers[l - 1].activation](b[-1].sums, b[-1].states, begin,
+                                                                 end, b[-1].deltas);
     }
-    if (top == 0) mlp_observe(schedule, b->states, label, done); /* alone: see mlp_train */
+    if (self->thread == 0 && (top == 0 || skipped)) mlp_observe(schedule, y, label, &outcome, done);
 }
 
 static const float *image(const mlp_training *training, int step)
@@ -85,7 +97,7 @@ void mlp_train_immediate(void *argument, mlp_team *team, int thread, int n_threa
     mlp_set_input(x, image(training, 0), layer->n_in);
     kernels->product(layer, x, begin, end, b->sums);
     for (int step = 0;; step++) {
-        kernels->activate(b->sums, begin, end, b->states);
+        kernels->activate[layer->activation](b->sums, begin, end, b->states);
         go_up(&self);
         /* `stop` was set in the step before. All threads have passed a barrier since, so all agree.
          */

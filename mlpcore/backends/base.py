@@ -263,6 +263,7 @@ class Backend(ABC):
         learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
+        skip_below: float = 0.0,
     ) -> TrainingResult:
         """On-line back-propagation: one update after each sample, in the given order.
 
@@ -283,6 +284,9 @@ class Backend(ABC):
             then gives the same bits.
         target
             With the squared loss: t for the class; the other outputs have -t.
+        skip_below
+            Samples whose loss is below this change no weight: they cost a forward pass only
+            (selective back-propagation, Jiang et al. 2019).
         """
 
     @abstractmethod

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
-from mlpcore.network.network cimport mlp_layer, mlp_network
+from mlpcore.network.network cimport mlp_activation, mlp_layer, mlp_network
 
 cdef extern from "kernels.h" nogil:
     ctypedef struct mlp_kernels:
@@ -26,8 +26,11 @@ cdef extern from "train.h" nogil:
         int n_samples
         const float *learning_rates
         float target
+        double skip_below
         int block
         long packed_from
+        int sparse
+        int sparse_images
         mlp_poll poll
         int done
         int errors
@@ -36,8 +39,9 @@ cdef extern from "train.h" nogil:
     int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
     int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
                     int n, float *outputs, int n_threads)
-    int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, const float *deltas,
-                     const float *states, int n, float *deltas_below, int n_threads)
+    int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activation below,
+                     const float *deltas, const float *states, int n, float *deltas_below,
+                     int n_threads)
     int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
                    const float *deltas, float learning_rate, int n, int n_threads)
     int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,

@@ -93,21 +93,25 @@ def _step(
     image: Float64Array,
     wanted: Float64Array,
     rates: Float64Array,
-) -> Float64Array:
-    """One step of on-line back-propagation; returns the outputs before the update."""
+    skip_below: float,
+) -> tuple[Float64Array, float]:
+    """One step of on-line back-propagation; returns outputs and loss before the update."""
     states = [image]
     for layer, (w, b) in enumerate(zip(weights, biases)):
         states.append(activate(network, layer, w @ states[-1] + b))
-    delta = states[-1] - wanted
+    outputs: Float64Array = states[-1]
+    loss = output_loss(network, outputs, wanted)
+    if loss < skip_below:
+        return outputs, loss
+    delta = outputs - wanted
     if network.loss == "squared":
-        delta *= derivative("tanh", states[-1])
+        delta *= derivative("tanh", outputs)
     for layer in range(len(weights) - 1, -1, -1):
         below = weights[layer].T @ delta * derivative(network.activation, states[layer])
         weights[layer] -= rates[layer] * np.outer(delta, states[layer])
         biases[layer] -= rates[layer] * delta
         delta = below
-    outputs: Float64Array = states[-1]
-    return outputs
+    return outputs, loss
 
 
 class ReferenceBackend(Backend):
@@ -165,6 +169,7 @@ class ReferenceBackend(Backend):
         learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
+        skip_below: float = 0.0,
     ) -> TrainingResult:
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = check_array("images", images, (None, n_in))
@@ -189,8 +194,10 @@ class ReferenceBackend(Backend):
                 if report():
                     break
                 image, label = images[i].astype(np.float64), labels[i]
-                outputs = _step(network, weights, biases, image, wanted[label], rates)
-                loss += output_loss(network, outputs, wanted[label])
+                outputs, sample_loss = _step(
+                    network, weights, biases, image, wanted[label], rates, skip_below
+                )
+                loss += sample_loss
                 errors += int(outputs.argmax() != label)
                 done += 1
         except BaseException:

@@ -27,7 +27,7 @@ from mlpcore.backends.base import (
     layer_shape,
 )
 from mlpcore.network.activation import check_target
-from mlpcore.checks import check_rate, check_whole
+from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 
@@ -51,7 +51,7 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_training,
     mlp_update,
 )
-from mlpcore.network.network cimport Network, mlp_layer
+from mlpcore.network.network cimport MLP_RELU, MLP_TANH, Network, mlp_activation, mlp_layer
 
 __all__ = [
     "DEFAULT_BLOCK",
@@ -67,8 +67,9 @@ __all__ = [
 #: From the plainest to the widest.
 INSTRUCTION_SETS = ("scalar", "sse2", "neon", "avx2", "avx512")
 
-#: When updates are applied. "packed" is "deferred" with packed weights for large networks.
-SCHEDULES = ("packed", "deferred", "immediate")
+#: When updates are applied. "packed" is "deferred" with packed weights for large networks, and
+#: "sparse" is "packed" that touches only the weights of active inputs in rectifier networks.
+SCHEDULES = ("sparse", "packed", "deferred", "immediate")
 
 #: Samples between two updates of the deferred schedule.
 DEFAULT_BLOCK = 32
@@ -149,9 +150,11 @@ class SimdBackend(Backend):
     schedule : str
         ``"immediate"`` applies each update at once. ``"deferred"`` applies the updates of a
         block of samples together, and corrects every sample so that it sees the weights as
-        changed by all samples before it. ``"packed"``, the default, is deferred. With AVX2 or
-        AVX-512 and a large network, it reads copies of the weights in 21 bits
-        (``docs/deferred-updates.md``). Schedules differ in rounding and speed only.
+        changed by all samples before it. ``"packed"`` is deferred. With AVX2 or AVX-512 and a
+        large network, it reads copies of the weights in 21 bits (``docs/deferred-updates.md``).
+        ``"sparse"``, the default, is packed, but a network of rectifiers reads and writes the
+        weights of active inputs only (``docs/sparse-steps.md``). Schedules differ in rounding
+        and speed only.
     block : int
         Samples between two updates of the deferred schedule.
     packed_from : int
@@ -164,7 +167,7 @@ class SimdBackend(Backend):
         and block are 1 to 1,024, `packed_from` is 0 or more.
     """
 
-    def __init__(self, name, threads=None, schedule="packed", block=DEFAULT_BLOCK,
+    def __init__(self, name, threads=None, schedule="sparse", block=DEFAULT_BLOCK,
                  packed_from=PACKED_FROM):
         reason = unavailable_reason(name)
         if reason is not None:
@@ -194,7 +197,8 @@ class SimdBackend(Backend):
     @property
     def packs(self):
         """Whether training reads packed copies of the weights, if there are enough of them."""
-        return self.schedule == "packed" and _kernels(self.name).pack_weights != NULL
+        packs = self.schedule in ("sparse", "packed")
+        return packs and _kernels(self.name).pack_weights != NULL
 
     def pass_bytes(self, Network network not None):
         """Bytes that a forward pass reads of each layer above the first; backward reads as many."""
@@ -243,11 +247,12 @@ class SimdBackend(Backend):
         cdef const float[:, ::1] d = deltas, y = states
         cdef float[:, ::1] b = below
         cdef int index = layer, n = len(deltas), threads = self.threads, status
+        cdef mlp_activation hidden = MLP_RELU if network.activation == "relu" else MLP_TANH
         cdef const mlp_kernels *kernels = _kernels(self.name)
         if n:
             with nogil:
-                status = mlp_backward(kernels, &network.c.layers[index], &d[0, 0], &y[0, 0], n,
-                                      &b[0, 0], threads)
+                status = mlp_backward(kernels, &network.c.layers[index], hidden, &d[0, 0],
+                                      &y[0, 0], n, &b[0, 0], threads)
             _check(status)
         return below
 
@@ -291,12 +296,13 @@ class SimdBackend(Backend):
         return sums, sums_below
 
     def train(self, Network network not None, images, labels, order, learning_rate, progress=None,
-              target=1.0):
+              target=1.0, skip_below=0.0):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         order = check_array("order", order, (None,), np.int32)
         rates = layer_rates(network, learning_rate).astype(np.float32)
         check_target(target)
+        check_real("skip_below", skip_below)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
         check_range("labels", labels, network.layer_sizes[network.n_layers])
@@ -316,7 +322,10 @@ class SimdBackend(Backend):
         training.learning_rates = &eta[0]
         training.target = target
         training.block = 0 if self.schedule == "immediate" else self.block
+        training.skip_below = skip_below
         training.packed_from = self.packed_from if self.packs else -1
+        training.sparse = self.schedule == "sparse"
+        training.sparse_images = training.sparse and _mostly_zero(images)
         mlp_start_poll(&training.poll, _ask, <void *>poll)
         cdef int threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
@@ -437,6 +446,12 @@ class SimdBackend(Backend):
                                 &matrices[0, 0, 0], &target[0, 0, 0], threads)
         _check(status)
         return out
+
+
+def _mostly_zero(images):
+    """Whether it pays to look for the pixels that are not zero. Few images tell."""
+    some = images[:64]
+    return 2 * np.count_nonzero(some) < some.size
 
 
 cdef const mlp_kernels *_kernels(str name):

@@ -136,6 +136,7 @@ cdef class Network:
             layer.n_in, layer.n_out, layer.stride = n_in, n_out, stride
             layer.weights = <float *><uintptr_t>rows.ctypes.data
             layer.activation = MLP_RELU if self.activation == "relu" else MLP_TANH
+        layer = &self.c.layers[self.c.n_layers - 1]
         layer.activation = MLP_SOFTMAX if self.loss == "cross-entropy" else MLP_TANH
 
     def initialise(self, seed, init="uniform"):

@@ -1,0 +1,76 @@
+/* The output layer: softmax, loss and deltas. In double precision, without the C library's exp,
+ * whose last bit differs from machine to machine. */
+#include "output.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* exp z for z <= 0, or NaN: 2^k exp r with |r| <= log(2) / 2, and exp r by its Taylor series, whose
+ * relative error is below 1e-15. */
+static double exponential(double z)
+{
+    if (z < -700.0) return 0.0;
+    const double rounded = z * 1.4426950408889634 + 6755399441055744.0; /* 1.5 * 2^52 */
+    const double k = rounded - 6755399441055744.0;
+    const double r = z - k * 0.6931471805599453;
+    static const double inverse_factorials[] = {
+        1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
+        1.0 / 40320.0,      1.0 / 5040.0,      1.0 / 720.0,      1.0 / 120.0,     1.0 / 24.0,
+        1.0 / 6.0,          1.0 / 2.0,         1.0,              1.0};
+    double sum = 0.0;
+    for (size_t i = 0; i < sizeof inverse_factorials / sizeof *inverse_factorials; i++)
+        sum = sum * r + inverse_factorials[i];
+    uint64_t bits;
+    memcpy(&bits, &rounded, sizeof bits);
+    const uint64_t power = (bits + 1023) << 52; /* the low bits of `rounded` are those of k */
+    double scale;
+    memcpy(&scale, &power, sizeof scale);
+    return sum * scale;
+}
+
+/* log sum exp a, without overflow. */
+static double log_total(const float *a, int n)
+{
+    double most = (double)a[0], total = 0.0;
+    for (int i = 1; i < n; i++)
+        if ((double)a[i] > most) most = (double)a[i];
+    for (int i = 0; i < n; i++) total += exponential((double)a[i] - most);
+    return most + log(total);
+}
+
+mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, int label, float target)
+{
+    if (layer->activation == MLP_SOFTMAX) {
+        const double total = log_total(y, layer->n_out);
+        return (mlp_outcome){total - (double)y[label], total};
+    }
+    double loss = 0.0;
+    for (int i = 0; i < layer->n_out; i++) {
+        const double error = (double)y[i] - (double)(i == label ? target : -target);
+        loss += error * error;
+    }
+    return (mlp_outcome){0.5 * loss, 0.0};
+}
+
+void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
+                       int label, float target, const mlp_outcome *outcome, int begin, int end,
+                       float *delta)
+{
+    if (layer->activation != MLP_SOFTMAX) {
+        kernels->delta_output(y, label, target, begin, end, delta);
+        return;
+    }
+    for (int i = begin; i < end; i++)
+        delta[i] = (float)(exponential((double)y[i] - outcome->log_total) - (i == label));
+}
+
+void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n)
+{
+    if (layer->activation != MLP_SOFTMAX) return;
+    for (long s = 0; s < n; s++) {
+        float *y = outputs + s * layer->n_out;
+        const double total = log_total(y, layer->n_out);
+        for (int i = 0; i < layer->n_out; i++) y[i] = (float)exponential((double)y[i] - total);
+    }
+}

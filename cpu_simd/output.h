@@ -1,0 +1,24 @@
+/* The output layer: softmax, loss and deltas. */
+#ifndef MLPCORE_OUTPUT_H
+#define MLPCORE_OUTPUT_H
+
+#include "kernels.h"
+
+/* How a sample ended. */
+typedef struct {
+    double loss;      /* 1/2 |y - t|^2, or -log of the class's probability */
+    double log_total; /* of softmax outputs: log sum exp a */
+} mlp_outcome;
+
+/* The outcome of a sample whose outputs are at `y`. Those of a softmax layer are the sums a. */
+mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, int label, float target);
+
+/* dE/da of the neurons begin <= i < end. */
+void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
+                       int label, float target, const mlp_outcome *outcome, int begin, int end,
+                       float *delta);
+
+/* Replaces the sums of n samples, if the layer is a softmax layer, by exp a / sum exp a. */
+void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n);
+
+#endif

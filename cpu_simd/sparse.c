@@ -1,0 +1,68 @@
+/* Tiles of layers stored by their inputs, and lists of active inputs. */
+#include "sparse.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int mlp_allocate_uses(mlp_uses *uses, const mlp_layer *layer, int block)
+{
+    const size_t inputs = (size_t)layer->n_in + 1;
+    uses->room = block;
+    uses->counts = calloc(inputs, sizeof *uses->counts);
+    uses->uses = malloc(inputs * (size_t)block * sizeof *uses->uses);
+    return uses->counts && uses->uses ? 0 : -1;
+}
+
+void mlp_free_uses(mlp_uses *uses)
+{
+    free(uses->counts);
+    free(uses->uses);
+}
+
+void mlp_clear_uses(mlp_uses *uses, int begin, int end)
+{
+    memset(uses->counts + begin, 0, sizeof *uses->counts * (size_t)(end - begin));
+}
+
+void mlp_add_uses(mlp_uses *uses, const int *list, int n, const float *x, int s)
+{
+    for (int k = 0; k < n; k++) {
+        const int j = list[k];
+        uses->uses[(long)j * uses->room + uses->counts[j]++] = (mlp_use){s, x[j]};
+    }
+}
+
+long mlp_tiles_size(const mlp_layer *layer)
+{
+    const int last = mlp_n_tiles(layer) - 1;
+    return mlp_tile_offset(layer, last) + (long)mlp_tile_width(layer, last) * (layer->n_in + 1);
+}
+
+/* Rows and columns that are transposed together, so that both sides stay in the nearest cache. */
+enum { PATCH = 32 };
+
+/* Runs BODY for each weight of a tile: `from` in the layer's matrix and `to` in the tile. */
+#define FOR_TILE_WEIGHTS(BODY)                                                          \
+    do {                                                                                \
+        const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1); \
+        const long width = mlp_tile_width(layer, tile), rows = layer->n_in + 1;         \
+        const long offset = mlp_tile_offset(layer, tile);                               \
+        for (long j0 = 0; j0 < rows; j0 += PATCH)                                       \
+            for (long i0 = begin; i0 < end; i0 += PATCH)                                \
+                for (long j = j0; j < rows && j < j0 + PATCH; j++)                      \
+                    for (long i = i0; i < end && i < i0 + PATCH; i++) {                 \
+                        const long from = i * layer->stride + j;                        \
+                        const long to = offset + j * width + i - begin;                 \
+                        BODY;                                                           \
+                    }                                                                   \
+    } while (0)
+
+void mlp_read_tile(const mlp_layer *layer, int tile, float *tiles)
+{
+    FOR_TILE_WEIGHTS(tiles[to] = layer->weights[from]);
+}
+
+void mlp_write_tile(const mlp_layer *layer, int tile, float *tiles)
+{
+    FOR_TILE_WEIGHTS(layer->weights[from] = tiles[to]);
+}

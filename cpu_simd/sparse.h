@@ -1,0 +1,61 @@
+/* Layers stored by their inputs, for steps that read and write the rows of active inputs only.
+ *
+ * A rectified state is zero for most neurons, and a pixel without ink is zero if inputs are in
+ * [0, 1]. Let row j of a layer's matrix hold the weights of input j to all neurons. Then the
+ * forward pass W x, the sums W^T d wanted below, and the update - eta d x^T need the rows of inputs
+ * x_j != 0 only. What is skipped is a product with an exact zero, so nothing is approximated. (A
+ * dense pass would turn an infinite weight behind such a zero into NaN; this one does not.)
+ *
+ * The neurons are cut into the tiles of partition.h. A tile is a matrix of its own: n_in + 1 rows,
+ * that of the bias last, of as many floats as the tile has neurons, padded. So a thread reads long
+ * rows of memory that no other thread touches.
+ */
+#ifndef MLPCORE_SPARSE_H
+#define MLPCORE_SPARSE_H
+
+#include "partition.h"
+
+/* A sample of a block in which an input is active. */
+typedef struct {
+    int sample;
+    float value;
+} mlp_use;
+
+/* Where each input of a layer, and its bias, is active in a block. Input j has counts[j] uses, at
+ * uses + j * room. */
+typedef struct {
+    int *counts;
+    mlp_use *uses;
+    int room;
+} mlp_uses;
+
+/* Allocate for a layer and blocks of `block` samples; return -1 when memory ran out. */
+int mlp_allocate_uses(mlp_uses *uses, const mlp_layer *layer, int block);
+void mlp_free_uses(mlp_uses *uses);
+
+/* Forgets the uses of the inputs begin <= j < end. */
+void mlp_clear_uses(mlp_uses *uses, int begin, int end);
+
+/* Adds the listed inputs of sample s. */
+void mlp_add_uses(mlp_uses *uses, const int *list, int n, const float *x, int s);
+
+/* The floats of a row of a tile. */
+static inline int mlp_tile_width(const mlp_layer *layer, int tile)
+{
+    return mlp_padded(mlp_tile_begin(layer, tile + 1) - mlp_tile_begin(layer, tile));
+}
+
+/* Where a tile starts in a layer's tiles. */
+static inline long mlp_tile_offset(const mlp_layer *layer, int tile)
+{
+    return (long)mlp_tile_begin(layer, tile) * (layer->n_in + 1);
+}
+
+/* The floats of all tiles of a layer. */
+long mlp_tiles_size(const mlp_layer *layer);
+
+/* Copy a tile from the layer's weights, and back. */
+void mlp_read_tile(const mlp_layer *layer, int tile, float *tiles);
+void mlp_write_tile(const mlp_layer *layer, int tile, float *tiles);
+
+#endif

@@ -1,0 +1,114 @@
+/* The kernels of layers stored by their inputs (sparse.h). Written once over the vector operations
+ * of an instruction set.
+ *
+ * Included after layer_kernels.h, whose helpers it uses. An instruction set also defines
+ *   vf_active            the bits of the lanes that are not zero, or
+ *   vf_list_active       the numbers of these lanes, with HAS_LIST_ACTIVE
+ */
+
+#ifndef HAS_LIST_ACTIVE
+INLINE int vf_list_active(vf a, int first, int *list)
+{
+    int n = 0;
+    for (unsigned bits = vf_active(a); bits; bits &= bits - 1) list[n++] = first + __builtin_ctz(bits);
+    return n;
+}
+#endif
+
+static int KERNEL(list_active)(const float *x, int begin, int end, int *list)
+{
+    int n = 0, j = begin;
+    for (; j + VW <= end; j += VW) n += vf_list_active(vf_load(x + j), j, list + n);
+    for (; j < end; j++)
+        if (x[j] != 0.0f) list[n++] = j;
+    return n;
+}
+
+/* Vectors of a row that a pass keeps in registers, and rows that it asks for ahead: which ones come
+ * is known here, but not to the CPU's own prefetchers. */
+enum { ROW_VECTORS = 8, AHEAD = 8 };
+
+INLINE void product_columns(int vectors, const float *w, long width, const int *list, int n,
+                            const float *x, float *a)
+{
+    vf sum[ROW_VECTORS];
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] = vf_set1(0.0f);
+    for (int k = 0; k < n; k++) {
+        const float *row = w + list[k] * width;
+        const vf xk = vf_set1(x[list[k]]);
+        UNROLL for (int v = 0; v < vectors; v++) sum[v] = vf_fma(xk, vf_load(row + v * VW), sum[v]);
+    }
+    UNROLL for (int v = 0; v < vectors; v++) vf_store(a + v * VW, sum[v]);
+}
+
+/* Runs CALL(vectors) over the vectors of a row from column c on, in pieces of 8, 4, 2 and 1. */
+#define FOR_ROW_VECTORS(width, CALL)                    \
+    do {                                                \
+        int c = 0;                                      \
+        for (; c + 8 * VW <= (width); c += 8 * VW) CALL(8); \
+        if (c + 4 * VW <= (width)) {                    \
+            CALL(4);                                    \
+            c += 4 * VW;                                \
+        }                                               \
+        if (c + 2 * VW <= (width)) {                    \
+            CALL(2);                                    \
+            c += 2 * VW;                                \
+        }                                               \
+        if (c < (width)) CALL(1);                       \
+    } while (0)
+
+static void KERNEL(product_rows)(const float *w, int width, const int *list, int n, const float *x,
+                                 float *a)
+{
+#define CALL(vectors) product_columns(vectors, w + c, width, list, n, x, a + c)
+    FOR_ROW_VECTORS(width, CALL);
+#undef CALL
+}
+
+INLINE void dot_columns(int vectors, const float *w, long width, const int *list, int n,
+                        const float *delta, int first, float *sums)
+{
+    vf d[ROW_VECTORS];
+    UNROLL for (int v = 0; v < vectors; v++) d[v] = vf_load(delta + v * VW);
+    for (int k = 0; k < n; k++) {
+        const float *row = w + list[k] * width;
+        vf sum = vf_mul(vf_load(row), d[0]);
+        UNROLL for (int v = 1; v < vectors; v++) sum = vf_fma(vf_load(row + v * VW), d[v], sum);
+        sums[list[k]] = vf_sum(sum) + (first ? 0.0f : sums[list[k]]);
+    }
+}
+
+static void KERNEL(dot_rows)(const float *w, int width, const int *list, int n, const float *delta,
+                             float *sums)
+{
+#define CALL(vectors) dot_columns(vectors, w + c, width, list, n, delta + c, c == 0, sums)
+    FOR_ROW_VECTORS(width, CALL);
+#undef CALL
+}
+
+INLINE void update_columns(int vectors, float *row, const mlp_use *uses, int n, const float *d,
+                           long d_stride, float eta)
+{
+    vf w[ROW_VECTORS];
+    UNROLL for (int v = 0; v < vectors; v++) w[v] = vf_load(row + v * VW);
+    for (int k = 0; k < n; k++) {
+        const vf step = vf_set1(eta * uses[k].value);
+        const float *delta = d + uses[k].sample * d_stride;
+        UNROLL for (int v = 0; v < vectors; v++) w[v] = vf_fnma(step, vf_load(delta + v * VW), w[v]);
+    }
+    UNROLL for (int v = 0; v < vectors; v++) vf_store(row + v * VW, w[v]);
+}
+
+static void KERNEL(update_rows)(float *w, int width, const mlp_uses *uses, int n, const float *d,
+                                long d_stride, float eta)
+{
+    for (int j = 0; j < n; j++) {
+        float *row = w + (long)j * width;
+        const mlp_use *own = uses->uses + (long)j * uses->room;
+        const int count = uses->counts[j];
+        if (count == 0) continue;
+#define CALL(vectors) update_columns(vectors, row + c, own, count, d + c, d_stride, eta)
+        FOR_ROW_VECTORS(width, CALL);
+#undef CALL
+    }
+}

@@ -1,0 +1,204 @@
+/* Training layers that are stored by their inputs, within the deferred schedule.
+ *
+ * Threads own tiles, and so columns of the inputs' rows. Every thread lists the active inputs of a
+ * layer for itself, which is faster than waiting for another's list. */
+#include "train_sparse.h"
+
+#include "buffers.h"
+
+/* Whether layer l is worth it: its inputs are rectified states, or images that are mostly zero, and
+ * it is large enough for more than one thread. */
+static int is_sparse(const mlp_training *training, int l)
+{
+    const mlp_layer *layers = training->network->layers;
+    if (mlp_n_owners(&layers[l]) == 1) return 0;
+    if (l == 0) return training->sparse_images && layers[0].activation == MLP_RELU;
+    return training->sparse && layers[l - 1].activation == MLP_RELU;
+}
+
+/* Room for a list of the inputs and the bias. */
+static int allocate_lists(mlp_list **lists, const mlp_layer *layer, int n)
+{
+    const size_t room = (size_t)(layer->stride + MLP_ALIGN);
+    *lists = calloc((size_t)n, sizeof **lists);
+    int *inputs = malloc((size_t)n * room * sizeof *inputs);
+    if (!*lists || !inputs) {
+        free(inputs);
+        return -1;
+    }
+    for (int i = 0; i < n; i++) (*lists)[i].inputs = inputs + (size_t)i * room;
+    return 0;
+}
+
+static void free_lists(mlp_list *lists)
+{
+    if (lists) free(lists->inputs);
+    free(lists);
+}
+
+int mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads)
+{
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    mlp_layer_buffers *b = &schedule->buffers[l];
+    if (!is_sparse(schedule->training, l)) return 0;
+    b->tiles = mlp_floats((size_t)mlp_tiles_size(layer));
+    if (!b->tiles || mlp_allocate_uses(&b->uses, layer, schedule->block)) return -1;
+    if (l > 0) return allocate_lists(&b->active, layer, n_threads);
+    for (int i = 0; i < 2; i++)
+        if (allocate_lists(&schedule->blocks[i].active, layer, schedule->block)) return -1;
+    return 0;
+}
+
+void mlp_free_sparse(mlp_schedule *schedule, int l)
+{
+    mlp_layer_buffers *b = &schedule->buffers[l];
+    free(b->tiles);
+    mlp_free_uses(&b->uses);
+    free_lists(b->active);
+    for (int i = 0; l == 0 && i < 2; i++) free_lists(schedule->blocks[i].active);
+}
+
+typedef void copy_tile(const mlp_layer *layer, int tile, float *tiles);
+
+static void copy_tiles(const mlp_worker *self, copy_tile *copy)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_network *network = schedule->training->network;
+    for (int l = 0; l < network->n_layers; l++) {
+        int first, last;
+        mlp_own_tiles(&network->layers[l], self->thread, self->n_threads, &first, &last);
+        for (int tile = first; schedule->buffers[l].tiles && tile < last; tile++)
+            copy(&network->layers[l], tile, schedule->buffers[l].tiles);
+    }
+}
+
+void mlp_read_tiles(const mlp_worker *self) { copy_tiles(self, mlp_read_tile); }
+void mlp_write_tiles(const mlp_worker *self) { copy_tiles(self, mlp_write_tile); }
+
+void mlp_product_tiles(const mlp_worker *self, int l, const float *x, float *a)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    const mlp_layer_buffers *b = &schedule->buffers[l];
+    mlp_list *active = &b->active[self->thread];
+    int first, last;
+    active->n = schedule->kernels->list_active(x, 0, layer->n_in + 1, active->inputs);
+    mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
+    for (int tile = first; tile < last; tile++)
+        schedule->kernels->product_rows(b->tiles + mlp_tile_offset(layer, tile),
+                                        mlp_tile_width(layer, tile), active->inputs, active->n, x,
+                                        a + mlp_tile_begin(layer, tile));
+}
+
+void mlp_dot_tile(const mlp_worker *self, int l, int tile, const float *delta, float *partial)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    const mlp_layer_buffers *b = &schedule->buffers[l];
+    const mlp_list *active = &b->active[self->thread];
+    schedule->kernels->dot_rows(b->tiles + mlp_tile_offset(layer, tile),
+                                mlp_tile_width(layer, tile), active->inputs, active->n,
+                                delta + mlp_tile_begin(layer, tile), partial);
+}
+
+/* The place in an ascending list of the first input from `begin` on. */
+static int find(const mlp_list *list, int begin)
+{
+    int low = 0, high = list->n;
+    while (low < high) {
+        const int middle = (low + high) / 2;
+        if (list->inputs[middle] < begin)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Notes that the listed inputs begin <= j < end are active at sample s. */
+static void note(mlp_uses *uses, const mlp_list *list, int begin, int end, const float *x, int s)
+{
+    const int first = find(list, begin);
+    mlp_add_uses(uses, list->inputs + first, find(list, end) - first, x, s);
+}
+
+/* The inputs of layer l, its bias included, that a thread notes: the neurons that it owns. */
+static void own_inputs(const mlp_worker *self, int l, int *begin, int *end)
+{
+    mlp_worker_rows(self, l - 1, begin, end);
+    *end += *begin < *end && *end == self->schedule->training->network->layers[l].n_in;
+}
+
+void mlp_note_uses(const mlp_worker *self, int l, int t)
+{
+    mlp_layer_buffers *b = &self->schedule->buffers[l];
+    int begin, end;
+    own_inputs(self, l, &begin, &end);
+    note(&b->uses, &b->active[self->thread], begin, end, b[-1].states + (long)t * b[-1].width, t);
+}
+
+/* Updates a tile of layer l by the block's uses. */
+static void update_tile(const mlp_schedule *schedule, int l, int tile)
+{
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    const mlp_layer_buffers *b = &schedule->buffers[l];
+    schedule->kernels->update_rows(b->tiles + mlp_tile_offset(layer, tile),
+                                   mlp_tile_width(layer, tile), &b->uses, layer->n_in + 1,
+                                   b->deltas + mlp_tile_begin(layer, tile), b->width,
+                                   schedule->training->learning_rates[l]);
+}
+
+void mlp_update_tiles(const mlp_worker *self, int l)
+{
+    int first, last;
+    mlp_own_tiles(&self->schedule->training->network->layers[l], self->thread, self->n_threads,
+                  &first, &last);
+    for (int tile = first; tile < last; tile++) update_tile(self->schedule, l, tile);
+}
+
+void mlp_list_block(const mlp_worker *self, mlp_block *b)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[0];
+    for (int s = self->thread; s < b->n; s += self->n_threads) {
+        mlp_list *active = &b->active[s];
+        active->n = schedule->kernels->list_active(b->rows + (long)s * layer->stride, 0,
+                                                   layer->n_in + 1, active->inputs);
+    }
+}
+
+void mlp_finish_uses(const mlp_worker *self, const mlp_block *b)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_network *network = schedule->training->network;
+    const mlp_layer *layer = &network->layers[0];
+    int begin, end;
+    for (int l = 1; l < network->n_layers; l++) {
+        own_inputs(self, l, &begin, &end);
+        if (schedule->buffers[l].tiles) mlp_clear_uses(&schedule->buffers[l].uses, begin, end);
+    }
+    if (!schedule->buffers[0].tiles) return;
+    mlp_uses *uses = &schedule->buffers[0].uses;
+    mlp_share(layer->n_in + 1, self->thread, self->n_threads, &begin, &end);
+    mlp_clear_uses(uses, begin, end);
+    for (int s = 0; s < b->n; s++)
+        if (!schedule->skipped[s])
+            note(uses, &b->active[s], begin, end, b->rows + (long)s * layer->stride, s);
+}
+
+void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *next, int n_next)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[0];
+    const mlp_layer_buffers *b = &schedule->buffers[0];
+    int first, last;
+    mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
+    for (int tile = first; tile < last; tile++) {
+        update_tile(schedule, 0, tile);
+        for (int s = 0; s < n_next; s++)
+            schedule->kernels->product_rows(
+                b->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile),
+                next->active[s].inputs, next->active[s].n, next->rows + (long)s * layer->stride,
+                schedule->products + (long)s * b->width + mlp_tile_begin(layer, tile));
+    }
+}

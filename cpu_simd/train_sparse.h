@@ -1,0 +1,41 @@
+/* Training layers that are stored by their inputs (sparse.h), within the deferred schedule. */
+#ifndef MLPCORE_TRAIN_SPARSE_H
+#define MLPCORE_TRAIN_SPARSE_H
+
+#include "schedule.h"
+
+/* Allocates what layer l needs, if it is sparse; returns -1 when memory ran out. */
+int mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads);
+void mlp_free_sparse(mlp_schedule *schedule, int l);
+
+/* Copy the thread's tiles from the network's weights, and back. */
+void mlp_read_tiles(const mlp_worker *self);
+void mlp_write_tiles(const mlp_worker *self);
+
+/* ---- a sample; layer l is above the first ---- */
+
+/* a = W x for the thread's neurons of layer l. */
+void mlp_product_tiles(const mlp_worker *self, int l, const float *x, float *a);
+
+/* A tile's part of W^T delta, for the inputs that are active. */
+void mlp_dot_tile(const mlp_worker *self, int l, int tile, const float *delta, float *partial);
+
+/* Notes where the thread's neurons below layer l are active at sample t. */
+void mlp_note_uses(const mlp_worker *self, int l, int t);
+
+/* ---- a block ---- */
+
+/* Updates the thread's tiles of layer l. */
+void mlp_update_tiles(const mlp_worker *self, int l);
+
+/* Lists the active inputs of each image. */
+void mlp_list_block(const mlp_worker *self, mlp_block *b);
+
+/* For the end of a block: forgets the uses above the first layer, and notes those of the images
+ * that were not skipped. */
+void mlp_finish_uses(const mlp_worker *self, const mlp_block *b);
+
+/* mlp_update_first for a sparse layer. */
+void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *next, int n_next);
+
+#endif
