@@ -92,18 +92,19 @@ typedef struct {
      * list has room for MLP_ALIGN numbers more. */
     int (*list_active)(const float *x, int begin, int end, int *list);
 
-    /* a[c] = sum over k < n of x[list[k]] w[list[k]][c], c < width. */
+    /* a[c] = sum over k < n of x[list[k]] w[list[k]][c], c < width; added to a[c] unless it is the
+     * first part of the sum. */
     void (*product_rows)(const float *w, int width, const int *list, int n, const float *x,
-                         float *a);
+                         int first, float *a);
 
     /* sums[list[k]] = sum over c of w[list[k]][c] delta[c], k < n. */
     void (*dot_rows)(const float *w, int width, const int *list, int n, const float *delta,
                      float *sums);
 
-    /* w[j] -= eta sum over the samples s in which input j < n is active of x_s[j] delta_s. Row s
-     * of the deltas is at d + s * d_stride. */
-    void (*update_rows)(float *w, int width, const mlp_uses *uses, int n, const float *d,
-                        long d_stride, float eta);
+    /* w[j] -= eta sum over the samples s in which input j is active of x_s[j] delta_s, begin <= j
+     * < end. Row s of the deltas is at d + s * d_stride. */
+    void (*update_rows)(float *w, int width, const mlp_uses *uses, int begin, int end,
+                        const float *d, long d_stride, float eta);
 
     /* ---- packed weights (packed.h); NULL where an instruction set does without ---- */
 

@@ -46,16 +46,16 @@ INLINE vf rectified(vf a) { return vf_max(vf_set1(0.0f), a); }
 INLINE vf identity(vf a) { return a; }
 
 /* What follows y[end - 1] is the next layer's bias input and must stay. */
-#define DEFINE_ACTIVATE(name, function)                                               \
-    static void KERNEL(name)(const float *a, int begin, int end, float *y)            \
-    {                                                                                 \
-        int i = begin;                                                                \
-        for (; i + VW <= end; i += VW) vf_store(y + i, function(vf_load(a + i)));     \
-        if (i < end) {                                                                \
-            float tail[VW];                                                           \
-            vf_store(tail, function(vf_load(a + i)));                                 \
-            memcpy(y + i, tail, sizeof(float) * (size_t)(end - i));                   \
-        }                                                                             \
+#define DEFINE_ACTIVATE(name, function)                                           \
+    static void KERNEL(name)(const float *a, int begin, int end, float *y)        \
+    {                                                                             \
+        int i = begin;                                                            \
+        for (; i + VW <= end; i += VW) vf_store(y + i, function(vf_load(a + i))); \
+        if (i < end) {                                                            \
+            float tail[VW];                                                       \
+            vf_store(tail, function(vf_load(a + i)));                             \
+            memcpy(y + i, tail, sizeof(float) * (size_t)(end - i));               \
+        }                                                                         \
     }
 DEFINE_ACTIVATE(activate_tanh, scaled_tanh)
 DEFINE_ACTIVATE(activate_relu, rectified)

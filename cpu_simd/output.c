@@ -14,10 +14,20 @@ static double exponential(double z)
     const double rounded = z * 1.4426950408889634 + 6755399441055744.0; /* 1.5 * 2^52 */
     const double k = rounded - 6755399441055744.0;
     const double r = z - k * 0.6931471805599453;
-    static const double inverse_factorials[] = {
-        1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
-        1.0 / 40320.0,      1.0 / 5040.0,      1.0 / 720.0,      1.0 / 120.0,     1.0 / 24.0,
-        1.0 / 6.0,          1.0 / 2.0,         1.0,              1.0};
+    static const double inverse_factorials[] = {1.0 / 6227020800.0,
+                                                1.0 / 479001600.0,
+                                                1.0 / 39916800.0,
+                                                1.0 / 3628800.0,
+                                                1.0 / 362880.0,
+                                                1.0 / 40320.0,
+                                                1.0 / 5040.0,
+                                                1.0 / 720.0,
+                                                1.0 / 120.0,
+                                                1.0 / 24.0,
+                                                1.0 / 6.0,
+                                                1.0 / 2.0,
+                                                1.0,
+                                                1.0};
     double sum = 0.0;
     for (size_t i = 0; i < sizeof inverse_factorials / sizeof *inverse_factorials; i++)
         sum = sum * r + inverse_factorials[i];

@@ -64,9 +64,8 @@ static void predict_batch(const prediction *p, int begin, int n, workspace *work
         }
         p->kernels->product_block(layer, &inputs, n, 0, layer->n_out, work->sums, panel);
         for (int i = 0; i < n_panels; i++)
-            p->kernels->activate[layer->activation](work->sums + i * panel, 0,
-                                                    layer->n_out * MLP_PANEL,
-                                                    work->sums + i * panel);
+            p->kernels->activate[layer->activation](
+                work->sums + i * panel, 0, layer->n_out * MLP_PANEL, work->sums + i * panel);
         float *swap = work->inputs;
         work->inputs = work->sums;
         work->sums = swap;

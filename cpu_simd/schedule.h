@@ -34,6 +34,7 @@ typedef struct {
     float *background;  /* of each sample */
     mlp_groups *groups; /* the images for the update, MLP_CHUNK_SAMPLES each */
     mlp_list *active;   /* sparse: the active inputs of each sample */
+    int *ends;          /* sparse: of each sample and chunk of inputs, where it ends in the list */
 } mlp_block;
 
 typedef struct {

@@ -42,19 +42,19 @@ long mlp_tiles_size(const mlp_layer *layer)
 enum { PATCH = 32 };
 
 /* Runs BODY for each weight of a tile: `from` in the layer's matrix and `to` in the tile. */
-#define FOR_TILE_WEIGHTS(BODY)                                                          \
-    do {                                                                                \
+#define FOR_TILE_WEIGHTS(BODY)                                                                \
+    do {                                                                                      \
         const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1); \
-        const long width = mlp_tile_width(layer, tile), rows = layer->n_in + 1;         \
-        const long offset = mlp_tile_offset(layer, tile);                               \
-        for (long j0 = 0; j0 < rows; j0 += PATCH)                                       \
-            for (long i0 = begin; i0 < end; i0 += PATCH)                                \
-                for (long j = j0; j < rows && j < j0 + PATCH; j++)                      \
-                    for (long i = i0; i < end && i < i0 + PATCH; i++) {                 \
-                        const long from = i * layer->stride + j;                        \
-                        const long to = offset + j * width + i - begin;                 \
-                        BODY;                                                           \
-                    }                                                                   \
+        const long width = mlp_tile_width(layer, tile), rows = layer->n_in + 1;               \
+        const long offset = mlp_tile_offset(layer, tile);                                     \
+        for (long j0 = 0; j0 < rows; j0 += PATCH)                                             \
+            for (long i0 = begin; i0 < end; i0 += PATCH)                                      \
+                for (long j = j0; j < rows && j < j0 + PATCH; j++)                            \
+                    for (long i = i0; i < end && i < i0 + PATCH; i++) {                       \
+                        const long from = i * layer->stride + j;                              \
+                        const long to = offset + j * width + i - begin;                       \
+                        BODY;                                                                 \
+                    }                                                                         \
     } while (0)
 
 void mlp_read_tile(const mlp_layer *layer, int tile, float *tiles)

@@ -10,7 +10,8 @@
 INLINE int vf_list_active(vf a, int first, int *list)
 {
     int n = 0;
-    for (unsigned bits = vf_active(a); bits; bits &= bits - 1) list[n++] = first + __builtin_ctz(bits);
+    for (unsigned bits = vf_active(a); bits; bits &= bits - 1)
+        list[n++] = first + __builtin_ctz(bits);
     return n;
 }
 #endif
@@ -24,15 +25,14 @@ static int KERNEL(list_active)(const float *x, int begin, int end, int *list)
     return n;
 }
 
-/* Vectors of a row that a pass keeps in registers, and rows that it asks for ahead: which ones come
- * is known here, but not to the CPU's own prefetchers. */
-enum { ROW_VECTORS = 8, AHEAD = 8 };
+/* Vectors of a row that a pass keeps in registers, and rows that an update prefetches. */
+enum { ROW_VECTORS = 8, ROWS_AHEAD = 8 };
 
 INLINE void product_columns(int vectors, const float *w, long width, const int *list, int n,
-                            const float *x, float *a)
+                            const float *x, int first, float *a)
 {
     vf sum[ROW_VECTORS];
-    UNROLL for (int v = 0; v < vectors; v++) sum[v] = vf_set1(0.0f);
+    UNROLL for (int v = 0; v < vectors; v++) sum[v] = first ? vf_set1(0.0f) : vf_load(a + v * VW);
     for (int k = 0; k < n; k++) {
         const float *row = w + list[k] * width;
         const vf xk = vf_set1(x[list[k]]);
@@ -42,25 +42,25 @@ INLINE void product_columns(int vectors, const float *w, long width, const int *
 }
 
 /* Runs CALL(vectors) over the vectors of a row from column c on, in pieces of 8, 4, 2 and 1. */
-#define FOR_ROW_VECTORS(width, CALL)                    \
-    do {                                                \
-        int c = 0;                                      \
+#define FOR_ROW_VECTORS(width, CALL)                        \
+    do {                                                    \
+        int c = 0;                                          \
         for (; c + 8 * VW <= (width); c += 8 * VW) CALL(8); \
-        if (c + 4 * VW <= (width)) {                    \
-            CALL(4);                                    \
-            c += 4 * VW;                                \
-        }                                               \
-        if (c + 2 * VW <= (width)) {                    \
-            CALL(2);                                    \
-            c += 2 * VW;                                \
-        }                                               \
-        if (c < (width)) CALL(1);                       \
+        if (c + 4 * VW <= (width)) {                        \
+            CALL(4);                                        \
+            c += 4 * VW;                                    \
+        }                                                   \
+        if (c + 2 * VW <= (width)) {                        \
+            CALL(2);                                        \
+            c += 2 * VW;                                    \
+        }                                                   \
+        if (c < (width)) CALL(1);                           \
     } while (0)
 
 static void KERNEL(product_rows)(const float *w, int width, const int *list, int n, const float *x,
-                                 float *a)
+                                 int first, float *a)
 {
-#define CALL(vectors) product_columns(vectors, w + c, width, list, n, x, a + c)
+#define CALL(vectors) product_columns(vectors, w + c, width, list, n, x, first, a + c)
     FOR_ROW_VECTORS(width, CALL);
 #undef CALL
 }
@@ -94,18 +94,20 @@ INLINE void update_columns(int vectors, float *row, const mlp_use *uses, int n, 
     for (int k = 0; k < n; k++) {
         const vf step = vf_set1(eta * uses[k].value);
         const float *delta = d + uses[k].sample * d_stride;
-        UNROLL for (int v = 0; v < vectors; v++) w[v] = vf_fnma(step, vf_load(delta + v * VW), w[v]);
+        UNROLL for (int v = 0; v < vectors; v++) w[v] =
+            vf_fnma(step, vf_load(delta + v * VW), w[v]);
     }
     UNROLL for (int v = 0; v < vectors; v++) vf_store(row + v * VW, w[v]);
 }
 
-static void KERNEL(update_rows)(float *w, int width, const mlp_uses *uses, int n, const float *d,
-                                long d_stride, float eta)
+static void KERNEL(update_rows)(float *w, int width, const mlp_uses *uses, int begin, int end,
+                                const float *d, long d_stride, float eta)
 {
-    for (int j = 0; j < n; j++) {
+    for (int j = begin; j < end; j++) {
         float *row = w + (long)j * width;
         const mlp_use *own = uses->uses + (long)j * uses->room;
         const int count = uses->counts[j];
+        for (int c = 0; c < width; c += LINE) __builtin_prefetch(row + ROWS_AHEAD * width + c, 1);
         if (count == 0) continue;
 #define CALL(vectors) update_columns(vectors, row + c, own, count, d + c, d_stride, eta)
         FOR_ROW_VECTORS(width, CALL);

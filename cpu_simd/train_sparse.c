@@ -6,6 +6,19 @@
 
 #include "buffers.h"
 
+/* Inputs whose rows are updated and then multiplied with the next block while they are in the
+ * nearest cache. */
+enum { CHUNK = 48 };
+
+static int n_chunks(const mlp_layer *layer) { return (layer->n_in + CHUNK) / CHUNK; }
+
+/* The end of a chunk of inputs, the bias included. */
+static int chunk_end(const mlp_layer *layer, int chunk)
+{
+    const int end = (chunk + 1) * CHUNK, all = layer->n_in + 1;
+    return end < all ? end : all;
+}
+
 /* Whether layer l is worth it: its inputs are rectified states, or images that are mostly zero, and
  * it is large enough for more than one thread. */
 static int is_sparse(const mlp_training *training, int l)
@@ -44,8 +57,11 @@ int mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads)
     b->tiles = mlp_floats((size_t)mlp_tiles_size(layer));
     if (!b->tiles || mlp_allocate_uses(&b->uses, layer, schedule->block)) return -1;
     if (l > 0) return allocate_lists(&b->active, layer, n_threads);
-    for (int i = 0; i < 2; i++)
-        if (allocate_lists(&schedule->blocks[i].active, layer, schedule->block)) return -1;
+    for (int i = 0; i < 2; i++) {
+        mlp_block *block = &schedule->blocks[i];
+        block->ends = calloc((size_t)schedule->block * (size_t)n_chunks(layer), sizeof(int));
+        if (!block->ends || allocate_lists(&block->active, layer, schedule->block)) return -1;
+    }
     return 0;
 }
 
@@ -55,7 +71,10 @@ void mlp_free_sparse(mlp_schedule *schedule, int l)
     free(b->tiles);
     mlp_free_uses(&b->uses);
     free_lists(b->active);
-    for (int i = 0; l == 0 && i < 2; i++) free_lists(schedule->blocks[i].active);
+    for (int i = 0; l == 0 && i < 2; i++) {
+        free_lists(schedule->blocks[i].active);
+        free(schedule->blocks[i].ends);
+    }
 }
 
 typedef void copy_tile(const mlp_layer *layer, int tile, float *tiles);
@@ -87,7 +106,7 @@ void mlp_product_tiles(const mlp_worker *self, int l, const float *x, float *a)
     for (int tile = first; tile < last; tile++)
         schedule->kernels->product_rows(b->tiles + mlp_tile_offset(layer, tile),
                                         mlp_tile_width(layer, tile), active->inputs, active->n, x,
-                                        a + mlp_tile_begin(layer, tile));
+                                        1, a + mlp_tile_begin(layer, tile));
 }
 
 void mlp_dot_tile(const mlp_worker *self, int l, int tile, const float *delta, float *partial)
@@ -137,33 +156,40 @@ void mlp_note_uses(const mlp_worker *self, int l, int t)
     note(&b->uses, &b->active[self->thread], begin, end, b[-1].states + (long)t * b[-1].width, t);
 }
 
-/* Updates a tile of layer l by the block's uses. */
-static void update_tile(const mlp_schedule *schedule, int l, int tile)
+/* Updates the rows of a tile of layer l by the block's uses. */
+static void update_tile(const mlp_schedule *schedule, int l, int tile, int begin, int end)
 {
     const mlp_layer *layer = &schedule->training->network->layers[l];
     const mlp_layer_buffers *b = &schedule->buffers[l];
-    schedule->kernels->update_rows(b->tiles + mlp_tile_offset(layer, tile),
-                                   mlp_tile_width(layer, tile), &b->uses, layer->n_in + 1,
-                                   b->deltas + mlp_tile_begin(layer, tile), b->width,
-                                   schedule->training->learning_rates[l]);
+    schedule->kernels->update_rows(
+        b->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile), &b->uses, begin, end,
+        b->deltas + mlp_tile_begin(layer, tile), b->width, schedule->training->learning_rates[l]);
 }
 
 void mlp_update_tiles(const mlp_worker *self, int l)
 {
+    const mlp_layer *layer = &self->schedule->training->network->layers[l];
     int first, last;
-    mlp_own_tiles(&self->schedule->training->network->layers[l], self->thread, self->n_threads,
-                  &first, &last);
-    for (int tile = first; tile < last; tile++) update_tile(self->schedule, l, tile);
+    mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
+    for (int tile = first; tile < last; tile++)
+        update_tile(self->schedule, l, tile, 0, layer->n_in + 1);
 }
 
 void mlp_list_block(const mlp_worker *self, mlp_block *b)
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[0];
+    const int chunks = n_chunks(layer);
     for (int s = self->thread; s < b->n; s += self->n_threads) {
+        const float *x = b->rows + (long)s * layer->stride;
         mlp_list *active = &b->active[s];
-        active->n = schedule->kernels->list_active(b->rows + (long)s * layer->stride, 0,
-                                                   layer->n_in + 1, active->inputs);
+        int n = 0;
+        for (int c = 0; c < chunks; c++) {
+            n += schedule->kernels->list_active(x, c * CHUNK, chunk_end(layer, c),
+                                                active->inputs + n);
+            b->ends[s * chunks + c] = n;
+        }
+        active->n = n;
     }
 }
 
@@ -186,19 +212,32 @@ void mlp_finish_uses(const mlp_worker *self, const mlp_block *b)
             note(uses, &b->active[s], begin, end, b->rows + (long)s * layer->stride, s);
 }
 
+/* Adds a chunk's part to the products of a tile with the next block's images. */
+static void multiply_chunk(const mlp_schedule *schedule, const mlp_block *next, int n_next,
+                           int tile, int chunk)
+{
+    const mlp_layer *layer = &schedule->training->network->layers[0];
+    const mlp_layer_buffers *b = &schedule->buffers[0];
+    const int chunks = n_chunks(layer);
+    for (int s = 0; s < n_next; s++) {
+        const int *ends = next->ends + s * chunks, start = chunk ? ends[chunk - 1] : 0;
+        schedule->kernels->product_rows(
+            b->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile),
+            next->active[s].inputs + start, ends[chunk] - start,
+            next->rows + (long)s * layer->stride, chunk == 0,
+            schedule->products + (long)s * b->width + mlp_tile_begin(layer, tile));
+    }
+}
+
 void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *next, int n_next)
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[0];
-    const mlp_layer_buffers *b = &schedule->buffers[0];
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
-    for (int tile = first; tile < last; tile++) {
-        update_tile(schedule, 0, tile);
-        for (int s = 0; s < n_next; s++)
-            schedule->kernels->product_rows(
-                b->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile),
-                next->active[s].inputs, next->active[s].n, next->rows + (long)s * layer->stride,
-                schedule->products + (long)s * b->width + mlp_tile_begin(layer, tile));
-    }
+    for (int tile = first; tile < last; tile++)
+        for (int chunk = 0; chunk < n_chunks(layer); chunk++) {
+            update_tile(schedule, 0, tile, chunk * CHUNK, chunk_end(layer, chunk));
+            multiply_chunk(schedule, next, n_next, tile, chunk);
+        }
 }
