@@ -167,9 +167,9 @@ class TrainingConfig:
             When a setting is missing, unknown, of another type or out of range.
         """
         if isinstance(values, dict):  # the first runs did not have these settings
-            before = {"learning_rate_ratio": PAPER_RATIO, "target": USUAL_TARGET}
-            before |= {"activation": "tanh", "loss": "squared", "init": "uniform"}
-            values = before | {"input_range": "signed"} | values
+            rates = {"learning_rate_ratio": PAPER_RATIO, "target": USUAL_TARGET}
+            kind = {"activation": "tanh", "loss": "squared", "init": "uniform"}
+            values = rates | kind | {"input_range": "signed"} | values
         values = check_fields("training", values, cls)
         check_fields("deformation", values["deformation"], DeformationParameters)
         try:
