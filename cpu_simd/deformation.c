@@ -6,7 +6,6 @@
 #include "buffers.h"
 #include "threads.h"
 
-#define BACKGROUND (-1.0f)
 enum { MARGIN = MLP_TAPS - 1 };
 
 /* ---- one image --------------------------------------------------------------------- */
@@ -31,10 +30,10 @@ static void lookup_image(const mlp_kernels *kernels, const float *image, int hei
     }
 }
 
-static void fill_background(float *padded, int height, int width)
+static void fill(float *padded, int height, int width, float background)
 {
     size_t n = padded_image_size(height, width);
-    for (size_t i = 0; i < n; i++) padded[i] = BACKGROUND;
+    for (size_t i = 0; i < n; i++) padded[i] = background;
 }
 
 /* ---- noise and field, as operations of their own ------------------------------------ */
@@ -99,6 +98,7 @@ typedef struct {
     const mlp_kernels *kernels;
     const float *images, *affine, *displacement;
     int n, height, width;
+    float background;
     float *out;
     float *scratch;    /* per thread */
     size_t per_thread; /* floats of it */
@@ -112,7 +112,7 @@ static void lookup_task(void *argument, mlp_team *team, int thread, int n_thread
     long size = (long)h * w;
     float *dx = context->scratch + (size_t)thread * context->per_thread;
     float *dy = dx + (long)h * stride, *row = dy + (long)h * stride, *padded = row + stride;
-    fill_background(padded, h, w);
+    fill(padded, h, w, context->background);
     mlp_share(context->n, thread, n_threads, &begin, &end);
     for (long i = begin; i < end; i++) {
         const float *given = context->displacement + 2 * i * size;
@@ -126,7 +126,8 @@ static void lookup_task(void *argument, mlp_team *team, int thread, int n_thread
 }
 
 int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height, int width,
-                  const float *affine, const float *displacement, float *out, int n_threads)
+                  const float *affine, const float *displacement, float background, float *out,
+                  int n_threads)
 {
     lookup_context context = {.kernels = kernels,
                               .images = images,
@@ -135,6 +136,7 @@ int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int he
                               .n = n,
                               .height = height,
                               .width = width,
+                              .background = background,
                               .out = out};
     n_threads = mlp_at_most(n_threads, n);
     size_t stride = (size_t)mlp_padded(width);
@@ -250,7 +252,7 @@ static void deform_task(void *argument, mlp_team *team, int thread, int n_thread
     const uint32_t first = context->first, stop = first + (uint32_t)context->n;
     workspace work;
     make_workspace(&work, d, context->scratch + (size_t)thread * context->per_thread);
-    fill_background(work.padded, d->height, d->width);
+    fill(work.padded, d->height, d->width, d->background);
     for (;;) {
         uint32_t grid = atomic_fetch_add(&context->next_grid, 1);
         if (grid > (stop - 1) / MLP_PER_GRID) break;

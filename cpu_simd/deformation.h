@@ -21,6 +21,7 @@ typedef struct {
     int height, width;    /* of one image */
     float taps[MLP_TAPS]; /* the one-dimensional Gaussian */
     float alpha;          /* pixels */
+    float background;     /* outside an image */
     uint32_t key[2];      /* the seed */
     uint32_t epoch;
 } mlp_deformation;
@@ -37,11 +38,12 @@ int mlp_noise(const mlp_kernels *kernels, const uint32_t key[2], uint32_t epoch,
 int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows, int columns,
                            const float taps[MLP_TAPS], float alpha, float *field);
 
-/* out[i](p) = images[i](M_i (p - c) + c + displacement_i(p)), bilinear, background outside.
+/* out[i](p) = images[i](M_i (p - c) + c + displacement_i(p)), bilinear, `background` outside.
  * images and out: (n, h, w); affine: n matrices M = {xx, xy, yx, yy} from target to source;
  * displacement: (n, 2, h, w) pixels, x before y. */
 int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height, int width,
-                  const float *affine, const float *displacement, float *out, int n_threads);
+                  const float *affine, const float *displacement, float background, float *out,
+                  int n_threads);
 
 /* Noise, field and lookup at once for the images first ... first + n - 1 of the set. */
 int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, const float *images,

@@ -2,7 +2,6 @@
 #include "layout.cuh"
 #include "philox.cuh"
 
-constexpr float BACKGROUND = -1.0f;
 constexpr int GRID_SIDE = 10;  // images of a row of a grid
 
 // Random matrices from target to source, as mlpcore.backends.affine.affine_maps describes them.
@@ -38,10 +37,11 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
 }
 
 // Pixel (x, y) of an image; outside it, the background.
-__device__ inline float pixel(const float *image, int height, int width, int x, int y)
+__device__ inline float pixel(const float *image, int height, int width, float background, int x,
+                              int y)
 {
     const bool inside = 0 <= x && x < width && 0 <= y && y < height;
-    return inside ? image[(size_t)y * width + x] : BACKGROUND;
+    return inside ? image[(size_t)y * width + x] : background;
 }
 
 // The image at M (p - c) + c + (dx, dy), where p = (x, y) and c is the centre.
@@ -49,8 +49,8 @@ __device__ inline float pixel(const float *image, int height, int width, int x, 
 // Everything beyond one pixel outside the image is background, so coordinates are clamped to that.
 // They are shifted by 1 and thus positive, so truncation is a floor. The C kernels do the same
 // operations in the same order: same coordinates, same pixels.
-__device__ inline float look_up(const float *image, int height, int width, const float *affine,
-                                int x, int y, float dx, float dy)
+__device__ inline float look_up(const float *image, int height, int width, float background,
+                                const float *affine, int x, int y, float dx, float dy)
 {
     const float centre_x = 0.5f * (float)(width - 1), centre_y = 0.5f * (float)(height - 1);
     const float column = (float)x - centre_x, row = (float)y - centre_y;
@@ -60,10 +60,10 @@ __device__ inline float look_up(const float *image, int height, int width, const
     sy = fminf(fmaxf(sy + 1.0f, 0.0f), (float)(height + 1));
     const int left = (int)sx, up = (int)sy;
     const float fx = sx - (float)left, fy = sy - (float)up;
-    const float p00 = pixel(image, height, width, left - 1, up - 1);
-    const float p01 = pixel(image, height, width, left, up - 1);
-    const float p10 = pixel(image, height, width, left - 1, up);
-    const float p11 = pixel(image, height, width, left, up);
+    const float p00 = pixel(image, height, width, background, left - 1, up - 1);
+    const float p01 = pixel(image, height, width, background, left, up - 1);
+    const float p10 = pixel(image, height, width, background, left - 1, up);
+    const float p11 = pixel(image, height, width, background, left, up);
     const float top = fmaf(fx, p01 - p00, p00), bottom = fmaf(fx, p11 - p10, p10);
     return fmaf(fy, bottom - top, top);
 }
@@ -73,19 +73,20 @@ __device__ inline float look_up(const float *image, int height, int width, const
 //   images, out   (n, height, width)
 //   affine        (n, 2, 2) from target to source
 //   displacement  (n, 2, height, width) in pixels, x before y
+//   background    the value outside an image
 //   grid          (n, ceil(height * width / 256)), at most 16,384 for 2048 x 2048 pixels
 //   block         256 threads, one pixel each
 extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     deform_by_kernel(const float *__restrict__ images, int height, int width,
                      const float *__restrict__ affine, const float *__restrict__ displacement,
-                     float *__restrict__ out)
+                     float background, float *__restrict__ out)
 {
     const int size = height * width, p = blockIdx.y * ELEMENT_THREADS + threadIdx.x;
     if (p >= size) return;
     const size_t image = blockIdx.x;
     const float *d = displacement + 2 * image * size;
-    out[image * size + p] = look_up(images + image * size, height, width, affine + 4 * image,
-                                    p % width, p / width, d[p], d[size + p]);
+    out[image * size + p] = look_up(images + image * size, height, width, background,
+                                    affine + 4 * image, p % width, p / width, d[p], d[size + p]);
 }
 
 // Deforms images by the fields of their grids. Image i of the set is tile i % 100 of grid i / 100.
@@ -93,12 +94,13 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
 //   images, out  (n, height, width), number `first` and on of the set
 //   affine       (n, 2, 2) from target to source
 //   field        (grids, 2, 10 height, 10 width), from grid first / 100 on
+//   background   the value outside an image
 //   grid         (n, ceil(height * width / 256))
 //   block        256 threads, one pixel each
 extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     deform_kernel(const float *__restrict__ images, unsigned first, int height, int width,
                   const float *__restrict__ affine, const float *__restrict__ field,
-                  float *__restrict__ out)
+                  float background, float *__restrict__ out)
 {
     const int size = height * width, p = blockIdx.y * ELEMENT_THREADS + threadIdx.x;
     if (p >= size) return;
@@ -110,6 +112,6 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     const size_t pitch = (size_t)GRID_SIDE * width, cells = pitch * GRID_SIDE * height;
     const float *d = field + 2 * cells * grid + (tile / GRID_SIDE * height + y) * pitch +
                      tile % GRID_SIDE * width + x;
-    out[image * size + p] =
-        look_up(images + image * size, height, width, affine + 4 * image, x, y, d[0], d[cells]);
+    out[image * size + p] = look_up(images + image * size, height, width, background,
+                                    affine + 4 * image, x, y, d[0], d[cells]);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from itertools import pairwise
 
 import torch
@@ -11,24 +12,36 @@ from safetensors import safe_open
 from torch import nn
 
 
-class ScaledTanhNetwork(nn.Module):
-    """A network from images (n, inputs) in [-1, 1] to outputs (n, classes)."""
+def scaled_tanh(a: torch.Tensor) -> torch.Tensor:
+    return 1.7159 * torch.tanh(0.6666 * a)
 
-    def __init__(self, layer_sizes: list[int]):
+
+class Perceptron(nn.Module):
+    """A network from images (n, inputs) to outputs (n, classes).
+
+    The images are in [-1, 1], or in [0, 1] if the file says that its input_range is "unit".
+    """
+
+    def __init__(self, layer_sizes: list[int], activation: str = "tanh", loss: str = "squared"):
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(layer_sizes))
+        self.activate = {"tanh": scaled_tanh, "relu": torch.relu}[activation]
+        outputs = {"squared": scaled_tanh, "cross-entropy": partial(torch.softmax, dim=1)}
+        self.activate_outputs = outputs[loss]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        for layer in self.layers:
-            x = 1.7159 * torch.tanh(0.6666 * layer(x))
-        return x
+        for layer in self.layers[:-1]:
+            x = self.activate(layer(x))
+        return self.activate_outputs(self.layers[-1](x))
 
 
-def load(path: str | os.PathLike[str]) -> ScaledTanhNetwork:
+def load(path: str | os.PathLike[str]) -> Perceptron:
     """Reads a file that tools/export.py wrote, or the weights of a run."""
     with safe_open(path, framework="pt") as file:
-        layer_sizes = [int(size) for size in file.metadata()["architecture"].split(",")]
-        network = ScaledTanhNetwork(layer_sizes)
+        metadata = file.metadata()
+        layer_sizes = [int(size) for size in metadata["architecture"].split(",")]
+        names = {name: metadata[name] for name in ("activation", "loss") if name in metadata}
+        network = Perceptron(layer_sizes, **names)
         network.load_state_dict({name: file.get_tensor(name) for name in network.state_dict()})
     return network
 

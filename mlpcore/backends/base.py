@@ -371,12 +371,17 @@ class Backend(ABC):
 
     @abstractmethod
     def deform_by(
-        self, images: Float32Array, affine: Float32Array, displacement: Float32Array
+        self,
+        images: Float32Array,
+        affine: Float32Array,
+        displacement: Float32Array,
+        background: float = -1.0,
     ) -> Float32Array:
         """Images (n, h, w) looked up at M (p - c) + c + displacement(p).
 
         `affine` (n, 2, 2) maps target to source, in (x, y) about the centre c; `displacement`
-        (n, 2, h, w) is in pixels, x before y. Bilinear; -1 outside the image.
+        (n, 2, h, w) is in pixels, x before y. Bilinear; `background` outside the image. Where
+        only background is looked up, the result is exactly that.
         """
 
     @abstractmethod
@@ -390,6 +395,7 @@ class Backend(ABC):
         epoch: int,
         first: int = 0,
         out: BackendArray | None = None,
+        background: float = -1.0,
     ) -> BackendArray:
         """`deform_by` with the displacements of a training set's epoch, (n, h, w).
 

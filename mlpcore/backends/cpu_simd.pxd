@@ -67,6 +67,7 @@ cdef extern from "deformation.h" nogil:
         int width
         float taps[21]
         float alpha
+        float background
         uint32_t key[2]
         uint32_t epoch
 
@@ -75,8 +76,8 @@ cdef extern from "deformation.h" nogil:
     int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows,
                                int columns, const float *taps, float alpha, float *field)
     int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height,
-                      int width, const float *affine, const float *displacement, float *out,
-                      int n_threads)
+                      int width, const float *affine, const float *displacement,
+                      float background, float *out, int n_threads)
     int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
                    const float *images, uint32_t first, int n, const float *affine, float *out,
                    int n_threads)

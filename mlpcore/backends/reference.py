@@ -31,8 +31,6 @@ from mlpcore.network import Network
 from mlpcore.network.activation import A, B, check_target
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, Int32Array, UInt8Array
 
-BACKGROUND = -1.0
-
 #: Images of a prediction at a time, so that their states stay in the cache.
 BATCH = 512
 
@@ -73,10 +71,12 @@ def output_loss(network: Network, y: Float64Array, wanted: Float64Array) -> floa
     return 0.5 * float(np.sum((y - wanted) ** 2))
 
 
-def bilinear(image: Float64Array, x: Float64Array, y: Float64Array) -> Float64Array:
+def bilinear(
+    image: Float64Array, x: Float64Array, y: Float64Array, background: float
+) -> Float64Array:
     """Values of an image (h, w) at coordinates in pixels; background outside."""
     height, width = image.shape
-    padded = np.pad(image, 2, constant_values=BACKGROUND)
+    padded = np.pad(image, 2, constant_values=background)
     x, y = np.clip(x, -1, width) + 2, np.clip(y, -1, height) + 2
     column, row = np.floor(x).astype(int), np.floor(y).astype(int)
     column, row = np.minimum(column, width + 2), np.minimum(row, height + 2)
@@ -261,7 +261,11 @@ class ReferenceBackend(Backend):
         return (alpha * field).astype(np.float32)
 
     def deform_by(
-        self, images: Float32Array, affine: Float32Array, displacement: Float32Array
+        self,
+        images: Float32Array,
+        affine: Float32Array,
+        displacement: Float32Array,
+        background: float = -1.0,
     ) -> Float32Array:
         images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
@@ -277,6 +281,7 @@ class ReferenceBackend(Backend):
                 images[i].astype(np.float64),
                 source[..., 0] + displacement[i, 0],
                 source[..., 1] + displacement[i, 1],
+                background,
             )
         return out
 
@@ -290,6 +295,7 @@ class ReferenceBackend(Backend):
         epoch: int,
         first: int = 0,
         out: Float32Array | None = None,
+        background: float = -1.0,
     ) -> Float32Array:
         images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
@@ -305,5 +311,5 @@ class ReferenceBackend(Backend):
             stop = min(first + n, (grid + 1) * IMAGES_PER_GRID)
             here = slice(start - first, stop - first)
             tile = slice(start % IMAGES_PER_GRID, start % IMAGES_PER_GRID + stop - start)
-            out[here] = self.deform_by(images[here], affine[here], tiles[tile])
+            out[here] = self.deform_by(images[here], affine[here], tiles[tile], background)
         return out

@@ -91,7 +91,11 @@ class SimdBackend(Backend):
         self, noise: Float32Array, taps: Float32Array, alpha: float
     ) -> Float32Array: ...
     def deform_by(
-        self, images: Float32Array, affine: Float32Array, displacement: Float32Array
+        self,
+        images: Float32Array,
+        affine: Float32Array,
+        displacement: Float32Array,
+        background: float = -1.0,
     ) -> Float32Array: ...
     def deform(
         self,
@@ -103,4 +107,5 @@ class SimdBackend(Backend):
         epoch: int,
         first: int = 0,
         out: Float32Array | None = None,
+        background: float = -1.0,
     ) -> Float32Array: ...

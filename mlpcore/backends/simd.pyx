@@ -398,7 +398,7 @@ class SimdBackend(Backend):
                                           alpha, &out[i, 0, 0]))
         return field
 
-    def deform_by(self, images, affine, displacement):
+    def deform_by(self, images, affine, displacement, background=-1.0):
         images = check_array("images", images, (None, None, None))
         cdef int n = images.shape[0], height = images.shape[1], width = images.shape[2]
         affine = check_array("affine", affine, (n, 2, 2))
@@ -410,16 +410,18 @@ class SimdBackend(Backend):
         cdef const float[:, :, ::1] source = images, matrices = affine
         cdef const float[:, :, :, ::1] field = displacement
         cdef float[:, :, ::1] target = out
+        cdef float around = background
         cdef int threads = self.threads, status
         cdef const mlp_kernels *kernels = _kernels(self.name)
         with nogil:
             status = mlp_deform_by(kernels, &source[0, 0, 0], n, height, width,
-                                   &matrices[0, 0, 0], &field[0, 0, 0, 0], &target[0, 0, 0],
-                                   threads)
+                                   &matrices[0, 0, 0], &field[0, 0, 0, 0], around,
+                                   &target[0, 0, 0], threads)
         _check(status)
         return out
 
-    def deform(self, images, affine, taps, alpha, seed, epoch, first=0, out=None):
+    def deform(self, images, affine, taps, alpha, seed, epoch, first=0, out=None,
+               background=-1.0):
         images = check_array("images", images, (None, None, None))
         cdef int n = images.shape[0]
         check_sides(*images.shape[1:])
@@ -436,6 +438,7 @@ class SimdBackend(Backend):
         deformation.height, deformation.width = images.shape[1:]
         deformation.taps = taps
         deformation.alpha = alpha
+        deformation.background = background
         deformation.key = philox.split_seed(seed)
         deformation.epoch = epoch
         cdef int threads = self.threads, status

@@ -20,6 +20,7 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.scaling import to_range
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluation
@@ -53,6 +54,7 @@ class Candidate:
 
     path: Path
     network: Network
+    input_range: str
     data_name: str
     data: DataSummary | None
     history: Sequence[EpochMetrics]
@@ -71,7 +73,8 @@ def read_candidate(path: Path, with_history: bool) -> Candidate:
     """Reads a run's folder, in which a training may go on, or a file of weights."""
     network, metadata, data = read_saved(path)
     history = read_history(path) if data and with_history else ()
-    return Candidate(path, network, metadata.get("dataset", ""), data, history)
+    input_range, data_name = metadata["input_range"], metadata.get("dataset", "")
+    return Candidate(path, network, input_range, data_name, data, history)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -140,7 +143,8 @@ def evaluate(
     results: Results = []
     for each in candidates:
         try:
-            outputs.append(evaluation.outputs(each.network, data.test_images, backend))
+            images = to_range(data.test_images, each.input_range)
+            outputs.append(evaluation.outputs(each.network, images, backend))
             results.append((each, Evaluation.of(outputs[-1], data.test_labels)))
         except InputError as error:
             raise InputError(f"{shown(each.path)}: {error}") from None

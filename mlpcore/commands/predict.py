@@ -17,7 +17,7 @@ from PIL import Image
 from mlpcore import backends
 from mlpcore.commands.options import add_network_argument, command_parser, run_tool
 from mlpcore.data.digit import read_digit
-from mlpcore.data.scaling import normalise, resize
+from mlpcore.data.scaling import normalise, resize, to_range
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluation
 from mlpcore.files import atomic_write, check_writable, make_folder
@@ -82,7 +82,7 @@ def read_network(path: Path) -> TrainedNetwork:
 
 def guess(trained: TrainedNetwork, pixels: UInt8Array) -> list[tuple[int, float]]:
     """The two best guesses for a digit (28, 28); of equal outputs the first counts."""
-    image = resize(normalise(pixels[None]), 29, 29)
+    image = to_range(resize(normalise(pixels[None]), 29, 29), trained.input.input_range)
     outputs = evaluation.outputs(trained.network, image, backends.get("cpu", 1))[0]
     if not np.isfinite(outputs).all():
         raise InputError(f"{shown(trained.path)}: its outputs are not finite, expected numbers")

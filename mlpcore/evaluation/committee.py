@@ -21,12 +21,14 @@ class Committee:
     The errors of networks from different seeds, architectures or deformations differ and so
     partly cancel (U. Meier, D. C. Cireşan, L. M. Gambardella and J. Schmidhuber (2011), Better
     digit recognition with a committee of simple neural nets, ICDAR). Outputs are not scaled: a
-    network that was trained to larger targets has more weight.
+    network that was trained to larger targets has more weight than others, and one with scaled
+    tanh outputs more than one with probabilities.
 
     Parameters
     ----------
     networks
-        One or more, all with the same numbers of inputs and of classes.
+        One or more, all with the same numbers of inputs and of classes, and the same range of
+        inputs.
 
     Raises
     ------

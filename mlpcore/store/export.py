@@ -5,7 +5,9 @@ An ONNX file takes the pixels of images and gives the outputs of the network:
 | name | content |
 |---|---|
 | ``pixels`` | input, uint8 (n, height, width): images as in the files of the data; n may be 0 |
-| ``outputs`` | output, float32 (n, classes) in +-1.7159; the greatest is the class |
+| ``outputs`` | output, float32 (n, classes): +-1.7159 or, from a softmax, probabilities |
+
+The class is that of the greatest output.
 
 The graph scales the pixels as `mlpcore.data.scaling` does, and applies the layers. Its operators
 are those of opset 13 (2020), so that old runtimes can read it. Pixels are bytes, as in files and
@@ -18,6 +20,7 @@ The metadata are text:
 |---|---|
 | ``version`` | the version of this library |
 | ``architecture`` | the layer sizes: ``841,1000,500,10`` |
+| ``activation``, ``loss`` | see `mlpcore.store.weights` |
 | ``classes`` | the number of classes; output k is that of label k |
 | ``input`` | a sentence that describes the pixels |
 | ``white`` | the greatest value of a pixel; 0 is the background of digits |
@@ -47,6 +50,7 @@ import numpy as np
 
 from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
+from mlpcore.network import Network
 from mlpcore.network.activation import A, B
 from mlpcore.network.architecture import count_parameters, format_layer_sizes
 from mlpcore.store.inputs import NetworkInput
@@ -60,6 +64,15 @@ OPSET, IR_VERSION = 13, 7
 
 #: Limit of a protocol buffer, which an ONNX file is, and the part of it that is not for weights.
 MAX_BYTES, MAX_OTHER_BYTES = 2**31 - 1, 2**26
+
+#: What a layer computes from a, the weights times its input plus the biases.
+SCALED_TANH = f"{A} tanh({B} a)"
+FORMULAS = {
+    "tanh": SCALED_TANH,
+    "relu": "max(0, a)",
+    "squared": SCALED_TANH,
+    "cross-entropy": "softmax(a)",
+}
 
 #: The metadata that say where the weights come from.
 ORIGIN = ("epoch", "seed", "learning_rate", "revision", "machine")
@@ -112,16 +125,14 @@ def to_onnx(trained: TrainedNetwork) -> bytes:
         weights = graph.constant(f"layers.{i}.weight", network.weights[i])
         biases = graph.constant(f"layers.{i}.bias", network.biases[i])
         states = graph.add("Gemm", states, weights, biases, transB=1)
-        states = graph.add("Mul", states, graph.constant("B", B))
-        states = graph.add("Tanh", states)
-        name = "outputs" if i == network.n_layers - 1 else ""
-        states = graph.add("Mul", states, graph.constant("A", A), name=name)
+        states = _add_activation(graph, states, network, i)
     model = graph.model(trained.input.pixel_shape, network.layer_sizes[-1])
     metadata = _metadata(trained)
     model.doc_string = model.graph.doc_string = (
-        f"Multilayer perceptron {format_layer_sizes(network.layer_sizes)} with "
-        f"{A} tanh({B} a) in every layer. pixels (n, height, width): "
-        f"{metadata['input']}. outputs (n, classes): the greatest is the class."
+        f"Multilayer perceptron {format_layer_sizes(network.layer_sizes)}. Hidden layers: "
+        f"{FORMULAS[network.activation]}. Output layer: {FORMULAS[network.loss]}. "
+        f"pixels (n, height, width): {metadata['input']}. "
+        "outputs (n, classes): the greatest is the class."
     )
     onnx.helper.set_model_props(model, metadata)
     onnx.checker.check_model(model, full_check=True)
@@ -136,10 +147,12 @@ def write_onnx(trained: TrainedNetwork, path: Path) -> None:
 def write_safetensors(trained: TrainedNetwork, path: Path) -> None:
     """Write the network without its place in a run, atomically.
 
-    The metadata are those of `mlpcore.store.weights`. If the inputs were not recorded but
-    assumed, the file does not mention them.
+    The metadata are those of `mlpcore.store.weights`. If the shapes of images were not recorded
+    but assumed, the file does not mention them.
     """
-    known = {} if trained.input.assumed else trained.input.to_metadata()
+    known = trained.input.to_metadata()
+    if trained.input.assumed:
+        known = {"input_range": known["input_range"]}
     write_network(path, trained.network, _origin(trained) | known)
 
 
@@ -188,12 +201,15 @@ def _add_input(graph: _Graph, network_input: NetworkInput) -> str:
     The interpolation comes before the subtraction of 1, so pixels outside the box of embedded
     digits stay 0 and become background.
     """
+    signed = network_input.input_range == "signed"
+    scale = network_input.white / 2 if signed else network_input.white
     images = graph.add("Cast", "pixels", to=graph.onnx.TensorProto.FLOAT)
-    images = graph.add("Div", images, graph.constant("half_white", network_input.white / 2))
+    images = graph.add("Div", images, graph.constant("half_white" if signed else "white", scale))
     rows, columns = network_input.interpolation()
     images = _interpolate(graph, images, "rows", rows, axis=1)
     images = _interpolate(graph, images, "columns", columns, axis=2)
-    images = graph.add("Sub", images, graph.constant("one", 1))
+    if signed:
+        images = graph.add("Sub", images, graph.constant("one", 1))
     return graph.add("Flatten", images, axis=1)
 
 
@@ -218,6 +234,18 @@ def _interpolate(graph: _Graph, images: str, name: str, matrix: Float32Array, ax
     return graph.add("Add", *terms)
 
 
+def _add_activation(graph: _Graph, sums: str, network: Network, layer: int) -> str:
+    """Append what a layer computes from its sums; the last layer's are the outputs."""
+    is_last = layer == network.n_layers - 1
+    name = "outputs" if is_last else ""
+    if is_last and network.loss == "cross-entropy":
+        return graph.add("Softmax", sums, name=name)
+    if not is_last and network.activation == "relu":
+        return graph.add("Relu", sums)
+    scaled = graph.add("Mul", sums, graph.constant("B", B))
+    return graph.add("Mul", graph.add("Tanh", scaled), graph.constant("A", A), name=name)
+
+
 def _origin(trained: TrainedNetwork) -> dict[str, str]:
     """The metadata that say where the weights come from."""
     return {name: trained.metadata[name] for name in ORIGIN if name in trained.metadata}
@@ -232,6 +260,8 @@ def _metadata(trained: TrainedNetwork) -> dict[str, str]:
         **({"dataset": data} if data else {}),
         "version": __version__,
         "architecture": ",".join(map(str, sizes)),
+        "activation": trained.network.activation,
+        "loss": trained.network.loss,
         "classes": str(sizes[-1]),
         "input": describe_input(trained.input) + assumed,
         "white": str(trained.input.white),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -31,37 +32,44 @@ class NetworkInput:
         Height and width of the images in the files, which are scaled to `image_shape`.
     assumed : bool
         Whether part of this was not recorded, but guessed.
+    input_range : str
+        The range of the inputs (`mlpcore.data.scaling.INPUT_RANGES`).
     """
 
     data: str
     image_shape: tuple[int, int]
     pixel_shape: tuple[int, int]
     assumed: bool = False
+    input_range: str = "signed"
 
     @classmethod
-    def of(cls, data: DataSummary) -> NetworkInput:
+    def of(cls, data: DataSummary, input_range: str) -> NetworkInput:
         """The inputs for the data of a run. Early runs did not record `pixel_shape`."""
+        made = partial(cls, data.name, data.image_shape, input_range=input_range)
         if data.pixel_shape is not None:
-            return cls(data.name, data.image_shape, data.pixel_shape)
+            return made(data.pixel_shape)
         known = {dataset.MNIST: MNIST_PIXELS, dataset.EMBEDDED: dataset.EMBEDDED_PIXELS}
         if data.image_shape == MNIST_IMAGE and data.name in known:
-            return cls(data.name, data.image_shape, known[data.name])
-        return cls(data.name, data.image_shape, data.image_shape, assumed=True)
+            return made(known[data.name])
+        return made(data.image_shape, assumed=True)
 
     @classmethod
     def from_metadata(cls, metadata: dict[str, str], n_inputs: int) -> NetworkInput:
         """The inputs that a file of weights records. Without a record, 841 inputs are MNIST's."""
+        input_range = metadata.get("input_range", "signed")
         if not metadata.keys() & {"dataset", "image_shape", "pixel_shape"}:
             if n_inputs != MNIST_IMAGE[0] * MNIST_IMAGE[1]:
                 raise InputError(
                     f"{n_inputs:,} inputs of unknown height and width: expected 841, or the "
                     "folder of a run"
                 )
-            return cls("", MNIST_IMAGE, MNIST_PIXELS, assumed=True)
+            return cls("", MNIST_IMAGE, MNIST_PIXELS, True, input_range)
         height, width = image_shape = _read_shape(metadata, "image_shape")
         if height * width != n_inputs:
             raise InputError(f"image_shape {height},{width}: expected {n_inputs:,} pixels")
-        return cls(metadata.get("dataset", ""), image_shape, _read_shape(metadata, "pixel_shape"))
+        pixel_shape = _read_shape(metadata, "pixel_shape")
+        data = metadata.get("dataset", "")
+        return cls(data, image_shape, pixel_shape, input_range=input_range)
 
     def to_metadata(self) -> dict[str, str]:
         """The inverse of `from_metadata`."""
@@ -69,6 +77,7 @@ class NetworkInput:
             "dataset": self.data,
             "image_shape": "{},{}".format(*self.image_shape),
             "pixel_shape": "{},{}".format(*self.pixel_shape),
+            "input_range": self.input_range,
         }
 
     @property
@@ -79,7 +88,7 @@ class NetworkInput:
 
     @property
     def white(self) -> int:
-        """The greatest value of a pixel, which becomes +1; 0 becomes -1."""
+        """The greatest value of a pixel, which becomes 1; 0 becomes the background of the range."""
         return dataset.EMBEDDED_WHITE if self.is_embedded else 255
 
     @property

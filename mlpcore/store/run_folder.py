@@ -27,7 +27,7 @@ The weights are as in `mlpcore.store.weights`. To its metadata both files add
 | ``seed`` | the seed of the run |
 | ``learning_rate`` | of its epoch in ``best``, of the next epoch in ``last`` |
 | ``revision``, ``machine`` | the source and the computer that computed the weights |
-| ``dataset``, ``image_shape``, ``pixel_shape`` | the inputs: `mlpcore.store.inputs` |
+| ``dataset``, ``image_shape``, ``pixel_shape``, ``input_range`` | `mlpcore.store.inputs` |
 
 ``best`` also has ``metrics``, its line of ``metrics.jsonl`` without the percentages. ``last`` has
 ``progress`` (`mlpcore.training.EpochProgress`), ``best_epoch``, ``training`` (as in
@@ -64,7 +64,7 @@ from mlpcore.store import provenance
 from mlpcore.store.history import history_lines, parse_history, parse_progress
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.provenance import Revisions, revisions_of
-from mlpcore.store.weights import read_network, write_network
+from mlpcore.store.weights import CHOICES, read_network, write_network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
 from mlpcore.training.trainer import Observer, Trainer
@@ -122,6 +122,18 @@ def read_history(folder: Path) -> list[EpochMetrics]:
     """The metrics of all epochs of a run, which another process may be training."""
     path = folder / METRICS
     return parse_history(path, read_bounded(path, MAX_METRICS_BYTES).splitlines())
+
+
+def read_run_network(
+    path: Path, config: TrainingConfig, data: DataSummary
+) -> tuple[Network, dict[str, str]]:
+    """A network of a run and the metadata of its file, which fit the run's settings and data."""
+    network, metadata = read_network(path, data.layer_sizes(config.hidden_layers))
+    for name in CHOICES:
+        expected = getattr(config, name)
+        if metadata[name] != expected:
+            raise InputError(f"{shown(path)} has {name} {metadata[name]}, expected {expected}")
+    return network, metadata
 
 
 def weights_file(path: Path) -> Path:
@@ -271,14 +283,16 @@ class Run(Observer):
             "learning_rate": repr(learning_rate),
             "revision": provenance.revision(),
             "machine": provenance.machine(),
-        } | NetworkInput.of(self.data).to_metadata()
+        } | NetworkInput.of(self.data, self.config.input_range).to_metadata()
 
     def load(self) -> TrainingState:
         """Read the state that `save` wrote last, from files that fit each other."""
         last = self.folder / LAST
         if not os.path.lexists(last) and not os.path.lexists(self.folder / METRICS):
-            return TrainingState(Network(self.layer_sizes, self.config.seed))  # killed at once
-        network, metadata = read_network(last, self.layer_sizes)
+            config = self.config  # killed at once
+            names = config.activation, config.loss, config.init
+            return TrainingState(Network(self.layer_sizes, config.seed, *names))
+        network, metadata = read_run_network(last, self.config, self.data)
         try:
             epoch, best_epoch = int(metadata["epoch"]), int(metadata["best_epoch"])
             check_whole("epoch", epoch, 0, self.config.epochs)
@@ -316,7 +330,7 @@ class Run(Observer):
     def _read_best(self, epoch: int, best: EpochMetrics) -> Network:
         """The best network. It may be ahead: training comes to the same one again."""
         path = self.folder / BEST
-        network, metadata = read_network(path, self.layer_sizes)
+        network, metadata = read_run_network(path, self.config, self.data)
         ahead = map(str, range(epoch + 1, self.config.epochs + 1))
         if metadata.get("metrics") != _json(best) and metadata.get("epoch", "") not in ahead:
             raise InputError(

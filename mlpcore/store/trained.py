@@ -9,7 +9,7 @@ from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.network import Network
 from mlpcore.store.inputs import NetworkInput
-from mlpcore.store.run_folder import read_settings, weights_file
+from mlpcore.store.run_folder import read_run_network, read_settings, weights_file
 from mlpcore.store.weights import read_network
 
 
@@ -23,13 +23,13 @@ def read_saved(path: Path) -> tuple[Network, dict[str, str], DataSummary | None]
     Raises
     ------
     InputError
-        When there is no network, or a file is damaged.
+        When there is no network, or a file is damaged or does not fit its run.
     """
     file = weights_file(path)
     if file == path:
         return *read_network(path), None
     config, data = read_settings(path)
-    return *read_network(file, data.layer_sizes(config.hidden_layers)), data
+    return *read_run_network(file, config, data), data
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class TrainedNetwork:
         network, metadata, data = read_saved(path)
         file = weights_file(path)
         if data is not None:
-            return cls(file, network, NetworkInput.of(data), metadata)
+            return cls(file, network, NetworkInput.of(data, metadata["input_range"]), metadata)
         try:
             network_input = NetworkInput.from_metadata(metadata, network.layer_sizes[0])
         except InputError as error:

@@ -8,6 +8,8 @@ output layer, float32, as in a PyTorch `Linear`. The metadata are text:
 | ``format`` | ``mlpcore network`` |
 | ``version`` | the version of this library |
 | ``architecture`` | the layer sizes: ``841,1000,500,10`` |
+| ``activation`` | of hidden neurons: ``tanh`` or ``relu`` |
+| ``loss`` | ``squared`` has scaled tanh outputs, ``cross-entropy`` softmax outputs |
 | ``sha256`` | the SHA-256 of weights and metadata, because a flipped bit would stay unseen |
 
 Runs and exported networks add what the inputs are (`mlpcore.store.inputs`):
@@ -15,12 +17,16 @@ Runs and exported networks add what the inputs are (`mlpcore.store.inputs`):
 | name | content |
 |---|---|
 | ``dataset`` | the name of the data that the network was trained on |
-| ``image_shape`` | ``height,width`` of the images that are the inputs, row by row, in [-1, 1] |
+| ``image_shape`` | ``height,width`` of the images that are the inputs, row by row |
 | ``pixel_shape`` | ``height,width`` of the data set's own images, which are scaled to that |
+| ``input_range`` | what pixels become: ``signed`` is [-1, 1], ``unit`` is [0, 1] |
+
+The first files lack ``activation``, ``loss`` and ``input_range``: their networks are ``tanh``,
+``squared`` and ``signed``.
 
 `mlpcore.store.run_folder` adds the place in a run. Any library that reads safetensors reads the
-weights. The output of a layer is 1.7159 tanh(0.6666 a), where a is the weights times the input
-plus the biases:
+weights. With a for the weights times the input plus the biases, the output of a layer is
+1.7159 tanh(0.6666 a), or max(0, a) for ``relu``, or the softmax of a:
 
 >>> from pathlib import Path
 >>> from safetensors.numpy import load_file
@@ -32,8 +38,8 @@ layers.0.weight (3, 4)
 layers.1.bias (2,)
 layers.1.weight (2, 3)
 >>> network, metadata = read_network(Path("net.safetensors"))
->>> network, metadata["architecture"], metadata["made by"]
-(Network((4, 3, 2)), '4,3,2', 'me')
+>>> network, metadata["architecture"], metadata["loss"], metadata["made by"]
+(Network((4, 3, 2)), '4,3,2', 'squared', 'me')
 """
 
 from __future__ import annotations
@@ -49,14 +55,20 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from mlpcore.checks import check_choice
+from mlpcore.data.scaling import INPUT_RANGES
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, read_start
 from mlpcore.network import Network
+from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.network.architecture import count_parameters, format_layer_sizes
 from mlpcore.typing import Float32Array
 from mlpcore.version import __version__
 
 FORMAT = "mlpcore network"
+
+#: The metadata that are one of some names. The first is that of older files, which lack them.
+CHOICES = {"activation": ACTIVATIONS, "loss": LOSSES, "input_range": INPUT_RANGES}
 
 #: The header of any network that fits into memory is shorter.
 MAX_HEADER = 2**24
@@ -68,6 +80,8 @@ def write_network(path: Path, network: Network, metadata: dict[str, str]) -> Non
         "format": FORMAT,
         "version": __version__,
         "architecture": ",".join(map(str, network.layer_sizes)),
+        "activation": network.activation,
+        "loss": network.loss,
     }
     metadata["sha256"] = _checksum(network, metadata)
     tensors = {name: np.ascontiguousarray(array) for name, array in _tensors(network)}
@@ -84,7 +98,7 @@ def _tensors(network: Network) -> Iterator[tuple[str, Float32Array]]:
 def read_network(
     path: Path, layer_sizes: tuple[int, ...] | None = None
 ) -> tuple[Network, dict[str, str]]:
-    """Read a network and its metadata, without ``sha256``.
+    """Read a network and its metadata, without ``sha256`` and with all `CHOICES`.
 
     A damaged file cannot make this take more memory than the file is long.
 
@@ -96,7 +110,8 @@ def read_network(
     Raises
     ------
     InputError
-        When the file cannot be read, is truncated or damaged, or holds another architecture.
+        When the file cannot be read, is truncated or damaged, holds another architecture, or
+        an activation, a loss or an input range that is unknown here.
     """
     name = shown(path)
     header_bytes, file_size = _check_lengths(path)
@@ -115,7 +130,8 @@ def read_network(
                     f"{name} is damaged: {file_size:,} bytes, expected {expected:,} "
                     f"for a network of {format_layer_sizes(sizes)}"
                 )
-            network = Network(sizes)
+            choices = _choices(name, metadata)
+            network = Network(sizes, activation=choices["activation"], loss=choices["loss"])
             for tensor_name, target in _tensors(network):
                 _read_tensor(file, tensor_name, target)
     except (SafetensorError, OSError, TypeError, AttributeError) as error:
@@ -125,7 +141,7 @@ def read_network(
         raise InputError(f"{name} is damaged: its checksum does not fit its content")
     if not network.is_finite():
         raise InputError(f"{name} holds weights that are not finite")
-    return network, metadata
+    return network, choices | metadata
 
 
 def _check_lengths(path: Path) -> tuple[int, int]:
@@ -151,6 +167,14 @@ def _layer_sizes(name: str, metadata: dict[str, str]) -> tuple[int, ...]:
     if len(parts) < 2 or not all(p.isascii() and p.isdecimal() and len(p) < 8 for p in parts):
         raise InputError(f"{name} is damaged: its metadata give no layer sizes")
     return tuple(map(int, parts))
+
+
+def _choices(name: str, metadata: dict[str, str]) -> dict[str, str]:
+    """The metadata of `CHOICES`."""
+    found = {key: metadata.get(key, names[0]) for key, names in CHOICES.items()}
+    for key, names in CHOICES.items():
+        check_choice(f"{name}: {key}", found[key], names)
+    return found
 
 
 def _read_tensor(file: Any, name: str, target: Float32Array) -> None:

@@ -20,10 +20,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mlpcore.checks import check_fields, check_rate, check_whole
+from mlpcore.checks import check_choice, check_fields, check_rate, check_whole
+from mlpcore.data.scaling import INPUT_RANGES
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
-from mlpcore.network.activation import check_target
+from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES, check_target
 from mlpcore.network.architecture import MAX_WIDTH, PRESETS
 
 PAPER_LEARNING_RATE = 1e-3
@@ -85,6 +86,11 @@ class TrainingConfig:
         Name of the backend. A different one rounds differently.
     schedule
         When the backend applies updates, if it has a choice. A different one rounds differently.
+    activation, loss, init
+        As in `Network`.
+    input_range
+        The range of the network's inputs: "signed" for [-1, 1], as in the paper, or "unit" for
+        [0, 1].
 
     Raises
     ------
@@ -102,6 +108,10 @@ class TrainingConfig:
     seed: int = 0
     backend: str = "auto"
     schedule: str | None = None
+    activation: str = "tanh"
+    loss: str = "squared"
+    init: str = "uniform"
+    input_range: str = "signed"
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the instance is frozen
@@ -120,6 +130,10 @@ class TrainingConfig:
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
         if not isinstance(self.schedule, str | None):
             raise InputError(f"schedule {reprlib.repr(self.schedule)}: expected a name or none")
+        check_choice("activation", self.activation, ACTIVATIONS)
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("init", self.init, INITS)
+        check_choice("input range", self.input_range, INPUT_RANGES)
         for epoch in (0, self.epochs - 1):
             for rate in self.learning_rates_at(epoch):
                 check_rate("learning rate of a layer", rate)
@@ -153,7 +167,9 @@ class TrainingConfig:
             When a setting is missing, unknown, of another type or out of range.
         """
         if isinstance(values, dict):  # the first runs did not have these settings
-            values = {"learning_rate_ratio": PAPER_RATIO, "target": USUAL_TARGET} | values
+            rates = {"learning_rate_ratio": PAPER_RATIO, "target": USUAL_TARGET}
+            kind = {"activation": "tanh", "loss": "squared", "init": "uniform"}
+            values = rates | kind | {"input_range": "signed"} | values
         values = check_fields("training", values, cls)
         check_fields("deformation", values["deformation"], DeformationParameters)
         try:

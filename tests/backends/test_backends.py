@@ -194,14 +194,15 @@ def test_affine_maps(backend, n, seed, epoch, first, scale):
     width=st.integers(1, 40),
     seed=SEEDS,
     strength=st.sampled_from([0.0, 1.0, 5.0, 100.0]),
+    background=st.sampled_from([-1.0, 0.0]),
 )
 @settings(max_examples=40)
-def test_deform_by(backend, reference, n, height, width, seed, strength):
+def test_deform_by(backend, reference, n, height, width, seed, strength, background):
     images = uniform(seed, n, height, width)
     affine = (np.eye(2) + 0.3 * uniform(seed + 1, n, 2, 2)).astype(np.float32)
     displacement = strength * uniform(seed + 2, n, 2, height, width)
-    result = backend.deform_by(images, affine, displacement)
-    expected = reference.deform_by(images, affine, displacement)
+    result = backend.deform_by(images, affine, displacement, background)
+    expected = reference.deform_by(images, affine, displacement, background)
     # A coordinate of up to `extent` pixels rounds by a few of its units in the last place,
     # and pixels differ by at most 2 from one to the next.
     extent = 2 * max(height, width) + strength

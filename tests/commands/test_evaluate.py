@@ -12,6 +12,7 @@ import pytest
 
 from mlpcore import Committee, Network, backends, dataset
 from mlpcore.commands import evaluate
+from mlpcore.evaluation import evaluation
 from mlpcore.report.results import confusion_table, misclassified_table
 from mlpcore.report.tables import text_table
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run
@@ -104,6 +105,19 @@ def test_weights_alone_are_evaluated_on_data_that_are_named_or_found(call, monke
     assert call("evaluate", WEIGHTS) == named
     row, of_the_run = (out.splitlines()[4].split()[2:] for out in (named, call("evaluate", RUN)))
     assert row == of_the_run
+
+
+def test_networks_get_images_in_their_range(call):
+    network, _ = read_network(WEIGHTS)
+    write_network(Path("unit"), network, {"input_range": "unit"})
+    call("evaluate", WEIGHTS, "unit", "--data", DATA, "--json", "c.json")
+    document, data = json.loads(Path("c.json").read_text()), dataset.load(DATA)
+    backend, found = backends.get("scalar", 1), [r["confusion"] for r in document["networks"]]
+    for input_range, confusion in zip(("signed", "unit"), found):
+        images = data.with_range(input_range).test_images
+        result = evaluation.evaluate(network, images, data.test_labels, backend)
+        assert confusion == result.confusion.tolist()
+    assert found[0] != found[1]
 
 
 def test_a_committee_and_its_json(call):

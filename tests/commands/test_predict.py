@@ -1,5 +1,6 @@
 """`mlpcore predict`: pictures recognised, what it prints and writes, bad pictures, networks."""
 
+import dataclasses
 import json
 import os
 import re
@@ -14,7 +15,7 @@ from mlpcore import backends, dataset
 from mlpcore.commands import main
 from mlpcore.commands.predict import GREY_LEVELS
 from mlpcore.data.digit import read_digit
-from mlpcore.data.scaling import normalise, resize
+from mlpcore.data.scaling import INPUT_RANGES, normalise, resize, to_range
 from mlpcore.network import Network
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
@@ -55,10 +56,14 @@ def test_pictures_are_recognised(digits_run, call):
     assert sum(right.values()) >= len(right) * clean - 0.05 * len(names), right
 
 
-def test_guesses_are_the_two_greatest_outputs(digits_run, call):
-    content = json.loads(call("predict", digits_run, write_picture("a.png", 7), "--json"))
-    trained = TrainedNetwork.read(digits_run)
-    inputs = resize(normalise(read_digit(Path("a.png"))[None]), 29, 29).reshape(1, 841)
+@pytest.mark.parametrize("input_range", INPUT_RANGES)
+def test_guesses_are_the_two_greatest_outputs(digits_run, call, input_range):
+    trained, path = TrainedNetwork.read(digits_run), Path("n.safetensors")
+    network_input = dataclasses.replace(trained.input, input_range=input_range)
+    write_network(path, trained.network, network_input.to_metadata())
+    content = json.loads(call("predict", path, write_picture("a.png", 7), "--json"))
+    images = resize(normalise(read_digit(Path("a.png"))[None]), 29, 29)
+    inputs = to_range(images, input_range).reshape(1, 841)
     reference = backends.get("reference")
     outputs = reference.predict(reference.load(trained.network), inputs)[0]
     best = np.argsort(-outputs)[:2]
@@ -66,7 +71,7 @@ def test_guesses_are_the_two_greatest_outputs(digits_run, call):
     assert [guess["class"] for guess in picture["guesses"]] == best.tolist()
     written = [guess["output"] for guess in picture["guesses"]]
     assert np.abs(written - outputs[best]).max() <= 1e-4  # four digits
-    assert content["network"] == {"file": str(digits_run / BEST), "layer_sizes": [841, 80, 10]}
+    assert content["network"] == {"file": str(path), "layer_sizes": [841, 80, 10]}
 
 
 def test_a_line_for_each_picture(digits_run, call):

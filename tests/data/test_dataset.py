@@ -285,6 +285,18 @@ def test_embedded_digits():
     assert DataSummary.of(data) == DataSummary.of(again)
 
 
+def test_digits_in_other_ranges():
+    assert EMBEDDED.with_range("signed") is EMBEDDED
+    unit = EMBEDDED.with_range("unit")
+    for name in ("train_images", "test_images"):
+        before, images = getattr(EMBEDDED, name), getattr(unit, name)
+        assert images.flags.c_contiguous and (images.min(), images.max()) == (0, 1)
+        assert np.array_equal(images == 0, before == dataset.BACKGROUND)
+    assert unit.train_labels is EMBEDDED.train_labels
+    with pytest.raises(InputError):
+        EMBEDDED.with_range("bytes")
+
+
 @pytest.mark.skipif(not REAL_MNIST, reason="MLPCORE_DATA is not set")
 def test_real_mnist():
     data = load(REAL_MNIST, name="mnist")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import map_coordinates
 
-from mlpcore.data.scaling import normalise, resize
+from mlpcore.data.scaling import normalise, resize, to_range
 from mlpcore.errors import InputError
 
 IMAGES = np.random.default_rng(1).uniform(-1, 1, (7, 4, 6)).astype(np.float32)
@@ -18,6 +18,17 @@ def test_normalise():
     assert values.dtype == np.float32 and values[0] == -1 and values[255] == 1
     np.testing.assert_allclose(values, pixels / 127.5 - 1, rtol=0, atol=6e-8)
     np.testing.assert_array_equal(pixels, np.arange(256))
+
+
+def test_ranges():
+    images = normalise(np.arange(256, dtype=np.uint8))
+    assert to_range(images, "signed") is images
+    unit = to_range(images, "unit")
+    assert unit.dtype == np.float32 and unit[0] == 0 and unit[255] == 1
+    # The values of `normalise` are off by up to 6e-8; half of that, and the rounding of the sum.
+    np.testing.assert_allclose(unit, np.arange(256) / 255, rtol=0, atol=9e-8)
+    with pytest.raises(InputError, match="input range 'Unit': expected signed or unit"):
+        to_range(images, "Unit")
 
 
 @pytest.mark.parametrize("pixels", [[256], [-1], [np.nan], ["a"], [1j], [[1], [1, 2]]])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.ndimage import gaussian_filter, map_coordinates
 
+from emulated import BACKENDS, get_backend
 from mlpcore.backends import INSTRUCTION_SETS
 from mlpcore.deformation.deform import (
     deform,
@@ -76,6 +77,23 @@ def test_zero_parameters_are_the_identity(backend):
     images, labels = digits(120)
     result = deform(backend.put(images), labels, IDENTITY, 1, 1, backend)
     assert np.array_equal(np.asarray(result), images)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_images_from_zero_to_one(name):
+    """They are deformed as those in [-1, 1] are, and their background stays exactly 0."""
+    backend = get_backend(name)
+    images, labels = digits(130)
+    images[::2, :9], images[::2, :, 20:] = -1, -1
+    unit = (images + np.float32(1)) / 2
+    arguments = labels, PAPER, 3, 1, backend
+    signed = np.asarray(deform(backend.put(images), *arguments))
+    result = np.asarray(deform(backend.put(unit), *arguments, background=0.0))
+    # Both look up the same places. The conversion and three interpolations round a few values,
+    # none of them above 2.
+    assert np.abs(result - (signed.astype(float) + 1) / 2).max() <= 8 * 2**-24
+    assert np.mean(signed == -1) > 0.2
+    assert not result[signed == -1].any()
 
 
 def test_any_images_can_be_deformed_together(backend):

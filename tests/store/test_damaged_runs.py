@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run, read_history
-from mlpcore.store.weights import read_network, write_network
+from mlpcore.store.trained import TrainedNetwork
+from mlpcore.store.weights import CHOICES, read_network, write_network
 from mlpcore.training.state import TrainingState
 from small_runs import (
     finish_run,
@@ -82,6 +84,22 @@ def test_other_settings(stopped, change, name):
     content["training"] |= change
     (stopped / CONFIG).write_text(json.dumps(content))
     assert name in refusal(load_run, stopped)
+
+
+@pytest.mark.parametrize("name", [BEST, LAST])
+@pytest.mark.parametrize("key", CHOICES)
+def test_networks_of_another_kind(stopped, name, key):
+    """The weights are those of the run, but they mean another network."""
+    (network, metadata), other = read_network(stopped / name), CHOICES[key][1]
+    kind = {"activation": "tanh", "loss": "squared"} | (
+        {} if key == "input_range" else {key: other}
+    )
+    changed = Network(network.layer_sizes, **kind)
+    changed.assign(network)
+    write_network(stopped / name, changed, metadata | {key: other})
+    assert f"{name} has {key} {other}, expected" in refusal(load_run, stopped)
+    if name == BEST:
+        assert f"{name} has {key} {other}, expected" in refusal(TrainedNetwork.read, stopped)
 
 
 @pytest.mark.parametrize("name", [BEST, LAST, METRICS])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from mlpcore import backends
 from mlpcore.data.summary import DataSummary
+from mlpcore.network import Network
 from mlpcore.store import provenance
 from mlpcore.store.run_folder import (
     BEST,
@@ -125,7 +126,8 @@ def test_runs_of_early_versions_are_read(tmp_path):
     content = json.loads((stopped / CONFIG).read_text())
     network, metadata = read_network(stopped / LAST)
     training = json.loads(metadata["training"])
-    for name in ("learning_rate_ratio", "target"):
+    added = "learning_rate_ratio", "target", "activation", "loss", "init", "input_range"
+    for name in added:
         del training[name], content["training"][name]
     del content["data"]["pixel_shape"], content["data"]["held_out"], metadata["revisions"]
     (stopped / CONFIG).write_text(json.dumps(content))
@@ -208,6 +210,15 @@ def test_a_run_killed_before_its_first_network(tmp_path, uninterrupted):
     start_run(tmp_path / "run", CONFIG_3, DATA)[1].close()
     (tmp_path / "run" / LAST).unlink()
     assert_same_result(uninterrupted, resume(tmp_path / "run"))
+
+
+def test_a_killed_run_begins_with_the_network_of_its_settings(tmp_path):
+    kind = {"activation": "relu", "loss": "cross-entropy", "init": "he"}
+    start_run(tmp_path / "run", make_config(**kind), DATA)[1].close()
+    (tmp_path / "run" / LAST).unlink()
+    network = load_run(tmp_path / "run").network
+    assert (network.activation, network.loss) == ("relu", "cross-entropy")
+    assert same_weights(network, Network((35, 9, 6, 3), 5, **kind))
 
 
 def test_a_stop_saves_what_an_interrupted_save_did_not(tmp_path, monkeypatch):

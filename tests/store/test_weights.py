@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
 from safetensors.numpy import load, save
 
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store import weights
 from mlpcore.store.weights import read_network, write_network
 from small_runs import same_weights
@@ -33,6 +35,48 @@ def test_networks_survive_files_and_other_programs_read_them(tmp_path, sizes, se
         np.testing.assert_array_equal(tensors[f"layers.{i}.weight"], network.weights[i])
         np.testing.assert_array_equal(tensors[f"layers.{i}.bias"], network.biases[i])
     assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_activation_and_loss_survive_files(tmp_path, activation, loss):
+    network, path = Network((4, 3, 2), 1, activation, loss), tmp_path / "n.safetensors"
+    write_network(path, network, {"input_range": "unit"})
+    read, metadata = read_network(path)
+    assert same_weights(network, read)
+    assert (read.activation, read.loss) == (activation, loss)
+    assert (metadata["activation"], metadata["loss"]) == (activation, loss)
+    assert metadata["input_range"] == "unit"
+
+
+def rewritten(path, change):
+    """Changes the metadata of a file, with a checksum that fits."""
+    network, _ = read_network(path)
+    with safe_open(path, framework="np") as file:
+        metadata = file.metadata()
+    del metadata["sha256"]
+    change(metadata)
+    metadata["sha256"] = weights._checksum(network, metadata)
+    path.write_bytes(save(load(path.read_bytes()), metadata))
+
+
+def test_older_files_hold_networks_of_the_paper(tmp_path):
+    path = tmp_path / "n.safetensors"
+    write_network(path, Network((4, 3, 2), 1, "relu", "cross-entropy"), {})
+    rewritten(path, lambda metadata: [metadata.pop(name) for name in ("activation", "loss")])
+    network, metadata = read_network(path)
+    assert (network.activation, network.loss) == ("tanh", "squared")
+    names = [metadata[name] for name in weights.CHOICES]
+    assert names == ["tanh", "squared", "signed"]
+
+
+@pytest.mark.parametrize("name", weights.CHOICES)
+def test_unknown_names_are_refused(tmp_path, name):
+    path = tmp_path / "n.safetensors"
+    write_network(path, Network((4, 3, 2), 1), {})
+    rewritten(path, lambda metadata: metadata.update({name: "swish\n"}))
+    with pytest.raises(InputError, match=rf"n.safetensors: {name} 'swish\\n': expected"):
+        read_network(path)
 
 
 def header(text, length=None):

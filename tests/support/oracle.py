@@ -58,9 +58,12 @@ def unaligned(array):
     return copy
 
 
-def random_network(sizes, seed, scale=1.0):
-    """Weights of a size that leaves the activations' linear part, but does not saturate."""
-    network = Network(sizes)
+def random_network(sizes, seed, scale=1.0, **kind):
+    """Weights of a size that leaves the activations' linear part, but does not saturate.
+
+    `kind` has the network's activation and loss.
+    """
+    network = Network(sizes, **kind)
     for layer, (weights, biases) in enumerate(zip(network.weights, network.biases)):
         limit = scale / np.sqrt(weights.shape[1])
         weights[...] = uniform(seed + 2 * layer, *weights.shape) * limit

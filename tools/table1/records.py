@@ -19,8 +19,7 @@ from mlpcore.evaluation.evaluation import Evaluation, outputs
 from mlpcore.files import is_locked
 from mlpcore.network import Network
 from mlpcore.network.architecture import PRESETS, count_parameters, format_hidden_layers
-from mlpcore.store.run_folder import BEST, Run, holds_run
-from mlpcore.store.weights import read_network
+from mlpcore.store.run_folder import BEST, Run, holds_run, read_run_network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import CompletedEpochs, EpochMetrics
 from mlpcore.typing import AnyArray
@@ -106,7 +105,7 @@ class Record(CompletedEpochs):
         process may have saved it since, or was killed before it saved the rest.
         """
         path = self.folder / file
-        network, metadata = read_network(path, self.data.layer_sizes(self.config.hidden_layers))
+        network, metadata = read_run_network(path, self.config, self.data)
         best = self.best_metrics
         if file == BEST and (best is None or metadata.get("epoch") != str(best.epoch)):
             raise InputError(

@@ -336,7 +336,11 @@ class CudaBackend(Backend):
         return np.asarray(out)
 
     def deform_by(
-        self, images: BackendArray, affine: BackendArray, displacement: BackendArray
+        self,
+        images: BackendArray,
+        affine: BackendArray,
+        displacement: BackendArray,
+        background: float = -1.0,
     ) -> Float32Array:
         images = self._on_device("images", images, (None, None, None))
         n, height, width = images.shape
@@ -344,8 +348,8 @@ class CudaBackend(Backend):
         displacement = self._on_device("displacement", displacement, (n, 2, height, width))
         out = self._empty(n, height, width)
         if out.nbytes:
-            addresses = affine.address, displacement.address, out.address
-            self._run(kernels.deform_by(images.address, images.shape, *addresses))
+            arguments = affine.address, displacement.address, background, out.address
+            self._run(kernels.deform_by(images.address, images.shape, *arguments))
         return np.asarray(out)
 
     def deform(
@@ -358,6 +362,7 @@ class CudaBackend(Backend):
         epoch: int,
         first: int = 0,
         out: BackendArray | None = None,
+        background: float = -1.0,
     ) -> DeviceArray:
         images = self._on_device("images", images, (None, None, None))
         n = len(images)
@@ -367,7 +372,7 @@ class CudaBackend(Backend):
         out = self._output(out, images.shape)
         if images.nbytes:
             key = philox.split_seed(seed)
-            arguments = images, affine, out, taps, alpha, key, epoch, first
+            arguments = images, affine, out, taps, alpha, key, epoch, first, background
             self._run(self._fields.launches(*arguments))
             self._synchronize()
         return out

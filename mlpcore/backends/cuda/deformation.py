@@ -51,6 +51,7 @@ class FieldMemory:
         key: tuple[int, int],
         epoch: int,
         first: int,
+        background: float,
     ) -> Iterator[Launch]:
         """Deforms images (n, h, w), number `first` and on; the arguments of `Backend.deform`."""
         n, height, width = images.shape
@@ -71,6 +72,7 @@ class FieldMemory:
                 (end - begin, height, width),
                 affine[part].address,
                 noise,
+                background,
                 out[part].address,
             )
 

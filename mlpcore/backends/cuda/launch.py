@@ -47,8 +47,8 @@ KERNELS: dict[str, str] = {
     "convolve_columns_kernel": "PiiPP",
     "convolve_rows_kernel": "PiiPfP",
     "affine_maps_kernel": "PiIPdIIIP",
-    "deform_by_kernel": "PiiPPP",
-    "deform_kernel": "PIiiPPP",
+    "deform_by_kernel": "PiiPPfP",
+    "deform_kernel": "PIiiPPfP",
 }
 
 #: training_state of cuda/training_state.cuh.
@@ -260,20 +260,31 @@ def affine_maps(
 
 
 def deform_by(
-    images: int, shape: tuple[int, int, int], affine: int, displacement: int, out: int
+    images: int,
+    shape: tuple[int, int, int],
+    affine: int,
+    displacement: int,
+    background: float,
+    out: int,
 ) -> list[Launch]:
     """Images (n, h, w) by displacements (n, 2, h, w)."""
     n, height, width = shape
     grid = n, blocks(height * width, ELEMENT_THREADS)
-    arguments = images, height, width, affine, displacement, out
+    arguments = images, height, width, affine, displacement, background, out
     return [_launch("deform_by_kernel", grid, (ELEMENT_THREADS,), *arguments)]
 
 
 def deform(
-    images: int, first: int, shape: tuple[int, int, int], affine: int, field: int, out: int
+    images: int,
+    first: int,
+    shape: tuple[int, int, int],
+    affine: int,
+    field: int,
+    background: float,
+    out: int,
 ) -> list[Launch]:
     """Images (n, h, w), number `first` and on, by the fields from grid first // 100 on."""
     n, height, width = shape
     grid = n, blocks(height * width, ELEMENT_THREADS)
-    arguments = images, first, height, width, affine, field, out
+    arguments = images, first, height, width, affine, field, background, out
     return [_launch("deform_kernel", grid, (ELEMENT_THREADS,), *arguments)]
