@@ -25,8 +25,16 @@ static int KERNEL(list_active)(const float *x, int begin, int end, int *list)
     return n;
 }
 
-/* Vectors of a row that a pass keeps in registers, and rows that an update prefetches. */
-enum { ROW_VECTORS = 8, ROWS_AHEAD = 8 };
+/* Vectors of a row that a pass keeps in registers, and the rows that it prefetches: which one comes
+ * is known here, but not to the CPU. An update takes them in order. */
+enum { ROW_VECTORS = 8, LISTED_AHEAD = 16, ROWS_AHEAD = 8 };
+
+/* Into the second-level cache, because the first level has no room for so many rows. */
+INLINE void prefetch_row(int vectors, const float *w, long width, const int *list, int k, int n)
+{
+    const float *row = w + list[k + LISTED_AHEAD < n ? k + LISTED_AHEAD : n - 1] * width;
+    for (int c = 0; c < vectors * VW; c += LINE) __builtin_prefetch(row + c, 0, 2);
+}
 
 INLINE void product_columns(int vectors, const float *w, long width, const int *list, int n,
                             const float *x, int first, float *a)
@@ -35,6 +43,7 @@ INLINE void product_columns(int vectors, const float *w, long width, const int *
     UNROLL for (int v = 0; v < vectors; v++) sum[v] = first ? vf_set1(0.0f) : vf_load(a + v * VW);
     for (int k = 0; k < n; k++) {
         const float *row = w + list[k] * width;
+        if (first) prefetch_row(vectors, w, width, list, k, n);
         const vf xk = vf_set1(x[list[k]]);
         UNROLL for (int v = 0; v < vectors; v++) sum[v] = vf_fma(xk, vf_load(row + v * VW), sum[v]);
     }
@@ -72,6 +81,7 @@ INLINE void dot_columns(int vectors, const float *w, long width, const int *list
     UNROLL for (int v = 0; v < vectors; v++) d[v] = vf_load(delta + v * VW);
     for (int k = 0; k < n; k++) {
         const float *row = w + list[k] * width;
+        prefetch_row(vectors, w, width, list, k, n);
         vf sum = vf_mul(vf_load(row), d[0]);
         UNROLL for (int v = 1; v < vectors; v++) sum = vf_fma(vf_load(row + v * VW), d[v], sum);
         sums[list[k]] = vf_sum(sum) + (first ? 0.0f : sums[list[k]]);
