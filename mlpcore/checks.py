@@ -27,6 +27,12 @@ def check_real(name: str, value: object) -> None:
         raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
 
 
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Check that `value` is one of the names in `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        raise InputError(f"{name} {reprlib.repr(value)}: expected {' or '.join(choices)}")
+
+
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
     """Check that `value` is a whole number from `low` to `high`."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)

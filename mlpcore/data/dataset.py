@@ -18,13 +18,13 @@ import numpy as np
 
 from mlpcore.data import mnist
 from mlpcore.data.idx import md5, read_idx
-from mlpcore.data.scaling import batches, normalise, resize
+from mlpcore.data.scaling import BACKGROUNDS, batches, normalise, resize, to_range
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
 
-BACKGROUND = -1.0  # of pixels of value 0
+BACKGROUND = BACKGROUNDS["signed"]  # of pixels of value 0
 FILES = (
     "train-images-idx3-ubyte",
     "train-labels-idx1-ubyte",
@@ -50,7 +50,8 @@ class Dataset:
     name : str
         "MNIST", "scikit-learn digits", or the name of the folder with the files.
     train_images, test_images : numpy.ndarray of float32, shape (n, height, width)
-        C-contiguous, in [-1, 1], with odd sides. The background of digits is -1.
+        C-contiguous, in [-1, 1], with odd sides. The background of digits is -1. `with_range`
+        maps them to [0, 1].
     train_labels, test_labels : numpy.ndarray of uint8, shape (n,)
         All are below `n_classes`. The training set has every label of the test set.
     n_classes : int
@@ -123,6 +124,24 @@ class Dataset:
             test_images=self.train_images[rest:],
             test_labels=self.train_labels[rest:],
             held_out=n,
+        )
+
+    def with_range(self, input_range: str) -> Dataset:
+        """Return the data with images in a network's range of inputs (`scaling.to_range`).
+
+        The images of this data set must be in [-1, 1]. It returns itself if that is the range.
+
+        Raises
+        ------
+        InputError
+            When there is no such range.
+        """
+        if input_range == "signed":
+            return self
+        return dataclasses.replace(
+            self,
+            train_images=to_range(self.train_images, input_range),
+            test_images=to_range(self.test_images, input_range),
         )
 
 

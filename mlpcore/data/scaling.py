@@ -6,10 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mlpcore.checks import check_whole
+from mlpcore.checks import check_choice, check_whole
 from mlpcore.data.idx import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array
+
+INPUT_RANGES = ("signed", "unit")
+"""Of a network's inputs: [-1, 1], the paper's, or [0, 1]."""
+
+BACKGROUNDS = {"signed": -1.0, "unit": 0.0}
+"""What a pixel of value 0 becomes in each range. White becomes 1."""
 
 _BATCH_PIXELS = 2**20  # about so many pixels are converted at a time
 
@@ -36,6 +42,33 @@ def normalise(pixels: ArrayLike) -> Float32Array:
     result = pixels.astype(np.float32)
     result /= np.float32(127.5)
     result -= np.float32(1)
+    return result
+
+
+def to_range(images: Float32Array, input_range: str) -> Float32Array:
+    """Return images in [-1, 1] as a network's inputs, in one of `INPUT_RANGES`.
+
+    Those in [0, 1] are (x + 1) / 2. A background of -1 becomes exactly 0.
+
+    Parameters
+    ----------
+    images : numpy.ndarray of float32, any shape
+
+    Returns
+    -------
+    numpy.ndarray of float32, same shape
+        The images themselves if the range is "signed".
+
+    Raises
+    ------
+    InputError
+        When there is no such range.
+    """
+    check_choice("input range", input_range, INPUT_RANGES)
+    if input_range == "signed":
+        return images
+    result = images + np.float32(1)
+    result /= np.float32(2)
     return result
 
 

@@ -42,6 +42,7 @@ def deform(
     first: int = 0,
     out: BackendArray | None = None,
     maps: BackendArray | None = None,
+    background: float = -1.0,
 ) -> BackendArray:
     """Deform consecutive images of a training set, each by its own random map.
 
@@ -57,6 +58,9 @@ def deform(
     out, maps
         (n, h, w) and (n, 2, 2) float32 on the device, for the result and for the random
         matrices. New arrays by default.
+    background
+        The value of pixels outside an image: -1 for images in [-1, 1], 0 for those in [0, 1]
+        (`mlpcore.data.scaling.BACKGROUNDS`).
 
     Returns
     -------
@@ -77,7 +81,8 @@ def deform(
     angles, scale = parameters.greatest_angles(), parameters.gamma / 100
     maps = backend.affine_maps(labels, angles, scale, seed, epoch, first, maps)
     taps = gaussian_taps(parameters.sigma)
-    return backend.deform(images, maps, taps, parameters.alpha, seed, epoch, first, out)
+    outside = {} if background == -1 else {"background": background}
+    return backend.deform(images, maps, taps, parameters.alpha, seed, epoch, first, out, **outside)
 
 
 def deform_selected(

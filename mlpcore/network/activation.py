@@ -6,7 +6,6 @@ the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the
 
 from __future__ import annotations
 
-import reprlib
 from typing import Any
 
 import numpy as np
@@ -25,12 +24,6 @@ LOSSES = ("squared", "cross-entropy")
 
 INITS = ("uniform", "he")
 """Initial weights: uniform in [-0.05, 0.05] (paper), or scaled for rectifiers (He et al. 2015)."""
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Check that `value` is one of the names in `choices`."""
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(f"{name} {reprlib.repr(value)}: expected {' or '.join(choices)}")
 
 
 def check_target(value: Any) -> None:

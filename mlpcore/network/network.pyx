@@ -7,10 +7,10 @@ from libc.stdlib cimport calloc, free
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.checks import check_whole
+from mlpcore.checks import check_choice, check_whole
 from mlpcore.cpu import total_memory
 from mlpcore.errors import InputError
-from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES, check_choice
+from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES
 from mlpcore.network.architecture import MAX_WIDTH, count_parameters
 
 __all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
