@@ -277,7 +277,7 @@ class Run(Observer):
         """Read the state that `save` wrote last, from files that fit each other."""
         last = self.folder / LAST
         if not os.path.lexists(last) and not os.path.lexists(self.folder / METRICS):
-            return TrainingState(self.config.new_network(self.layer_sizes))  # killed at once
+            return TrainingState(Network(self.layer_sizes, self.config.seed))  # killed at once
         network, metadata = read_network(last, self.layer_sizes)
         try:
             epoch, best_epoch = int(metadata["epoch"]), int(metadata["best_epoch"])

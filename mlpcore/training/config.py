@@ -210,12 +210,15 @@ class TrainingConfig:
     def learning_rates_after(self, samples: float, n_samples: int) -> tuple[float, ...]:
         """eta of each layer when so many samples of a run are done, `n_samples` being an epoch's.
 
-        That of layer l = 0 ... L - 1 is eta ratio^((L - 1) / 2 - l). `warm_up` is included.
+        `warm_up` is included.
         """
         epoch, rest = divmod(samples, n_samples)
-        rate, last = self.learning_rate_at(int(epoch), rest / n_samples), len(self.hidden_layers)
-        if samples < self.warm_up:
-            rate *= samples / self.warm_up
+        rate = self.learning_rate_at(int(epoch), rest / n_samples)
+        return self.layer_rates(rate * min(1.0, samples / self.warm_up) if self.warm_up else rate)
+
+    def layer_rates(self, rate: float) -> tuple[float, ...]:
+        """The rate of each layer l = 0 ... L - 1: eta ratio^((L - 1) / 2 - l)."""
+        last = len(self.hidden_layers)
         with np.errstate(over="ignore", under="ignore"):
             factors = np.float64(self.learning_rate_ratio) ** (last / 2 - np.arange(last + 1))
             return tuple((rate * factors).tolist())
