@@ -119,9 +119,8 @@ def make_config(
     elif given:
         raise InputError(f"--no-deform together with --{next(iter(given))}: expected one of them")
     hidden = parse_hidden_layers(options.get("arch", "net1"))
-    settings = {"epochs": epochs} | RECIPES[options.get("recipe", DEFAULT_RECIPE)].settings_of(
-        hidden
-    )
+    recipe = RECIPES[options.get("recipe", DEFAULT_RECIPE)]
+    settings = {"epochs": epochs} | recipe.settings_of(hidden)
     settings |= {name: options[option] for option, name in SETTINGS.items() if option in options}
     config = TrainingConfig(
         hidden_layers=hidden,
