@@ -155,8 +155,9 @@ def default_epochs(
     config = make_config(options, backend, data.similar_labels)
     seconds = seconds_per_epoch(config, data, backend)
     epochs = int(max(1, min(60 * options["minutes"] / seconds, MAX_EPOCHS)))
+    taken = duration(epochs * seconds)
     console.print(
-        f"epochs: about {epochs:,} in {options['minutes']:g} minutes, {duration(seconds)} each"
+        f"--minutes {options['minutes']:g}: {epochs:,} epoch{'s' * (epochs > 1)}, in about {taken}"
     )
     return epochs
 

@@ -150,7 +150,7 @@ def test_the_default_recipe(call, data):
 
 @pytest.mark.parametrize(
     ("minutes", "epochs", "said"),
-    [("3", 12, "about 12 in 3 minutes, 15.0 s each"), ("0.1", 1, "about 1 in 0.1 minutes, 15.0 s")],
+    [("3.1", 12, "12 epochs, in about 3.0 min"), ("0.1", 1, "1 epoch, in about 15.0 s")],
 )
 def test_minutes_become_epochs_before_training(call, data, monkeypatch, minutes, epochs, said):
     """So that the learning rate falls to its end in them."""
@@ -159,7 +159,7 @@ def test_minutes_become_epochs_before_training(call, data, monkeypatch, minutes,
     argv = ["--recipe", "paper", "--arch", "4", "--threads", "1", "--out", "r"]
     out = call("train", "--data", data, *argv, "--minutes", minutes)
     assert settings()["epochs"] == run_state("r").epoch == epochs
-    assert f"epochs: {said}" in out
+    assert f"--minutes {minutes}: {said}\n" in out
     ((config, given, backend),) = asked
     assert (config.hidden_layers, len(given.train_labels), backend.threads) == ((4,), 230, 1)
 
