@@ -150,7 +150,8 @@ def evaluate(
             raise InputError(f"{shown(each.path)}: {error}") from None
     if len(results) == 1:
         return results, results[0][1]
-    return results, Evaluation.of(mean_outputs(outputs), data.test_labels)
+    whole = mean_outputs([each.network for each in candidates], outputs)
+    return results, Evaluation.of(whole, data.test_labels)
 
 
 def show(results: Results, whole: Evaluation, list_all: bool) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.data import dataset
+from mlpcore.data.scaling import to_range
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation, evaluate
 from mlpcore.files import atomic_write, check_writable
@@ -214,7 +215,8 @@ def _present(trainer: Trainer, run: Run, console: Console) -> None:
     test: Evaluation | None = None
     figures: list[Path] = []
     try:
-        test = evaluate(state.best, data.test_images, data.test_labels, trainer.backend)
+        images = to_range(data.test_images, run.config.input_range)
+        test = evaluate(state.best, images, data.test_labels, trainer.backend)
         figures = draw(run.folder / "figures", state.best, state.history, data, test)
     except Exception as error:  # no failure of a figure may fail a training that is done
         reason = " ".join(str(error).split())

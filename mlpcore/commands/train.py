@@ -31,8 +31,10 @@ from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.report.console import Console
+from mlpcore.report.tables import duration
 from mlpcore.store.run_folder import check_output
-from mlpcore.training.config import TrainingConfig
+from mlpcore.training.config import CHOICES, MAX_EPOCHS, TrainingConfig
+from mlpcore.training.pace import seconds_per_epoch
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
 
 #: The options that were given, by name.
@@ -41,6 +43,29 @@ Options: TypeAlias = dict[str, Any]
 #: Samples that a run without --epochs sees: 30 epochs of MNIST, some minutes for net1.
 DEFAULT_SAMPLES = 1_800_000
 MAX_DEFAULT_EPOCHS = 500
+
+#: The settings that are names, for --help.
+MEANINGS = {
+    "activation": "hidden neurons",
+    "loss": "tanh or softmax outputs",
+    "init": "initial weights",
+    "input_range": "[-1, 1] or [0, 1]",
+    "decay": "of the learning rate",
+}
+
+MAX_MINUTES = 1_000_000
+
+#: The options that are settings of the same value, and the names of these.
+SETTINGS = {
+    "epochs": "epochs",
+    "lr": "learning_rate",
+    "lr_end": "learning_rate_end",
+    "lr_ratio": "learning_rate_ratio",
+    "target": "target",
+    "warm_up": "warm_up",
+    "skip": "skip",
+    "seed": "seed",
+} | {name: name for name in CHOICES}
 
 TEXT = """\
 Trains a network on digits that are deformed anew every epoch. Ctrl-C stops at
@@ -59,15 +84,21 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add_whole = functools.partial(add, type=whole_number, metavar="N")
     add_real = functools.partial(add, type=number, metavar="X")
-    recipes = f"{' or '.join(RECIPES)}: sets the next two ({DEFAULT_RECIPE})"
-    schedules = "packed, deferred or immediate; CUDA: resident, streaming"
+    schedules = "sparse, packed, deferred, immediate; CUDA: resident, streaming"
     add("--arch", metavar="NET", help="net1 ... net5, or widths such as 1000,500 (net1)")
     add_whole("--epochs", help="passes over the training images (30 for MNIST)")
-    add_real("--lr", help="learning rate of the first epoch (0.001)")
-    add_real("--lr-end", help="learning rate of the last epoch (falls 1000-fold in 2000)")
+    add_real("--minutes", help="instead: as many passes as take about so long")
+    recipes = f"{', '.join(RECIPES)}: of what follows ({DEFAULT_RECIPE})"
     add("--recipe", choices=RECIPES, metavar="NAME", help=recipes)
+    for name, choices in CHOICES.items():
+        text = f"{', '.join(choices)}: {MEANINGS[name]}"
+        add(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
+    add_real("--lr", help="learning rate at first (modern: 0.01, else 0.001)")
+    add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
     add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")
-    add_real("--target", help="wanted output of the right class; the others get -X")
+    add_whole("--warm-up", help="training images over which the learning rate rises (0)")
+    add_real("--skip", help="learn only from losses above X of the last epoch's mean (0)")
+    add_real("--target", help="squared: wanted output of the class, the others get -X")
     add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")
     add_data_options(parser)
@@ -82,7 +113,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 def make_config(
     options: Options, backend: Backend, similar_labels: Iterable[int] = (), epochs: int = 1
 ) -> TrainingConfig:
-    """The settings; `epochs` is used if no option gives it."""
+    """The settings; `epochs` is used if no option gives it. Options come before the recipe."""
     deformation = IDENTITY
     given = given_deformation(options)
     if "no_deform" not in options:
@@ -91,18 +122,46 @@ def make_config(
         raise InputError(f"--no-deform together with --{next(iter(given))}: expected one of them")
     hidden = parse_hidden_layers(options.get("arch", "net1"))
     recipe = RECIPES[options.get("recipe", DEFAULT_RECIPE)]
-    return TrainingConfig(
+    settings = {"epochs": epochs} | recipe.settings_of(hidden)
+    settings |= {name: options[option] for option, name in SETTINGS.items() if option in options}
+    config = TrainingConfig(
         hidden_layers=hidden,
-        epochs=options.get("epochs", epochs),
-        learning_rate=options.get("lr", TrainingConfig.learning_rate),
-        learning_rate_end=options.get("lr_end"),
-        learning_rate_ratio=options.get("lr_ratio", recipe.learning_rate_ratio(len(hidden))),
-        target=options.get("target", recipe.target),
         deformation=deformation,
-        seed=options.get("seed", TrainingConfig.seed),
         backend=backend.name,
         schedule=backend.schedule,
+        **settings,
     )
+    if "target" in options and config.loss == "cross-entropy":
+        raise InputError(
+            f"--target {config.target:g} with the loss cross-entropy, which has none: expected "
+            "--loss squared, or --recipe paper"
+        )
+    return config
+
+
+def check_minutes(options: Options) -> None:
+    """Raises InputError unless --minutes, if given, is a time and takes the place of --epochs."""
+    minutes = options.get("minutes", 1)
+    if not 0 < minutes <= MAX_MINUTES:
+        raise InputError(f"--minutes {minutes}: expected more than 0, at most {MAX_MINUTES:,}")
+    if "minutes" in options and "epochs" in options:
+        raise InputError("--minutes together with --epochs: expected one of them")
+
+
+def default_epochs(
+    options: Options, backend: Backend, data: dataset.Dataset, console: Console
+) -> int:
+    """The number of epochs of a run without --epochs: those that fill --minutes, or the usual."""
+    if "minutes" not in options:
+        return max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
+    config = make_config(options, backend, data.similar_labels)
+    seconds = seconds_per_epoch(config, data, backend)
+    epochs = int(max(1, min(60 * options["minutes"] / seconds, MAX_EPOCHS)))
+    taken = duration(epochs * seconds)
+    console.print(
+        f"--minutes {options['minutes']:g}: {epochs:,} epoch{'s' * (epochs > 1)}, in about {taken}"
+    )
+    return epochs
 
 
 def default_folder(config: TrainingConfig) -> Path:
@@ -131,13 +190,14 @@ def start(options: Options, console: Console) -> int:
     backend = backends.get(
         options.get("backend", "auto"), options.get("threads"), options.get("schedule")
     )
+    check_minutes(options)
     config = make_config(options, backend)
     folder = Path(options["out"]) if "out" in options else default_folder(config)
     check_output(folder)
     data = dataset.load(options.get("data"), name=options.get("dataset"))
     if "hold_out" in options:
         data = data.hold_out(options["hold_out"])
-    epochs = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
+    epochs = default_epochs(options, backend, data, console)
     config = make_config(options, backend, data.similar_labels, epochs)
     command = resume_command(folder, options.get("threads"))
     return runs.start(folder, config, data, backend, console, command)

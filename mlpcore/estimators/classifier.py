@@ -17,9 +17,9 @@ from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.checks import check_rate, check_whole
 from mlpcore.data.dataset import Dataset
-from mlpcore.deformation.deform import deform
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
+from mlpcore.estimators import passes
 from mlpcore.estimators.parameters import (
     check_classes,
     deformation_of,
@@ -31,13 +31,13 @@ from mlpcore.estimators.parameters import (
     seed_of,
     threads_of,
 )
-from mlpcore.evaluation import evaluation, probabilities
+from mlpcore.evaluation import probabilities
 from mlpcore.network.network import Network
 from mlpcore.report.console import Console
 from mlpcore.training.config import MAX_EPOCHS, PAPER_RATIO, USUAL_TARGET, TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Diverged, Trainer
-from mlpcore.typing import AnyArray, Float32Array, UInt8Array
+from mlpcore.typing import AnyArray, Float32Array
 
 #: Weights that keep a thread busy. With fewer, threads wait for each other longer than they
 #: compute: a step of an 841-300-100-10 network takes one thread 14 us, a barrier a few us.
@@ -52,12 +52,12 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A multilayer perceptron trained by true on-line back-propagation.
 
     Weights change after every single sample (batch size 1, no momentum). Each epoch presents the
-    samples in a new random order. The loss is 1/2 |y - t|^2, with a target t of `target` for the
-    class and -`target` for the others. All layers, the output layer included, have the
-    activation y(a) = 1.7159 tanh(0.6666 a) (Cireşan et al. 2010, "Architectures").
+    samples in a new random order. By default the loss is 1/2 |y - t|^2, with a target t of
+    `target` for the class and -`target` for the others, and all layers, the output layer included,
+    have the activation y(a) = 1.7159 tanh(0.6666 a) (Cireşan et al. 2010, "Architectures").
 
     X is converted to float32, but not scaled. Bring its values to about [-1, 1] first, and those
-    of images to exactly this range, with a background of -1.
+    of images to deform to exactly this range, with a background of -1.
 
     Parameters
     ----------
@@ -68,13 +68,26 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         samples are learnt better with 0.01.
     learning_rate_end : float, default=None
         Learning rate of the last epoch; in between it changes by a constant factor. None stops
-        where the paper's schedule, three decades in 2,000 epochs, would be.
+        where the paper's schedule, three decades in 2,000 epochs, would be. Only for the `decay`
+        "factor".
     learning_rate_ratio : float, default=1.0
         Ratio of each layer's learning rate to that of the next layer. The learning rate is their
         geometric mean.
     target : float, default=1.0
         Target of the output for the class, below 1.7159. MNIST is learnt faster with 1.5, and a
-        `learning_rate_ratio` of 2 for two hidden layers (docs/recipe.md).
+        `learning_rate_ratio` of 2 for two hidden layers (docs/recipe.md). Only for the `loss`
+        "squared".
+    activation : {"tanh", "relu"}, default="tanh"
+        Of the hidden neurons: 1.7159 tanh(0.6666 a), or max(0, a).
+    loss : {"squared", "cross-entropy"}, default="squared"
+        "cross-entropy" has softmax outputs: `predict_proba` gives them as they are.
+    init : {"uniform", "he"}, default="uniform"
+        Initial weights: uniform in [-0.05, 0.05], or scaled for the activation "relu".
+    decay : {"factor", "linear", "cosine"}, default="factor"
+        How the learning rate of `fit` falls: by a constant factor from epoch to epoch, or in
+        smaller steps to 0.
+    warm_up : int, default=0
+        Number of samples over which the learning rate of `fit` rises from 0.
     max_iter : int, default=200
         Epochs that `fit` trains. There is no early stopping.
     deformation : DeformationParameters, default=None
@@ -87,7 +100,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         2**64 - 1, gives the same weights bit for bit on the same backend with any `threads`.
     warm_start : bool, default=False
         Whether the next `fit` continues with the random numbers of the next epochs, as if it
-        were one long `fit`. Each goes all the way to a `learning_rate_end`, if there is one.
+        were one long `fit`. Each goes all the way to a `learning_rate_end`, if there is one, and
+        to 0 with another `decay` than "factor".
     verbose : bool, default=False
         Whether `fit` prints a line for each epoch. Its validation error is that of all of X,
         undeformed, after the epoch.
@@ -112,7 +126,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     coefs_, intercepts_ : list of ndarray of shape (n_in, n_out) and (n_out,)
         Weights and biases of each layer, float32. They are views: writing changes the network.
     loss_curve_ : list of float
-        Mean of 1/2 |y - t|^2 for each epoch or `partial_fit`, each sample just before its update.
+        Mean loss for each epoch or `partial_fit`, each sample just before its update.
     loss_ : float
         The last of `loss_curve_`.
     target_ : float
@@ -147,6 +161,11 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate_end: float | None = None,
         learning_rate_ratio: float = PAPER_RATIO,
         target: float = USUAL_TARGET,
+        activation: str = "tanh",
+        loss: str = "squared",
+        init: str = "uniform",
+        decay: str = "factor",
+        warm_up: int = 0,
         max_iter: int = 200,
         deformation: DeformationParameters | None = None,
         image_shape: tuple[int, int] | None = None,
@@ -162,6 +181,11 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.learning_rate_end = learning_rate_end
         self.learning_rate_ratio = learning_rate_ratio
         self.target = target
+        self.activation = activation
+        self.loss = loss
+        self.init = init
+        self.decay = decay
+        self.warm_up = warm_up
         self.max_iter = max_iter
         self.deformation = deformation
         self.image_shape = image_shape
@@ -171,6 +195,10 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.backend = backend
         self.schedule = schedule
         self.threads = threads
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Pickles of earlier versions lack parameters, which had today's defaults then.
+        super().__setstate__(vars(OnlineMLPClassifier()) | state)
 
     # ---- training ----------------------------------------------------------------------
 
@@ -194,7 +222,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         config = self._config(classes, seed, len(history) + self.max_iter)
         images, codes = self._as_images(inputs), encode(classes, labels)
         data = Dataset("X", images, codes, images[:0], codes[:0], len(classes), source="given")
-        network = self.network_.copy() if again else _new_network(inputs, classes, config)
+        sizes = (data.n_inputs, *config.hidden_layers, len(classes))
+        network = self.network_.copy() if again else config.new_network(sizes)
         state = TrainingState(network, history=history)
         with ExitStack() as stack:
             observers = [stack.enter_context(Console(sys.stdout))] if self.verbose else []
@@ -237,11 +266,12 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inputs, labels = self._check_samples(X, y, reset=first)
         seed = seed_of(self.random_state) if first else self._seed
         config = self._config(known, seed, epochs=1)
-        network = _new_network(inputs, known, config) if first else self.network_
+        sizes = (inputs.shape[1], *config.hidden_layers, len(known))
+        network = config.new_network(sizes) if first else self.network_
         losses = [] if first else self.loss_curve_
         epoch, backend = FIRST_PARTIAL_EPOCH + len(losses), self._get_backend(network)
         images, codes = self._as_images(inputs), encode(known, labels)
-        loss = _train_in_order(network, images, codes, config, epoch, backend)
+        loss = passes.train_in_order(network, images, codes, config, epoch, backend)
         if not (np.isfinite(loss) and network.is_finite()):
             if not first:
                 del self.network_
@@ -264,7 +294,9 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[guesses]
 
     def decision_function(self, X: ArrayLike) -> Float32Array:
-        """The network's outputs, float32 of shape (n_samples, n_classes), near +-`target_`.
+        """The network's outputs, float32 of shape (n_samples, n_classes).
+
+        They are near +-`target_`, or probabilities with the loss "cross-entropy".
 
         For two classes, float32 of shape (n_samples,): half the difference of the second and
         the first output. A positive number stands for ``classes_[1]``.
@@ -277,31 +309,19 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: ArrayLike) -> Float32Array:
         """Estimates of the classes' probabilities, float32 of shape (n_samples, n_classes).
 
-        `mlpcore.evaluation.probabilities.of_outputs` says how. The class that `predict` gives has
+        `mlpcore.evaluation.probabilities.of_network` says how. The class that `predict` gives has
         the greatest one. Many are exactly 0 or 1, because a network is that sure of what it has
         learnt. Where the values matter, calibrate them with
         `sklearn.calibration.CalibratedClassifierCV`.
         """
-        return probabilities.of_outputs(self._outputs(X), self.target_).astype(np.float32)
+        outputs = self._outputs(X)
+        found = probabilities.of_network(self.network_, outputs, self.target_)
+        return found.astype(np.float32)
 
     def _outputs(self, X: Any) -> Float32Array:
         check_is_fitted(self, "network_")
         X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
-        backend = self._get_backend(self.network_)
-        with np.errstate(over="ignore", invalid="ignore"):
-            outputs = evaluation.outputs(self.network_, X, backend).astype(np.float32)
-        greatest = float(np.abs(X).max(initial=0.0))
-        bound = 0.0
-        if greatest > 1e9:  # smaller inputs cannot overflow: trained weights are far below 1e20
-            sums = np.abs(self.network_.weights[0]).sum(axis=1, dtype=np.float64)
-            bound = greatest * float(sums.max())
-        # Where a sum overflows, outputs may be finite, but wrong.
-        if bound > float(np.finfo(np.float32).max) or not np.isfinite(outputs).all():
-            raise InputError(
-                f"X holds {X.flat[np.abs(X).argmax()]:.4g}, with which sums overflow float32: "
-                "expected about -1 to 1"
-            )
-        return outputs
+        return passes.outputs(self.network_, X, self._get_backend(self.network_))
 
     # ---- fitted attributes -------------------------------------------------------------
 
@@ -343,6 +363,11 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             learning_rate_end=self.learning_rate_end,
             learning_rate_ratio=self.learning_rate_ratio,
             target=self.target,
+            activation=self.activation,
+            loss=self.loss,
+            init=self.init,
+            decay=self.decay,
+            warm_up=self.warm_up,
             deformation=deformation_of(self.deformation, classes),
             seed=seed,
             backend=self.backend,
@@ -369,28 +394,3 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.deformation is None and self.image_shape is None:
             return inputs.reshape(n, 1, n_features)
         return inputs.reshape(n, *image_shape_of(self.image_shape, n_features))
-
-
-def _new_network(inputs: Float32Array, classes: AnyArray, config: TrainingConfig) -> Network:
-    return Network((inputs.shape[1], *config.hidden_layers, len(classes)), config.seed)
-
-
-def _train_in_order(
-    network: Network,
-    images: Float32Array,
-    codes: UInt8Array,
-    config: TrainingConfig,
-    epoch: int,
-    backend: Backend,
-) -> float:
-    """Trains a network on images in their order, deformed for an epoch; the mean loss."""
-    shown, labels = backend.put(images), backend.put(codes)
-    if not config.deformation.is_identity:
-        shown = deform(shown, labels, config.deformation, config.seed, epoch, backend)
-    inputs = shown.reshape(len(images), network.layer_sizes[0])
-    order = backend.put(np.arange(len(images), dtype=np.int32))
-    loaded = backend.load(network)
-    rates = config.learning_rates_at(0)
-    result = backend.train(loaded, inputs, labels, order, rates, target=config.target)
-    backend.store(loaded, network)
-    return result.loss / len(images)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError
-from mlpcore.evaluation import evaluation
+from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.network.network import Network
@@ -21,8 +21,8 @@ class Committee:
     The errors of networks from different seeds, architectures or deformations differ and so
     partly cancel (U. Meier, D. C. Cireşan, L. M. Gambardella and J. Schmidhuber (2011), Better
     digit recognition with a committee of simple neural nets, ICDAR). Outputs are not scaled: a
-    network that was trained to larger targets has more weight than others, and one with scaled
-    tanh outputs more than one with probabilities.
+    network that was trained to larger targets has more weight. Networks of different losses decide
+    by the mean of their probabilities (`mlpcore.evaluation.probabilities`).
 
     Parameters
     ----------
@@ -51,7 +51,8 @@ class Committee:
 
     def outputs(self, images: AnyArray, backend: Backend) -> Float64Array:
         """Mean outputs (n, n_classes); arguments and errors are those of `evaluation.outputs`."""
-        return mean_outputs([evaluation.outputs(n, images, backend) for n in self.networks])
+        outputs = [evaluation.outputs(n, images, backend) for n in self.networks]
+        return mean_outputs(self.networks, outputs)
 
     def predict(self, images: AnyArray, backend: Backend) -> AnyArray:
         """The first class with the greatest mean output, (n,)."""
@@ -62,6 +63,11 @@ class Committee:
         return Evaluation.of(self.outputs(images, backend), labels)
 
 
-def mean_outputs(outputs: Sequence[AnyArray]) -> Float64Array:
-    """The mean (n, n_classes) of several networks' outputs, each (n, n_classes)."""
+def mean_outputs(networks: Sequence[Network], outputs: Sequence[AnyArray]) -> Float64Array:
+    """The mean (n, n_classes) of several networks' outputs, each (n, n_classes).
+
+    It is the mean of their probabilities if their losses differ.
+    """
+    if len({network.loss for network in networks}) > 1:
+        outputs = [probabilities.of_network(*pair) for pair in zip(networks, outputs)]
     return np.asarray(np.mean(outputs, axis=0, dtype=np.float64))

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlpcore.network.network import Network
 from mlpcore.typing import AnyArray, Float64Array
+
+
+def of_network(network: Network, outputs: AnyArray, target: float = 1.0) -> Float64Array:
+    """Probabilities (n, n_classes) of the classes, from a network's outputs (n, n_classes).
+
+    With the loss "cross-entropy" they are the outputs. With "squared" they are `of_outputs`.
+    """
+    if network.loss == "cross-entropy":
+        return outputs.astype(np.float64)
+    return of_outputs(outputs, target)
 
 
 def of_outputs(outputs: AnyArray, target: float = 1.0) -> Float64Array:

@@ -146,12 +146,6 @@ def report(
     """
     best = state.best_metrics
     assert best is not None
-    settings = dataclasses.asdict(config)
-    settings |= settings.pop("deformation")
-    settings["hidden_layers"] = ", ".join(map(str, config.hidden_layers))
-    settings["similar_labels"] = ", ".join(map(str, config.deformation.similar_labels)) or "none"
-    settings["backend"] = backend
-    lines = [f"- {name.replace('_', ' ')}: {value}" for name, value in settings.items()]
     height, width = data.image_shape
     images = test_images_text(data.n_test, data.held_out)
     return f"""# {format_hidden_layers(config.hidden_layers)} on {data.name}
@@ -163,7 +157,7 @@ The best validation error, that of the whole undeformed training set, is
 {_test_section(evaluation, images)}{_figure_section(figures)}
 ## Settings
 
-{chr(10).join(lines)}
+{chr(10).join(_setting_lines(config, backend))}
 
 ## Data
 
@@ -172,6 +166,20 @@ The best validation error, that of the whole undeformed training set, is
 - {data.n_classes} classes
 - SHA-256 of the arrays: {data.sha256}
 """
+
+
+def _setting_lines(config: TrainingConfig, backend: str) -> list[str]:
+    """A line for each setting that has a meaning beside the others."""
+    settings = dataclasses.asdict(config)
+    settings |= settings.pop("deformation")
+    if config.loss == "cross-entropy":
+        del settings["target"]
+    if config.decay != "factor":
+        del settings["learning_rate_end"]
+    settings["hidden_layers"] = ", ".join(map(str, config.hidden_layers))
+    settings["similar_labels"] = ", ".join(map(str, config.deformation.similar_labels)) or "none"
+    settings["backend"] = backend
+    return [f"- {name.replace('_', ' ')}: {value}" for name, value in settings.items()]
 
 
 def _test_section(evaluation: Evaluation | None, images: str) -> str:

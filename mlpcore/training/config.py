@@ -12,7 +12,9 @@ rounding. Every random number follows from the seed (`mlpcore.philox`).
 from __future__ import annotations
 
 import dataclasses
+import math
 import reprlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,10 +22,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mlpcore.checks import check_choice, check_fields, check_rate, check_whole
+from mlpcore.checks import check_choice, check_fields, check_rate, check_real, check_whole
 from mlpcore.data.scaling import INPUT_RANGES
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
+from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES, check_target
 from mlpcore.network.architecture import MAX_WIDTH, PRESETS
 
@@ -43,6 +46,33 @@ USUAL_TARGET = 1.0
 """The paper does not state its target."""
 
 MAX_EPOCHS = 1_000_000
+
+DECAYS = ("factor", "linear", "cosine")
+"""How the learning rate falls: by a constant factor each epoch (paper), or all along to 0."""
+
+MAX_WARM_UP = 10**12
+
+CHOICES = {
+    "activation": ACTIVATIONS,
+    "loss": LOSSES,
+    "init": INITS,
+    "input_range": INPUT_RANGES,
+    "decay": DECAYS,
+}
+"""The settings that are names, and which names there are."""
+
+LATER: dict[str, Any] = {
+    "learning_rate_ratio": PAPER_RATIO,
+    "target": USUAL_TARGET,
+    "activation": "tanh",
+    "loss": "squared",
+    "init": "uniform",
+    "input_range": "signed",
+    "decay": "factor",
+    "warm_up": 0,
+    "skip": 0.0,
+}
+"""What these were in runs from before they became settings."""
 
 
 def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
@@ -70,14 +100,30 @@ class TrainingConfig:
         Passes over the training set, 1 to 1,000,000.
     learning_rate, learning_rate_end
         Learning rates of the first and of the last epoch. In between the rate changes by a
-        constant factor. The default end is that of `default_learning_rate_end`.
+        constant factor. The default end is that of `default_learning_rate_end`. With another
+        `decay` the first is the rate before the first sample, and the end must be None.
     learning_rate_ratio
         The learning rate of each layer, divided by that of the next layer. The geometric mean
         over the layers is `learning_rate`. The paper uses the same rate for all layers: 1.
     target
         Target output for the class of a sample; the other classes have its negative. Less than
         1.7159, the limit of the scaled tanh. The paper does not state its target. The usual
-        choice is 1, where the curvature of the scaled tanh is greatest.
+        choice is 1, where the curvature of the scaled tanh is greatest. Without meaning for
+        the loss "cross-entropy".
+    activation, loss, init
+        Hidden neurons, loss and initial weights: see `Network`.
+    input_range
+        The range of the network's inputs: "signed" is [-1, 1], "unit" is [0, 1].
+    decay
+        "factor" is that of `learning_rate_end`. "linear" and "cosine" let the rate fall with
+        every segment of an epoch (`mlpcore.training.trainer`), and to 0 at the end of the run:
+        see `learning_rate_at`.
+    warm_up
+        Number of samples over which the rate rises from 0, linearly, to what it is without.
+    skip
+        A sample is not back-propagated if its loss is below this fraction of the previous
+        epoch's mean loss (selective back-propagation, Jiang et al. 2019). The first epoch
+        skips none. 0 to below 1.
     deformation
         How the training set is deformed anew for every epoch.
     seed
@@ -86,11 +132,6 @@ class TrainingConfig:
         Name of the backend. A different one rounds differently.
     schedule
         When the backend applies updates, if it has a choice. A different one rounds differently.
-    activation, loss, init
-        As in `Network`.
-    input_range
-        The range of the network's inputs: "signed" for [-1, 1], as in the paper, or "unit" for
-        [0, 1].
 
     Raises
     ------
@@ -104,25 +145,30 @@ class TrainingConfig:
     learning_rate_end: float | None = None
     learning_rate_ratio: float = PAPER_RATIO
     target: float = USUAL_TARGET
-    deformation: DeformationParameters = field(default_factory=DeformationParameters)
-    seed: int = 0
-    backend: str = "auto"
-    schedule: str | None = None
     activation: str = "tanh"
     loss: str = "squared"
     init: str = "uniform"
     input_range: str = "signed"
+    decay: str = "factor"
+    warm_up: int = 0
+    skip: float = 0.0
+    deformation: DeformationParameters = field(default_factory=DeformationParameters)
+    seed: int = 0
+    backend: str = "auto"
+    schedule: str | None = None
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the instance is frozen
         put("hidden_layers", _widths(self.hidden_layers))
         put("epochs", _whole("epochs", self.epochs, 1, MAX_EPOCHS))
         put("seed", _whole("seed", self.seed, 0, 2**64 - 1))
+        for name, choices in CHOICES.items():
+            check_choice(name.replace("_", " "), getattr(self, name), choices)
+        put("warm_up", _whole("warm-up", self.warm_up, 0, MAX_WARM_UP))
         put("learning_rate", _rate("learning rate", self.learning_rate))
-        if self.learning_rate_end is None:
-            put("learning_rate_end", default_learning_rate_end(self.learning_rate, self.epochs))
-        put("learning_rate_end", _rate("final learning rate", self.learning_rate_end))
+        put("learning_rate_end", self._end())
         put("learning_rate_ratio", _rate("learning rate ratio", self.learning_rate_ratio))
+        put("skip", _skip(self.skip))
         check_target(self.target)
         put("target", float(self.target))
         put("deformation", _deformation(self.deformation))
@@ -130,28 +176,64 @@ class TrainingConfig:
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
         if not isinstance(self.schedule, str | None):
             raise InputError(f"schedule {reprlib.repr(self.schedule)}: expected a name or none")
-        check_choice("activation", self.activation, ACTIVATIONS)
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("init", self.init, INITS)
-        check_choice("input range", self.input_range, INPUT_RANGES)
         for epoch in (0, self.epochs - 1):
-            for rate in self.learning_rates_at(epoch):
-                check_rate("learning rate of a layer", rate)
+            self.check_learning_rates(epoch + 0.5, 1)
 
-    def learning_rate_at(self, epoch: int) -> float:
-        """eta of an epoch, counted from 0: eta_0 (eta_end / eta_0)^(epoch / (epochs - 1))."""
+    def _end(self) -> float | None:
+        """`learning_rate_end`, checked, or its default."""
+        if self.decay == "factor":
+            if self.learning_rate_end is None:
+                return default_learning_rate_end(self.learning_rate, self.epochs)
+            return _rate("final learning rate", self.learning_rate_end)
+        if self.learning_rate_end is not None:
+            raise InputError(
+                f"final learning rate {reprlib.repr(self.learning_rate_end)} with the decay "
+                f"{self.decay}, which ends at 0: expected none, or the decay factor"
+            )
+        return None
+
+    def new_network(self, layer_sizes: Sequence[int]) -> Network:
+        """The network of a run before its first sample."""
+        return Network(layer_sizes, self.seed, self.activation, self.loss, self.init)
+
+    def learning_rate_at(self, epoch: int, part: float = 0.5) -> float:
+        """eta when a part of an epoch, less than 1, is done; epochs count from 0.
+
+        "factor" has eta_0 (eta_end / eta_0)^(epoch / (epochs - 1)) all over the epoch. Let r be
+        the part of the run that is left. "linear" has eta_0 r, and "cosine" has
+        eta_0 (1 - cos(pi r)) / 2. `warm_up` is not included.
+        """
+        if self.decay != "factor":
+            left = (self.epochs - epoch - part) / self.epochs
+            # sin^2 is the same, and more than 0 where 1 - cos rounds to 0.
+            share = left if self.decay == "linear" else math.sin(math.pi / 2 * left) ** 2
+            return self.learning_rate * share
         if self.epochs == 1:
             return self.learning_rate
         assert self.learning_rate_end is not None  # see __post_init__
         ratio = self.learning_rate_end / self.learning_rate
         return self.learning_rate * ratio ** (epoch / (self.epochs - 1))
 
-    def learning_rates_at(self, epoch: int) -> tuple[float, ...]:
-        """eta of each layer: eta ratio^((L - 1) / 2 - l) of layer l = 0 ... L - 1."""
-        rate, last = self.learning_rate_at(epoch), len(self.hidden_layers)
+    def learning_rates_after(self, samples: float, n_samples: int) -> tuple[float, ...]:
+        """eta of each layer when so many samples of a run are done, `n_samples` being an epoch's.
+
+        `warm_up` is included.
+        """
+        epoch, rest = divmod(samples, n_samples)
+        rate = self.learning_rate_at(int(epoch), rest / n_samples)
+        return self.layer_rates(rate * min(1.0, samples / self.warm_up) if self.warm_up else rate)
+
+    def layer_rates(self, rate: float) -> tuple[float, ...]:
+        """The rate of each layer l = 0 ... L - 1: eta ratio^((L - 1) / 2 - l)."""
+        last = len(self.hidden_layers)
         with np.errstate(over="ignore", under="ignore"):
             factors = np.float64(self.learning_rate_ratio) ** (last / 2 - np.arange(last + 1))
             return tuple((rate * factors).tolist())
+
+    def check_learning_rates(self, samples: float, n_samples: int) -> None:
+        """Raises InputError unless `learning_rates_after` gives learning rates."""
+        for rate in self.learning_rates_after(samples, n_samples):
+            check_rate("learning rate of a layer", rate)
 
     def to_json(self) -> dict[str, Any]:
         """The settings as plain values for a JSON file."""
@@ -166,10 +248,8 @@ class TrainingConfig:
         InputError
             When a setting is missing, unknown, of another type or out of range.
         """
-        if isinstance(values, dict):  # the first runs did not have these settings
-            rates = {"learning_rate_ratio": PAPER_RATIO, "target": USUAL_TARGET}
-            kind = {"activation": "tanh", "loss": "squared", "init": "uniform"}
-            values = rates | kind | {"input_range": "signed"} | values
+        if isinstance(values, dict):
+            values = LATER | values
         values = check_fields("training", values, cls)
         check_fields("deformation", values["deformation"], DeformationParameters)
         try:
@@ -194,6 +274,13 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 
 def _rate(name: str, value: Any) -> float:
     check_rate(name, value)
+    return float(value)
+
+
+def _skip(value: Any) -> float:
+    check_real("skip", value)
+    if not 0 <= value < 1:
+        raise InputError(f"skip {value}: expected a fraction from 0 to below 1")
     return float(value)
 
 

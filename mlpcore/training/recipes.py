@@ -1,10 +1,12 @@
-"""Named settings that belong together: the paper's, and a combination that gave fewer errors."""
+"""Named settings that belong together: today's usual ones, the paper's, and a change of these."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from mlpcore.training.config import PAPER_RATIO, USUAL_TARGET
+from mlpcore.training.config import PAPER_RATIO
 
 
 @dataclass(frozen=True)
@@ -13,26 +15,42 @@ class Recipe:
 
     Parameters
     ----------
-    target
-        `TrainingConfig.target`.
+    settings
+        Fields of `TrainingConfig` that differ from its defaults, which are the paper's.
     fall
         The learning rate of the first layer, divided by that of the last layer. In between the
         rate falls by the same factor from layer to layer.
     """
 
-    target: float
-    fall: float
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    fall: float = PAPER_RATIO
 
-    def learning_rate_ratio(self, n_hidden: int) -> float:
-        """`TrainingConfig.learning_rate_ratio` for this number of hidden layers."""
-        return self.fall ** (1 / n_hidden) if n_hidden else PAPER_RATIO
+    def settings_of(self, hidden_layers: Sequence[int]) -> dict[str, Any]:
+        """Fields of `TrainingConfig` for a network with these hidden layers."""
+        n_hidden = len(hidden_layers)
+        ratio = self.fall ** (1 / n_hidden) if n_hidden else PAPER_RATIO
+        return {**self.settings, "learning_rate_ratio": ratio}
 
 
 RECIPES = {
-    "paper": Recipe(target=USUAL_TARGET, fall=PAPER_RATIO),
-    "saturating": Recipe(target=1.5, fall=4.0),
+    "modern": Recipe(
+        {
+            "learning_rate": 0.01,
+            "activation": "relu",
+            "loss": "cross-entropy",
+            "init": "he",
+            "input_range": "unit",
+            "decay": "linear",
+        }
+    ),
+    "paper": Recipe(),
+    "saturating": Recipe({"target": 1.5}, fall=4.0),
 }
-"""``saturating`` has targets at which the scaled tanh saturates, and learning rates that fall
-from layer to layer (docs/recipe.md)."""
+"""``modern`` has rectifiers and softmax outputs. ``saturating`` has targets at which the scaled
+tanh saturates, and learning rates that fall from layer to layer (docs/recipe.md)."""
 
-DEFAULT_RECIPE = "paper"
+DEFAULT_RECIPE = "modern"
+"""Of `mlpcore train`."""
+
+PAPER_RECIPE = "paper"
+"""Of the reproduction of the paper, and of `TrainingConfig` itself."""

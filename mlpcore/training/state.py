@@ -13,8 +13,9 @@ from mlpcore.network import Network
 class EpochMetrics:
     """What an epoch measured. The first epoch is number 1; times are in seconds.
 
-    Training errors and loss (the mean of 1/2 |y - t|^2) are of the deformed images, each just
+    Training errors and loss (the mean of the network's) are of the deformed images, each just
     before its update. Validation errors are of the undeformed training set (paper, "Results").
+    The learning rate is that of the middle of the epoch, without the warm-up.
     """
 
     epoch: int

@@ -21,14 +21,15 @@ import numpy as np
 from mlpcore import deformation
 from mlpcore.backends.base import IMAGES_PER_GRID, Backend, TrainingResult, check_range
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.scaling import BACKGROUNDS
 from mlpcore.errors import InputError
-from mlpcore.network import Network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
 from mlpcore.typing import BackendArray
 
-#: Samples of one `Backend.train` call; the loss is checked after each. A power of two, so that
-#: the blocks of a backend are the same wherever an epoch was interrupted.
+#: Samples of one `Backend.train` call, all at the same learning rates; the loss is checked after
+#: each. A power of two, so that the blocks of a backend are the same wherever an epoch was
+#: interrupted.
 SEGMENT = 8192
 
 #: A part of the deformation should take this many seconds, because a stop waits for its end.
@@ -71,7 +72,8 @@ class Trainer:
     config
         The settings. `config.backend` only records a name; `backend` computes.
     dataset
-        Images, labels and the number of classes.
+        Images in [-1, 1], labels and the number of classes. The network gets the images in the
+        range that the settings name.
     backend
         Computes everything.
     observers
@@ -82,8 +84,8 @@ class Trainer:
     Raises
     ------
     InputError
-        When the network of `state` does not fit the settings and the data, or a label is beyond
-        the number of classes.
+        When the network of `state` does not fit the settings and the data, a label is beyond
+        the number of classes, or a learning rate would be 0 in float32.
 
     Examples
     --------
@@ -115,20 +117,25 @@ class Trainer:
         self.config, self.dataset, self.backend = config, dataset, backend
         self.observers = tuple(observers)
         sizes = (dataset.n_inputs, *config.hidden_layers, dataset.n_classes)
-        self.state = state or TrainingState(Network(sizes, config.seed))
-        if self.state.network.layer_sizes != sizes:
+        self.state = state or TrainingState(config.new_network(sizes))
+        network = self.state.network
+        found = network.layer_sizes, network.activation, network.loss
+        if found != (expected := (sizes, config.activation, config.loss)):
             raise InputError(
-                f"a network of {self.state.network.layer_sizes}, expected {sizes} "
-                "for these settings and data"
+                f"a network of {', '.join(map(str, found))}: expected "
+                f"{', '.join(map(str, expected))} for these settings and data"
             )
+        for epoch, samples in ((0, 0), (config.epochs - 1, self.n_samples - 1)):
+            config.check_learning_rates(self._middle(epoch, samples), self.n_samples)
         check_range("train labels", dataset.train_labels, dataset.n_classes)
         check_range("test labels", dataset.test_labels, dataset.n_classes)
         self._stop = False
         self._part = IMAGES_PER_GRID  # images to deform at once
-        self._network = backend.load(self.state.network)
-        self._train_images = backend.put(dataset.train_images)
+        self._network = backend.load(network)
+        ranged = dataset.with_range(config.input_range)
+        self._train_images = backend.put(ranged.train_images)
         self._train_labels = backend.put(dataset.train_labels)
-        self._test_images = backend.put(dataset.test_images)
+        self._test_images = backend.put(ranged.test_images)
         self._test_labels = backend.put(dataset.test_labels)
         self._shown = self._train_images  # the images of an epoch, deformed or not
         if not config.deformation.is_identity:
@@ -243,6 +250,7 @@ class Trainer:
                 first=begin,
                 out=self._shown[part],
                 maps=self._maps[part],
+                background=BACKGROUNDS[self.config.input_range],
             )
             begin = part.stop
             # The result does not depend on the size of the parts, so the clock may choose it.
@@ -255,7 +263,6 @@ class Trainer:
         order = self.backend.permutation(
             self.n_samples, self.config.seed, state.epoch, out=self._order
         )
-        learning_rates = self.config.learning_rates_at(state.epoch)
         images = self._flat(self._shown)
         while (begin := state.progress.samples) < self.n_samples:
             self._report("training", begin, self.n_samples)
@@ -265,12 +272,28 @@ class Trainer:
                 images,
                 self._train_labels,
                 order[begin:end],
-                learning_rates,
+                self._learning_rates(begin),
                 functools.partial(self._on_samples, state.progress),
                 self.config.target,
+                self._skip_below(),
             )
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
+
+    def _middle(self, epoch: int, samples: int) -> float:
+        """Samples of the run until the middle of the segment that has this sample of an epoch."""
+        begin = samples // SEGMENT * SEGMENT
+        return epoch * self.n_samples + (begin + min(begin + SEGMENT, self.n_samples)) / 2
+
+    def _learning_rates(self, samples: int) -> tuple[float, ...]:
+        """The rate of each layer in the segment that has this sample of the epoch."""
+        middle = self._middle(self.state.epoch, samples)
+        return self.config.learning_rates_after(middle, self.n_samples)
+
+    def _skip_below(self) -> float:
+        """The loss below which a sample of the current epoch is not back-propagated."""
+        history = self.state.history
+        return self.config.skip * history[-1].loss if history else 0.0
 
     def _on_samples(self, before: EpochProgress, result: TrainingResult) -> bool:
         """Count what a `Backend.train` call has done so far; returns whether to stop."""
@@ -304,10 +327,10 @@ class Trainer:
             raise self._diverged("a weight")
 
     def _diverged(self, what: str) -> Diverged:
-        epoch = self.state.epoch
+        last = max(0, self.state.progress.samples - 1)
         return Diverged(
-            f"training diverged in epoch {epoch + 1} at learning rate "
-            f"{max(self.config.learning_rates_at(epoch)):.4g}: {what} is not finite; "
+            f"training diverged in epoch {self.state.epoch + 1} at learning rate "
+            f"{max(self._learning_rates(last)):.4g}: {what} is not finite; "
             "expected a lower learning rate"
         )
 

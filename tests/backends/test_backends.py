@@ -17,7 +17,7 @@ from mlpcore import backends, philox
 from mlpcore.backends import affine
 from mlpcore.backends.base import Backend
 from mlpcore.network import Network
-from mlpcore.network.activation import A, B
+from mlpcore.network.activation import ACTIVATIONS, LOSSES, A, B
 from oracle import (
     EPSILON,
     SEEDS,
@@ -246,18 +246,28 @@ def test_a_long_count_asks_again():
 
 
 @pytest.mark.parametrize("size", [1.0, 1.3])
-def test_gradient_is_the_slope_of_the_error(reference, size):
-    """Central differences of E = 1/2 sum (y - t)^2 against the oracle's step, in float64."""
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_gradient_is_the_slope_of_the_error(reference, activation, loss, size):
+    """Central differences of the error against the oracle's step, in float64."""
     sizes, rates, h = (5, 4, 3), [1e-3, 2e-3], 1e-3
-    network = random_network(sizes, 3)
+    network = Network(sizes, activation=activation, loss=loss)
+    network.assign(random_network(sizes, 3))
     image, label = uniform(4, 1, 5), np.array([1], np.uint8)
     target = np.array([-size, size, -size])
 
     def error(net):
-        states = image[0].astype(np.float64)
-        for w, b in zip(net.weights, net.biases):
-            states = A * np.tanh(B * (w.astype(np.float64) @ states + b))
-        return 0.5 * np.sum((states - target) ** 2)
+        layers = zip(net.weights, net.biases)
+        hidden, a = image[0].astype(np.float64), None
+        for w, b in layers:
+            if a is not None:
+                hidden = A * np.tanh(B * a) if activation == "tanh" else np.maximum(a, 0)
+                if activation == "relu":  # A step of h leaves every neuron on its side of 0.
+                    assert np.abs(a).min() > 2 * h and a.min() < 0 < a.max()
+            a = w.astype(np.float64) @ hidden + b
+        if loss == "cross-entropy":
+            return np.log(np.sum(np.exp(a))) - a[1]
+        return 0.5 * np.sum((A * np.tanh(B * a) - target) ** 2)
 
     trained = network.copy()
     result = reference.train(trained, image, label, np.zeros(1, np.int32), rates, target=size)

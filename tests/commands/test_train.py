@@ -24,7 +24,7 @@ from mlpcore.training.trainer import Trainer
 from small_runs import assert_same_result, write_arrays, write_idx
 
 ROOT = Path(mlpcore.__file__).parents[1]
-QUICK = ("--arch", "8", "--epochs", "2", "--threads", "1")
+QUICK = ("--recipe", "paper", "--arch", "8", "--epochs", "2", "--threads", "1")
 
 
 @pytest.fixture
@@ -105,11 +105,13 @@ def test_figures_that_fail_do_not_fail_the_training(train, call, monkeypatch, er
 def test_options_reach_the_settings(train):
     options = "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3"
     options += " --backend scalar --schedule immediate --lr-ratio 2 --target 1.5 --arch 7,5"
-    train(*options.split())
+    options += " --activation tanh --loss squared --init he --input-range signed --decay factor"
+    train(*options.split(), "--warm-up", "300", "--recipe", "modern")
     assert settings() == {
         "hidden_layers": [7, 5], "epochs": 2, "learning_rate": 0.02, "learning_rate_end": 0.01,
-        "learning_rate_ratio": 2, "target": 1.5, "seed": 3, "backend": "scalar",
-        "schedule": "immediate", "deformation": {
+        "learning_rate_ratio": 2, "target": 1.5, "activation": "tanh", "loss": "squared",
+        "init": "he", "input_range": "signed", "decay": "factor", "warm_up": 300, "seed": 3,
+        "backend": "scalar", "schedule": "immediate", "deformation": {
             "sigma": 5, "alpha": 37, "beta": 10, "gamma": 20, "similar_labels": [],
         },
     }  # fmt: skip
@@ -128,9 +130,43 @@ def test_a_recipe_stands_where_options_do_not(train, options, ratio, target):
     assert (settings()["learning_rate_ratio"], settings()["target"]) == (ratio, target)
 
 
+def test_the_default_recipe(call, data):
+    """It trains, and its report names the settings that have a meaning."""
+    argv = "train", "--data", data, "--arch", "9", "--epochs", "4", "--backend", "reference"
+    call(*argv, "--no-deform", "--lr", "0.05", "--seed", "1", "--out", "r")
+    names = "learning_rate", "activation", "loss", "init", "input_range", "decay", "warm_up"
+    modern = [0.05, "relu", "cross-entropy", "he", "unit", "linear", 0]
+    assert [settings()[name] for name in names] == modern
+    metrics = [json.loads(line) for line in Path("r", METRICS).read_text().splitlines()]
+    rates = [0.05 * share for share in (0.875, 0.625, 0.375, 0.125)]
+    assert [m["learning_rate"] for m in metrics] == pytest.approx(rates)
+    assert metrics[-1]["test_error"] < 10 and metrics[-1]["loss"] < metrics[0]["loss"] / 2
+    lines = Path("r", runs.REPORT).read_text().splitlines()
+    assert {"- loss: cross-entropy", "- input range: unit", "- decay: linear"} <= set(lines)
+    assert not any(line.startswith(("- target", "- learning rate end")) for line in lines)
+    best = min(metrics, key=lambda m: m["validation_errors"])
+    assert any(f"Misclassified: {best['test_errors']} of 60 images" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "epochs", "said"),
+    [("3.1", 12, "12 epochs, in about 3.0 min"), ("0.1", 1, "1 epoch, in about 15.0 s")],
+)
+def test_minutes_become_epochs_before_training(call, data, monkeypatch, minutes, epochs, said):
+    """So that the learning rate falls to its end in them."""
+    asked = []
+    monkeypatch.setattr(command, "seconds_per_epoch", lambda *a: asked.append(a) or 15.0)
+    argv = ["--recipe", "paper", "--arch", "4", "--threads", "1", "--out", "r"]
+    out = call("train", "--data", data, *argv, "--minutes", minutes)
+    assert settings()["epochs"] == run_state("r").epoch == epochs
+    assert f"--minutes {minutes}: {said}\n" in out
+    ((config, given, backend),) = asked
+    assert (config.hidden_layers, len(given.train_labels), backend.threads) == ((4,), 230, 1)
+
+
 def test_defaults(call, data, monkeypatch):
     """Epochs for 1.8 million samples; no deformation but what the defaults say."""
-    argv = "train", "--data", data, "--arch", "4", "--threads", "1", "--out"
+    argv = "train", "--data", data, "--recipe", "paper", "--arch", "4", "--threads", "1", "--out"
     for samples, limit, epochs in ((700, 500, 3), (100, 500, 1), (10**6, 2, 2)):
         monkeypatch.setattr(command, "DEFAULT_SAMPLES", samples)
         monkeypatch.setattr(command, "MAX_DEFAULT_EPOCHS", limit)
@@ -147,7 +183,8 @@ def test_defaults(call, data, monkeypatch):
 
 def test_a_folder_of_its_own_for_each_run(call, data):
     for _ in range(2):
-        call("train", "--data", data, "--arch", "8,5", "--epochs", "1", "--threads", "1")
+        argv = "--recipe", "paper", "--arch", "8,5", "--epochs", "1", "--threads", "1"
+        call("train", "--data", data, *argv)
     names = os.listdir("runs")
     assert len(names) == 2
     assert all(re.fullmatch(r"8-5-\d{8}-\d{6}(-2)?", name) for name in names)
@@ -217,7 +254,7 @@ def stopped(monkeypatch, capsys, signal_number, epoch, *argv):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_and_the_printed_command_resumes(data, call, capsys, monkeypatch, number):
-    argv = ["--data", data, "--arch", "8", "--epochs", "3", "--threads", "1"]
+    argv = ["--data", data, *QUICK, "--epochs", "3"]
     call("train", *argv, "--out", "whole")
     line, again = stopped(monkeypatch, capsys, number, 1, *argv, "--out", "the run")
     assert line.startswith("stopped: 1 of 3 epochs done")
@@ -290,9 +327,9 @@ def test_resume_finds_the_data_again_or_is_told(train, call, refusal, data, tmp_
 def test_ctrl_c_in_a_process_of_its_own(data):
     """Interrupts as soon as the first epoch's line is there; the script is named to go on."""
     script = str(ROOT / "tools" / "train.py")
-    argv = [sys.executable, script, "--data", data, "--arch", "200", "--epochs", "100000"]
+    argv = [sys.executable, script, "--data", data, *QUICK, "--arch", "200", "--epochs", "100000"]
     process = subprocess.Popen(
-        [*argv, "--threads", "1", "--out", "r"],
+        [*argv, "--out", "r"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": os.getcwd()},
@@ -320,7 +357,7 @@ def test_a_folder_that_already_holds_a_run(train, data, refusal):
 
 
 def test_divergence_ends_with_one_line(data, capsys):
-    assert main(["train", "--data", data, "--arch", "8", "--lr", "3e38", "--out", "r"]) == 2
+    assert main(["train", "--data", data, *QUICK, "--lr", "3e38", "--out", "r"]) == 2
     (text,) = capsys.readouterr().err.splitlines()
     assert "diverged in epoch 1 at learning rate 3e+38" in text
     assert f"r/{LAST} holds the weights before" in text

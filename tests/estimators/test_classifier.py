@@ -29,6 +29,7 @@ Y = DATA.train_labels
 SHAPE = DATA.image_shape
 DEFORMATION = DeformationParameters(6.0, 4.0, 5.0, 5.0, similar_labels=(1,))
 DEFORMED = {"deformation": DEFORMATION, "image_shape": SHAPE}
+MODERN = {"activation": "relu", "loss": "cross-entropy", "init": "he"}
 OTHER_RATES = {"target": 1.5, "learning_rate_ratio": 2.0}
 
 
@@ -50,7 +51,9 @@ def test_scikit_learns_checks(estimator, check):
 # The same training as everywhere
 
 
-@pytest.mark.parametrize("settings", [{}, OTHER_RATES, DEFORMED])
+@pytest.mark.parametrize(
+    "settings", [{}, OTHER_RATES, DEFORMED, MODERN | {"decay": "cosine", "warm_up": 300}]
+)
 def test_fit_is_the_trainers_run(settings):
     mlp = make_mlp(**settings).fit(X, Y)
     changes = {name: value for name, value in settings.items() if name != "image_shape"}
@@ -123,6 +126,29 @@ def test_weights_in_scikit_learns_orientation():
     mlp.coefs_[2][...] = 0
     mlp.intercepts_[2][...] = (0, 1, 0)
     assert set(mlp.predict(X)) == {1}
+
+
+def test_softmax_outputs_are_the_probabilities():
+    mlp = make_mlp(backend="reference", learning_rate_init=0.05, **MODERN).fit(X, Y)
+    states = X.astype(np.float64)
+    for weights, biases in zip(mlp.coefs_[:-1], mlp.intercepts_[:-1]):
+        states = np.maximum(states @ weights + biases, 0)
+    powers = np.exp(states @ mlp.coefs_[-1] + mlp.intercepts_[-1])
+    expected = powers / powers.sum(axis=1, keepdims=True)
+    # Three layers of sums of up to 35 products in float32.
+    np.testing.assert_allclose(mlp.predict_proba(X), expected, atol=1e-5)
+    assert np.array_equal(mlp.predict_proba(X), mlp.decision_function(X))
+    assert mlp.score(X, Y) > 0.9
+    twin = pickle.loads(pickle.dumps(mlp))
+    assert np.array_equal(twin.predict_proba(X), mlp.predict_proba(X))
+    before = mlp.loss_
+    assert mlp.partial_fit(X, Y).loss_ < before
+
+
+def test_partial_fit_has_the_whole_rate_at_any_decay():
+    settings = {"learning_rate_ratio": 2.0, "backend": "scalar"}
+    one = make_mlp(decay="linear", warm_up=1000, **settings).partial_fit(X, Y, classes=[0, 1, 2])
+    assert same(one, make_mlp(**settings).partial_fit(X, Y, classes=[0, 1, 2]))
 
 
 # Training in parts
@@ -308,6 +334,11 @@ BAD = {
     "learning_rate_end": [0],
     "learning_rate_ratio": [0],
     "target": [1.8],
+    "activation": ["logistic"],
+    "loss": ["hinge"],
+    "init": [None],
+    "decay": ["invscaling"],
+    "warm_up": [-1],
     "random_state": [-1, "x"],
     "deformation": [True, DeformationParameters(similar_labels=7)],
     "image_shape": [None, (5, 5), 35, (5, -7)],

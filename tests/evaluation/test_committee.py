@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mlpcore import Committee, InputError, Network, backends, evaluate
+from mlpcore.network.activation import A, B
 from small_runs import BACKENDS, make_dataset
 
 DATA = make_dataset(n_test=130)
@@ -37,6 +38,21 @@ def test_members_mend_each_others_errors(reference):
         network.biases[0][blind] = -1.5
     assert [evaluate(n, images, labels, reference).errors for n in networks] == [2, 2, 2]
     assert Committee(networks).evaluate(images, labels, reference).errors == 0
+
+
+def test_networks_of_different_losses_decide_by_probabilities(reference):
+    """The softmax is sure of class 1, and the larger outputs of the other do not count more."""
+    squared, softmax = Network((1, 2)), Network((1, 2), loss="cross-entropy")
+    squared.biases[0][...] = (0.3, -0.3)
+    softmax.biases[0][...] = (0, 4)
+    image = np.zeros((1, 1), np.float32)
+    first = (A * np.tanh(B * 0.3) + 1) / 2  # The other is 1 minus this.
+    second = 1 / (1 + np.exp(4))
+    found = Committee([squared, softmax]).outputs(image, reference)
+    expected = [(first + second) / 2, 1 - (first + second) / 2]
+    np.testing.assert_allclose(found, [expected], rtol=1e-6)  # float32 outputs
+    alone = Committee([softmax]).outputs(image, reference)
+    np.testing.assert_allclose(alone, [[second, 1 - second]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("sizes", [[], [(35, 9, 3), (35, 3), (35, 9, 4)], [(35, 9, 3), (36, 9, 3)]])

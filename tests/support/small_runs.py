@@ -152,10 +152,12 @@ class StopAfter:
         return getattr(self.backend, name)
 
     def train(self, network, images, labels, order, learning_rate, progress, target):
-        here = self.trainer.state.epoch == self.epoch and self.samples is not None
-        if here and self.samples < len(order):
-            order, self.samples = order[: self.samples], None
-            self.trainer.request_stop()
+        state = self.trainer.state
+        if state.epoch == self.epoch and self.samples is not None:
+            left = self.samples - state.progress.samples
+            if left < len(order):
+                order, self.samples = order[:left], None
+                self.trainer.request_stop()
         result = self.backend.train(network, images, labels, order, learning_rate, target=target)
         progress(result)
         return result

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
-from mlpcore.training.config import TrainingConfig, default_learning_rate_end
+from mlpcore.training.config import (
+    CHOICES,
+    DECAYS,
+    LATER,
+    TrainingConfig,
+    default_learning_rate_end,
+)
 from small_runs import make_config
 
 
@@ -30,7 +36,7 @@ def through_json(config):
 )
 def test_learning_rates_of_layers(hidden, ratio, rates):
     config = make_config(hidden_layers=hidden, learning_rate=0.1, learning_rate_ratio=ratio)
-    assert config.learning_rates_at(0) == pytest.approx(rates, rel=1e-15)
+    assert config.learning_rates_after(0, 1) == pytest.approx(rates, rel=1e-15)
 
 
 def test_learning_rate_schedule():
@@ -38,6 +44,38 @@ def test_learning_rate_schedule():
     rates = [config.learning_rate_at(epoch) for epoch in range(4)]
     assert rates == pytest.approx([1e-3, 1e-4, 1e-5, 1e-6], rel=1e-12)
     assert make_config(epochs=1, learning_rate=0.3).learning_rate_at(0) == 0.3
+
+
+@given(st.integers(1, 100), st.integers(1, 9999), st.floats(0, 1, exclude_max=True))
+def test_decays_to_0_at_the_end_of_the_run(epochs, n_samples, done):
+    """By hand; rounding of 2**-53 in a few operations."""
+    samples = done * epochs * n_samples
+    linear, cosine = (make_config(epochs=epochs, decay=name) for name in ("linear", "cosine"))
+    share = 1 - samples / (epochs * n_samples)
+    assert linear.learning_rates_after(samples, n_samples)[0] == pytest.approx(0.01 * share)
+    share = (1 + math.cos(math.pi * samples / (epochs * n_samples))) / 2
+    rates = cosine.learning_rates_after(samples, n_samples)
+    assert rates[0] == pytest.approx(0.01 * share, abs=1e-16)
+
+
+@pytest.mark.parametrize("decay", DECAYS)
+def test_the_last_rate_is_not_0(decay):
+    config = make_config(epochs=10**6, decay=decay)
+    config.check_learning_rates(10**6 * 2.0**31 - 0.5, 2**31)
+
+
+def test_the_rate_of_an_epoch_is_that_of_its_middle():
+    config = make_config(epochs=4, learning_rate=0.8, decay="linear")
+    rates = [config.learning_rate_at(epoch) for epoch in range(4)]
+    assert rates == pytest.approx([0.7, 0.5, 0.3, 0.1], rel=1e-15)
+
+
+@pytest.mark.parametrize("decay", DECAYS)
+def test_a_warm_up_rises_to_what_the_rate_is_without(decay):
+    config, warm = (make_config(decay=decay, warm_up=n) for n in (0, 150))
+    for samples in (1, 75, 149.5, 150, 290):
+        expected = min(1, samples / 150) * np.array(config.learning_rates_after(samples, 100))
+        assert warm.learning_rates_after(samples, 100) == pytest.approx(expected, rel=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +97,8 @@ REFUSED = {
     "learning_rate_ratio": [0, "2"],
     "target": [0, 1e-50, 1.71589999, math.nan, "1"],
     "deformation": [None, *(DeformationParameters(similar_labels=n) for n in ((300,), 7))],
+    "warm_up": [-1, 0.5, 10**13],
+    **{name: ["other", None, ("tanh",)] for name in CHOICES},
     "backend": [None],
     "schedule": [1],
 }
@@ -69,6 +109,10 @@ REFUSED = {
     [
         *({name: value} for name, values in REFUSED.items() for value in values),
         {"learning_rate_ratio": 1e38, "learning_rate": 1e30},
+        {"decay": "linear", "learning_rate_end": 1e-6},
+        {"decay": "cosine", "learning_rate_end": "x"},
+        {"decay": "cosine", "epochs": 10**6, "learning_rate": 1e-40},
+        {"warm_up": 10**9, "learning_rate": 1e-40},
         {"learning_rate_ratio": 1e9, "hidden_layers": (1,) * 99},
     ],
     ids=str,
@@ -78,22 +122,27 @@ def test_settings_that_cannot_be(changes):
         make_config(**changes)
 
 
-configs = st.builds(
-    TrainingConfig,
-    hidden_layers=st.lists(st.integers(1, 10**6), max_size=9).map(tuple),
-    epochs=st.integers(1, 10**6),
-    learning_rate=st.floats(1e-30, 1e30),
-    learning_rate_end=st.none() | st.floats(1e-30, 1e30),
-    learning_rate_ratio=st.floats(0.1, 10),
-    target=st.floats(1e-9, 1.7),
-    deformation=st.builds(
-        DeformationParameters,
-        sigma=st.floats(0, 1e9),
-        beta=st.floats(0, 89),
-        similar_labels=st.lists(st.integers(0, 255)).map(tuple),
-    ),
-    seed=st.integers(0, 2**64 - 1),
-    backend=st.text(),
+configs = st.sampled_from(DECAYS).flatmap(
+    lambda decay: st.builds(
+        TrainingConfig,
+        decay=st.just(decay),
+        **{name: st.sampled_from(names) for name, names in CHOICES.items() if name != "decay"},
+        warm_up=st.integers(0, 10**12),
+        hidden_layers=st.lists(st.integers(1, 10**6), max_size=9).map(tuple),
+        epochs=st.integers(1, 10**6),
+        learning_rate=st.floats(1e-12, 1e30),
+        learning_rate_end=st.none() | st.floats(1e-30, 1e30) if decay == "factor" else st.none(),
+        learning_rate_ratio=st.floats(0.1, 10),
+        target=st.floats(1e-9, 1.7),
+        deformation=st.builds(
+            DeformationParameters,
+            sigma=st.floats(0, 1e9),
+            beta=st.floats(0, 89),
+            similar_labels=st.lists(st.integers(0, 255)).map(tuple),
+        ),
+        seed=st.integers(0, 2**64 - 1),
+        backend=st.text(),
+    )
 )
 
 
@@ -114,9 +163,9 @@ def test_settings_of_numpy_types_survive_json():
     assert TrainingConfig.from_json(through_json(config)) == config
 
 
-def test_runs_from_before_targets_and_ratios_were_settings():
-    values = through_json(make_config())
-    del values["target"], values["learning_rate_ratio"]
+def test_runs_from_before_these_were_settings():
+    values = {name: value for name, value in ORIGINAL.items() if name not in LATER}
+    assert len(values) == len(ORIGINAL) - 8
     assert TrainingConfig.from_json(values) == make_config()
 
 
@@ -145,5 +194,5 @@ def test_damaged_json_is_refused_or_read(data):
     except InputError as error:
         assert "\n" not in str(error)
     else:
-        assert damage == "value" or name in ("target", "learning_rate_ratio")
+        assert damage == "value" or name in LATER
         assert TrainingConfig.from_json(through_json(config)) == config

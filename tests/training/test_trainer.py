@@ -30,6 +30,15 @@ DATA = make_dataset()
 FLAT, FLAT_TEST = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
 
 
+MODERN = {
+    "activation": "relu",
+    "loss": "cross-entropy",
+    "init": "he",
+    "input_range": "unit",
+    "decay": "linear",
+}
+
+
 def train(config, backend, observers=(), state=None):
     trainer = Trainer(config, DATA, backend, observers, state)
     assert trainer.run() is True
@@ -124,8 +133,18 @@ def test_networks_and_labels_that_do_not_fit():
     with pytest.raises(InputError, match=r"35, 9, 3.*expected \(35, 9, 6, 3\)"):
         Trainer(make_config(), DATA, backends.get(), state=TrainingState(Network((35, 9, 3))))
     data = dataclasses.replace(DATA, n_classes=DATA.n_classes - 1)
+    for name, value in (("activation", "relu"), ("loss", "cross-entropy")):
+        network = Network((35, 9, 6, 3), **{name: value})
+        with pytest.raises(InputError, match=f"{value}.*expected .*, tanh, squared"):
+            Trainer(make_config(), DATA, backends.get(), state=TrainingState(network))
     with pytest.raises(InputError, match="train labels: from 0 to 2, expected 0 to 1"):
         Trainer(make_config(), data, backends.get())
+
+
+def test_a_rate_that_would_be_0(monkeypatch):
+    monkeypatch.setattr(training, "SEGMENT", 2)
+    with pytest.raises(InputError, match="learning rate of a layer"):
+        Trainer(make_config(learning_rate=1e-43, decay="cosine"), DATA, backends.get())
 
 
 # What a trainer does with a backend's answers
@@ -194,7 +213,39 @@ def test_rates_of_layers_and_the_target_reach_the_backend():
     scripted = Scripted()
     config = make_config(epochs=2, learning_rate_ratio=2, target=1.3)
     train(config, scripted)
-    assert scripted.calls == [(230, config.learning_rates_at(epoch), 1.3) for epoch in range(2)]
+    rates = [config.learning_rates_after(samples, 230) for samples in (115, 345)]
+    assert scripted.calls == [(230, each, 1.3) for each in rates]
+
+
+def test_each_segment_has_the_rate_of_its_middle(monkeypatch):
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    scripted, config = Scripted(), make_config(epochs=2, decay="linear", warm_up=100)
+    history = train(config, scripted).history
+    middles = [32, 96, 160, 211, 262, 326, 390, 441]
+    assert [rates for _, rates, _ in scripted.calls] == [
+        config.learning_rates_after(middle, 230) for middle in middles
+    ]
+    assert [m.learning_rate for m in history] == [config.learning_rate_at(0), pytest.approx(0.0025)]
+
+
+def test_names_of_the_settings_reach_the_network_and_its_inputs(monkeypatch):
+    monkeypatch.setattr(training, "SEGMENT", 100)
+    config = make_config(epochs=1, deformation=IDENTITY, learning_rate=0.05, **MODERN)
+    state = train(config, backends.get("reference"))
+    network = Network((35, 9, 6, 3), 5, "relu", "cross-entropy", "he")
+    inputs, order, backend = (
+        (FLAT + 1) / 2,
+        philox.permutation(230, 5, 0),
+        backends.get("reference"),
+    )
+    for begin, share in ((0, 1 - 50 / 230), (100, 1 - 150 / 230), (200, 1 - 215 / 230)):
+        part = order[begin : begin + 100]
+        backend.train(network, inputs, DATA.train_labels, part, 0.05 * share)
+    for a, b in zip(network.weights, state.network.weights):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)  # the rates' and the inputs' bits
+    assert (state.best.activation, state.best.loss) == ("relu", "cross-entropy")
+    errors = backend.count_errors(network, (FLAT_TEST + 1) / 2, DATA.test_labels)
+    assert state.history[0].test_errors == errors
 
 
 def test_divergence_names_epoch_and_learning_rate(backend):
@@ -246,6 +297,16 @@ def test_resume_equals_uninterrupted(c_backend, epoch, samples):
     assert stopped.run() is True
     assert_same_result(whole, stopped.state)
     assert seconds < stopped.state.seconds == sum(m.seconds for m in stopped.state.history)
+
+
+@pytest.mark.parametrize(("samples", "decay"), [(32, "linear"), (96, "cosine"), (224, "linear")])
+def test_rates_that_change_within_an_epoch_survive_a_stop(c_backend, monkeypatch, samples, decay):
+    """Within the first segments and within the last."""
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    config = make_config(decay=decay, warm_up=300)
+    whole = train(config, c_backend)
+    stopped = run_with_stop(config, DATA, c_backend, 1, samples)
+    assert_same_result(whole, train(config, c_backend, state=stopped.state))
 
 
 @pytest.mark.parametrize(

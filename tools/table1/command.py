@@ -23,7 +23,7 @@ from mlpcore.files import atomic_write, check_writable, read_bounded
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.tables import text_table
 from mlpcore.training.config import SCHEDULE_EPOCHS
-from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
+from mlpcore.training.recipes import PAPER_RECIPE
 from table1 import evidence, report
 from table1.experiment import Experiment, plan
 from table1.records import Measured, measure
@@ -35,6 +35,9 @@ Trains the paper's networks with its settings and puts the results beside its Ta
 again after any stop, it goes on. Several processes with the same --out share the runs."""
 
 OUT, RERUN_OUT = Path("runs/table1"), Path("runs/rerun")
+
+#: The recipes whose learning rate falls as the paper's does.
+CHOICES = (PAPER_RECIPE, "saturating")
 
 #: The options that each mode takes besides its own; the last mode needs none.
 MODES = {
@@ -53,7 +56,7 @@ def parser() -> Parser:
     nets, folder = tuple(PRESETS), evidence.FOLDER
     add("--nets", type=_nets, default=nets, metavar="N,...", help="the paper's, 1 to 5 (all)")
     add("--seeds", type=_seeds, default=(0,), metavar="N,...", help="for each network (0)")
-    add("--recipe", choices=RECIPES, default=DEFAULT_RECIPE, help=f"settings ({DEFAULT_RECIPE})")
+    add("--recipe", choices=CHOICES, default=PAPER_RECIPE, help=f"settings ({PAPER_RECIPE})")
     text = f"passes over the training set ({SCHEDULE_EPOCHS:,})"
     add("--epochs", type=whole_number, default=SCHEDULE_EPOCHS, help=text)
     add_backend_options(result)

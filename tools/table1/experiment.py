@@ -22,7 +22,7 @@ from mlpcore.report.console import Console
 from mlpcore.report.tables import NONE, Rows, duration, text_table
 from mlpcore.store.run_folder import AlreadyThere, holds_run
 from mlpcore.training.config import PAPER_LEARNING_RATE_END, TrainingConfig
-from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
+from mlpcore.training.recipes import PAPER_RECIPE, RECIPES
 from table1.records import PAUSE_SECONDS, Record, read_record
 
 #: An epoch is expected to take the median time of so many before it.
@@ -37,17 +37,16 @@ def plan(
     They are the paper's where it states them, unless the recipe changes them. The learning rate
     takes `epochs` epochs from the paper's first value to its last.
     """
-    stem = "" if recipe == DEFAULT_RECIPE else f"-{recipe}"
+    stem = "" if recipe == PAPER_RECIPE else f"-{recipe}"
     return {
         out / f"{net}{stem}-seed{seed}": TrainingConfig(
             hidden_layers=PRESETS[net],
             epochs=epochs,
             learning_rate_end=PAPER_LEARNING_RATE_END,
-            learning_rate_ratio=RECIPES[recipe].learning_rate_ratio(len(PRESETS[net])),
-            target=RECIPES[recipe].target,
             seed=seed,
             backend=backend.name,
             schedule=backend.schedule,
+            **RECIPES[recipe].settings_of(PRESETS[net]),
         )
         for seed in seeds
         for net in nets

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mlpcore import backends
 from mlpcore.data.dataset import EMBEDDED, MNIST, Dataset
+from mlpcore.data.scaling import to_range
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.committee import mean_outputs
@@ -226,7 +227,7 @@ def measure(out: Path, threads: int | None, data_folder: Path | None) -> Measure
 
 def _test(group: list[Record], data: Dataset, threads: int | None, measured: Measured) -> None:
     """Adds the results of runs on the same data."""
-    found: dict[str, AnyArray] = {}
+    found: dict[str, tuple[Network, AnyArray]] = {}
     for record in group:
         try:
             network, _ = record.read_network(BEST)
@@ -237,12 +238,13 @@ def _test(group: list[Record], data: Dataset, threads: int | None, measured: Mea
         name = record.config.backend
         usable = name in backends.names() and backends.available()[name] is None
         backend = backends.get(name if usable else "auto", threads)
-        found[record.name] = outputs(network, data.test_images, backend)
-        record.test = _count(found[record.name], data)
+        images = to_range(data.test_images, record.config.input_range)
+        found[record.name] = network, outputs(network, images, backend)
+        record.test = _count(found[record.name][1], data)
     finished = distinct_seeds(record for record in group if record.finished)
     members = tuple(record.name for record in finished if record.name in found)
     if len(members) > 1:
-        counts = _count(mean_outputs([found[name] for name in members]), data)
+        counts = _count(mean_outputs(*zip(*(found[name] for name in members))), data)
         measured.committees.append(CommitteeResult(members, counts))
 
 

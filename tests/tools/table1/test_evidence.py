@@ -177,7 +177,7 @@ def test_an_unfinished_run_is_computed_again_up_to_its_end(kept, half_done, data
 @pytest.mark.parametrize("options", [["--hold-out", "40"], ["--dataset", "digits"]])
 def test_other_data_are_evidence_too(data, no_figures, capsys, options):
     data = ["--data", data] if "--dataset" not in options else []
-    argv = [*data, *options, "--arch", "8", "--epochs", "1", "--threads", "1"]
+    argv = [*data, *options, "--recipe", "paper", "--arch", "8", "--epochs", "1", "--threads", "1"]
     assert load_tool("train").main([*argv, "--out", "runs/own/run"]) == 0
     assert main(["--evidence", "own", "--out", "runs/own"]) == 0
     held_out = "best held-out error" in Path("own", "README.md").read_text()

@@ -1,0 +1,55 @@
+"""What the classifier computes with a network: one pass of training, and outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlpcore.backends.base import Backend
+from mlpcore.deformation.deform import deform
+from mlpcore.errors import InputError
+from mlpcore.evaluation import evaluation
+from mlpcore.network.network import Network
+from mlpcore.training.config import TrainingConfig
+from mlpcore.typing import Float32Array, UInt8Array
+
+
+def train_in_order(
+    network: Network,
+    images: Float32Array,
+    codes: UInt8Array,
+    config: TrainingConfig,
+    epoch: int,
+    backend: Backend,
+) -> float:
+    """Trains a network on images in their order, deformed for an epoch; the mean loss.
+
+    The learning rate is that of the beginning of a run, after its warm-up.
+    """
+    shown, labels = backend.put(images), backend.put(codes)
+    if not config.deformation.is_identity:
+        shown = deform(shown, labels, config.deformation, config.seed, epoch, backend)
+    inputs = shown.reshape(len(images), network.layer_sizes[0])
+    order = backend.put(np.arange(len(images), dtype=np.int32))
+    loaded = backend.load(network)
+    rates = config.layer_rates(config.learning_rate)
+    result = backend.train(loaded, inputs, labels, order, rates, target=config.target)
+    backend.store(loaded, network)
+    return result.loss / len(images)
+
+
+def outputs(network: Network, X: Float32Array, backend: Backend) -> Float32Array:
+    """Outputs (n, n_classes) for X (n, n_features), or an InputError when a sum overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = evaluation.outputs(network, X, backend).astype(np.float32)
+    greatest = float(np.abs(X).max(initial=0.0))
+    bound = 0.0
+    if greatest > 1e9:  # smaller inputs cannot overflow: trained weights are far below 1e20
+        sums = np.abs(network.weights[0]).sum(axis=1, dtype=np.float64)
+        bound = greatest * float(sums.max())
+    # Where a sum overflows, outputs may be finite, but wrong.
+    if bound > float(np.finfo(np.float32).max) or not np.isfinite(found).all():
+        raise InputError(
+            f"X holds {X.flat[np.abs(X).argmax()]:.4g}, with which sums overflow float32: "
+            "expected about -1 to 1"
+        )
+    return found

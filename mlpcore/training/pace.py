@@ -1,0 +1,44 @@
+"""How long an epoch of a run takes, measured on a part of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from mlpcore.backends.base import IMAGES_PER_GRID, Backend
+from mlpcore.data.dataset import Dataset
+from mlpcore.training.config import TrainingConfig
+from mlpcore.training.trainer import Trainer
+
+#: An epoch of the part takes at least so long, unless the part is everything.
+MEASURED_SECONDS = 1.0
+
+
+def seconds_per_epoch(config: TrainingConfig, dataset: Dataset, backend: Backend) -> float:
+    """Seconds that an epoch of a run will take: deformation, training and evaluation.
+
+    Trains another network of the same settings for an epoch of the first images, of twice as many
+    each time, until that takes `MEASURED_SECONDS`. The time of an epoch is in proportion to its
+    images.
+
+    Raises
+    ------
+    InputError
+        As `Trainer`, and a `Diverged` as `Trainer.run`.
+    """
+    config = dataclasses.replace(config, epochs=1)
+    n, n_test = len(dataset.train_labels), len(dataset.test_labels)
+    part = min(IMAGES_PER_GRID, n)
+    while True:
+        part_test = n_test * part // n
+        some = dataclasses.replace(
+            dataset,
+            train_images=dataset.train_images[:part],
+            train_labels=dataset.train_labels[:part],
+            test_images=dataset.test_images[:part_test],
+            test_labels=dataset.test_labels[:part_test],
+        )
+        trainer = Trainer(config, some, backend)
+        trainer.run()
+        if part == n or trainer.state.seconds >= MEASURED_SECONDS:
+            return trainer.state.seconds * n / part
+        part = min(2 * part, n)

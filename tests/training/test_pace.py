@@ -1,0 +1,43 @@
+"""The time of an epoch, measured on a part of the training set."""
+
+import numpy as np
+import pytest
+
+from mlpcore import backends
+from mlpcore.training import pace
+from mlpcore.training.trainer import Trainer
+from small_runs import make_config, make_dataset
+
+DATA = make_dataset(n_train=1000, n_test=100)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """The sets of images that were trained on; each image takes a hundredth of a second."""
+    sizes = []
+
+    def run(trainer):
+        assert np.shares_memory(trainer.dataset.train_images, DATA.train_images)
+        sizes.append((trainer.n_samples, len(trainer.dataset.test_labels)))
+        trainer.state.progress.training_seconds = trainer.n_samples / 100
+        return True
+
+    monkeypatch.setattr(Trainer, "run", run)
+    return sizes
+
+
+@pytest.mark.parametrize(
+    ("seconds", "sizes"),
+    [(1, [100]), (1.5, [100, 200]), (99, [100, 200, 400, 800, 1000])],
+)
+def test_parts_grow_until_they_take_long_enough(measured, monkeypatch, seconds, sizes):
+    monkeypatch.setattr(pace, "MEASURED_SECONDS", seconds)
+    config = make_config(epochs=7)
+    found = pace.seconds_per_epoch(config, DATA, backends.get())
+    assert found == pytest.approx(10)
+    assert measured == [(n, n // 10) for n in sizes]
+
+
+def test_a_real_measurement(monkeypatch):
+    monkeypatch.setattr(pace, "MEASURED_SECONDS", 0)
+    assert pace.seconds_per_epoch(make_config(), DATA, backends.get()) > 0
