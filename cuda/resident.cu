@@ -22,10 +22,10 @@
 // or a column of the grid, and all its members get the same bits.
 //
 // The last layer is not cut into rows: every block computes all outputs, their deltas, and the
-// deltas of the boundary below, which then needs no exchange. L layers need 2 L - 2 exchanges a
-// sample. Cutting the columns of the last layer costs one of them. Otherwise every block would read
-// all parts of all of boundary L - 1, which takes longer: 4,000 words instead of 256 for net1 on an
-// H200.
+// deltas of the boundary below, which then needs no exchange. A softmax needs none either. L layers
+// need 2 L - 2 exchanges a sample. Cutting the columns of the last layer costs one of them.
+// Otherwise every block would read all parts of all of boundary L - 1, which takes longer: 4,000
+// words instead of 256 for net1 on an H200.
 //
 // Exchange. Each block writes its parts as words of a value and a bit of the sample's ticket
 // (exchange.cuh). A block that needs them polls the words themselves. There is no barrier and no
