@@ -28,7 +28,7 @@ from mlpcore.typing import Float32Array, UInt8Array
 NETWORKS = {preset: (841, *hidden, 10) for preset, hidden in PRESETS.items()}
 
 #: Networks whose training is compared with another program, with their activations and losses.
-COMPARED = [*((preset, ("tanh", "squared")) for preset in NETWORKS)]
+COMPARED = [(preset, ("tanh", "squared")) for preset in NETWORKS]
 COMPARED += [("net1", ("relu", "cross-entropy"))]
 
 
