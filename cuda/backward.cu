@@ -40,18 +40,18 @@ extern "C" __global__ void __launch_bounds__(TILE)
 // Kernel 2 sums over the patches and multiplies by the slope of the activation at the state.
 //
 //   partials      (n_patches, partial_stride); connection 0, the bias, has no delta
-//   states        (n_in) outputs of the layer below
+//   states        (n_in) outputs of the layer below, which has this activation
 //   deltas_below  (n_in)
 //   grid          ceil(n_in / 32)
 //   block         32 threads, one input each
 //   order         patches ascending
 extern "C" __global__ void __launch_bounds__(SUM_THREADS)
     backward_sum_kernel(const float *__restrict__ partials, int n_patches, int partial_stride,
-                        const float *__restrict__ states, int n_in,
+                        const float *__restrict__ states, int n_in, int activation,
                         float *__restrict__ deltas_below)
 {
     const int input = blockIdx.x * SUM_THREADS + threadIdx.x;
     if (input >= n_in) return;
     const float sum = column_sum(partials + input + 1, n_patches, partial_stride);
-    deltas_below[input] = sum * slope(states[input]);
+    deltas_below[input] = hidden_delta(activation, sum, states[input]);
 }

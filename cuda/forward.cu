@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(FORWARD_THREADS)
     partials[(size_t)blockIdx.y * stride + neuron] = sum;
 }
 
-// Kernel 2 sums over the strips and applies the activation.
+// Kernel 2 sums over the strips and applies the activation. The sums of a softmax stay sums.
 //
 //   partials  (n_strips, stride)
 //   outputs   (n_out)
@@ -43,9 +43,9 @@ extern "C" __global__ void __launch_bounds__(FORWARD_THREADS)
 //   order     strips ascending
 extern "C" __global__ void __launch_bounds__(SUM_THREADS)
     forward_sum_kernel(const float *__restrict__ partials, int n_strips, int n_out, int stride,
-                       float *__restrict__ outputs)
+                       int activation, float *__restrict__ outputs)
 {
     const int neuron = blockIdx.x * SUM_THREADS + threadIdx.x;
     if (neuron >= n_out) return;
-    outputs[neuron] = activation(column_sum(partials + neuron, n_strips, stride));
+    outputs[neuron] = activate(activation, column_sum(partials + neuron, n_strips, stride));
 }

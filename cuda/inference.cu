@@ -1,8 +1,9 @@
 // Validation: many samples at once, while the weights do not change.
 #include "activation.cuh"
 #include "layout.cuh"
+#include "softmax.cuh"
 
-// outputs = A tanh(B (inputs W)) as a tiled matrix product.
+// outputs = y(inputs W) as a tiled matrix product. The sums of a softmax stay sums.
 //
 //   inputs   (n, n_in)
 //   weights  W, padded (n_in + 1, stride)
@@ -14,7 +15,7 @@
 //   order    the bias, then the inputs ascending
 extern "C" __global__ void __launch_bounds__(PRODUCT_SIDE *PRODUCT_SIDE)
     predict_layer_kernel(const float *__restrict__ inputs, int n, int n_in,
-                         const float *__restrict__ weights, int n_out, int stride,
+                         const float *__restrict__ weights, int n_out, int stride, int activation,
                          float *__restrict__ outputs)
 {
     constexpr int EACH = PRODUCT_TILE / PRODUCT_SIDE, THREADS = PRODUCT_SIDE * PRODUCT_SIDE;
@@ -57,14 +58,26 @@ extern "C" __global__ void __launch_bounds__(PRODUCT_SIDE *PRODUCT_SIDE)
         for (int j = 0; j < EACH; j++) {
             const int neuron = neuron0 + tx + j * PRODUCT_SIDE;
             if (sample < n && neuron < n_out)
-                outputs[(size_t)sample * n_out + neuron] = activation(sum[i][j]);
+                outputs[(size_t)sample * n_out + neuron] = activate(activation, sum[i][j]);
         }
     }
 }
 
-// Adds to *errors how many of n samples are misclassified. The guess is the first greatest output.
+// Turns the sums of n samples into probabilities, in place.
 //
 //   outputs  (n, n_out)
+//   grid     n
+//   block    one warp
+extern "C" __global__ void __launch_bounds__(SUM_THREADS) softmax_kernel(int n_out, float *outputs)
+{
+    float *y = outputs + (size_t)blockIdx.x * n_out;
+    const float scale = reciprocal((float)exponentiate(y, n_out, y).sum);
+    for (int i = threadIdx.x; i < n_out; i += SUM_THREADS) y[i] *= scale;
+}
+
+// Adds to *errors how many of n samples are misclassified. The guess is the first greatest output.
+//
+//   outputs  (n, n_out), or the sums of a softmax
 //   labels   (n)
 //   grid     ceil(n / 256)
 //   block    256 threads, one sample each

@@ -22,10 +22,10 @@
 // or a column of the grid, and all its members get the same bits.
 //
 // The last layer is not cut into rows: every block computes all outputs, their deltas, and the
-// deltas of the boundary below, which then needs no exchange. L layers need 2 L - 2 exchanges a
-// sample. Cutting the columns of the last layer costs one of them. Otherwise every block would read
-// all parts of all of boundary L - 1, which takes longer: 4,000 words instead of 256 for net1 on an
-// H200.
+// deltas of the boundary below, which then needs no exchange. A softmax needs none either. L layers
+// need 2 L - 2 exchanges a sample. Cutting the columns of the last layer costs one of them.
+// Otherwise every block would read all parts of all of boundary L - 1, which takes longer: 4,000
+// words instead of 256 for net1 on an H200.
 //
 // Exchange. Each block writes its parts as words of a value and a bit of the sample's ticket
 // (exchange.cuh). A block that needs them polls the words themselves. There is no barrier and no
@@ -500,7 +500,7 @@ struct block_worker {
         if constexpr (l < TOP) {
             if constexpr (l > 0) forward_and_publish<l>();
             collect<l + 1, false>([&](int row, float sum) {
-                states<l + 1>()[row] = activation(sum + shared()[biases_at<l + 1> + row]);
+                states<l + 1>()[row] = activate(HIDDEN, sum + shared()[biases_at<l + 1> + row]);
             });
             __syncthreads();
             if constexpr (l == 0) keep_inputs(inputs(1 - parity));
@@ -513,13 +513,45 @@ struct block_worker {
     {
         forward_and_publish<TOP>();
         if (!last) look_ahead();
+        if constexpr (OUTPUT == SOFTMAX)
+            softmax_deltas(label, last);
+        else
+            tanh_deltas(label, last);
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ void tanh_deltas(int label, bool last)
+    {
         const float target = shared()[TARGET_AT];
         collect<LAYERS, false>([&](int row, float sum) {
-            const float y = activation(sum + shared()[biases_at<LAYERS> + row]);
+            const float y = scaled_tanh(sum + shared()[biases_at<LAYERS> + row]);
             shared()[OUTPUTS_AT + row] = y;
             take_delta<LAYERS>(row, (y - (row == label ? target : -target)) * slope(y), last);
         });
-        __syncthreads();
+    }
+
+    // The sums wait where the deltas will be. The powers exp(a - max a) take the outputs' place.
+    __device__ __forceinline__ void softmax_deltas(int label, bool last)
+    {
+        float *sums = deltas<LAYERS>(), *powers = shared() + OUTPUTS_AT;
+        collect<LAYERS, false>(
+            [&](int row, float sum) { sums[row] = sum + shared()[biases_at<LAYERS> + row]; });
+        __syncthreads();  // all sums are there
+        float greatest = -INFINITY;
+#pragma unroll 16
+        for (int i = 0; i < OUTPUTS; i++) greatest = fmaxf(greatest, sums[i]);
+        for_own<OUTPUTS>([&](int row, int) {
+            powers[row] = expf(sums[row] - greatest);
+            if (row == label) shared()[TARGET_AT] = greatest - sums[row];
+        });
+        __syncthreads();  // all powers are there
+        float total = 0.0f;
+#pragma unroll 16
+        for (int i = 0; i < OUTPUTS; i++) total += powers[i];
+        const float scale = reciprocal(total);
+        for_own<OUTPUTS>([&](int row, int) {
+            take_delta<LAYERS>(row, powers[row] * scale - (row == label ? 1.0f : 0.0f), last);
+        });
     }
 
     // Computes the deltas of boundary l and below, and updates layer l and below except the first.
@@ -528,7 +560,7 @@ struct block_worker {
     {
         if constexpr (l > 0) {
             const auto take = [&](int column, float sum) {
-                take_delta<l>(column, sum * slope(states<l>()[column]), last);
+                take_delta<l>(column, hidden_delta(HIDDEN, sum, states<l>()[column]), last);
             };
             backward<l>();
             __syncthreads();
@@ -556,7 +588,8 @@ struct block_worker {
     }
 };
 
-// Adds a sample's loss and error, the outputs ascending. One thread of one block does this.
+// Adds a sample's loss and error, the outputs ascending. One thread of one block does this. Of a
+// softmax, the outputs are its powers, and `target` is how far the class is below the greatest sum.
 __device__ inline void observe(const float *outputs, int label, double target, double &loss,
                                int &errors)
 {
@@ -567,13 +600,13 @@ __device__ inline void observe(const float *outputs, int label, double target, d
     for (int i = 0; i < OUTPUTS; i++) {
         const float y = outputs[i];
         const double error = (double)y - (i == label ? target : -target);
-        sum = fma(error, error, sum);
+        sum = OUTPUT == SOFTMAX ? sum + y : fma(error, error, sum);
         if (y > best) {
             best = y;
             guess = i;
         }
     }
-    loss += 0.5 * sum;
+    loss += OUTPUT == SOFTMAX ? log1pf((float)(sum - 1.0)) + target : 0.5 * sum;
     errors += guess != label;
 }
 

@@ -4,6 +4,7 @@
 // steps can be replayed through a whole epoch.
 #include "activation.cuh"
 #include "layout.cuh"
+#include "softmax.cuh"
 #include "training_state.cuh"
 
 // Copies the inputs of this step's sample to a fixed place, where the layers read them.
@@ -22,18 +23,40 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     inputs[i] = images[(size_t)order[state->step] * n_in + i];
 }
 
-// Computes delta = (y - t) y' of the output layer, where t is target for the class and -target for
-// the others. Adds the sample's loss and error, and goes on to the next step.
+// Adds a sample's loss and error, and goes on to the next step. Each thread of a warp brings its
+// part of the loss and the first of its greatest outputs. The guess is the first of them all.
+//
+//   order  the loss: one half of the warp is added to the other, again and again
+//
+// Every thread reads the step before the first shuffle, and thread 0 advances it after the last.
+__device__ inline void count_sample(double loss, float best, int guess, int label,
+                                    training_state *state)
+{
+#pragma unroll
+    for (int half = SUM_THREADS / 2; half > 0; half /= 2) {
+        loss += __shfl_down_sync(0xffffffffu, loss, half);
+        const float other = __shfl_down_sync(0xffffffffu, best, half);
+        const int other_guess = __shfl_down_sync(0xffffffffu, guess, half);
+        if (other > best || (other == best && other_guess < guess)) {
+            best = other;
+            guess = other_guess;
+        }
+    }
+    if (threadIdx.x == 0) {
+        state->loss += loss;
+        state->errors += guess != label;
+        state->step += 1;
+    }
+}
+
+// Computes delta = (y - t) y' of scaled tanh outputs, where t is target for the class and -target
+// for the others. The loss is 1/2 |y - t|^2.
 //
 //   outputs, deltas  (n_out)
 //   labels           (n) the class of each image
 //   grid             one block
 //   block            one warp; thread i takes outputs i, i + 32, ...
-//   order            the loss, in double precision: each thread's terms ascending, then one half
-//                    of the warp is added to the other, again and again
-//
-// The guess is the first of the greatest outputs. Every thread reads the step before the first
-// shuffle, and thread 0 advances it after the last.
+//   order            the loss, in double precision: each thread's terms ascending, then as above
 extern "C" __global__ void __launch_bounds__(SUM_THREADS)
     output_deltas_kernel(const float *__restrict__ outputs, int n_out,
                          const unsigned char *__restrict__ labels, const int *__restrict__ order,
@@ -55,19 +78,36 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS)
             guess = i;
         }
     }
-#pragma unroll
-    for (int half = SUM_THREADS / 2; half > 0; half /= 2) {
-        loss += __shfl_down_sync(0xffffffffu, loss, half);
-        const float other = __shfl_down_sync(0xffffffffu, best, half);
-        const int other_guess = __shfl_down_sync(0xffffffffu, guess, half);
-        if (other > best || (other == best && other_guess < guess)) {
-            best = other;
-            guess = other_guess;
+    count_sample(0.5 * loss, best, guess, label, state);
+}
+
+// Computes delta = p - t of softmax outputs, where t is 1 for the class and 0 for the others. The
+// loss, -log p of the class, is log(sum_j exp(a_j - max a)) + max a - a of the class.
+//
+//   sums, deltas  (n_out)
+//   labels        (n) the class of each image
+//   grid          one block
+//   block         one warp; thread i takes outputs i, i + 32, ...
+extern "C" __global__ void __launch_bounds__(SUM_THREADS)
+    softmax_deltas_kernel(const float *__restrict__ sums, int n_out,
+                          const unsigned char *__restrict__ labels, const int *__restrict__ order,
+                          training_state *state, float *deltas)
+{
+    const int lane = threadIdx.x;
+    const int label = labels[order[state->step]];
+    const softmax_scale found = exponentiate(sums, n_out, deltas);
+    const float scale = reciprocal((float)found.sum);
+    double loss = lane == 0 ? log1pf((float)(found.sum - 1.0)) : 0.0f;
+    float best = -INFINITY;
+    int guess = n_out;
+    for (int i = lane; i < n_out; i += SUM_THREADS) {
+        const float a = sums[i], p = deltas[i] * scale;
+        deltas[i] = p - (i == label ? 1.0f : 0.0f);
+        if (i == label) loss += found.greatest - a;
+        if (a > best) {
+            best = a;
+            guess = i;
         }
     }
-    if (lane == 0) {
-        state->loss += 0.5 * loss;
-        state->errors += guess != label;
-        state->step += 1;
-    }
+    count_sample(loss, best, guess, label, state);
 }

@@ -3,8 +3,8 @@
 
 // STATE in mlpcore/backends/cuda/launch.py mirrors it.
 struct training_state {
-    double loss;   // sum of 1/2 |y - t|^2 over the samples seen
+    double loss;   // sum over the samples seen
     int step;      // index into `order` of the present sample
     int errors;    // misclassified samples among them
-    float target;  // t of the class, -t of the others
+    float target;  // of scaled tanh outputs: t of the class, -t of the others
 };

@@ -53,17 +53,29 @@ inline void __nanosleep(unsigned) { emulation::yield(); }
 
 // ---- warps ---------------------------------------------------------------------------
 
+template <class T>
+T shuffle_from(unsigned mask, T value, unsigned source)
+{
+    static_assert(sizeof(T) <= sizeof(uint64_t), "shuffles move at most 8 bytes");
+    uint64_t word = 0;
+    std::memcpy(&word, &value, sizeof value);
+    word = emulation::exchange(mask, word, source);
+    std::memcpy(&value, &word, sizeof value);
+    return value;
+}
+
 // A lane whose source is beyond the warp keeps its own value.
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned distance)
 {
-    static_assert(sizeof(T) <= sizeof(uint64_t), "shuffles move at most 8 bytes");
     const unsigned lane = emulation::current->lane, source = lane + distance;
-    uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof value);
-    word = emulation::exchange(mask, word, source < emulation::WARP ? source : lane);
-    std::memcpy(&value, &word, sizeof value);
-    return value;
+    return shuffle_from(mask, value, source < emulation::WARP ? source : lane);
+}
+
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, unsigned bits)
+{
+    return shuffle_from(mask, value, emulation::current->lane ^ bits);
 }
 
 // ---- arithmetic and atomics ----------------------------------------------------------

@@ -6,7 +6,7 @@ import statistics
 import numpy as np
 import pytest
 
-from gpu.measure import NETWORKS, random_samples
+from gpu.measure import COMPARED, NETWORKS, random_samples
 from mlpcore import backends
 from mlpcore.data import dataset
 from mlpcore.network import Network
@@ -17,9 +17,9 @@ from mlpcore.training.trainer import Trainer
 pytestmark = pytest.mark.gpu
 
 
-def load(preset, schedule="resident"):
+def load(preset, schedule="resident", kind=("tanh", "squared")):
     """A backend, a network, and that network on the device."""
-    backend, network = backends.get("cuda", schedule=schedule), Network(NETWORKS[preset], seed=1)
+    backend, network = backends.get("cuda", schedule=schedule), Network(NETWORKS[preset], 1, *kind)
     loaded = backend.load(network)
     if backend.notice:
         pytest.skip(backend.notice)
@@ -36,18 +36,27 @@ def train_in_float64(network, images, labels, rates, target):
     def float64(array):
         return torch.tensor(np.asarray(array), dtype=torch.float64, device="cuda")
 
-    def slope(y):
-        return B / A * (A - y) * (A + y)
+    def activated(layer, a):
+        if layer == len(weights) - 1:
+            return torch.softmax(a, 0) if entropy else A * torch.tanh(B * a)
+        return torch.relu(a) if rectified else A * torch.tanh(B * a)
 
+    def slope(rectified, y):
+        return (y > 0).double() if rectified else B / A * (A - y) * (A + y)
+
+    rectified, entropy = network.activation == "relu", network.loss == "cross-entropy"
+    wanted = (1, 0) if entropy else (target, -target)
     weights, biases = [float64(w) for w in network.weights], [float64(b) for b in network.biases]
     is_label = labels[:, None] == np.arange(len(network.biases[-1]))
-    for image, wanted in zip(float64(images), float64(np.where(is_label, target, -target))):
+    for image, t in zip(float64(images), float64(np.where(is_label, *wanted))):
         states = [image]
-        for w, b in zip(weights, biases):
-            states.append(A * torch.tanh(B * (w @ states[-1] + b)))
-        delta = (states[-1] - wanted) * slope(states[-1])
+        for layer, (w, b) in enumerate(zip(weights, biases)):
+            states.append(activated(layer, w @ states[-1] + b))
+        delta = states[-1] - t
+        if not entropy:
+            delta *= slope(False, states[-1])
         for layer in reversed(range(len(weights))):
-            below = (weights[layer].T @ delta) * slope(states[layer])
+            below = (weights[layer].T @ delta) * slope(rectified, states[layer])
             weights[layer].addr_(delta, states[layer], alpha=-rates[layer])
             biases[layer].add_(delta, alpha=-rates[layer])
             delta = below
@@ -55,8 +64,8 @@ def train_in_float64(network, images, labels, rates, target):
 
 
 @pytest.mark.parametrize("schedule", ["resident", "streaming"])
-@pytest.mark.parametrize("preset", NETWORKS)
-def test_accuracy(schedule, preset, record_property):
+@pytest.mark.parametrize("preset, kind", COMPARED, ids=lambda each: "-".join(np.atleast_1d(each)))
+def test_accuracy(schedule, preset, kind, record_property):
     """Weights after 2,000 samples agree with an independent program in float64.
 
     A step rounds a weight by at most half a unit in its last place, 2^-24 of its size, up or
@@ -64,7 +73,7 @@ def test_accuracy(schedule, preset, record_property):
     million such sums is 5.3 times as large; 8 leaves room for the rounding of activations and
     deltas, which the learning rate scales down.
     """
-    backend, network, loaded = load(preset, schedule)
+    backend, network, loaded = load(preset, schedule, kind)
     n, target = 2000, 1.3  # not the default target: a kernel that loses it would pass
     rates = [1e-3 / 2**layer for layer in range(network.n_layers)]  # to tell the layers apart
     images, labels = random_samples(n)

@@ -1,8 +1,23 @@
 """What the tests of the CUDA backend share: data for a training, and its result."""
 
+from itertools import product
+
 import numpy as np
 
-from oracle import uniform
+from mlpcore.network import Network
+from mlpcore.network.activation import ACTIVATIONS, LOSSES
+from oracle import random_network, uniform
+
+#: Every activation with every loss.
+KINDS = list(product(ACTIVATIONS, LOSSES))
+
+
+def network_of(kind, sizes, seed):
+    """A random network with an activation and a loss."""
+    activation, loss = kind
+    network = Network(sizes, activation=activation, loss=loss)
+    network.assign(random_network(sizes, seed))
+    return network
 
 
 def problem(sizes, n, seed):

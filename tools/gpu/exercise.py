@@ -17,16 +17,23 @@ from mlpcore.network import Network
 SHAPES = ((1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128))
 
 
+def networks() -> list[Network]:
+    """The networks to train: the paper's activation and loss, and once the others."""
+    others = Network(SHAPES[-1], 1, "relu", "cross-entropy")
+    return [*(Network(sizes, 1) for sizes in SHAPES), others]
+
+
 def exercise(cuda: CudaBackend) -> None:
-    """Trains, counts errors, shuffles and deforms on the device of a backend."""
+    """Trains, predicts, shuffles and deforms on the device of a backend."""
     rng = np.random.default_rng(0)
-    for schedule, sizes in product(SCHEDULES, SHAPES):
-        backend, n = CudaBackend(cuda.driver, schedule=schedule), 70
-        network = backend.load(Network(sizes, seed=1))
+    for schedule, start in product(SCHEDULES, networks()):
+        backend, n, sizes = CudaBackend(cuda.driver, schedule=schedule), 70, start.layer_sizes
+        network = backend.load(start)
         images = backend.put(rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32))
         labels = backend.put(rng.integers(0, sizes[-1], n).astype(np.uint8))
         backend.train(network, images, labels, np.arange(n, dtype=np.int32), 1e-3)
         backend.count_errors(network, images, labels)
+        backend.predict(network, images)
     for n in (1, 256, 257):
         np.asarray(cuda.permutation(n, 1, 1))
     digits = cuda.put(rng.uniform(-1, 1, (130, 5, 7)).astype(np.float32))

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpu.exercise import SHAPES
+from gpu import exercise
 from mlpcore import backends
 from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
@@ -26,6 +26,10 @@ from mlpcore.typing import Float32Array, UInt8Array
 
 #: The paper's networks on 29 x 29 pixels and ten digits.
 NETWORKS = {preset: (841, *hidden, 10) for preset, hidden in PRESETS.items()}
+
+#: Networks whose training is compared with another program, with their activations and losses.
+COMPARED = [(preset, ("tanh", "squared")) for preset in NETWORKS]
+COMPARED += [("net1", ("relu", "cross-entropy"))]
 
 
 def random_samples(n: int) -> tuple[Float32Array, UInt8Array]:
@@ -43,27 +47,29 @@ def device(cuda: CudaBackend) -> dict[str, Any]:
     nothing else would show that.
     """
 
-    def load(sizes: tuple[int, ...]) -> str | None:
+    def load(network: Network) -> str | None:
         backend = CudaBackend(cuda.driver)
-        backend.load(Network(sizes))
+        backend.load(network)
         return backend.notice
 
-    def fits(sizes: tuple[int, ...]) -> bool:
+    def fits(network: Network) -> bool:
         try:
-            make_plan(sizes, cuda.driver.limits)
+            make_plan(network.layer_sizes, cuda.driver.limits)
         except DoesNotFit:
             return False
         return True
 
-    networks = (*NETWORKS.values(), *SHAPES)
+    networks = [Network(NETWORKS[preset], None, *kind) for preset, kind in COMPARED]
+    networks += exercise.networks()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        notices = dict(zip(networks, pool.map(load, networks)))
-    errors = [f"{sizes} fits but streams" for sizes in networks if notices[sizes] and fits(sizes)]
+        notices = list(pool.map(load, networks))
+    streaming = {network: notice for network, notice in zip(networks, notices) if notice}
+    errors = [f"{network} fits but streams" for network in streaming if fits(network)]
     return {
         "description": cuda.description,
         # A copy of the tree without .git cannot name its commit.
         "commit": provenance.revision() or os.environ.get("COMMIT", "unknown"),
-        "not_resident": {str(sizes): notice for sizes, notice in notices.items() if notice},
+        "not_resident": {str(network): notice for network, notice in streaming.items()},
         **({"error": "; ".join(errors)} if errors else {}),
     }
 

@@ -6,6 +6,7 @@ Data and weights stay on the device between calls. After an epoch only counts ar
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,9 +92,11 @@ class CudaBackend(Backend):
         return ResidentNetwork(self.driver, network, kernel)
 
     def _resident_kernel(self, network: Network) -> ResidentKernel | None:
-        """The kernel that trains networks of these sizes, or None and a notice."""
+        """The kernel that trains such networks, or None and a notice."""
         try:
+            hidden, output = kernels.activations(network)
             plan = make_plan(network.layer_sizes, self.driver.limits)
+            plan = replace(plan, hidden=hidden, output=output)
             with self.driver.active():
                 kernel = self.driver.specialise(plan)
         except DoesNotFit as reason:
@@ -158,6 +161,7 @@ class CudaBackend(Backend):
         for i in range(len(inputs)):
             x, y = inputs[i:].address, outputs[i:].address
             self._run(kernels.forward(weights, x, network.partials, y))
+        self._run(kernels.complete(weights, len(inputs), outputs.address))
         return np.asarray(outputs)
 
     def backward(
@@ -169,7 +173,8 @@ class CudaBackend(Backend):
         below, weights = self._empty(len(deltas), n_in), network.layers[layer]
         for i in range(len(deltas)):
             delta, y, out = deltas[i:].address, states[i:].address, below[i:].address
-            self._run(kernels.backward(weights, delta, y, network.partials, out))
+            arguments = delta, y, network.partials, out
+            self._run(kernels.backward(weights, network.hidden, *arguments))
         return np.asarray(below)
 
     def update(
@@ -234,7 +239,10 @@ class CudaBackend(Backend):
     def _predict(
         self, network: DeviceNetwork, images: DeviceArray
     ) -> Iterator[tuple[int, int, int]]:
-        """Yields (begin, end, address of outputs) for batches of images, in order."""
+        """Yields (begin, end, address of outputs) for batches of images, in order.
+
+        The outputs of a softmax are sums, which `kernels.complete` turns into probabilities.
+        """
         for begin in range(0, len(images), network.batch):
             end = min(begin + network.batch, len(images))
             states = images[begin:].address
@@ -248,6 +256,7 @@ class CudaBackend(Backend):
         images = self._on_device("images", images, (None, network.layer_sizes[0]))
         result = np.empty((len(images), network.layer_sizes[-1]), np.float32)
         for begin, end, outputs in self._predict(network, images):
+            self._run(kernels.complete(network.layers[-1], end - begin, outputs))
             with self.driver.active():
                 self.driver.download(result[begin:end], outputs)
         return result

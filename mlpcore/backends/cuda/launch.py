@@ -12,6 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mlpcore.backends.base import GRID, MARGIN
+from mlpcore.network import Network
+
+#: What neurons compute from their sums, as in cuda/activation.cuh.
+TANH, RELU, SOFTMAX = 0, 1, 2
 
 # These repeat cuda/layout.cuh and cuda/displacement.cu; a test compares them.
 PITCH = 32
@@ -32,13 +36,15 @@ ROWS_X, ROWS_Y = 64, 4
 #: d double.
 KERNELS: dict[str, str] = {
     "forward_partial_kernel": "PiPiiP",
-    "forward_sum_kernel": "PiiiP",
+    "forward_sum_kernel": "PiiiiP",
     "backward_partial_kernel": "PiPiiP",
-    "backward_sum_kernel": "PiiPiP",
+    "backward_sum_kernel": "PiiPiiP",
     "update_kernel": "PiPiPiP",
     "gather_kernel": "PPPiP",
     "output_deltas_kernel": "PiPPPP",
-    "predict_layer_kernel": "PiiPiiP",
+    "softmax_deltas_kernel": "PiPPPP",
+    "predict_layer_kernel": "PiiPiiiP",
+    "softmax_kernel": "iP",
     "count_errors_kernel": "PiiPP",
     "order_keys_kernel": "IIIiP",
     "rank_kernel": "PiP",
@@ -86,6 +92,12 @@ def padded(n: int) -> int:
     return blocks(n, PITCH) * PITCH
 
 
+def activations(network: Network) -> tuple[int, int]:
+    """What the hidden neurons and the outputs of a network compute."""
+    hidden = {"tanh": TANH, "relu": RELU}[network.activation]
+    return hidden, {"squared": TANH, "cross-entropy": SOFTMAX}[network.loss]
+
+
 @dataclass(frozen=True)
 class Layer:
     """A layer on the device: W[connection][neuron]; connection 0 is the bias."""
@@ -93,6 +105,7 @@ class Layer:
     n_in: int
     n_out: int
     weights: int  #: address
+    activation: int
 
     @property
     def rows(self) -> int:
@@ -124,23 +137,28 @@ class Layer:
 
 
 def forward(layer: Layer, inputs: int, partials: int, outputs: int) -> list[Launch]:
-    """Outputs (n_out) of inputs (n_in)."""
+    """Outputs (n_out) of inputs (n_in); of a softmax, the sums."""
     n_in, n_out, stride, strips = layer.n_in, layer.n_out, layer.stride, layer.n_strips
     grid, sums = (blocks(n_out, FORWARD_THREADS), strips), (blocks(n_out, SUM_THREADS),)
     products = inputs, n_in, layer.weights, n_out, stride, partials
-    arguments = partials, strips, n_out, stride, outputs
+    arguments = partials, strips, n_out, stride, layer.activation, outputs
     return [
         _launch("forward_partial_kernel", grid, (FORWARD_THREADS,), *products),
         _launch("forward_sum_kernel", sums, (SUM_THREADS,), *arguments),
     ]
 
 
-def backward(layer: Layer, deltas: int, states: int, partials: int, below: int) -> list[Launch]:
-    """Deltas (n_in) of the layer below from deltas (n_out) and states (n_in)."""
+def backward(
+    layer: Layer, hidden: int, deltas: int, states: int, partials: int, below: int
+) -> list[Launch]:
+    """Deltas (n_in) of the layer below from deltas (n_out) and states (n_in).
+
+    `hidden` is the activation of the layer below.
+    """
     n_in, rows, patches = layer.n_in, layer.rows, layer.n_patches
     grid, sums = (patches, blocks(n_in + 1, TILE)), (blocks(n_in, SUM_THREADS),)
     products = deltas, layer.n_out, layer.weights, layer.stride, rows, partials
-    arguments = partials, patches, rows, states, n_in, below
+    arguments = partials, patches, rows, states, n_in, hidden, below
     return [
         _launch("backward_partial_kernel", grid, (TILE,), *products),
         _launch("backward_sum_kernel", sums, (SUM_THREADS,), *arguments),
@@ -163,21 +181,33 @@ def gather(images: int, order: int, state: int, n_in: int, inputs: int) -> list[
 
 
 def output_deltas(
-    outputs: int, n_out: int, labels: int, order: int, state: int, deltas: int
+    layer: Layer, outputs: int, labels: int, order: int, state: int, deltas: int
 ) -> list[Launch]:
-    """Deltas (n_out) of the output layer; adds to loss and errors and goes to the next step."""
-    arguments = outputs, n_out, labels, order, state, deltas
-    return [_launch("output_deltas_kernel", (1,), (SUM_THREADS,), *arguments)]
+    """Deltas (n_out) of the output layer; adds to loss and errors and goes to the next step.
+
+    `outputs` is what `forward` gives.
+    """
+    kernel = "softmax_deltas_kernel" if layer.activation == SOFTMAX else "output_deltas_kernel"
+    arguments = outputs, layer.n_out, labels, order, state, deltas
+    return [_launch(kernel, (1,), (SUM_THREADS,), *arguments)]
 
 
 # ---- many samples --------------------------------------------------------------------------
 
 
 def predict_layer(layer: Layer, inputs: int, n: int, outputs: int) -> list[Launch]:
-    """Outputs (n, n_out) of inputs (n, n_in)."""
+    """Outputs (n, n_out) of inputs (n, n_in); of a softmax, the sums."""
     grid = blocks(layer.n_out, PRODUCT_TILE), blocks(n, PRODUCT_TILE)
-    arguments = inputs, n, layer.n_in, layer.weights, layer.n_out, layer.stride, outputs
+    sizes = layer.n_out, layer.stride
+    arguments = inputs, n, layer.n_in, layer.weights, *sizes, layer.activation, outputs
     return [_launch("predict_layer_kernel", grid, (PRODUCT_SIDE, PRODUCT_SIDE), *arguments)]
+
+
+def complete(layer: Layer, n: int, outputs: int) -> list[Launch]:
+    """Turns the sums (n, n_out) of a softmax into probabilities; nothing for other layers."""
+    if layer.activation != SOFTMAX or n == 0:
+        return []
+    return [_launch("softmax_kernel", (n,), (SUM_THREADS,), layer.n_out, outputs)]
 
 
 def count_errors(outputs: int, n: int, n_out: int, labels: int, errors: int) -> list[Launch]:

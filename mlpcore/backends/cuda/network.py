@@ -7,13 +7,13 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from mlpcore.backends.base import Progress, TrainingResult
-from mlpcore.backends.cuda.launch import STATE, Layer
+from mlpcore.backends.cuda.launch import STATE, Layer, activations
 from mlpcore.backends.cuda.memory import DeviceArray, Driver, allocate
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -48,6 +48,8 @@ class DeviceNetwork(ABC):
     layer_sizes, n_layers
         As in `mlpcore.network.Network`.
     layers : list of Layer
+    hidden : int
+        What the hidden neurons compute, as in `mlpcore.backends.cuda.launch`.
     inputs : int
         Address of one sample, (n_in,).
     states, deltas : list of int
@@ -72,17 +74,22 @@ class DeviceNetwork(ABC):
     def __init__(self, driver: Driver, network: Network):
         self.driver = driver
         self.layer_sizes, self.n_layers = network.layer_sizes, network.n_layers
+        self.hidden, output = activations(network)
         self.batch = max(1, min(PREDICT_BATCH, PREDICT_FLOATS // max(self.layer_sizes[1:])))
         self.chunk = self.min_chunk
         with driver.active():
-            self._allocate()
+            self._allocate(output)
             for layer, weights, biases in zip(self.layers, network.weights, network.biases):
                 driver.upload(layer.weights, as_matrix(weights, biases, layer))
 
-    def _allocate(self) -> None:
-        """Sets all addresses. Each has memory of its own, so that sanitizers see its bounds."""
+    def _allocate(self, output: int) -> None:
+        """Sets all addresses. Each has memory of its own, so that sanitizers see its bounds.
+
+        `output` is the activation of the last layer.
+        """
         n_inputs, *widths = self.layer_sizes
-        layers = [Layer(n_in, n_out, 0) for n_in, n_out in zip(self.layer_sizes, widths)]
+        layers = [Layer(a, b, 0, self.hidden) for a, b in pairwise(self.layer_sizes)]
+        layers[-1] = replace(layers[-1], activation=output)
         lengths = [layer.rows * layer.stride for layer in layers]
         lengths += [n_inputs, *widths, *widths, max(layer.n_partials for layer in layers)]
         lengths += [len(widths), STATE.itemsize // 4, 1, *[self.batch * max(widths)] * 2]

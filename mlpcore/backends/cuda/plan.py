@@ -140,6 +140,8 @@ class ResidentPlan:
         Of a block.
     layers
         A block's part of each layer.
+    hidden, output
+        What hidden neurons and outputs compute, as in ``cuda/activation.cuh``.
     """
 
     sizes: tuple[int, ...]
@@ -147,6 +149,8 @@ class ResidentPlan:
     odd_parts: int
     threads: int
     layers: tuple[LayerPlan, ...]
+    hidden: int = 0
+    output: int = 0
 
     @property
     def n_layers(self) -> int:
@@ -227,6 +231,7 @@ class ResidentPlan:
         )
         return (
             "// Written by mlpcore/backends/cuda/plan.py.\n#pragma once\n\n"
+            f"constexpr int HIDDEN = {self.hidden}, OUTPUT = {self.output};\n"
             f"constexpr int THREADS = {self.threads};\n"
             f"constexpr int SIZES[] = {{{', '.join(map(str, self.sizes))}}};\n"
             f"constexpr int EVEN_PARTS = {self.even_parts}, ODD_PARTS = {self.odd_parts};\n"

@@ -42,7 +42,7 @@ class ResidentNetwork(DeviceNetwork):
     driver, network
         The device, and the network to load.
     kernel
-        The resident kernel for the network's layer sizes.
+        The resident kernel for such networks.
 
     Attributes
     ----------

@@ -23,14 +23,16 @@ def step_launches(network: DeviceNetwork, images: int, labels: int, order: int) 
     """One step of on-line back-propagation in the paper's order: all deltas, then all updates."""
     layers, states, deltas = network.layers, network.states, network.deltas
     inputs, partials = [network.inputs, *states[:-1]], network.partials
-    n_in, n_out = network.layer_sizes[0], network.layer_sizes[-1]
+    n_in, hidden = network.layer_sizes[0], network.hidden
     top = network.n_layers - 1
     launches = kernels.gather(images, order, network.state, n_in, network.inputs)
     for i, layer in enumerate(layers):
         launches += kernels.forward(layer, inputs[i], partials, states[i])
-    launches += kernels.output_deltas(states[top], n_out, labels, order, network.state, deltas[top])
+    seen = states[top], labels, order, network.state
+    launches += kernels.output_deltas(layers[top], *seen, deltas[top])
     for i in range(top, 0, -1):
-        launches += kernels.backward(layers[i], deltas[i], inputs[i], partials, deltas[i - 1])
+        above = deltas[i], inputs[i], partials
+        launches += kernels.backward(layers[i], hidden, *above, deltas[i - 1])
     for i in range(top, -1, -1):
         launches += kernels.update(layers[i], inputs[i], deltas[i], network.rate(i))
     return launches

@@ -145,7 +145,8 @@ def test_the_order_of_threads_and_blocks_is_random_and_repeatable(blocks):
 def test_the_launch_table_agrees_with_the_kernels():
     letters = {name: letters for name, (_, letters) in EmulatedDriver().kernels.items()}
     assert letters == table.KERNELS
-    text = (SOURCES / "layout.cuh").read_text() + (SOURCES / "displacement.cu").read_text()
+    files = ("activation.cuh", "layout.cuh", "displacement.cu")
+    text = "".join((SOURCES / name).read_text() for name in files)
     constants = dict(re.findall(r"(?:constexpr int|,) (\w+) = (\d+)", text))
     repeated = {name: str(getattr(table, name)) for name in constants if hasattr(table, name)}
     assert len(repeated) > 12

@@ -21,15 +21,21 @@ from mlpcore.network.activation import A, B
 from mlpcore.network.architecture import PRESETS
 from mlpcore.training.trainer import Trainer
 from oracle import EPSILON, random_network, uniform
-from small_trainings import assert_same_weights, problem, trained
+from small_trainings import KINDS, assert_same_weights, network_of, problem, trained
 
 #: Layers around the edges of strips, patches and blocks: with the bias, 31 inputs fill a strip.
 EDGES = [(1, 1), (31, 257), (32, 255), (15, 33), (16, 512), (96, 31), (255, 256), (257, 768)]
+EDGES += [(3, 999)]
 
 #: Every shape of a layer in the paper's networks.
 SHAPES = sorted(
     {shape for hidden in PRESETS.values() for shape in zip((841, *hidden), (*hidden, 10))}
 )
+
+
+#: Activation and loss of a network, and the layers above its first. That is a scaled tanh, a
+#: softmax or a rectifier. The slope below is that of the activation.
+LAYERS = [("tanh", "squared", ()), ("relu", "cross-entropy", ()), ("relu", "squared", (1,))]
 
 
 @pytest.fixture(scope="module", params=["cuda-emulated", "cuda"])
@@ -46,12 +52,15 @@ def emulated():
 
 
 @pytest.mark.parametrize("n_in, n_out", [*EDGES, *SHAPES])
-def test_layers(device, reference, n_in, n_out):
-    network, n = random_network((n_in, n_out), 5), 2
+@pytest.mark.parametrize("activation, loss, above", LAYERS)
+def test_layers(device, reference, activation, loss, above, n_in, n_out):
+    network, n = network_of((activation, loss), (n_in, n_out, *above), 5), 2
     inputs, deltas = A * uniform(1, n, n_in), uniform(2, n, n_out)
     loaded, magnitude = device.load(network), np.abs(network.weights[0])
     outputs = device.forward(loaded, 0, inputs)
     terms = np.abs(inputs) @ magnitude.T + np.abs(network.biases[0])
+    if loss == "cross-entropy":  # a probability follows all sums, with slopes that add up to 1/2
+        terms = terms.max(axis=1, keepdims=True)
     tolerance = A * B * (n_in + 3) * EPSILON * terms + A * 5e-7
     assert np.all(np.abs(outputs - reference.forward(network, 0, inputs)) <= tolerance)
     below = device.backward(loaded, 0, deltas, inputs)
@@ -64,21 +73,23 @@ def test_layers(device, reference, n_in, n_out):
     assert_same_weights(got, expected, 4 * n * EPSILON * (1 + 0.1 * n * A))
 
 
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[-1]], ids="-".join)
 @pytest.mark.parametrize("name", PRESETS)
-def test_training_of_the_papers_networks(device, reference, name):
+def test_training_of_the_papers_networks(device, reference, name, kind):
     """Two steps; tools/gpu_check.py trains a thousand on a device."""
     sizes = (841, *PRESETS[name], 10)
-    network, data = Network(sizes, seed=1), problem(sizes, 2, 1)
+    network, data = Network(sizes, 1, *kind), problem(sizes, 2, 1)
     got, result = trained(device, network, *data, 1e-2)
     expected, wanted = trained(reference, network, *data, 1e-2)
     assert_same_weights(got, expected, 8 * EPSILON)  # weights are below 1
     assert result.loss == pytest.approx(wanted.loss, rel=1e-5)
 
 
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 130])
-def test_prediction_at_the_edges_of_blocks(device, reference, n):
-    sizes = (17, 65, 64, 5)
-    network, (images, labels, _) = random_network(sizes, n), problem(sizes, n, n)
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
+@pytest.mark.parametrize("n, n_out", [(1, 5), (63, 5), (64, 1), (65, 33), (130, 5), (3, 999)])
+def test_prediction_at_the_edges_of_blocks(device, reference, n, n_out, kind):
+    sizes = (17, 65, 64, n_out)
+    network, (images, labels, _) = network_of(kind, sizes, n), problem(sizes, n, n)
     loaded = device.load(network)
     outputs = device.predict(loaded, images)
     np.testing.assert_allclose(outputs, reference.predict(network, images), rtol=0, atol=2e-5)
@@ -142,8 +153,9 @@ def test_graphs_serve_every_epoch(emulated, monkeypatch):
     assert len(captured) > 2  # other images need other graphs
 
 
-def test_the_order_of_threads_changes_no_bit(emulated):
-    start, data, results = random_network((40, 70, 5), 3), problem((40, 70, 5), 6, 3), []
+@pytest.mark.parametrize("kind", [KINDS[0], KINDS[-1]], ids="-".join)
+def test_the_order_of_threads_changes_no_bit(emulated, kind):
+    start, data, results = network_of(kind, (40, 70, 5), 3), problem((40, 70, 5), 6, 3), []
     for seed in range(3):
         emulated.driver.seed(seed)
         results.append(trained(emulated, start, *data))

@@ -2,13 +2,14 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from emulated import ROOT
 from mlpcore.backends.cuda import build, nvcc
 from mlpcore.backends.cuda import plan as planning
-from mlpcore.backends.cuda.launch import KERNELS
+from mlpcore.backends.cuda.launch import KERNELS, RELU, SOFTMAX, TANH
 from mlpcore.backends.cuda.plan import DATA_CENTRE, DeviceLimits, DoesNotFit, make_plan
 
 NET1 = (841, 1000, 500, 10)
@@ -49,9 +50,10 @@ def test_nvcc_compiles_every_kernel_for_every_architecture(tmp_path):
 
 
 @needs_nvcc
-def test_nvcc_compiles_a_resident_kernel_once(monkeypatch, tmp_path):
+@pytest.mark.parametrize("hidden, output", [(TANH, TANH), (RELU, SOFTMAX)])
+def test_nvcc_compiles_a_resident_kernel_once(monkeypatch, tmp_path, hidden, output):
     """Net1 on an H100 or H200, all its weights in registers: without spilling any."""
-    plan = make_plan(NET1, DATA_CENTRE[90])
+    plan = replace(make_plan(NET1, DATA_CENTRE[90]), hidden=hidden, output=output)
     cubin, report = build.find(plan, 90)
     assert b"resident_train_kernel" in cubin
     assert report.endswith("registers, no spills")

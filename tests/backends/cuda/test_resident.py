@@ -16,7 +16,7 @@ from mlpcore.backends.cuda.memory import DeviceArray, put
 from mlpcore.backends.cuda.plan import DeviceLimits, make_plan
 from mlpcore.errors import InputError
 from oracle import EPSILON, random_network
-from small_trainings import assert_same_weights, problem, trained
+from small_trainings import KINDS, assert_same_weights, network_of, problem, trained
 
 pytestmark = needs_emulation
 
@@ -54,10 +54,11 @@ def weights_of(backend, loaded, like):
 # ---- equivalence ---------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kind", KINDS, ids="-".join)
 @pytest.mark.parametrize("case", CASES)
-def test_weights_are_those_of_the_oracle(reference, case):
+def test_weights_are_those_of_the_oracle(reference, case, kind):
     (sizes, limits), n = CASES[case], 80
-    network, data, backend = random_network(sizes, 1), problem(sizes, n, 2), resident(limits)
+    network, data, backend = network_of(kind, sizes, 1), problem(sizes, n, 2), resident(limits)
     how = {"rate": [RATE / 2**layer for layer in range(len(sizes) - 1)], "target": 1.3}
     got, result = trained(backend, network, *data, **how)
     assert backend.notice is None
@@ -183,10 +184,10 @@ def faulty(tmp_path, old, new):
     return tmp_path / "faulty.cu"
 
 
-def outcomes(source, case, seeds=8):
+def outcomes(source, case, kind, seeds=8):
     """What a faulty kernel leads to: "same" or "other" bits than the right one, or "gave up"."""
     sizes, limits = CASES[case]
-    network, data, seen = random_network(sizes, 1), problem(sizes, 60, 2), set()
+    network, data, seen = network_of(kind, sizes, 1), problem(sizes, 60, 2), set()
     expected, _ = trained(resident(limits), network, *data, RATE)
     backend = resident(limits, source)
     for seed in range(seeds):
@@ -236,13 +237,26 @@ FAULTS = {
         "",
         {"other"},
     ),
+    "the sums of a softmax are read before all of them are written": (
+        "two hidden layers",
+        "__syncthreads();  // all sums are there",
+        "",
+        {"other"},
+    ),
+    "the powers of a softmax are read before all of them are written": (
+        "two hidden layers",
+        "__syncthreads();  // all powers are there",
+        "",
+        {"other"},
+    ),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_show(tmp_path, fault):
     case, old, new, expected = FAULTS[fault]
-    seen = outcomes(faulty(tmp_path, old, new), case)
+    kind = ("relu", "cross-entropy") if "softmax" in fault else ("tanh", "squared")
+    seen = outcomes(faulty(tmp_path, old, new), case, kind)
     assert seen & expected, seen
 
 
@@ -306,7 +320,9 @@ def test_words_keep_values_except_for_their_last_bit(bit):
 
 def test_resident_training_stays_within_bounds():
     """Once more under AddressSanitizer: all kinds of slots, and two launches."""
-    result = sanitized.pytest(__file__, "oracle and (four or beyond) or any_length")
+    result = sanitized.pytest(
+        __file__, "oracle and (four or beyond) and (tanh-squared or relu-cross) or any_length"
+    )
     assert result.returncode == 0, result.stdout + result.stderr
 
 
