@@ -190,6 +190,9 @@ class Backend(ABC):
     threads: int
     """Threads that compute; 1 where there is no choice."""
 
+    can_skip: bool = True
+    """Whether `train` takes `skip_below`."""
+
     schedule: str | None = None
     """When updates are applied, where there is a choice. It is part of what determines the bits."""
 

@@ -125,6 +125,8 @@ class Trainer:
                 f"a network of {', '.join(map(str, found))}: expected "
                 f"{', '.join(map(str, expected))} for these settings and data"
             )
+        if config.skip and not backend.can_skip:
+            raise InputError(f"skip {config.skip}: the backend {backend.name} trains every sample")
         for epoch, samples in ((0, 0), (config.epochs - 1, self.n_samples - 1)):
             config.check_learning_rates(self._middle(epoch, samples), self.n_samples)
         check_range("train labels", dataset.train_labels, dataset.n_classes)

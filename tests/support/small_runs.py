@@ -151,14 +151,15 @@ class StopAfter:
     def __getattr__(self, name):
         return getattr(self.backend, name)
 
-    def train(self, network, images, labels, order, learning_rate, progress, target):
+    def train(self, network, images, labels, order, learning_rate, progress, *rest):
         state = self.trainer.state
         if state.epoch == self.epoch and self.samples is not None:
             left = self.samples - state.progress.samples
             if left < len(order):
                 order, self.samples = order[:left], None
                 self.trainer.request_stop()
-        result = self.backend.train(network, images, labels, order, learning_rate, target=target)
+        arguments = network, images, labels, order, learning_rate
+        result = self.backend.train(*arguments, None, *rest)
         progress(result)
         return result
 

@@ -161,8 +161,8 @@ class Scripted:
     def __getattr__(self, name):
         return getattr(self.inner, name)
 
-    def train(self, network, images, labels, order, learning_rate, progress=None, target=1.0):
-        self.calls.append((len(order), learning_rate, target))
+    def train(self, network, images, labels, order, learning_rate, progress=None, *rest):
+        self.calls.append((len(order), learning_rate, rest))
         network.biases[0][0] = len(self.calls)
         result = backends.TrainingResult(len(order), 0, 1.0)
         progress(result)
@@ -207,6 +207,15 @@ def test_a_count_reports_and_asks_whether_to_stop():
 
     train(make_config(epochs=1), Scripted(), [Hook(note)])
     assert reports == [(0, 290), (0, 290), (230, 290), (230, 290)]
+
+
+def test_samples_below_a_fraction_of_the_last_loss_are_skipped():
+    scripted = Scripted()
+    train(make_config(epochs=2, skip=0.25), scripted)
+    (*_, first), (*_, second) = scripted.calls
+    # The scripted loss of 230 samples is 1, and six digits of its mean are kept.
+    assert first[1] == 0
+    assert second[1] == pytest.approx(0.25 / 230, rel=1e-5)
 
 
 def test_rates_of_layers_and_the_target_reach_the_backend():

@@ -62,6 +62,7 @@ class CudaBackend(Backend):
     """
 
     threads = 1
+    can_skip = False
 
     def __init__(self, driver: Driver, schedule: str | None = None):
         self.schedule = SCHEDULES[0] if schedule is None else schedule
@@ -206,7 +207,10 @@ class CudaBackend(Backend):
         learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
+        skip_below: float = 0.0,
     ) -> TrainingResult:
+        if skip_below:
+            raise InputError(f"skip_below {skip_below}: the CUDA backend trains every sample")
         images = self._on_device("images", images, (None, network.layer_sizes[0]))
         labels = self._on_device("labels", labels, (len(images),), np.uint8)
         order = self._on_device("order", order, (None,), np.int32)
