@@ -27,7 +27,7 @@ def test_unknown_backends_are_refused():
     for threads in (1.5, True, "2"):
         with pytest.raises(InputError, match=r"threads .*: expected a whole number"):
             backends.get("scalar", threads=threads)
-    with pytest.raises(InputError, match="'later': expected packed, deferred or immediate"):
+    with pytest.raises(InputError, match="'later': expected sparse, packed, deferred or immediate"):
         backends.get("scalar", schedule="later")
     with pytest.raises(InputError, match="'deferred': the reference backend has no schedules"):
         backends.get("reference", schedule="deferred")

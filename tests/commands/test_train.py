@@ -106,11 +106,12 @@ def test_options_reach_the_settings(train):
     options = "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3"
     options += " --backend scalar --schedule immediate --lr-ratio 2 --target 1.5 --arch 7,5"
     options += " --activation tanh --loss squared --init he --input-range signed --decay factor"
-    train(*options.split(), "--warm-up", "300", "--recipe", "modern")
+    train(*options.split(), "--warm-up", "300", "--skip", "0.1", "--recipe", "modern")
     assert settings() == {
         "hidden_layers": [7, 5], "epochs": 2, "learning_rate": 0.02, "learning_rate_end": 0.01,
         "learning_rate_ratio": 2, "target": 1.5, "activation": "tanh", "loss": "squared",
-        "init": "he", "input_range": "signed", "decay": "factor", "warm_up": 300, "seed": 3,
+        "init": "he", "input_range": "signed", "decay": "factor", "warm_up": 300, "skip": 0.1,
+        "seed": 3,
         "backend": "scalar", "schedule": "immediate", "deformation": {
             "sigma": 5, "alpha": 37, "beta": 10, "gamma": 20, "similar_labels": [],
         },

@@ -16,6 +16,11 @@ def train(backend, rng):
         labels = rng.integers(0, sizes[-1], n).astype(np.uint8)
         order = rng.permutation(n).astype(np.int32)
         backend.train(Network(sizes, seed=1), images, labels, order, 1e-3)
+        rectifiers = Network(sizes, 1, "relu", "cross-entropy", "he")
+        for skip_below in (0.0, 2.0):
+            backend.train(
+                rectifiers, np.maximum(images - 0.5, 0), labels, order, 1e-3, skip_below=skip_below
+            )
 
 
 def operate(backend, rng):

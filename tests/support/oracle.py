@@ -7,6 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from mlpcore.network import Network
+from mlpcore.network.activation import ACTIVATIONS, LOSSES
 
 #: Half a unit in the last place of float32.
 EPSILON = 2.0**-24
@@ -87,6 +88,8 @@ class Problem(NamedTuple):
     ground: float | None = None
     target: float = 1.0
     ratio: float = 1.0
+    activation: str = "tanh"
+    loss: str = "squared"
 
 
 @st.composite
@@ -102,14 +105,15 @@ def training_problems(draw, samples=12):
     target = draw(st.sampled_from([1.0, 0.5, 1.3]))
     ratio = draw(st.sampled_from([1.0, 2.0]))
     n, seed = draw(st.integers(1, samples)), draw(SEEDS)
-    return Problem(sizes, n, seed, rate, ground, target, ratio)
+    kind = draw(st.sampled_from(ACTIVATIONS)), draw(st.sampled_from(LOSSES))
+    return Problem(sizes, n, seed, rate, ground, target, ratio, *kind)
 
 
 def check_training(backend, reference, problem):
     """Weights, loss and counts after a training are the oracle's."""
-    sizes, n, seed, rate, ground, target, ratio = problem
+    sizes, n, seed, rate, ground, target, ratio, activation, loss = problem
     rates = rate if ratio == 1 else [rate / ratio**layer for layer in range(len(sizes) - 1)]
-    network = random_network(sizes, seed % 2**32)
+    network = random_network(sizes, seed % 2**32, activation=activation, loss=loss)
     expected = network.copy()
     images = uniform(seed, n, sizes[0])
     if ground is not None:
