@@ -82,8 +82,9 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     threads
         1 to 1,024, by default the cores available to this process. CUDA ignores it.
     schedule
-        For the C backends ``"packed"`` (the default), ``"deferred"`` or ``"immediate"``:
-        see `SimdBackend`. For CUDA ``"resident"`` (the default) or ``"streaming"``.
+        For the C backends ``"sparse"`` (the default), ``"packed"``, ``"deferred"`` or
+        ``"immediate"``: see `SimdBackend`. For CUDA ``"resident"`` (the default) or
+        ``"streaming"``.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     Examples
     --------
     >>> get("scalar", threads=1).description
-    'scalar: C, float32, 1 thread, deferred updates'
+    'scalar: C, float32, 1 thread, deferred updates, sparse steps of rectifiers'
     """
     name = _resolve(name)
     if name not in names():

@@ -51,11 +51,8 @@ TAPS = 21
 
 MARGIN = TAPS - 1
 
-MAX_EPOCH = 2**32 - 1
-"""The random numbers count epochs in 32 bits."""
-
-MAX_IMAGES = 2**31
-"""Images of a training set."""
+#: The random numbers count epochs in 32 bits, and a training set has so many images at most.
+MAX_EPOCH, MAX_IMAGES = 2**32 - 1, 2**31
 
 MAX_LENGTH = 2**31 - 2**10
 """Length of an array along an axis: kernels count in 32 bits, and round up."""
@@ -190,9 +187,7 @@ class Backend(ABC):
     threads: int
     """Threads that compute; 1 where there is no choice."""
 
-    can_skip: bool = True
-    """Whether `train` takes `skip_below`."""
-
+    can_skip: bool = True  # whether `train` takes `skip_below`
     schedule: str | None = None
     """When updates are applied, where there is a choice. It is part of what determines the bits."""
 
@@ -288,16 +283,13 @@ class Backend(ABC):
         target
             With the squared loss: t for the class; the other outputs have -t.
         skip_below
-            Samples whose loss is below this change no weight: they cost a forward pass only
-            (selective back-propagation, Jiang et al. 2019).
+            Samples of a lower loss change no weight (selective back-propagation, Jiang et al.
+            2019).
         """
 
     @abstractmethod
     def predict(self, network: LoadedNetwork, images: BackendArray) -> Float32Array:
-        """Outputs (n, n_classes) of the whole network for images (n, n_in).
-
-        They are probabilities if the loss is the cross-entropy.
-        """
+        """Outputs (n, n_classes) of the whole network for images (n, n_in)."""
 
     @abstractmethod
     def count_errors(

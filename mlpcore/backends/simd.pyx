@@ -190,9 +190,10 @@ class SimdBackend(Backend):
     def description(self):
         plural = "" if self.threads == 1 else "s"
         updates = "immediate" if self.schedule == "immediate" else "deferred"
+        sparse = ", sparse steps of rectifiers" if self.schedule == "sparse" else ""
         packed = ", packed weights of large networks" if self.packs else ""
         return (f"{self.name}: C, float32, {self.threads} thread{plural}, "
-                f"{updates} updates{packed}")
+                f"{updates} updates{sparse}{packed}")
 
     @property
     def packs(self):

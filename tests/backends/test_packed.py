@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mlpcore import backends
 from mlpcore.backends.reference import derivative, scaled_tanh
-from mlpcore.backends.simd import DEFAULT_BLOCK, SCHEDULES, SimdBackend
+from mlpcore.backends.simd import DEFAULT_BLOCK, SimdBackend
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from oracle import (
@@ -235,7 +235,9 @@ def test_a_call_may_be_cut_at_a_blocks_end(name):
 def test_blocks_of_few_samples_are_not_packed(name):
     """Few are less than half of a block, in a short call or at the end of a long one."""
     sizes = (100, 200, 200, 10)
-    packed, deferred = (SimdBackend(name, 2, each, packed_from=0) for each in ("packed", "deferred"))
+    packed, deferred = (
+        SimdBackend(name, 2, each, packed_from=0) for each in ("packed", "deferred")
+    )
     for few, cuts in ((True, (15,)), (False, (16,)), (True, (1, 2, 3)), (False, (32, 47))):
         assert (trained(sizes, packed, *cuts) == trained(sizes, deferred, *cuts)) == few
     rest = Network(sizes, seed=1)  # the last 15 samples are trained in float32

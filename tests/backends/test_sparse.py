@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.network import Network
-from oracle import EPSILON, SEEDS, bits, random_network, uniform
+from oracle import EPSILON, SEEDS, bits, random_network
 
 SIMD = [name for name in backends.INSTRUCTION_SETS if backends.available()[name] is None]
 

@@ -1,0 +1,178 @@
+"""What a trainer does with a backend's answers: counts, rates, divergence."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from emulated import BACKENDS, get_backend
+from mlpcore import backends, philox
+from mlpcore.deformation.parameters import IDENTITY
+from mlpcore.network import Network
+from mlpcore.training import trainer as training
+from mlpcore.training.trainer import Diverged, Trainer
+from small_runs import Hook, make_config, make_dataset
+
+DATA = make_dataset()
+
+MODERN = {
+    "activation": "relu",
+    "loss": "cross-entropy",
+    "init": "he",
+    "input_range": "unit",
+    "decay": "linear",
+}
+
+
+def train(config, backend, observers=(), state=None):
+    trainer = Trainer(config, DATA, backend, observers, state)
+    assert trainer.run() is True
+    return trainer.state
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request):
+    return get_backend(request.param, threads=2)
+
+
+class Scripted:
+    """A backend with scripted error counts, whose training adds 1 to a bias."""
+
+    def __init__(self, validation=(9, 9, 9), test=(9, 9, 9)):
+        self.counts = iter([count for pair in zip(validation, test) for count in pair])
+        self.calls = []
+        self.inner = backends.get("cpu")
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def train(self, network, images, labels, order, learning_rate, progress=None, *rest):
+        self.calls.append((len(order), learning_rate, rest))
+        network.biases[0][0] = len(self.calls)
+        result = backends.TrainingResult(len(order), 0, 1.0)
+        progress(result)
+        return result
+
+    def count_errors(self, network, images, labels, poll=None):
+        poll()
+        return next(self.counts)
+
+
+class Poisoned(Scripted):
+    """A backend whose training leaves a NaN in the weights in the second epoch."""
+
+    loss = 1.0
+
+    def train(self, network, *arguments):
+        result = super().train(network, *arguments)
+        if sum(samples for samples, *_ in self.calls) <= 230:
+            return result
+        network.weights[1][0, 0] = math.nan
+        return dataclasses.replace(result, loss=self.loss)
+
+
+@pytest.mark.parametrize(
+    ("validation", "test", "best"),
+    [((9, 4, 7, 4, 5), (9, 3, 2, 1, 6), 2), ((9, 4, 3), (1, 2, 3), 3)],
+)
+def test_the_first_of_the_lowest_validation_errors_wins(validation, test, best):
+    state = train(make_config(epochs=len(test)), Scripted(validation, test))
+    assert state.best_metrics.epoch == state.best.biases[0][0] == best
+    assert state.best_metrics.test_errors == test[best - 1]
+    assert state.network.biases[0][0] == len(test)
+    assert state.best_test_error == 100 * 1 / 60
+
+
+def test_a_count_reports_and_asks_whether_to_stop():
+    reports = []
+
+    def note(trainer, event, *numbers):
+        if event == "evaluating":
+            reports.append(numbers)
+
+    train(make_config(epochs=1), Scripted(), [Hook(note)])
+    assert reports == [(0, 290), (0, 290), (230, 290), (230, 290)]
+
+
+def test_samples_below_a_fraction_of_the_last_loss_are_skipped():
+    scripted = Scripted()
+    train(make_config(epochs=2, skip=0.25), scripted)
+    (*_, first), (*_, second) = scripted.calls
+    # The scripted loss of 230 samples is 1, and six digits of its mean are kept.
+    assert first[1] == 0
+    assert second[1] == pytest.approx(0.25 / 230, rel=1e-5)
+
+
+def test_rates_of_layers_and_the_target_reach_the_backend():
+    scripted = Scripted()
+    config = make_config(epochs=2, learning_rate_ratio=2, target=1.3)
+    train(config, scripted)
+    rates = [config.learning_rates_after(samples, 230) for samples in (115, 345)]
+    assert scripted.calls == [(230, each, (1.3, 0.0)) for each in rates]
+
+
+def test_each_segment_has_the_rate_of_its_middle(monkeypatch):
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    scripted, config = Scripted(), make_config(epochs=2, decay="linear", warm_up=100)
+    history = train(config, scripted).history
+    middles = [32, 96, 160, 211, 262, 326, 390, 441]
+    assert [rates for _, rates, _ in scripted.calls] == [
+        config.learning_rates_after(middle, 230) for middle in middles
+    ]
+    assert [m.learning_rate for m in history] == [config.learning_rate_at(0), pytest.approx(0.0025)]
+
+
+def test_names_of_the_settings_reach_the_network_and_its_inputs(monkeypatch):
+    monkeypatch.setattr(training, "SEGMENT", 100)
+    config = make_config(epochs=1, deformation=IDENTITY, learning_rate=0.05, **MODERN)
+    state = train(config, backends.get("reference"))
+    network = Network((35, 9, 6, 3), 5, "relu", "cross-entropy", "he")
+    inputs, order, backend = (
+        (FLAT + 1) / 2,
+        philox.permutation(230, 5, 0),
+        backends.get("reference"),
+    )
+    for begin, share in ((0, 1 - 50 / 230), (100, 1 - 150 / 230), (200, 1 - 215 / 230)):
+        part = order[begin : begin + 100]
+        backend.train(network, inputs, DATA.train_labels, part, 0.05 * share)
+    for a, b in zip(network.weights, state.network.weights):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)  # the rates' and the inputs' bits
+    assert (state.best.activation, state.best.loss) == ("relu", "cross-entropy")
+    errors = backend.count_errors(network, (FLAT_TEST + 1) / 2, DATA.test_labels)
+    assert state.history[0].test_errors == errors
+
+
+def test_divergence_names_epoch_and_learning_rate(backend):
+    config = make_config(learning_rate=3e38, learning_rate_end=3e38)
+    with np.errstate(all="ignore"), pytest.raises(Diverged) as caught:
+        train(config, backend)
+    assert "epoch 1 at learning rate 3e+38" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_that_are_not_finite_stop_training():
+    events = []
+    hook = Hook(lambda trainer, event, *rest: events.append(event))
+    with pytest.raises(Diverged, match=r"epoch 2 at learning rate 0\.01: a weight"):
+        train(make_config(learning_rate_end=0.01), Poisoned(), [hook])
+    assert events.count("epoch_end") == 1
+    assert "stop" not in events
+
+
+def test_a_loss_that_is_not_finite_stops_within_the_epoch(monkeypatch):
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    backend = Poisoned()
+    backend.loss = math.nan
+    with pytest.raises(Diverged, match=r"epoch 2 .* the loss"):
+        train(make_config(), backend)
+    assert [samples for samples, *_ in backend.calls] == [64, 64, 64, 38, 64]
+
+
+def test_a_stop_does_not_keep_weights_that_are_not_finite():
+    def stop(trainer, event, done=0, *rest):
+        if event == "training" and done == 230 and trainer.state.epoch == 1:
+            trainer.request_stop()
+
+    with pytest.raises(Diverged, match="a weight"):
+        Trainer(make_config(), DATA, Poisoned(), [Hook(stop)]).run()
