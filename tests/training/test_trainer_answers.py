@@ -15,6 +15,7 @@ from mlpcore.training.trainer import Diverged, Trainer
 from small_runs import Hook, make_config, make_dataset
 
 DATA = make_dataset()
+FLAT, FLAT_TEST = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
 
 MODERN = {
     "activation": "relu",
