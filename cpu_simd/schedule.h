@@ -2,6 +2,8 @@
 #ifndef MLPCORE_SCHEDULE_H
 #define MLPCORE_SCHEDULE_H
 
+#include <stdatomic.h>
+
 #include "output.h"
 #include "partition.h"
 #include "train.h"
@@ -50,6 +52,7 @@ typedef struct {
     float *products;            /* deferred: W x_t of the first layer, a row per t */
     float *product_panels;      /* deferred: a tile of them per thread, t as columns */
     float *coefficients;        /* deferred: `block` floats per thread */
+    atomic_int crowded;         /* deferred: a thread lost its core; all leave at the block's end */
     int *skipped;               /* deferred: which samples of the block were not back-propagated */
 } mlp_schedule;
 

@@ -179,12 +179,11 @@ static int busy_threads(const mlp_network *network, int n_threads)
     return mlp_at_most(n_threads, most);
 }
 
-int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
+/* Trains the samples from training->done on, until the end, a stop, or until n_threads are too
+ * many. */
+static int train_rest(const mlp_kernels *kernels, mlp_training *training, int n_threads,
+                      int *crowded)
 {
-    training->done = training->errors = 0;
-    training->loss = 0.0;
-    if (training->n_samples == 0) return 0;
-    n_threads = busy_threads(training->network, n_threads);
     mlp_schedule schedule = {
         .kernels = kernels, .training = training, .block = training->block ? training->block : 1};
     mlp_task task = training->block ? mlp_train_deferred : mlp_train_immediate;
@@ -192,6 +191,23 @@ int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
     if (status == 0 && mlp_run_team(n_threads, task, &schedule) == 0) status = -1;
     for (int l = 0; l < training->network->n_layers; l++)
         mlp_clear_padding(&training->network->layers[l]);
+    *crowded = schedule.crowded;
     release(&schedule);
     return status;
+}
+
+int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
+{
+    training->done = training->errors = 0;
+    training->loss = 0.0;
+    if (training->n_samples == 0) return 0;
+    n_threads = busy_threads(training->network, n_threads);
+    for (;;) {
+        const double started = mlp_seconds();
+        const int team = mlp_team_size(training->crowding, n_threads);
+        int crowded;
+        if (train_rest(kernels, training, team, &crowded)) return -1;
+        if (!crowded || training->poll.stop || training->done == training->n_samples) return 0;
+        mlp_note_crowd(training->crowding, team, started);
+    }
 }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "crowding.h"
 #include "kernels.h"
 #include "poll.h"
 
@@ -23,6 +24,8 @@ typedef struct {
     int sparse;                  /* deferred: whether layers with rectified inputs are stored
                                   * by their inputs (sparse.h) */
     int sparse_images;           /* the first layer likewise: most pixels are 0 */
+
+    mlp_crowding *crowding; /* deferred: how many threads had room before */
 
     /* Told to stop, training ends after the current block of samples, or after the next sample
      * without blocks. */

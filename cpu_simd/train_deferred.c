@@ -213,13 +213,15 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
     mlp_worker self = {schedule, team, thread, n_threads, 0};
     const int total = training->n_samples, block = schedule->block;
     mlp_block *now = &schedule->blocks[0], *next = &schedule->blocks[1];
-    int n = total < block ? total : block;
+    int begin = training->done;
+    int n = total - begin < block ? total - begin : block;
+    mlp_watch watch = mlp_start_watch();
 
     mlp_read_tiles(&self);
     update_upper(&self, 0, n);
-    mlp_load_block(&self, 0, n, now);
+    mlp_load_block(&self, begin, n, now);
     mlp_update_first(&self, next, now, n); /* `next` is still empty */
-    for (int begin = 0; n;) {
+    while (n) {
         self.reads_packed = mlp_packing_pays(n, block);
         for (int t = 0; t < n; t++) {
             go_up(&self, t);
@@ -230,8 +232,9 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
         int n_next = rest < block ? rest : block;
         if (training->sparse) mlp_barrier(team, thread); /* all uses are noted */
         update_upper(&self, n, n_next);
+        if (n_threads > 1 && mlp_lost_core(&watch)) schedule->crowded = 1;
         mlp_barrier(team, thread); /* all are done with the block's states, and all see a stop */
-        if (training->poll.stop) n_next = 0;
+        if (training->poll.stop || schedule->crowded) n_next = 0;
         if (training->sparse) mlp_finish_uses(&self, now);
         if (n_next) mlp_load_block(&self, begin, n_next, next);
         if (training->sparse) mlp_barrier(team, thread);

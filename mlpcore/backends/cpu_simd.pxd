@@ -17,6 +17,10 @@ cdef extern from "poll.h" nogil:
 
     void mlp_start_poll(mlp_poll *poll, int (*ask)(void *argument) noexcept nogil, void *argument)
 
+cdef extern from "crowding.h" nogil:
+    ctypedef struct mlp_crowding:
+        pass
+
 cdef extern from "train.h" nogil:
     ctypedef struct mlp_training:
         const mlp_network *network
@@ -31,6 +35,7 @@ cdef extern from "train.h" nogil:
         long packed_from
         int sparse
         int sparse_images
+        mlp_crowding *crowding
         mlp_poll poll
         int done
         int errors

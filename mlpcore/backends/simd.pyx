@@ -33,6 +33,7 @@ from mlpcore.errors import InputError
 
 from mlpcore.backends.cpu_simd cimport (
     mlp_backward,
+    mlp_crowding,
     mlp_deform,
     mlp_deform_by,
     mlp_deformation,
@@ -131,6 +132,12 @@ cdef _result(const mlp_training *training):
     return TrainingResult(training.done, training.errors, training.loss)
 
 
+cdef class _Crowding:
+    """How many threads had room; zero at first."""
+
+    cdef mlp_crowding c
+
+
 cdef int _check(int status) except -1:
     if status != 0:
         raise MemoryError("no memory for the work buffers of the C backend")
@@ -145,8 +152,9 @@ class SimdBackend(Backend):
     name : str
         ``"scalar"``, ``"sse2"``, ``"neon"``, ``"avx2"`` or ``"avx512"``.
     threads : int or None
-        Threads to use; by default the cores available to this process. Results have the
-        same bits whatever their number.
+        The most threads to use; by default the cores available to this process. Training takes
+        fewer while other processes want the cores. Results have the same bits whatever their
+        number.
     schedule : str
         ``"immediate"`` applies each update at once. ``"deferred"`` applies the updates of a
         block of samples together, and corrects every sample so that it sees the weights as
@@ -185,6 +193,7 @@ class SimdBackend(Backend):
         self.schedule = schedule
         self.block = block
         self.packed_from = packed_from
+        self._crowding = _Crowding()
 
     @property
     def description(self):
@@ -325,6 +334,8 @@ class SimdBackend(Backend):
         training.block = 0 if self.schedule == "immediate" else self.block
         training.skip_below = skip_below
         training.packed_from = self.packed_from if self.packs else -1
+        cdef _Crowding crowding = self._crowding
+        training.crowding = &crowding.c
         training.sparse = self.schedule == "sparse"
         training.sparse_images = training.sparse and _mostly_zero(images)
         mlp_start_poll(&training.poll, _ask, <void *>poll)

@@ -1,5 +1,8 @@
 """Steps that read and write the weights of active inputs only, and samples that are skipped."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -7,6 +10,7 @@ from hypothesis import strategies as st
 
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
+from mlpcore.cpu import available_cores
 from mlpcore.network import Network
 from oracle import EPSILON, SEEDS, bits, random_network
 
@@ -179,3 +183,20 @@ def test_any_number_of_classes(name, reference, classes, n_in):
     # The greatest sums are about ten, and rounding changes exp of them by some 1e-6.
     np.testing.assert_allclose(outputs, reference.predict(network, images), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(outputs.sum(axis=1), 1, rtol=0, atol=1e-5)
+
+
+def test_bits_beside_busy_processes(name):
+    """Training goes on with fewer threads there, from the end of a block on."""
+    sizes = (150, 300, 200, 10)
+    arguments = *problem(sizes, 20_000, 0.7, 9), 0.001
+    alone, crowded = rectifiers(sizes, 9), rectifiers(sizes, 9)
+    SimdBackend(name, 1).train(alone, *arguments)
+    spinning = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(spinning) for _ in range(2 * available_cores())]
+    try:
+        SimdBackend(name, 2 * available_cores()).train(crowded, *arguments)
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
+    assert bits(crowded) == bits(alone)
