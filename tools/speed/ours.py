@@ -29,9 +29,8 @@ def train_recipe(lesson: Lesson, rate: float, recipe: Recipe) -> Trained:
 
 def _text(recipe: Recipe) -> str:
     config = TrainingConfig(**recipe.settings)
-    return (
-        f"{config.activation}, {config.loss}, on-line, rate {config.learning_rate:g}, {config.decay}"
-    )
+    rate = f"rate {config.learning_rate:g}"
+    return f"{config.activation}, {config.loss}, on-line, {rate}, {config.decay}"
 
 
 OURS = tuple(

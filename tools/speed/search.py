@@ -93,7 +93,7 @@ def search(
     The contestants take turns. Each climbs on a grid to the rate with the least held-out error.
     Fewer epochs come first, and say where to begin with more.
     """
-    begin = time.perf_counter()
+    begin, revision = time.perf_counter(), provenance.revision()
     data = held_out(lesson.data)
     climbs = [_Climb(each, nearest(each.start)) for each in contestants if each.start]
     for n in epochs:
@@ -109,7 +109,7 @@ def search(
         for climb in climbs:
             climb.end(n)
     spent = (time.perf_counter() - begin) / 60
-    how = _how(lesson, data, minutes, spent, len(climbs))
+    how = f"{_how(lesson, data, minutes, spent, len(climbs))}, revision {revision or 'unknown'}"
     return [climb.found(format_hidden_layers(lesson.hidden), how) for climb in climbs]
 
 
@@ -124,7 +124,7 @@ def _how(lesson: Lesson, data: Dataset, minutes: float, spent: float, peers: int
     return (
         f"tools/speedup.py --search {minutes:g} --arch {arch} --threads {lesson.threads}: "
         f"{spent:.1f} minutes for {peers} peers on {provenance.machine()}, "
-        f"{datetime.date.today()}, revision {provenance.revision() or 'unknown'}; "
+        f"{datetime.date.today()}; "
         f"{data.name}, trained on {len(data.train_labels):,} images, "
         f"{len(data.test_labels):,} held out, seed {lesson.seed}"
     )

@@ -51,7 +51,5 @@ LEARNERS = (
         ("torch", "torchvision"),
         settings="PyTorch AdamW 64",
     ),
-    Contestant(
-        "scikit-learn", "relu, cross-entropy, Adam, batch 200, linear", train_scikit, 1e-3
-    ),
+    Contestant("scikit-learn", "relu, cross-entropy, Adam, batch 200, linear", train_scikit, 1e-3),
 )

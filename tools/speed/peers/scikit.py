@@ -29,7 +29,7 @@ def train_scikit(lesson: Lesson, rate: float) -> Trained:
                 if epoch or i:  # the optimiser is there from the first call on
                     left = 1 - (epoch * PARTS + i + 0.5) / total
                     model._optimizer.learning_rate_init = rate * left
-                model.partial_fit(images[part], labels[part], classes)
+                model.partial_fit(images[part], labels[part], classes=classes)
         seconds = time.perf_counter() - begin
     layers = [(w.T, b) for w, b in zip(model.coefs_, model.intercepts_)]
     return Trained(lesson.network(layers), seconds)

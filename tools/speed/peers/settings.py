@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write, read_bounded
+from mlpcore.files import read_bounded
 from mlpcore.network.architecture import format_hidden_layers
 from speed.lesson import Contestant
+from speed.results import write_document
 
 #: Where searches are kept.
 SETTINGS = Path(__file__).with_name("settings.json")
@@ -45,7 +46,7 @@ def write(path: Path, found: Sequence[Found]) -> None:
     keys = {(each.name, each.architecture) for each in found}
     kept = [each for each in read(path) if (each.name, each.architecture) not in keys]
     document = sorted([*kept, *found], key=lambda each: (each.architecture, each.name))
-    atomic_write(path, msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n")
+    write_document(path, document)
 
 
 def rate_of(
