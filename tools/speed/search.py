@@ -69,8 +69,7 @@ class _Climb:
 
     def end(self, epochs: int) -> None:
         """The next number of epochs begins where this one was best."""
-        tried = self.tried[epochs]
-        if tried:
+        if tried := self.tried.get(epochs):
             self.start = min(tried, key=lambda index: tried[index])
 
     def found(self, architecture: str, how: str) -> Found:
@@ -110,6 +109,7 @@ def search(
             climb.end(n)
     spent = (time.perf_counter() - begin) / 60
     how = f"{_how(lesson, data, minutes, spent, len(climbs))}, revision {revision or 'unknown'}"
+    climbs = [climb for climb in climbs if any(climb.tried.values())]
     return [climb.found(format_hidden_layers(lesson.hidden), how) for climb in climbs]
 
 

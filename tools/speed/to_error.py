@@ -203,13 +203,17 @@ def fastest(lines: Sequence[Line], index: int, peer: bool) -> Line | None:
 
 def with_ratios(lines: Sequence[Line]) -> tuple[Line, ...]:
     """Each time divided by the time of our fastest to the same error."""
-    ours = [fastest(lines, i, peer=False) for i in range(len(lines[0].reached))] if lines else []
-    bases = [line and line.reached[i].seconds for i, line in enumerate(ours)]
 
-    def ratio(reached: Reached, base: float | None) -> Reached:
-        return replace(reached, ratio=reached.seconds / base if reached.seconds and base else None)
+    def ratio(index: int, reached: Reached) -> Reached:
+        base = fastest(lines, index, peer=False)
+        if base is None or reached.seconds is None:
+            return reached
+        return replace(reached, ratio=reached.seconds / (base.reached[index].seconds or 0.0))
 
-    return tuple(replace(line, reached=tuple(map(ratio, line.reached, bases))) for line in lines)
+    return tuple(
+        replace(line, reached=tuple(ratio(i, each) for i, each in enumerate(line.reached)))
+        for line in lines
+    )
 
 
 def measure_contest(
