@@ -102,7 +102,7 @@ def search(
             for climb in active:
                 left = 60 * minutes - (time.perf_counter() - begin)
                 if left > 0 and (line := climb.step(replace(lesson, data=data, epochs=n), left)):
-                    progress(f"{n} epochs: {line}")
+                    progress(f"epochs {n}: {line}")
                     going.append(climb)
             active = going
         for climb in climbs:

@@ -189,7 +189,7 @@ def hold(
             for entry in entries[shift:] + entries[:shift]:
                 if not entry.stopped:
                     outcome = entry.run(contest, epochs, seed)
-                    progress(f"{epochs} epochs, seed {seed}, {entry.contestant.name}: {outcome}")
+                    progress(f"epochs {epochs}, seed {seed}, {entry.contestant.name}: {outcome}")
         for entry in entries:
             entry.check_error(contest)
     return with_ratios([entry.line(contest) for entry in entries])
