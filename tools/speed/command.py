@@ -9,24 +9,33 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from mlpcore import backends
-from mlpcore.commands.options import Parser, run_tool, whole_number
+from mlpcore.commands.options import Parser, add_data_options, run_tool, whole_number
 from mlpcore.cpu import available_cores, total_memory
 from mlpcore.errors import InputError
 from mlpcore.files import check_replaceable
 from mlpcore.network.architecture import PRESETS, count_parameters, parse_hidden_layers
-from speed import medians
+from speed import contests, medians
+from speed.error_tables import error_tables
 from speed.measure import COLUMNS, Plan, measure_plan, unavailable
-from speed.peers import PEERS
-from speed.peers.base import Peer
+from speed.peers import LEARNERS, PEERS
 from speed.problem import CLASSES, SIDE
 from speed.routines import ROUTINES
-from speed.tables import Table, all_tables
+from speed.tables import all_tables
 from speed.timing import QUICK, Settings
+from speed.to_error import BUDGETS, LIMIT, measure_contest
 
 DESCRIPTION = """\
 Times the paper's routines on every backend, beside the machine's limits, the paper's figures
 and, with --peers, other libraries on the same work. Several runs kept with --json become one table
-by --medians."""
+by --medians. With --to-error it trains instead, ours and peers, until a test error is reached."""
+
+#: The options that go with each way to call the tool.
+MODES = {
+    "to_error": contests.OPTIONS,
+    "search": contests.SEARCH_OPTIONS,
+    "medians": ("routine", "markdown"),
+    "": ("arch", "backend", "routine", "threads", "peers", "quick", "markdown", "json"),
+}
 
 
 def _names(known: Collection[str]) -> Callable[[str], list[str]]:
@@ -42,14 +51,9 @@ def _names(known: Collection[str]) -> Callable[[str], list[str]]:
     return parse
 
 
-def _peers(text: str) -> list[Peer]:
-    """The type of `--peers`: those with one of these parts in their names."""
-    parts = [part.strip().lower() for part in text.split(",")]
-    for part in parts:
-        if not part or not any(part in peer.name.lower() for peer in PEERS):
-            names = "; ".join(peer.name for peer in PEERS)
-            raise ArgumentTypeError(f"{part!r}, expected a part of {names}")
-    return [peer for peer in PEERS if any(part in peer.name.lower() for part in parts)]
+def _list(text: str) -> list[str]:
+    """The type of an option: texts with commas between them."""
+    return [part.strip() for part in text.split(",")]
 
 
 def parser() -> Parser:
@@ -57,7 +61,7 @@ def parser() -> Parser:
     result = Parser(description=DESCRIPTION, allow_abbrev=False)
     add = result.add_argument
     presets, routines, columns = (", ".join(names) for names in (PRESETS, ROUTINES, COLUMNS))
-    peers = "; ".join(peer.name for peer in PEERS)
+    peers, learners = ("; ".join(each.name for each in some) for some in (PEERS, LEARNERS))
     # fmt: off
     add("--arch", action="extend", metavar="A", type=lambda text: text.split(";"),
         help=f"{presets} or widths such as 1000,500; several with ; between them, or the option "
@@ -68,16 +72,41 @@ def parser() -> Parser:
         help=f"{routines}; several with commas (all)")
     add("--threads", metavar="N", type=lambda text: [whole_number(n) for n in text.split(",")],
         help="beside one thread; several with commas (all cores)")
-    add("--peers", nargs="?", const=PEERS, metavar="P", type=_peers, default=(),
-        help=f"other libraries, if they are installed: {peers}; several parts of these names "
-        "with commas (all)")
+    add("--peers", nargs="?", const=[""], metavar="P", type=_list, default=[],
+        help=f"other libraries, if they are installed: {peers}; with --to-error: {learners}; "
+        "several parts of these names with commas (all)")
     add("--quick", action="store_true", help="shorter and fewer repeats")
     add("--markdown", action="store_true", help="tables as Markdown")
     add("--json", type=Path, metavar="FILE", help="all figures, for programs")
     add("--medians", nargs="+", type=Path, metavar="FILE",
         help="measures nothing: shows the medians of runs kept with --json")
+    add("--to-error", metavar="E", type=contests.percentages,
+        help="the time to these test errors in percent, with commas, on digits deformed anew every "
+        "epoch")
+    add("--epochs", metavar="N", type=contests.counts,
+        help=f"budgets of --to-error, with commas ({','.join(map(str, BUDGETS))}), or numbers of "
+        "epochs for --search")
+    add("--repeats", metavar="N", type=contests.count, help="seeds of --to-error (1)")
+    add("--limit", metavar="MINUTES", type=contests.minutes,
+        help=f"of training for each contestant of --to-error ({LIMIT:g})")
+    add("--search", metavar="MINUTES", type=contests.minutes,
+        help="tries learning rates of peers on held-out digits, for --to-error")
     # fmt: on
+    add_data_options(result)
     return result
+
+
+def _mode(options: argparse.Namespace) -> str:
+    """Which of `MODES`; an InputError for an option that does not go with it."""
+    mode = next(name for name in MODES if not name or getattr(options, name))
+    for name, value in vars(options).items():
+        if value and name != mode and name not in MODES[mode]:
+            what, option = ("--" + each.replace("_", "-") for each in (mode, name))
+            if not mode:
+                raise InputError(f"{option}: expected together with --to-error or --search")
+            expected = ", ".join(f"--{each}" for each in MODES[mode])
+            raise InputError(f"{option} together with {what}: expected only {expected}")
+    return mode
 
 
 def _architectures(texts: Sequence[str], peers: bool) -> tuple[tuple[int, ...], ...]:
@@ -108,16 +137,8 @@ def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> 
         backends=tuple(options.backend) or COLUMNS,
         threads=tuple(threads),
         settings=settings or (QUICK if options.quick else Settings()),
-        peers=tuple(options.peers),
+        peers=tuple(contests.chosen(options.peers, PEERS)),
     )
-
-
-def _medians(options: argparse.Namespace) -> list[Table]:
-    """What `--medians` shows; an InputError for options that go with measuring."""
-    for name in ("arch", "backend", "threads", "peers", "quick", "json"):
-        if getattr(options, name):
-            raise InputError(f"--{name} together with --medians: expected --routine or --markdown")
-    return medians.tables(medians.read_runs(options.medians), options.routine)
 
 
 def main(argv: list[str] | None = None, settings: Settings | None = None) -> int:
@@ -127,13 +148,24 @@ def main(argv: list[str] | None = None, settings: Settings | None = None) -> int
     those that the options choose.
     """
 
+    def progress(title: str) -> None:
+        print(title, file=sys.stderr, flush=True)
+
     def command() -> int:
-        options = parser().parse_args(argv)
-        if options.medians:
-            tables, failed = _medians(options), False
+        options, failed = parser().parse_args(argv), False
+        mode = _mode(options)
+        if mode == "medians":
+            tables = medians.tables(medians.read_runs(options.medians), options.routine)
+        elif mode == "search":
+            contests.run_search(options, progress)
+            return 0
+        elif mode == "to_error":
+            contest = measure_contest(contests.make_contest(options), progress)
+            if options.json:
+                contest.write(options.json)
+            tables = error_tables(contest)
         else:
-            plan = make_plan(options, settings)
-            report = measure_plan(plan, lambda title: print(title, file=sys.stderr, flush=True))
+            report = measure_plan(make_plan(options, settings), progress)
             if options.json:  # before the output, which may be closed
                 report.write(options.json)
             tables, failed = all_tables(report), report.failed

@@ -17,7 +17,7 @@ from mlpcore.cpu import available_cores, cpu_model, total_memory
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 #: Libraries whose versions decide the figures, when they are installed.
-LIBRARIES = ("numpy", "scipy", "torch", "jax", "pycuda")
+LIBRARIES = ("numpy", "scipy", "torch", "torchvision", "jax", "pycuda")
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
@@ -71,6 +71,7 @@ class Machine:
         reasons = backends.available()
         no_gpu = reasons["cuda"]
         versions = {name: metadata.version(name) for name in LIBRARIES if find_spec(name)}
+        versions["scikit-learn"] = metadata.version("scikit-learn")
         return cls(
             cpu=cpu_model(),
             instruction_sets=tuple(n for n in backends.INSTRUCTION_SETS if reasons[n] is None),

@@ -22,6 +22,11 @@ BASE = "scalar"
 MAX_BYTES = 1 << 22
 
 
+def write_document(path: Path, content: object) -> None:
+    """Writes JSON, whole or not at all. JSON knows no infinity: it becomes null."""
+    atomic_write(path, msgspec.json.format(msgspec.json.encode(content), indent=1) + b"\n")
+
+
 @dataclass(frozen=True)
 class Result:
     """A backend or a peer at a routine: a time and what follows from it, or why there is none."""
@@ -141,8 +146,8 @@ class Report:
         return machine, self.settings, self.revision
 
     def write(self, path: Path) -> None:
-        """Writes the document, whole or not at all. JSON knows no infinity: it becomes null."""
-        atomic_write(path, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
+        """Writes the document, whole or not at all."""
+        write_document(path, self)
 
     @classmethod
     def read(cls, path: Path) -> Report:

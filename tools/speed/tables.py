@@ -10,6 +10,7 @@ from mlpcore.errors import shown
 from mlpcore.report.tables import NONE, escape, markdown_table, text_table
 from speed.limits import Limits
 from speed.results import Architecture, Report, Result
+from speed.to_error import ErrorReport
 from speed.units import digits, short_time
 
 EXPLANATION = (
@@ -71,7 +72,7 @@ def giga(value: float | None) -> str:
     return NONE if value is None else digits(value / 1e9)
 
 
-def machine_table(report: Report) -> Table:
+def machine_table(report: Report | ErrorReport) -> Table:
     """What everything was measured on."""
     fields = {"date": report.date[:10], "revision": report.revision, **asdict(report.machine)}
     fields |= {"memory": f"{report.machine.memory / 2**30:.1f} GiB"}
