@@ -25,7 +25,15 @@ N_INPUTS, N_CLASSES = 841, 10
 
 #: Built for the plainest CPU of its kind.
 BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred", "train_sparse"]
-BASELINE += ["first_layer", "sparse", "crowding", "output", "packed", "foreground", "layer_operations"]
+BASELINE += [
+    "first_layer",
+    "sparse",
+    "crowding",
+    "output",
+    "packed",
+    "foreground",
+    "layer_operations",
+]
 BASELINE += ["predict", "deformation"]
 
 #: One file per instruction set. A file whose flags the compiler lacks is compiled without them and
