@@ -41,7 +41,7 @@ class SimdBackend(Backend):
         self,
         name: str,
         threads: int | None = None,
-        schedule: str = "packed",
+        schedule: str = "sparse",
         block: int = 32,
         packed_from: int = 1 << 20,
     ) -> None: ...
