@@ -63,18 +63,24 @@ def draw_strokes(rng: np.random.Generator, n: int) -> Float32Array:
 
 
 class Steps:
-    """What on-line steps are made with: a network, samples (n, inputs), an order, a rate."""
+    """What on-line steps are made with.
+
+    A network; samples (n, inputs) with labels, and the outputs (n, classes) that they are trained
+    to; an order and a rate.
+    """
 
     def __init__(
         self,
         network: Network,
         flat_images: Float32Array,
         labels: UInt8Array,
+        targets: Float32Array,
         order: Int32Array,
         rate: float,
     ):
         self.network, self.layer_sizes = network, network.layer_sizes
-        self.flat_images, self.labels, self.order, self.rate = flat_images, labels, order, rate
+        self.flat_images, self.labels, self.targets = flat_images, labels, targets
+        self.order, self.rate = order, rate
         affordable = ORACLE_BUDGET / count_parameters(self.layer_sizes) / 3
         self.checked = int(np.clip(affordable, 2, CHECKED))
         self._oracle: dict[object, Outcome] = {}
@@ -113,8 +119,7 @@ class Problem(Steps):
         self.hidden, self.training_seconds = tuple(hidden), training_seconds
         sizes = (SIDE * SIDE, *hidden, CLASSES)
         labels = rng.integers(0, CLASSES, images).astype(np.uint8)
-        #: (images, 10): what the outputs are trained to.
-        self.targets = 2 * np.eye(CLASSES, dtype=np.float32)[labels] - 1
+        targets = 2 * np.eye(CLASSES, dtype=np.float32)[labels] - 1
         self.images = draw_strokes(rng, images)
         self.foreground = float(np.mean(self.images != BACKGROUND))
         # A step changes a neuron's sum by about rate * width of its error; above 2 the sum would
@@ -122,7 +127,7 @@ class Problem(Steps):
         rate = min(1e-3, 2 / max(sizes))
         order = rng.permutation(images).astype(np.int32)
         network, inputs = Network(sizes, seed=0), self.images.reshape(images, -1)
-        super().__init__(network, inputs, labels, order, rate)
+        super().__init__(network, inputs, labels, targets, order, rate)
         self.deformation = DeformationParameters()
         #: (rows, width) of every level from the inputs to the outputs, random. The number of
         #: samples is enough for the start of threads not to matter.

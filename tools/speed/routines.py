@@ -107,9 +107,13 @@ def step(problem: Steps, backend: Backend) -> tuple[Outcome, Case]:
     network = problem.network.copy()
     loaded = backend.load(network)
     images, labels = backend.put(problem.flat_images), backend.put(problem.labels)
+    place = 0
 
     def run(n: int) -> None:
-        backend.train(loaded, images, labels, problem.order[:n], problem.rate)
+        nonlocal place  # the same samples again and again would change what neurons are active
+        begin = place if place + n <= len(problem.order) else 0
+        place = begin + n
+        backend.train(loaded, images, labels, problem.order[begin:place], problem.rate)
 
     run(problem.checked)
     backend.store(loaded, network)

@@ -27,7 +27,7 @@ from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
 from mlpcore.typing import Float32Array
 from speed.floors import Activity
-from speed.problem import IMAGES, Steps
+from speed.problem import CLASSES, IMAGES, Steps
 
 #: Epochs of a run of 30 that a network is trained for at most.
 EPOCHS = 3
@@ -63,7 +63,9 @@ class Trained(Steps):
         order = np.resize(backend.permutation(n, config.seed, epoch), max(n, IMAGES))
         done, rest = divmod(samples, n)
         rate = config.learning_rate_at(done, rest / n)
-        super().__init__(network, images, digits.train_labels, order, rate)
+        labels = digits.train_labels
+        targets = np.eye(CLASSES, dtype=np.float32)[labels]
+        super().__init__(network, images, labels, targets, order, rate)
         self.data, self.samples = digits.name, samples
         self.activity = count_active(network, images[order[:COUNTED]], backend)
 
