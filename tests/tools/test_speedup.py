@@ -23,7 +23,7 @@ TINY = timing.Settings(seconds=1e-6, repeats=1)
 
 @pytest.fixture(scope="module")
 def problem():
-    return Problem((8, 5), images=200)
+    return Problem((8, 5), images=200, training_seconds=0.1)
 
 
 @pytest.fixture

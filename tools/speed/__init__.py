@@ -7,6 +7,7 @@ machine     the CPU, its caches, the GPU, the versions
 limits      bandwidths and multiply-adds of a CPU and of a GPU
 floors      the least time that a routine can take within such limits
 problem     images and a network of an architecture, and errors beside the oracle's results
+trained     a network of rectifiers that has learnt, and its active inputs
 routines    what is checked and timed on a backend
 peers       the same work by JAX, PyTorch and SciPy; mini-batches of PyTorch and scikit-learn
 results     times with ratios, rates and fractions: what a JSON document holds

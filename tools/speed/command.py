@@ -19,7 +19,7 @@ from speed.error_tables import error_tables
 from speed.measure import COLUMNS, Plan, measure_plan, unavailable
 from speed.peers import LEARNERS, PEERS
 from speed.problem import CLASSES, SIDE
-from speed.routines import ROUTINES
+from speed.routines import DENSE, ROUTINES, SPARSE
 from speed.tables import all_tables
 from speed.timing import QUICK, Settings
 from speed.to_error import BUDGETS, LIMIT, measure_contest
@@ -69,7 +69,8 @@ def parser() -> Parser:
     add("--backend", action="extend", metavar="B", type=_names(COLUMNS), default=[],
         help=f"{columns}; several with commas; scalar with one thread is always measured (all)")
     add("--routine", action="extend", metavar="R", type=_names(ROUTINES), default=[],
-        help=f"{routines}; several with commas (all)")
+        help=f"{routines}; several with commas; {SPARSE} and {DENSE} train a network before, at "
+        f"most {Settings.training:.0f} s, {QUICK.training:.0f} s with --quick (all)")
     add("--threads", metavar="N", type=lambda text: [whole_number(n) for n in text.split(",")],
         help="beside one thread; several with commas (all cores)")
     add("--peers", nargs="?", const=[""], metavar="P", type=_list, default=[],

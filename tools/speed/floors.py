@@ -116,6 +116,41 @@ def immediate_step(layer_sizes: Sequence[int]) -> Work:
     return Work(traffic, 2 * first + 3 * sum(upper), total)
 
 
+@dataclass(frozen=True)
+class Activity:
+    """Inputs of each layer that are not 0: in a sample, and in any of a block of `samples`."""
+
+    sample: Sequence[float]
+    block: Sequence[float]
+    samples: int
+
+
+def sparse_step(layer_sizes: Sequence[int], activity: Activity) -> Work:
+    """An on-line step that reads and writes the rows of active inputs only, whole.
+
+    A row has an input's weights to all n_out neurons of a layer. Let a be the rows of a layer that
+    a sample needs, and u those that a block of B samples needs, both with the bias's. Per sample
+    there move
+
+        above the first layer   2 * 4 a n_out       bytes, read on the way up and on the way down
+        in every layer          2 * 4 u n_out / B   bytes, read and written by a block's updates
+
+    The first layer's products with the next block are made while its rows are near for the
+    updates. The corrections of samples within a block are not counted. The multiply-adds are
+    3 a n_out, and 2 a n_out in the first layer.
+    """
+
+    def weights(counts: Sequence[float]) -> list[float]:
+        return [(count + 1) * n_out for count, n_out in zip(counts, layer_sizes[1:])]
+
+    first, *upper = weights(activity.sample)
+    touched = weights(activity.block)
+    total = first + sum(upper)
+    passes = Traffic(2 * 4 * sum(upper), 4 * sum(touched[1:]))
+    updates = Traffic(2 * 4 * sum(touched) / activity.samples, 4 * sum(touched), True)
+    return Work((passes, updates), 2 * first + 3 * sum(upper), total)
+
+
 def displacement_field(side: int) -> Work:
     """Per image, 1/100 of a field: two separable convolutions with 21 taps."""
     cells = GRID * side * (GRID * side + MARGIN) + (GRID * side) ** 2

@@ -104,7 +104,8 @@ def measure_row(
     for result, (_, work, _) in zip(timed, entries):
         place = ("cuda", 1) if result.on_device else ("cpu", result.threads)
         results.append(result.derive(work, routine.per, places.get(place), timed[0].seconds))
-    return Row(routine.key, routine.title, routine.unit, tuple(results))
+    note = routine.note(problem) if routine.note else ""
+    return Row(routine.key, routine.title, routine.unit, tuple(results), note)
 
 
 def measure_plan(plan: Plan, progress: Callable[[str], object] = lambda title: None) -> Report:
@@ -118,7 +119,7 @@ def measure_plan(plan: Plan, progress: Callable[[str], object] = lambda title: N
         limits.append(measure_device_limits(cast(CudaBackend, backends.get("cuda"))))
     architectures = []
     for hidden in plan.architectures:
-        problem, rows = Problem(hidden), []
+        problem, rows = Problem(hidden, training_seconds=plan.settings.training), []
         for routine in plan.routines:
             progress(f"{problem.name}: {routine.title.lower()}")
             rows.append(measure_row(routine, problem, plan, limits))

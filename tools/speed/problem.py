@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from mlpcore.data.dataset import BACKGROUND
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.network import Network
 from mlpcore.network.architecture import count_parameters, format_hidden_layers
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
 from speed.timing import Case
 
 SIDE, CLASSES = 29, 10
@@ -43,7 +43,7 @@ EPSILON = 2.0**-24
 Outcome: TypeAlias = list[tuple[AnyArray, AnyArray | float]]
 
 #: What a backend makes of a few samples of a problem, and what is timed.
-Enter: TypeAlias = Callable[["Problem", Backend], tuple[Outcome, Case]]
+Enter: TypeAlias = Callable[[Any, Backend], tuple[Outcome, Case]]
 
 
 def draw_strokes(rng: np.random.Generator, n: int) -> Float32Array:
@@ -62,33 +62,27 @@ def draw_strokes(rng: np.random.Generator, n: int) -> Float32Array:
     return np.clip(1 + 2 * (HALF_WIDTH - 1 - distance), BACKGROUND, 1)
 
 
-class Problem:
-    """Images, labels, an order and a network with these widths of the hidden layers."""
+class Steps:
+    """What on-line steps are made with.
 
-    def __init__(self, hidden: Sequence[int], images: int = IMAGES):
-        rng = np.random.default_rng(0)
-        self.name = format_hidden_layers(hidden)
-        self.layer_sizes = (SIDE * SIDE, *hidden, CLASSES)
-        self.labels = rng.integers(0, CLASSES, images).astype(np.uint8)
-        #: (images, 10): what the outputs are trained to.
-        self.targets = 2 * np.eye(CLASSES, dtype=np.float32)[self.labels] - 1
-        self.images = draw_strokes(rng, images)
-        self.flat_images = self.images.reshape(images, -1)
-        self.foreground = float(np.mean(self.images != BACKGROUND))
-        self.order = rng.permutation(images).astype(np.int32)
-        self.network = Network(self.layer_sizes, seed=0)
-        self.deformation = DeformationParameters()
-        # A step changes a neuron's sum by about rate * width of its error; above 2 the sum would
-        # grow, and rounding errors with it.
-        self.rate = min(1e-3, 2 / max(self.layer_sizes))
+    A network; samples (n, inputs) with labels, and the outputs (n, classes) that they are trained
+    to; an order and a rate.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        flat_images: Float32Array,
+        labels: UInt8Array,
+        targets: Float32Array,
+        order: Int32Array,
+        rate: float,
+    ):
+        self.network, self.layer_sizes = network, network.layer_sizes
+        self.flat_images, self.labels, self.targets = flat_images, labels, targets
+        self.order, self.rate = order, rate
         affordable = ORACLE_BUDGET / count_parameters(self.layer_sizes) / 3
         self.checked = int(np.clip(affordable, 2, CHECKED))
-        #: (rows, width) of every level from the inputs to the outputs, random. The number of
-        #: samples is enough for the start of threads not to matter.
-        rows = int(np.clip((16 << 20) // max(self.layer_sizes), 16, 1024))
-        self.activity = [rng.random((rows, n), np.float32) * 2 - 1 for n in self.layer_sizes]
-        #: Images whose displacement fields are used up.
-        self.whole_grids = images // IMAGES_PER_GRID * IMAGES_PER_GRID
         self._oracle: dict[object, Outcome] = {}
 
     def change(self, network: Network) -> Outcome:
@@ -111,6 +105,36 @@ class Problem:
                 scale = max(scale, self.checked * EPSILON * np.abs(want).max() / TOLERANCE)
             errors.append(relative_error(array, want, scale))
         return max(errors)
+
+
+class Problem(Steps):
+    """Images, labels, an order and a network with these widths of the hidden layers.
+
+    `training_seconds` bound the training that routines of a trained network need.
+    """
+
+    def __init__(self, hidden: Sequence[int], images: int = IMAGES, training_seconds: float = 30.0):
+        rng = np.random.default_rng(0)
+        self.name = format_hidden_layers(hidden)
+        self.hidden, self.training_seconds = tuple(hidden), training_seconds
+        sizes = (SIDE * SIDE, *hidden, CLASSES)
+        labels = rng.integers(0, CLASSES, images).astype(np.uint8)
+        targets = 2 * np.eye(CLASSES, dtype=np.float32)[labels] - 1
+        self.images = draw_strokes(rng, images)
+        self.foreground = float(np.mean(self.images != BACKGROUND))
+        # A step changes a neuron's sum by about rate * width of its error; above 2 the sum would
+        # grow, and rounding errors with it.
+        rate = min(1e-3, 2 / max(sizes))
+        order = rng.permutation(images).astype(np.int32)
+        network, inputs = Network(sizes, seed=0), self.images.reshape(images, -1)
+        super().__init__(network, inputs, labels, targets, order, rate)
+        self.deformation = DeformationParameters()
+        #: (rows, width) of every level from the inputs to the outputs, random. The number of
+        #: samples is enough for the start of threads not to matter.
+        rows = int(np.clip((16 << 20) // max(sizes), 16, 1024))
+        self.activity = [rng.random((rows, n), np.float32) * 2 - 1 for n in sizes]
+        #: Images whose displacement fields are used up.
+        self.whole_grids = images // IMAGES_PER_GRID * IMAGES_PER_GRID
 
 
 def relative_error(got: AnyArray, want: AnyArray, scale: float) -> float:

@@ -77,6 +77,7 @@ class Row:
     title: str
     unit: str
     results: tuple[Result, ...]
+    note: str = ""  #: what the routine was measured on, where that is not the same in every run
 
     @property
     def label(self) -> str:

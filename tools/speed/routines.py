@@ -23,11 +23,15 @@ from mlpcore.backends.simd import SimdBackend
 from mlpcore.deformation.deform import deform, gaussian_taps
 from speed import floors
 from speed.floors import Work
-from speed.problem import SIDE, Enter, Outcome, Problem
+from speed.problem import SIDE, Enter, Outcome, Problem, Steps
 from speed.timing import Case
+from speed.trained import Trained, trained
 
 #: Images of an epoch, as MNIST has them.
 EPOCH = 60_000
+
+#: The routines that need a network of rectifiers. The first is compared with other steps.
+SPARSE, DENSE = "step-sparse", "step-relu-dense"
 
 #: Learning rates of the update: one too small to change what the weights are like, for timing,
 #: and one large enough for a change that float32 shows, for the check.
@@ -46,7 +50,7 @@ class Routine:
 
     `work` is that of one sample or image, for the floor: on a backend, or with float32 weights
     (None). `schedule` is the backend's; None for the one that it chooses. Times are shown for
-    `per` samples or images.
+    `per` samples or images. `note` says what else a reader has to know of the problem.
     """
 
     key: str
@@ -56,6 +60,7 @@ class Routine:
     work: Callable[[Problem, Backend | None], Work]
     schedule: str | None = None
     per: int = 1
+    note: Callable[[Problem], str] | None = None
 
 
 def layer_by_layer(levels: list[Any], operation: Callable[..., object], first: int = 0) -> Case:
@@ -98,18 +103,30 @@ def update(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     return problem.change(network), case
 
 
-def step(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
+def step(problem: Steps, backend: Backend) -> tuple[Outcome, Case]:
     network = problem.network.copy()
     loaded = backend.load(network)
     images, labels = backend.put(problem.flat_images), backend.put(problem.labels)
+    place = 0
 
     def run(n: int) -> None:
-        backend.train(loaded, images, labels, problem.order[:n], problem.rate)
+        nonlocal place  # the same samples again and again would change what neurons are active
+        begin = place if place + n <= len(problem.order) else 0
+        place = begin + n
+        backend.train(loaded, images, labels, problem.order[begin:place], problem.rate)
 
     run(problem.checked)
     backend.store(loaded, network)
     # Training takes thousands of samples a call: the cost of a call by itself is not to show.
     return problem.change(network), Case(run, STEP, len(problem.order) // STEP * STEP, length=8.0)
+
+
+def rectifiers(problem: Problem) -> Trained:
+    return trained(problem.hidden, problem.training_seconds)
+
+
+def step_of_rectifiers(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
+    return step(rectifiers(problem), backend)
 
 
 def field(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
@@ -165,6 +182,14 @@ def step_work(problem: Problem, backend: Backend | None) -> Work:
     return floors.step(problem.layer_sizes, problem.foreground, read)
 
 
+def sparse_work(problem: Problem, _: Backend | None) -> Work:
+    return floors.sparse_step(problem.layer_sizes, rectifiers(problem).activity)
+
+
+def dense_work(problem: Problem, _: Backend | None) -> Work:
+    return floors.step(problem.layer_sizes, rectifiers(problem).foreground, None)
+
+
 def validation_work(problem: Problem, _: Backend | None) -> Work:
     return floors.validation(problem.layer_sizes, problem.foreground)
 
@@ -184,6 +209,10 @@ _ROUTINES = (
             "deferred"),
     Routine("step-immediate", "On-line step, immediate updates", "sample", step,
             lambda p, _: floors.immediate_step(p.layer_sizes), "immediate"),
+    Routine(SPARSE, "On-line step, rectifiers, sparse", "sample", step_of_rectifiers, sparse_work,
+            "sparse", note=lambda p: rectifiers(p).description()),
+    Routine(DENSE, "On-line step, rectifiers, dense", "sample", step_of_rectifiers,
+            dense_work, "deferred", note=lambda p: rectifiers(p).description()),
     Routine("field", "Elastic displacement field", "image", field,
             lambda *_: floors.displacement_field(SIDE)),
     Routine("deformation", "Whole deformation", "image", deformation,

@@ -10,6 +10,7 @@ from mlpcore.errors import shown
 from mlpcore.report.tables import NONE, escape, markdown_table, text_table
 from speed.limits import Limits
 from speed.results import Architecture, Report, Result
+from speed.routines import DENSE, SPARSE
 from speed.to_error import ErrorReport
 from speed.units import digits, short_time
 
@@ -138,6 +139,8 @@ def detail_table(architecture: Architecture) -> Table:
     """Every time with what follows from it, peers included."""
     entries, notes = [], []
     for row in architecture.routines:
+        if row.note and row.note not in notes:
+            notes.append(row.note)
         for i, result in enumerate(row.results):
             entries.append({"Routine": "" if i else row.label, **_details(result)})
             if result.timing is None:
@@ -147,6 +150,23 @@ def detail_table(architecture: Architecture) -> Table:
     headers = list(dict.fromkeys(headers))
     rows = [[cells.get(header, NONE) for header in headers] for cells in entries]
     return Table(f"{architecture.name}: in detail", headers, rows, [*notes, *EXPLANATION], left=2)
+
+
+def sparse_tables(architecture: Architecture) -> list[Table]:
+    """What it is worth to leave inactive neurons out, if that and another step were measured."""
+    rows = {row.key: row for row in architecture.routines}
+    sparse, others = rows.get(SPARSE), [rows[key] for key in ("step", DENSE) if key in rows]
+    if not sparse or not others:
+        return []
+    keys = [(r.name, r.threads) for r in sparse.results if r.timing and not r.peer]
+    lines = []
+    for row in others:
+        found = ((row.find(*key), sparse.find(*key)) for key in keys)
+        ratios = [times(a.seconds / b.seconds if a and b else None) for a, b in found]
+        lines.append((row.title, *ratios))
+    title = f"{architecture.name}: time of other steps over that of {sparse.title}"
+    headers = ("Backend, threads", *(column(*key) for key in keys))
+    return [Table(title, headers, lines)]
 
 
 def claims_table(architecture: Architecture) -> Table:
@@ -161,7 +181,8 @@ def all_tables(report: Report) -> list[Table]:
     """In the order in which they are shown."""
     tables = [machine_table(report), limits_table(report)]
     for each in report.architectures:
-        tables += [summary_table(each), detail_table(each), claims_table(each)]
+        tables += [summary_table(each), *sparse_tables(each), detail_table(each)]
+        tables.append(claims_table(each))
     if report.missing:
         tables.append(Table("Not measured", ("What", "Why"), [*report.missing.items()], left=2))
     return tables

@@ -21,15 +21,17 @@ class Settings:
 
     Each timing takes at least `seconds`; the clock's resolution and the start of a thread are
     below a thousandth of that. Each case is timed `repeats` times. Once that has taken `budget`
-    seconds, as on a busy machine or with a large network, three times are enough.
+    seconds, as on a busy machine or with a large network, three times are enough. A network that
+    is to be timed trained is trained for `training` seconds at most.
     """
 
     seconds: float = 0.06
     repeats: int = 7
     budget: float = 20.0
+    training: float = 30.0
 
 
-QUICK = Settings(seconds=0.025, repeats=5, budget=2.5)
+QUICK = Settings(seconds=0.025, repeats=5, budget=2.5, training=2.0)
 
 
 @dataclass(frozen=True)

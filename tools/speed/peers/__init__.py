@@ -6,9 +6,16 @@ from speed.lesson import Contestant
 from speed.peers.base import Peer
 from speed.peers.batches import train_batches
 from speed.peers.jax_scan import check_jax, jax_gpu
-from speed.peers.pytorch import check_autograd, check_by_hand, check_graph, torch_gpu
+from speed.peers.pytorch import (
+    check_autograd,
+    check_by_hand,
+    check_graph,
+    check_rectifiers,
+    torch_gpu,
+)
 from speed.peers.scikit import train_scikit
 from speed.peers.scipy_deformation import check_scipy
+from speed.routines import SPARSE
 
 _hand_gpu, _autograd_gpu, _jax_gpu = (
     partial(check, device=device)
@@ -20,6 +27,7 @@ _compiled = partial(check_graph, compiled=True)
 PEERS = (
     Peer("JAX scan", "step", "jax", check_jax, lambda n: {n}),
     Peer("PyTorch by hand", "step", "torch", check_by_hand, lambda n: {1, n}),
+    Peer("PyTorch by hand, rectifiers", SPARSE, "torch", check_rectifiers, lambda n: {1, n}),
     Peer("PyTorch autograd", "step", "torch", check_autograd, lambda n: {1, n}),
     Peer("JAX scan, GPU", "step", "jax", _jax_gpu, lambda n: {1}, jax_gpu),
     Peer("PyTorch by hand, GPU", "step", "torch", _hand_gpu, lambda n: {1}, torch_gpu),

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlpcore.typing import Int32Array
 from speed import routines
-from speed.problem import Outcome, Problem
+from speed.problem import Outcome, Problem, Steps
 from speed.timing import Case
 
 #: The greatest relative error of what a peer computes, beside the oracle's; and what is timed.
@@ -42,7 +42,7 @@ class Peer:
 
 
 def check_trainer(
-    problem: Problem,
+    problem: Steps,
     train: Callable[[Int32Array], object],
     parameters: Callable[[], list[tuple[Any, Any]]],
     piece: int = 16,

@@ -10,7 +10,8 @@ import numpy as np
 from mlpcore.network.activation import A, B
 from mlpcore.typing import Int32Array
 from speed.peers.base import Checked, check_trainer
-from speed.problem import Problem
+from speed.problem import Problem, Steps
+from speed.routines import rectifiers
 
 #: A tensor of PyTorch, which need not be installed.
 Tensor: TypeAlias = Any
@@ -26,7 +27,7 @@ def torch_gpu() -> bool:
 class Tensors:
     """Images, targets and layers on a device."""
 
-    def __init__(self, problem: Problem, device: str):
+    def __init__(self, problem: Steps, device: str):
         import torch
 
         def put(array: Any) -> Tensor:
@@ -61,9 +62,36 @@ class Tensors:
         return [(w.cpu().numpy(), b.cpu().numpy()) for w, b in self.layers]
 
 
+class Rectifiers(Tensors):
+    """The same for a network of rectifiers with softmax outputs, trained for cross-entropy."""
+
+    def step(self, x: Tensor, target: Tensor) -> None:
+        """One sample by hand: addmv, mv and addr_ over all weights, whatever is active."""
+        torch, states = self.torch, [x]
+        for w, bias in self.layers[:-1]:
+            states.append(torch.addmv(bias, w, states[-1]).relu_())
+        w, bias = self.layers[-1]
+        delta = torch.softmax(torch.addmv(bias, w, states[-1]), 0) - target
+        for layer in range(len(self.layers) - 1, -1, -1):
+            (w, bias), x = self.layers[layer], states[layer]
+            below = torch.mv(w.t(), delta).mul_(x > 0) if layer else delta
+            w.addr_(delta, x, alpha=-self.rate)
+            bias.add_(delta, alpha=-self.rate)
+            delta = below
+
+
 def check_by_hand(problem: Problem, threads: int, device: str = "cpu") -> Checked:
     """Without autograd, each operation launched from Python."""
-    tensors = Tensors(problem, device)
+    return _check_steps(problem, Tensors(problem, device), threads)
+
+
+def check_rectifiers(problem: Problem, threads: int) -> Checked:
+    """The same for the network of rectifiers."""
+    steps = rectifiers(problem)
+    return _check_steps(steps, Rectifiers(steps, "cpu"), threads)
+
+
+def _check_steps(problem: Steps, tensors: Tensors, threads: int) -> Checked:
     torch = tensors.torch
 
     def train(order: Int32Array) -> None:
