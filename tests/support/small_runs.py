@@ -83,6 +83,16 @@ def write_arrays(folder, arrays):
     return folder
 
 
+#: The settings of the recipe of this name, but for its learning rate.
+MODERN = {
+    "activation": "relu",
+    "loss": "cross-entropy",
+    "init": "he",
+    "input_range": "unit",
+    "decay": "linear",
+}
+
+
 def make_config(**changes):
     """Settings of a short run, with deformations that so small images survive."""
     defaults = {

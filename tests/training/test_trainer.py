@@ -18,6 +18,7 @@ from mlpcore.training.state import TrainingState
 from mlpcore.training.trainer import Trainer
 from small_runs import (
     C_BACKENDS,
+    MODERN,
     Hook,
     assert_same_result,
     make_config,
@@ -28,15 +29,6 @@ from small_runs import (
 
 DATA = make_dataset()
 FLAT, FLAT_TEST = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
-
-
-MODERN = {
-    "activation": "relu",
-    "loss": "cross-entropy",
-    "init": "he",
-    "input_range": "unit",
-    "decay": "linear",
-}
 
 
 def train(config, backend, observers=(), state=None):
@@ -168,6 +160,15 @@ def test_rates_that_change_within_an_epoch_survive_a_stop(c_backend, monkeypatch
     """Within the first segments and within the last."""
     monkeypatch.setattr(training, "SEGMENT", 64)
     config = make_config(decay=decay, warm_up=300)
+    whole = train(config, c_backend)
+    stopped = run_with_stop(config, DATA, c_backend, 1, samples)
+    assert_same_result(whole, train(config, c_backend, state=stopped.state))
+
+
+@pytest.mark.parametrize("samples", [32, 96, 224])
+def test_sparse_steps_and_skipped_samples_survive_a_stop(c_backend, samples):
+    """Of layers wide enough for two threads, on deformed images in [0, 1]."""
+    config = make_config(hidden_layers=(300, 200), skip=0.5, **MODERN)
     whole = train(config, c_backend)
     stopped = run_with_stop(config, DATA, c_backend, 1, samples)
     assert_same_result(whole, train(config, c_backend, state=stopped.state))

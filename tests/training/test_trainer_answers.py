@@ -12,18 +12,10 @@ from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.network import Network
 from mlpcore.training import trainer as training
 from mlpcore.training.trainer import Diverged, Trainer
-from small_runs import Hook, make_config, make_dataset
+from small_runs import MODERN, Hook, make_config, make_dataset
 
 DATA = make_dataset()
 FLAT, FLAT_TEST = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
-
-MODERN = {
-    "activation": "relu",
-    "loss": "cross-entropy",
-    "init": "he",
-    "input_range": "unit",
-    "decay": "linear",
-}
 
 
 def train(config, backend, observers=(), state=None):
