@@ -70,7 +70,8 @@ static int allocate_packed(mlp_schedule *schedule)
     const mlp_network *network = schedule->training->network;
     if (!mlp_packing_pays(schedule->training->n_samples, schedule->block)) return 0;
     for (int l = 1; schedule->kernels->pack_weights && l < network->n_layers; l++)
-        if (mlp_is_packed(network, l, schedule->training->packed_from) &&
+        if (!schedule->buffers[l].tiles &&
+            mlp_is_packed(network, l, schedule->training->packed_from) &&
             mlp_allocate_packed(&schedule->buffers[l].packed, &network->layers[l],
                                 schedule->kernels->group_columns))
             return -1;
@@ -133,7 +134,7 @@ static int allocate(mlp_schedule *schedule, int n_threads)
     schedule->buffers = calloc((size_t)network->n_layers, sizeof *schedule->buffers);
     if (!schedule->buffers) return -1;
     if (schedule->training->block) {
-        if (allocate_deferred(schedule, n_threads) || allocate_packed(schedule)) return -1;
+        if (allocate_deferred(schedule, n_threads)) return -1;
     } else {
         schedule->inputs = mlp_floats(2 * (size_t)n_threads * (size_t)network->layers[0].stride);
         if (!schedule->inputs) return -1;
@@ -142,7 +143,7 @@ static int allocate(mlp_schedule *schedule, int n_threads)
         if (allocate_layer(&schedule->buffers[l], &network->layers[l], schedule->block) ||
             (schedule->training->block && mlp_allocate_sparse(schedule, l, n_threads)))
             return -1;
-    return 0;
+    return schedule->training->block ? allocate_packed(schedule) : 0;
 }
 
 static void release(mlp_schedule *schedule)
