@@ -231,8 +231,10 @@ NEEDS_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
 @NEEDS_LINUX
 @pytest.mark.parametrize("sizes, most", [((20, 10, 10), 1), ((20, 1000, 10), 16)])
 def test_no_thread_only_waits(sizes, most):
-    """A layer is cut into 16 tiles at most, and one thread computes a small layer. Fewer threads may
-    follow where 16 find no room."""
+    """A layer is cut into 16 tiles at most, and one thread computes a small layer.
+
+    Fewer threads may follow where 16 find no room.
+    """
     images, labels, order = problem(sizes, 50)
     before, seen = len(os.listdir("/proc/self/task")), []
 
