@@ -21,9 +21,8 @@ from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREA
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
 from mlpcore.training.trainer import Diverged, Trainer
-from small_runs import BACKENDS, make_config, make_dataset, make_pixels, same_weights
+from small_runs import BACKENDS, DATA, make_config, make_pixels, same_weights
 
-DATA = make_dataset()
 X = DATA.train_images.reshape(230, 35)
 Y = DATA.train_labels
 SHAPE = DATA.image_shape

@@ -19,6 +19,7 @@ from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import CHOICES, read_network, write_network
 from mlpcore.training.state import TrainingState
 from small_runs import (
+    DATA,
     finish_run,
     load_run,
     make_config,
@@ -27,8 +28,6 @@ from small_runs import (
     run_with_stop,
     start_run,
 )
-
-DATA = make_dataset()
 
 
 @pytest.fixture(scope="module")

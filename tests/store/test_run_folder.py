@@ -31,12 +31,12 @@ from mlpcore.store.run_folder import (
 from mlpcore.store.weights import read_network, write_network
 from mlpcore.training.trainer import Trainer
 from small_runs import (
+    DATA,
     Hook,
     assert_same_result,
     finish_run,
     load_run,
     make_config,
-    make_dataset,
     refusal,
     run_with_stop,
     same_weights,
@@ -44,7 +44,6 @@ from small_runs import (
     without_times,
 )
 
-DATA = make_dataset()
 CONFIG_3 = make_config()
 
 

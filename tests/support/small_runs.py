@@ -54,6 +54,11 @@ def make_dataset(n_train=230, n_test=60, name="small"):
     return Dataset(name, x, t, x_test, t_test, 3, source="nowhere", similar_labels=(1,))
 
 
+#: The data of most runs in the tests, and its images as inputs.
+DATA = make_dataset()
+FLAT, FLAT_TEST = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
+
+
 def isolate(monkeypatch, folder):
     """Works in a new folder, without this machine's data set, choice of backend and network."""
 
@@ -181,6 +186,13 @@ def run_with_stop(config, dataset, backend, epoch, samples, observers=()):
     assert trainer.run() is False
     assert (trainer.state.epoch, trainer.state.progress.samples) == (epoch, samples)
     return trainer
+
+
+def train(config, backend, observers=(), state=None):
+    """The state of a run on `DATA` that has been trained to its end."""
+    trainer = Trainer(config, DATA, backend, observers, state)
+    assert trainer.run() is True
+    return trainer.state
 
 
 def start_run(folder, config, data, backend=None):

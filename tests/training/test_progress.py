@@ -7,9 +7,8 @@ import pytest
 
 from emulated import BACKENDS, get_backend
 from mlpcore.network import Network
-from small_runs import C_BACKENDS, make_dataset, same_weights
+from small_runs import C_BACKENDS, DATA, same_weights
 
-DATA = make_dataset()
 FLAT = DATA.train_images.reshape(-1, 35)
 
 

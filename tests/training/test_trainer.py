@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from emulated import BACKENDS, get_backend
+from emulated import get_backend
 from mlpcore import backends, deformation, philox
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.errors import InputError
@@ -18,28 +18,17 @@ from mlpcore.training.state import TrainingState
 from mlpcore.training.trainer import Trainer
 from small_runs import (
     C_BACKENDS,
+    DATA,
+    FLAT,
+    FLAT_TEST,
     MODERN,
     Hook,
     assert_same_result,
     make_config,
-    make_dataset,
     run_with_stop,
     same_weights,
+    train,
 )
-
-DATA = make_dataset()
-FLAT, FLAT_TEST = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
-
-
-def train(config, backend, observers=(), state=None):
-    trainer = Trainer(config, DATA, backend, observers, state)
-    assert trainer.run() is True
-    return trainer.state
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request):
-    return get_backend(request.param, threads=2)
 
 
 @pytest.fixture(params=C_BACKENDS)

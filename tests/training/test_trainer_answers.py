@@ -6,27 +6,12 @@ import math
 import numpy as np
 import pytest
 
-from emulated import BACKENDS, get_backend
 from mlpcore import backends, philox
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.network import Network
 from mlpcore.training import trainer as training
 from mlpcore.training.trainer import Diverged, Trainer
-from small_runs import MODERN, Hook, make_config, make_dataset
-
-DATA = make_dataset()
-FLAT, FLAT_TEST = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
-
-
-def train(config, backend, observers=(), state=None):
-    trainer = Trainer(config, DATA, backend, observers, state)
-    assert trainer.run() is True
-    return trainer.state
-
-
-@pytest.fixture(params=BACKENDS)
-def backend(request):
-    return get_backend(request.param, threads=2)
+from small_runs import DATA, FLAT, FLAT_TEST, MODERN, Hook, make_config, train
 
 
 class Scripted:
