@@ -27,7 +27,7 @@ int mlp_judge_sample(const mlp_worker *self, const float *y, int label, float *d
     int begin, end;
     mlp_worker_rows(self, training->network->n_layers - 1, &begin, &end);
     if (may_skip || (softmax && mlp_n_owners(layer) > 1)) mlp_barrier(self->team, self->thread);
-    if (may_skip || (softmax && begin < end))
+    if (may_skip || (softmax && (begin < end || self->thread == 0))) /* which observes */
         *outcome = mlp_judge(layer, y, label, training->target);
     if (may_skip && outcome->loss < training->skip_below) return 1;
     mlp_output_deltas(schedule->kernels, layer, y, label, training->target, outcome, begin, end,

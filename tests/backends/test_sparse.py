@@ -200,3 +200,13 @@ def test_bits_beside_busy_processes(name):
             process.kill()
             process.wait()
     assert bits(crowded) == bits(alone)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_loss_of_more_outputs_than_a_tile_has_neurons(name, reference, schedule):
+    """Two tiles: of three threads the first owns none of them, and counts all the same."""
+    sizes = (130, 257, 200)
+    arguments = *problem(sizes, 10, 0.5, 1), 1e-3
+    result = SimdBackend(name, 3, schedule).train(rectifiers(sizes, 1), *arguments)
+    expected = reference.train(rectifiers(sizes, 1), *arguments)
+    assert result.loss == pytest.approx(expected.loss, rel=1e-5)
