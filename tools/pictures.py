@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""Draws the README's pictures into docs/images, each for a light and for a dark page.
+
+The charts show the measurements that are kept in benchmarks/results. The digits are MNIST's if it
+is found, else scikit-learn's.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image, ImageDraw, ImageFilter
+
+import mlpcore
+from mlpcore import DeformationParameters, backends, dataset, deformation
+from mlpcore.data.digit import read_digit
+from mlpcore.files import atomic_write, make_folder
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+RESULTS = ROOT / "benchmarks" / "results" / "2026-11-24-epyc-2-cores-sparse"
+
+#: Text and lines, faint lines, and ours, by the page's mode.
+MODES = {
+    "light": {"text": "#1f2328", "faint": "#8c959f", "ours": "#0969da", "page": "#ffffff"},
+    "dark": {"text": "#e6edf3", "faint": "#7d8590", "ours": "#58a6ff", "page": "#0d1117"},
+}
+
+#: Okabe and Ito's colours for libraries, which every eye tells apart.
+COLOURS = {"PyTorch": "#D55E00", "scikit-learn": "#009E73", "JAX": "#CC79A7"}
+
+#: The strip: the number of a training image of MNIST, and how many epochs are shown.
+SHOWN, EPOCHS = 0, 9
+
+#: A 5 as a pen would draw it, in a square of side 1: two strokes of points.
+STROKES = (
+    ((0.34, 0.20), (0.31, 0.36), (0.29, 0.47), (0.38, 0.43), (0.52, 0.42), (0.65, 0.50),
+     (0.68, 0.64), (0.60, 0.77), (0.45, 0.81), (0.30, 0.76)),
+    ((0.34, 0.20), (0.50, 0.18), (0.69, 0.17)),
+)  # fmt: skip
+
+
+@contextmanager
+def page(mode: str) -> Iterator[dict[str, str]]:
+    """Matplotlib's settings for text and lines on a page of this mode."""
+    colours = MODES[mode]
+    names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    style = dict.fromkeys(names, colours["text"])
+    fixed = {"font.size": 10, "svg.hashsalt": "mlpcore", "svg.fonttype": "path"}
+    with matplotlib.rc_context(style | fixed):
+        yield colours
+
+
+def write(figure: Figure, name: str, kind: str = "svg") -> None:
+    """Writes a figure with a transparent ground."""
+    content = io.BytesIO()
+    metadata = {"Date": None} if kind == "svg" else None
+    figure.savefig(
+        content, format=kind, transparent=True, dpi=110, bbox_inches="tight", metadata=metadata
+    )
+    path = IMAGES / f"{name}.{kind}"
+    atomic_write(path, content.getvalue())
+    print(f"{path.relative_to(ROOT)}: {len(content.getvalue()) / 1000:.0f} kB")
+
+
+def show_digit(axes: matplotlib.axes.Axes, image: np.ndarray, colours: dict[str, str]) -> None:
+    """Draws an image in [0, 1] in the colour of text."""
+    ink = matplotlib.colors.LinearSegmentedColormap.from_list(
+        "ink", [colours["page"], colours["text"]]
+    )
+    axes.imshow(image, ink, vmin=0, vmax=1, interpolation="bilinear")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.spines[:].set_color(colours["faint"])
+
+
+def draw_strip(mode: str) -> None:
+    """A training image, and what the first epochs make of it."""
+    data = dataset.load()
+    image, label = data.train_images[SHOWN : SHOWN + 1], data.train_labels[SHOWN : SHOWN + 1]
+    parameters, backend = DeformationParameters(similar_labels=(1, 7)), backends.get("cpu")
+    shown = [image] + [
+        deformation.deform(image, label, parameters, 0, epoch, backend, first=SHOWN)
+        for epoch in range(EPOCHS)
+    ]
+    with page(mode) as colours:
+        figure = Figure(figsize=(9, 1.15))
+        for place, each in enumerate(shown):
+            axes = figure.add_subplot(1, EPOCHS + 1, place + 1)
+            show_digit(axes, (each[0] + 1) / 2, colours)
+            title = f"epoch {place}" if place else data.name
+            axes.set_xlabel(title, fontsize=9, color=colours["text" if place else "faint"])
+        figure.subplots_adjust(wspace=0.12)
+        write(figure, f"strip-{mode}", "png")
+
+
+def draw_drawing(path: Path) -> None:
+    """Draws a digit in ink on paper that is lit unevenly, as a photograph would show it."""
+    side, scale = 360, 4
+    picture = Image.new("L", (side * scale, side * scale), 0)
+    pen = ImageDraw.Draw(picture)
+    for stroke in STROKES:
+        xs, ys = np.array(stroke).T * side * scale
+        places = np.linspace(0, len(xs) - 1, 400)
+        knots = np.arange(len(xs))
+        for x, y in zip(np.interp(places, knots, xs), np.interp(places, knots, ys)):
+            width = 0.022 * side * scale
+            pen.ellipse((x - width, y - width, x + width, y + width), fill=255)
+    soft = picture.filter(ImageFilter.GaussianBlur(3 * scale)).resize((side, side))
+    ink = np.clip((np.asarray(soft, float) / 255 - 0.3) * 2.5, 0, 1)
+    grain = np.random.default_rng(0).normal(0, 2.5, ink.shape)
+    light = 226 - 34 * np.linspace(0, 1, side)[:, None] * np.linspace(0.3, 1, side)
+    grey = np.clip(light * (1 - 0.75 * ink) + grain, 0, 255).astype(np.uint8)
+    content = io.BytesIO()
+    Image.fromarray(grey).save(content, "PNG")
+    atomic_write(path, content.getvalue())
+
+
+def draw_answer(mode: str) -> None:
+    """The drawing, what the network is given, and its answer."""
+    path = IMAGES / "drawn.png"
+    probabilities = mlpcore.load("pretrained").predict_proba(path)[0]
+    with page(mode) as colours:
+        figure = Figure(figsize=(9, 2.2))
+        drawing, given, answer = figure.subplots(1, 3, width_ratios=(1, 1, 2))
+        drawing.imshow(Image.open(path), "gray", vmin=0, vmax=255)
+        drawing.set_xticks([])
+        drawing.set_yticks([])
+        drawing.set_title("your picture", fontsize=10)
+        show_digit(given, read_digit(path) / 255, colours)
+        given.set_title("as the network sees it", fontsize=10)
+        best = int(probabilities.argmax())
+        bar_colours = [colours["ours" if k == best else "faint"] for k in range(10)]
+        answer.bar(range(10), probabilities, color=bar_colours)
+        answer.set_xticks(range(10))
+        answer.set_yticks([])
+        answer.spines[["top", "left", "right"]].set_visible(False)
+        answer.set_title(f"its answer: {best}", fontsize=10)
+        answer.text(best, probabilities[best] + 0.02, f"{probabilities[best]:.1%}", ha="center")
+        answer.set_ylim(0, 1.15)
+        write(figure, f"answer-{mode}")
+
+
+def draw_error(mode: str) -> None:
+    """The test error against the time that training takes, ours and others'."""
+    document = json.loads((RESULTS / "to-error-net1.json").read_text())
+    names = {"ours modern": "mlpcore"}
+    with page(mode) as colours:
+        figure = Figure(figsize=(7, 3.6))
+        axes = figure.add_subplot()
+        for line in document["lines"]:
+            name = names.get(line["name"], line["name"])
+            if name.startswith("ours"):
+                continue
+            colour = COLOURS.get(name.split()[0], colours["ours"])
+            runs = line["runs"]
+            budgets = sorted({run["epochs"] for run in runs})
+            points = [[r for r in runs if r["epochs"] == budget] for budget in budgets]
+            seconds = [np.median([r["seconds"] for r in some]) for some in points]
+            errors = [np.mean([r["error"] for r in some]) for some in points]
+            ours = name == "mlpcore"
+            axes.plot(
+                seconds, errors, "o-", color=colour, lw=3 if ours else 1.5, ms=8 if ours else 5
+            )
+            axes.annotate(name, (seconds[-1], errors[-1]), xytext=(7, -3), color=colour,
+                          textcoords="offset points", weight="bold" if ours else "normal")  # fmt: skip
+        axes.set_xlim(0)
+        axes.set_ylim(0.8)
+        axes.set_xlabel("seconds on two cores, deformation included")
+        axes.set_ylabel("test error in percent")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(axis="y", color=colours["faint"], alpha=0.3)
+        write(figure, f"error-{mode}")
+
+
+def step_times() -> dict[str, dict[str, float]]:
+    """Microseconds of a step by network and library, the best number of threads each."""
+    times: dict[str, dict[str, float]] = {}
+    for path in sorted(RESULTS.glob("steps-*.json")):
+        for architecture in json.loads(path.read_text())["architectures"]:
+            own = times.setdefault(architecture["name"], {})
+            for routine in architecture["routines"]:
+                for result in routine["results"]:
+                    if result["timing"] and result["name"] != "scalar":
+                        key = result["name"] if result["peer"] else f"mlpcore, {routine['key']}"
+                        own[key] = min(own.get(key, np.inf), 1e6 * result["timing"]["seconds"])
+    return times
+
+
+def draw_speed(mode: str) -> None:
+    """The time of an on-line step, ours and other libraries'."""
+    times = step_times()
+    rows = {
+        "mlpcore, step-sparse": "mlpcore, rectifiers",
+        "mlpcore, step": "mlpcore, tanh",
+        "PyTorch by hand, rectifiers": "PyTorch, rectifiers",
+        "PyTorch by hand": "PyTorch, tanh",
+        "JAX scan": "JAX, tanh",
+    }
+    with page(mode) as colours:
+        figure = Figure(figsize=(9, 2.4))
+        panels = figure.subplots(1, len(times), sharey=True, squeeze=False)[0]
+        for axes, (network, own) in zip(panels, times.items()):
+            for place, (key, name) in enumerate(rows.items()):
+                if key not in own:
+                    continue
+                colour = COLOURS.get(name.split(",")[0], colours["ours"])
+                axes.barh(place, own[key], color=colour)
+                axes.text(own[key], place, f" {own[key]:,.0f} µs", va="center", fontsize=9)
+            axes.set_title(network, fontsize=10, loc="left")
+            axes.set_xticks([])
+            axes.set_xlim(0, 1.25 * max(own.values()))
+            axes.spines[["top", "right", "bottom"]].set_visible(False)
+            axes.tick_params(left=False)
+            axes.set_yticks(range(len(rows)), rows.values())
+        panels[0].invert_yaxis()
+        write(figure, f"speed-{mode}")
+
+
+def main() -> None:
+    """Draws everything."""
+    make_folder(IMAGES)
+    draw_drawing(IMAGES / "drawn.png")
+    for mode in MODES:
+        draw_strip(mode)
+        draw_answer(mode)
+        draw_error(mode)
+        draw_speed(mode)
+
+
+if __name__ == "__main__":
+    main()
