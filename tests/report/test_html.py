@@ -38,6 +38,7 @@ def test_a_contact_sheet():
     ]
     for label, strip in zip(labels, pictures(text), strict=True):
         assert strip.shape == (7, html.EXAMPLES * 6)  # a white column after each image
+        assert (strip[:, 5::6] == 255).all()
         first = DATA.train_images[DATA.train_labels == label][: html.EXAMPLES]
         for k, image in enumerate(first):
             ink = 127.5 * (1 - image.astype(float))

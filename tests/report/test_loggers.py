@@ -54,8 +54,9 @@ def mlflow(tmp_path, monkeypatch):
 
 
 def test_tensorboard(tmp_path, events):
-    trainer = trained(TensorBoardLogger(tmp_path))
-    trained(TensorBoardLogger(tmp_path), epochs=3, state=trainer.state)
+    logger = TensorBoardLogger(tmp_path)
+    trainer = trained(logger)
+    trained(logger, epochs=3, state=trainer.state)
     found = events(tmp_path)
     for m in trainer.state.history:
         for tag, value in scalars(trainer, m).items():
