@@ -30,6 +30,7 @@ from mlpcore.files import atomic_write, check_writable
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.figures import evaluation_figures, network_figures, write_figures
+from mlpcore.report.page import title_of
 from mlpcore.report.results import confusion_table, evaluation_table, misclassified_table
 from mlpcore.report.tables import text_table
 from mlpcore.store.run_folder import check_result_file, read_history
@@ -192,11 +193,16 @@ def draw(
     folder: Path, candidates: Sequence[Candidate], whole: Evaluation, data: Dataset
 ) -> list[Path]:
     """Writes the figures of the whole, and of each network."""
-    paths = write_figures(folder, evaluation_figures(data.test_images, whole))
+    title = title_of(candidates[0].network, data.name)
+    if len(candidates) > 1:
+        title = f"Committee of {len(candidates)} networks on {data.name}"
+    paths = write_figures(folder, evaluation_figures(data.test_images, whole, title))
     for number, each in enumerate(candidates, 1):
         suffix = f"-{number}" if len(candidates) > 1 else ""
         held_out = each.data.held_out if each.data else 0
-        drawn = network_figures(each.network, data.image_shape, each.history, held_out)
+        drawn = network_figures(
+            each.network, data.image_shape, each.history, held_out, each.data_name
+        )
         paths += write_figures(folder, {f"{name}{suffix}": drawn[name] for name in drawn})
     return paths
 

@@ -24,6 +24,7 @@ from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.report.console import Console
 from mlpcore.report.figures import evaluation_figures, network_figures, write_figures
+from mlpcore.report.page import title_of
 from mlpcore.report.results import report, result_table
 from mlpcore.store.run_folder import LAST, Run
 from mlpcore.training.config import TrainingConfig
@@ -246,6 +247,6 @@ def draw(
     test: Evaluation,
 ) -> list[Path]:
     """Writes the figures of a finished run; returns their files."""
-    figures = evaluation_figures(data.test_images, test)
-    figures |= network_figures(network, data.image_shape, history, data.held_out)
+    figures = evaluation_figures(data.test_images, test, title_of(network, data.name))
+    figures |= network_figures(network, data.image_shape, history, data.held_out, data.name)
     return write_figures(folder, figures)

@@ -20,6 +20,7 @@ from mlpcore.data import mnist
 from mlpcore.data.idx import md5, read_idx
 from mlpcore.data.scaling import BACKGROUNDS, batches, normalise, resize, to_range
 from mlpcore.errors import InputError, shown
+from mlpcore.html import ReprHtmlMixin
 from mlpcore.typing import Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
@@ -42,7 +43,7 @@ EMBEDDED_PIXELS, EMBEDDED_WHITE, EMBEDDED_BOX = (8, 8), 16, slice(4, 25)
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class Dataset(ReprHtmlMixin):
     """Training and test images with their labels.
 
     Attributes

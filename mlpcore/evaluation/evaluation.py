@@ -8,6 +8,7 @@ import numpy as np
 
 from mlpcore.backends.base import Backend, check_array
 from mlpcore.errors import InputError
+from mlpcore.html import ReprHtmlMixin
 from mlpcore.network.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
@@ -42,7 +43,7 @@ class Misclassified:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(ReprHtmlMixin):
     """How guesses compare with labels.
 
     A network's first guess is the class with the greatest output, its second guess the class

@@ -17,28 +17,36 @@ REFRESH_SECONDS = 0.25
 COLUMNS = ("epoch", "rate", "loss", "training", "validation", "test", "samples/s", "time")
 
 
-def epoch_line(metrics: EpochMetrics, epochs: int) -> str:
-    """A line of the table whose header is `header_line`."""
-    cells = (
+def epoch_cells(metrics: EpochMetrics, epochs: int) -> tuple[str, ...]:
+    """A row of the table whose header is `column_names`."""
+    return (
         f"{metrics.epoch}/{epochs}",
         f"{metrics.learning_rate:.2e}",
         f"{metrics.loss:.4f}",
         f"{metrics.training_error:.2f} %",
         f"{metrics.validation_error:.2f} %",
         f"{metrics.test_error:.2f} %" if metrics.n_test else NONE,
-        f"{_speed(metrics):,.0f}",
+        f"{training_speed(metrics):,.0f}",
         f"{metrics.seconds:.1f} s",
     )
-    return _line(cells, epochs)
+
+
+def column_names(held_out: int = 0) -> tuple[str, ...]:
+    """The names of the columns of `epoch_cells`; `held_out` is that of the `Dataset`."""
+    return tuple(kind_of_test(held_out) if name == "test" else name for name in COLUMNS)
+
+
+def epoch_line(metrics: EpochMetrics, epochs: int) -> str:
+    """A line of the table whose header is `header_line`."""
+    return _line(epoch_cells(metrics, epochs), epochs)
 
 
 def header_line(epochs: int, held_out: int = 0) -> str:
-    """The names of the columns of `epoch_line`; `held_out` is that of the `Dataset`."""
-    names = (kind_of_test(held_out) if name == "test" else name for name in COLUMNS)
-    return _line(names, epochs)
+    """The names of the columns of `epoch_line`."""
+    return _line(column_names(held_out), epochs)
 
 
-def _speed(metrics: EpochMetrics) -> float:
+def training_speed(metrics: EpochMetrics) -> float:
     """Samples trained in a second."""
     return metrics.n_train / max(metrics.training_seconds, 1e-9)
 
@@ -99,8 +107,13 @@ class Console(Observer):
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Prints the line of an epoch."""
         if self._live:
-            self._live.speed = _speed(metrics)
+            self._live.speed = training_speed(metrics)
         self.print(epoch_line(metrics, trainer.config.epochs))
+
+    def on_run_end(self, trainer: Trainer) -> None:
+        """Ends the live display."""
+        if self._live:
+            self._live.stop()
 
 
 class _Display:

@@ -1,8 +1,7 @@
 """Figures of a trained network, for a page 7 inches wide.
 
-Each function returns a new Matplotlib figure; `write_figures` writes figures as PNG files. Nothing
-here uses pyplot, which has global state. Matplotlib takes half a second to import, and so it is
-imported inside the functions. Colours also differ in lightness, for print and for every eye.
+Each function returns a new Matplotlib figure; `write_figures` writes figures as PNG files. The
+first line of each names the network and the data, where these are given.
 """
 
 from __future__ import annotations
@@ -10,16 +9,26 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlpcore.data.dataset import kind_of_test
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, make_folder
 from mlpcore.network import Network
+from mlpcore.report.curves import learning_curves
+from mlpcore.report.page import (
+    DPI,
+    GREY,
+    MARGIN,
+    RED,
+    WIDTH,
+    Tiles,
+    draw_image,
+    new_page,
+    title_of,
+)
 from mlpcore.report.results import describe_error, describe_second
 from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray
@@ -28,24 +37,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Lengths are in inches, font sizes in points.
-WIDTH, MAX_HEIGHT, MARGIN = 7.0, 9.7, 0.3
-DPI = 200
-
-#: Every eye tells Okabe and Ito's blue from their vermilion.
-BLUE, RED, GREY, LIGHT = "#0072B2", "#D55E00", "#808080", "#e8e8e8"
-
-#: The most images or neurons in a figure.
-MAX_TILES = 100
-
 #: The cells of a confusion matrix of more classes have no room for numbers.
 MAX_NUMBERED = 20
 
-#: A page has fewer pixels: of more epochs only some are drawn.
-MAX_EPOCHS = 2000
+#: Blue below zero, white at zero, red above.
+DIVERGING = "RdBu_r"
 
 
-def misclassified(images: AnyArray, evaluation: Evaluation) -> Figure:
+def misclassified(images: AnyArray, evaluation: Evaluation, title: str = "") -> Figure:
     """The paper's Figure 1: misclassified images, label above, two most likely classes below.
 
     Parameters
@@ -54,9 +53,11 @@ def misclassified(images: AnyArray, evaluation: Evaluation) -> Figure:
         (n, h, w), the images of the evaluation.
     evaluation
         A page shows the first errors, at most `MAX_TILES`, and says so.
+    title
+        The first line, such as `title_of` a network and its data.
     """
     wrong = evaluation.misclassified
-    tiles = _Tiles.of(images.shape[1:], above=0.15, below=0.18)
+    tiles = Tiles.of(images.shape[1:], above=0.15, below=0.18)
     n = min(len(wrong), tiles.capacity)
     lines = [f"Misclassified: {describe_error(evaluation)}."]
     if n:
@@ -64,10 +65,10 @@ def misclassified(images: AnyArray, evaluation: Evaluation) -> Figure:
         lines.append(describe_second(evaluation))
         if n < len(wrong):
             lines[-1] += f" Shown are the first {n} of {len(wrong):,} misclassified."
-    figure, axes, top = _page(lines, tiles.height(n))
+    figure, axes, top = new_page(title, lines, tiles.height(n))
     for k in range(n):
         x, y = tiles.place(k, top)
-        _image(axes, images[wrong.indices[k]], x, y, tiles, "gray_r", (-1.0, 1.0))
+        draw_image(axes, images[wrong.indices[k]], x, y, tiles, "gray_r", (-1.0, 1.0))
         right, below = x + tiles.width, y + tiles.image_height + 0.03
         axes.text(right, y - 0.02, str(wrong.labels[k]), size=7, ha="right", va="bottom")
         first, second = wrong.guesses[k]
@@ -77,29 +78,56 @@ def misclassified(images: AnyArray, evaluation: Evaluation) -> Figure:
     return figure
 
 
-def first_layer(network: Network, image_shape: tuple[int, int]) -> Figure:
-    """The weights of the first layer's neurons as images, neurons of large norm first."""
+def first_layer(network: Network, image_shape: tuple[int, int], data_name: str = "") -> Figure:
+    """The weights of the first layer's neurons as images, neurons of large norm first.
+
+    Zero is white, negative weights are blue, and positive weights are red.
+
+    Parameters
+    ----------
+    image_shape
+        Height and width of the images in pixels.
+    data_name
+        The name of the data that the network was trained on, for the title.
+    """
     weights = network.weights[0]
     squares = np.einsum("ij,ij->i", weights, weights, dtype=np.float64)
-    tiles = _Tiles.of(image_shape, above=0.0, below=0.08)
+    tiles = Tiles.of(image_shape, above=0.0, below=0.08)
     shown = np.argsort(-squares, kind="stable")[: tiles.capacity]
-    # If the scale included the very largest weights, all others would be grey.
+    # If the scale included the very largest weights, all others would be pale.
     limit = float(np.quantile(np.abs(weights[shown]), 0.999)) or 1.0
     total = len(weights)
     which = f"all {total:,}" if len(shown) == total else f"{len(shown)} of {total:,}"
     lines = (
         f"Weights of the first layer's neurons: {which}, by decreasing norm.",
-        f"Black: {-limit:.2g} or less. White: {limit:.2g} or more.",
+        "The scale ends where 0.1 % of these weights are beyond it.",
     )
-    figure, axes, top = _page(lines, tiles.height(len(shown)))
+    title = title_of(network, data_name)
+    figure, axes, top = new_page(title, lines, tiles.height(len(shown)))
+    _draw_scale(axes, limit, top - 0.24)
     for k, neuron in enumerate(shown):
         image = weights[neuron].reshape(image_shape)
-        _image(axes, image, *tiles.place(k, top), tiles, "gray", (-limit, limit))
+        draw_image(axes, image, *tiles.place(k, top), tiles, DIVERGING, (-limit, limit))
     return figure
 
 
-def confusion(evaluation: Evaluation) -> Figure:
-    """The confusion matrix. Shades show the number of errors, not the diagonal."""
+def _draw_scale(axes: Axes, limit: float, y: float) -> None:
+    """Draws the colours from -limit to limit as a bar at the right edge of a page."""
+    right, width, height = WIDTH - MARGIN, 1.5, 0.1
+    frame = (right - width, right, y + height, y)
+    axes.imshow(np.linspace(-1, 1, 255)[None], cmap=DIVERGING, extent=frame, aspect="auto")
+    for x, value in ((0.0, -limit), (0.5, 0.0), (1.0, limit)):
+        axes.text(
+            right - width * (1 - x), y - 0.03, f"{value:.2g}", size=7,
+            ha="center" if x < 1 else "right", va="bottom",
+        )  # fmt: skip
+
+
+def confusion(evaluation: Evaluation, title: str = "") -> Figure:
+    """The confusion matrix. Shades show the number of errors, not the diagonal.
+
+    `title` is as for `misclassified`.
+    """
     from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
@@ -114,7 +142,7 @@ def confusion(evaluation: Evaluation) -> Figure:
     errors = np.where(np.eye(n_classes, dtype=bool), 0, matrix)
     most = max(1, int(errors.max()))
     lines[-1] += " Right: errors of each label." if numbered else f" Darkest: {most:,} errors."
-    figure, axes, top = _page(lines, 0.25 + side + MARGIN)
+    figure, axes, top = new_page(title, lines, 0.25 + side + MARGIN)
     left, top = MARGIN + 0.35, top + 0.25
     shades = colormaps["Blues"](0.1 + 0.7 * errors / most)
     shades[errors == 0] = 1.0
@@ -142,90 +170,13 @@ def confusion(evaluation: Evaluation) -> Figure:
     return figure
 
 
-def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0) -> Figure:
-    """The errors and the learning rate of every epoch.
-
-    Training errors are those on the deformed images, validation errors those on the same images
-    undeformed: see `EpochMetrics`.
-
-    Parameters
-    ----------
-    history
-        At least one epoch.
-    held_out
-        That of the `Dataset`.
-    """
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    best = min(history, key=lambda m: m.validation_errors)
-    kind = kind_of_test(held_out)
-    drawn = list(history[:: math.ceil(len(history) / MAX_EPOCHS)])
-    if drawn[-1] is not history[-1]:
-        drawn.append(history[-1])
-    epochs = [m.epoch for m in drawn]
-    figure = Figure(figsize=(WIDTH, 4.9), dpi=DPI)
-    upper = figure.add_axes((0.11, 0.41, 0.86, 0.45))
-    lower = figure.add_axes((0.11, 0.1, 0.86, 0.25), sharex=upper)
-    _draw_errors(upper, drawn, best, kind)
-    rates = [m.learning_rate for m in drawn]
-    lower.plot(epochs, rates, color="black", **_line_style(len(drawn)))
-    log_axis(lower, rates)
-    for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
-        axes.set_ylabel(label, size=9)
-        axes.yaxis.set_label_coords(-0.095, 0.5)
-        axes.tick_params(labelsize=8)
-        axes.grid(color=LIGHT)
-        axes.spines[["top", "right"]].set_visible(False)
-    upper.tick_params(labelbottom=False)
-    lower.set_xlabel(f"epoch of {best.n_train:,} images", size=9)
-    lower.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-    if len(epochs) == 1:
-        lower.set(xlim=(0.5, 1.5), xticks=[1])
-    text = f"Lowest validation error (circle): {best.validation_error:.2f} % after epoch "
-    text += f"{best.epoch} of {len(history)}"
-    if best.n_test:
-        text += f"; {kind} error {best.test_error:.2f} %"
-    figure.text(MARGIN / WIDTH, 0.955, f"{text}.", size=9, va="center")
-    return figure
-
-
-def _draw_errors(
-    axes: Axes, history: Sequence[EpochMetrics], best: EpochMetrics, kind: str
-) -> None:
-    """The curves of errors, with a circle around the lowest validation error."""
-    curves = [
-        ("training", [m.training_error for m in history], GREY, ":"),
-        ("validation", [m.validation_error for m in history], BLUE, "-"),
-    ]
-    if best.n_test:
-        curves.append((kind, [m.test_error for m in history], RED, "--"))
-    epochs, style = [m.epoch for m in history], _line_style(len(history))
-    for name, values, colour, dashes in curves:
-        axes.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
-    circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
-    axes.plot(best.epoch, best.validation_error, color=BLUE, **circle)
-    log_axis(axes, [value for _, values, _, _ in curves for value in values])
-    axes.legend(
-        ncols=3, fontsize=8, frameon=False, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0
-    )
-
-
-def _line_style(n: int) -> dict[str, Any]:
-    """How a curve of n epochs is drawn: few epochs as points, which would hide a long line."""
+def evaluation_figures(
+    images: AnyArray, evaluation: Evaluation, title: str = ""
+) -> dict[str, Figure]:
+    """The figures of an evaluation of images (n, h, w), by name; their first line is `title`."""
     return {
-        "marker": "o" if n <= 30 else "",
-        "markersize": 3,
-        "linewidth": 1.5 if n <= 200 else 1.0,
-        "clip_on": False,  # a zero lies on the frame
-    }
-
-
-def evaluation_figures(images: AnyArray, evaluation: Evaluation) -> dict[str, Figure]:
-    """The figures of an evaluation of images (n, h, w), by name."""
-    return {
-        "misclassified": misclassified(images, evaluation),
-        "confusion": confusion(evaluation),
+        "misclassified": misclassified(images, evaluation, title),
+        "confusion": confusion(evaluation, title),
     }
 
 
@@ -234,10 +185,17 @@ def network_figures(
     image_shape: tuple[int, int],
     history: Sequence[EpochMetrics] = (),
     held_out: int = 0,
+    data_name: str = "",
 ) -> dict[str, Figure]:
-    """The figures of a network, and of its training if that is known, by name."""
-    curves = {"learning-curves": learning_curves(history, held_out)} if history else {}
-    return curves | {"first-layer": first_layer(network, image_shape)}
+    """The figures of a network, and of its training if that is known, by name.
+
+    `data_name` is that of the data that it was trained on.
+    """
+    curves = {}
+    if history:
+        title = title_of(network, data_name)
+        curves["learning-curves"] = learning_curves(history, held_out, title)
+    return curves | {"first-layer": first_layer(network, image_shape, data_name)}
 
 
 def write_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
@@ -256,124 +214,3 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
         paths.append(folder / f"{name}.png")
         atomic_write(paths[-1], content.getvalue())
     return paths
-
-
-@dataclass(frozen=True)
-class _Tiles:
-    """Images in rows on a page, with room for text above and below each image.
-
-    `width` is the width of a tile. A narrower image is in its centre.
-    """
-
-    width: float
-    image_width: float
-    image_height: float
-    above: float
-    below: float
-
-    #: The mean side of an image, and the least width of two numbers beside each other.
-    SIDE = 0.52
-    LEAST = 0.42
-    GAP = 0.1
-
-    @classmethod
-    def of(cls, image_shape: Sequence[int], above: float, below: float) -> _Tiles:
-        """Tiles of about the same area whatever the shape of the images."""
-        height, width = image_shape
-        scale = cls.SIDE / math.sqrt(height * width)
-        scale = min(scale, (WIDTH - 2 * MARGIN) / width, 0.4 * MAX_HEIGHT / height)
-        shown = scale * width
-        return cls(max(shown, cls.LEAST), shown, scale * height, above, below)
-
-    @property
-    def columns(self) -> int:
-        return max(1, int((WIDTH - 2 * MARGIN + self.GAP) / (self.width + self.GAP)))
-
-    @property
-    def row_height(self) -> float:
-        return self.above + self.image_height + self.below
-
-    @property
-    def capacity(self) -> int:
-        """Tiles that fit a page."""
-        rows = max(1, int((MAX_HEIGHT - _head_height(3) - MARGIN) / self.row_height))
-        return min(MAX_TILES, rows * self.columns)
-
-    def height(self, n: int) -> float:
-        """The height of n tiles and the margin below them."""
-        return math.ceil(n / self.columns) * self.row_height + MARGIN
-
-    def place(self, k: int, top: float) -> tuple[float, float]:
-        """The upper left corner of the image in tile k; the rows begin at `top`."""
-        row, column = divmod(k, self.columns)
-        x = MARGIN + column * (self.width + self.GAP)
-        return x, top + row * self.row_height + self.above
-
-
-def _head_height(n_lines: int) -> float:
-    return 0.27 + 0.18 * n_lines
-
-
-def _page(lines: Sequence[str], height: float) -> tuple[Figure, Axes, float]:
-    """A new figure: lines of text, and below them an empty space of a height.
-
-    Also returns axes over the whole figure, in inches from its upper left corner, and where in
-    them the empty space begins.
-    """
-    from matplotlib.figure import Figure
-
-    top = _head_height(len(lines))
-    figure = Figure(figsize=(WIDTH, top + height), dpi=DPI)
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, WIDTH), ylim=(top + height, 0))
-    axes.axis("off")
-    for k, line in enumerate(lines):
-        axes.text(MARGIN, 0.25 + 0.18 * k, line, size=9 if k == 0 else 8, va="center")
-    return figure, axes, top
-
-
-def _image(
-    axes: Axes,
-    image: AnyArray,
-    x: float,
-    y: float,
-    tiles: _Tiles,
-    colours: str,
-    limits: tuple[float, float],
-) -> None:
-    """Draws an image with a frame in its tile."""
-    from matplotlib.patches import Rectangle
-
-    x += (tiles.width - tiles.image_width) / 2
-    width, height = tiles.image_width, tiles.image_height
-    low, high = limits
-    frame = (x, x + width, y + height, y)
-    axes.imshow(image, cmap=colours, vmin=low, vmax=high, extent=frame, aspect="auto")
-    axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=GREY, linewidth=0.4))
-
-
-def log_axis(axes: Axes, values: Sequence[float]) -> None:
-    """Makes the y axis logarithmic, with ticks at 1, 2 and 5 times powers of ten.
-
-    The outer ticks enclose the values. If there are zeros, the lowest part of the axis is linear.
-    """
-    positive = [value for value in values if value > 0] or [1.0]
-    exponents = range(
-        math.floor(math.log10(min(positive))) - 1, math.floor(math.log10(max(positive))) + 2
-    )
-    ticks = [float(f"{m}e{e}") for e in exponents for m in (1, 2, 5)]
-    low = max(tick for tick in ticks if tick < min(positive))
-    high = min(tick for tick in ticks if tick > max(positive))
-    ticks = [tick for tick in ticks if low <= tick <= high]
-    if len(ticks) > 8:
-        decades = [tick for tick in ticks if f"{tick:e}".startswith("1")]
-        ticks = decades[:: math.ceil(len(decades) / 8)]
-    if min(values) > 0:
-        axes.set_yscale("log")
-        axes.set_ylim(low, high)
-    else:
-        axes.set_yscale("symlog", linthresh=low, linscale=0.5)
-        axes.set_ylim(0, high)
-        ticks = [0.0, *ticks]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()

@@ -23,6 +23,7 @@ from mlpcore.backends.base import IMAGES_PER_GRID, Backend, TrainingResult, chec
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.scaling import BACKGROUNDS
 from mlpcore.errors import InputError
+from mlpcore.html import ReprHtmlMixin
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
 from mlpcore.typing import BackendArray
@@ -63,8 +64,11 @@ class Observer:
     def on_stop(self, trainer: Trainer) -> None:
         """Training stops before its end, as requested; it can continue from `trainer.state`."""
 
+    def on_run_end(self, trainer: Trainer) -> None:
+        """`Trainer.run` is about to return, or to raise any exception."""
 
-class Trainer:
+
+class Trainer(ReprHtmlMixin):
     """Trains a network on a data set.
 
     Parameters
@@ -190,6 +194,9 @@ class Trainer:
             with suppress(InputError):  # from a device that has failed
                 self.backend.store(self._network, self.state.network)
             raise
+        finally:
+            for observer in self.observers:
+                observer.on_run_end(self)
         return True
 
     def _run_epoch(self) -> None:

@@ -77,7 +77,8 @@ def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
     monkeypatch.setattr(runs, "evaluation_figures", lambda *a: drawn.append(a) or draw(*a))
     train("--lr", "0.05", "--epochs", "5", "--sigma", "5.5")
     text, best = Path("r", runs.REPORT).read_text(), run_state("r").best_metrics
-    ((images, test),) = drawn
+    ((images, test, title),) = drawn
+    assert title.endswith(" on letters")
     assert (images.shape, test.errors, test.n) == ((60, 7, 5), best.test_errors, 60)
     assert f"Misclassified: {best.test_errors} of 60 images, {best.test_error:.2f} %" in text
     for line in ("- sigma: 5.5", "- epochs: 5", "- learning rate: 0.05", describe_second(test)):

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from mlpcore import Network
 from mlpcore.errors import InputError
 from mlpcore.evaluation.evaluation import Evaluation
-from mlpcore.report import figures
+from mlpcore.report import curves, figures, page
 from mlpcore.training.state import EpochMetrics
 
 
@@ -33,13 +33,14 @@ def make_images(n, shape):
     return np.random.default_rng(1).uniform(-1, 1, (n, *shape)).astype(np.float32)
 
 
-def make_history(errors, n_train=60_000, n_test=10_000, rate=1e-3):
+def make_history(errors, n_train=60_000, n_test=10_000, rate=1e-3, deforming=1):
     """Epochs of (training, validation, test) errors."""
     return [
         EpochMetrics(
             epoch=epoch, learning_rate=rate * 0.9965 ** (epoch - 1), n_train=n_train,
             n_test=n_test, training_errors=training, loss=0.1, validation_errors=validation,
-            test_errors=test, deformation_seconds=1, training_seconds=1, evaluation_seconds=1,
+            test_errors=test, deformation_seconds=deforming, training_seconds=1,
+            evaluation_seconds=1,
         )
         for epoch, (training, validation, test) in enumerate(errors, 1)
     ]  # fmt: skip
@@ -67,7 +68,7 @@ def texts(figure):
 def assert_readable(figure):
     """All text is inside the figure, none overlaps another, and the page is 7 inches wide."""
     assert figure.get_figwidth() == 7
-    assert figure.get_figheight() <= figures.MAX_HEIGHT
+    assert figure.get_figheight() <= page.MAX_HEIGHT
     width, height = figure.bbox.width, figure.bbox.height
     drawn = texts(figure)
     for text, box in drawn:
@@ -171,18 +172,25 @@ def test_learning_curves(errors, rate):
     history = make_history(errors, rate=rate)
     figure = figures.learning_curves(history)
     drawn = assert_readable(figure)
-    upper, lower = figure.axes
+    _, lower, upper = figure.axes
     lines = {line.get_label(): line for line in upper.lines}
     low, high = upper.get_ylim()
-    for name in ("training", "validation", "test"):
+    pale = [line for line in upper.lines if line.get_alpha()]
+    names = {"training": "training (deformed)", "validation": "validation", "test": "test"}
+    assert len(pale) == (len(history) >= curves.MIN_SMOOTHED) * len(names)
+    for k, (name, label) in enumerate(names.items()):
         values = [getattr(m, f"{name}_error") for m in history]
-        assert lines[name].get_ydata().tolist() == values
-        assert lines[name].get_xdata().tolist() == [m.epoch for m in history]
+        every_epoch = pale[k] if pale else lines[label]
+        np.testing.assert_allclose(every_epoch.get_ydata(), values, rtol=1e-14)
+        assert lines[label].get_xdata().tolist() == [m.epoch for m in history]
         assert low <= min(values) and max(values) <= high
     assert lower.lines[0].get_ydata().tolist() == [m.learning_rate for m in history]
     best = min(history, key=lambda m: m.validation_errors)
     assert upper.lines[-1].get_xdata() == [best.epoch]
     assert any(f"after epoch {best.epoch} of {len(history)}" in text for text in drawn)
+    first, last = lower.get_xlim()
+    ticks = [tick for tick in lower.get_xticks() if first <= tick <= last]
+    assert ticks and all(tick >= 1 and tick == int(tick) for tick in ticks)
     assert len([tick for tick in upper.get_yticks() if low <= tick <= high]) >= 2
 
 
@@ -193,15 +201,38 @@ def test_the_test_curve_is_left_out_or_called_held_out():
     drawn = figures.network_figures(Network((35, 3), 0), (7, 5), history, held_out=60)
     text = " ".join(assert_readable(drawn["learning-curves"]))
     assert "held-out error" in text and "test" not in text
-    legend = drawn["learning-curves"].axes[0].get_legend_handles_labels()[1]
-    assert legend == ["training", "validation", "held-out"]
+    legend = drawn["learning-curves"].axes[-1].get_legend_handles_labels()[1]
+    assert legend == ["training (deformed)", "validation", "held-out"]
+
+
+def test_means_of_many_epochs():
+    """Over as many epochs before as after each: a straight line stays one, up to its ends."""
+    assert curves.smoothed([5, 5, 8, 2, 3, 3], 0).tolist() == [5, 5, 8, 2, 3, 3]
+    assert curves.smoothed([5, 5, 8, 2, 3, 3], 2).tolist() == [5, 6, 4.6, 4.2, 8 / 3, 3]
+    assert curves.smoothed(range(0, 800, 2), 8).tolist() == list(range(0, 800, 2))
+    drawn = assert_readable(figures.learning_curves(make_history(LONG[:150])))
+    assert any("means over 7 epochs" in text for text in drawn)
+
+
+def test_figures_name_the_network_and_its_data():
+    """Also data whose name is long, or looks like a formula."""
+    network, history = Network((841, 1000, 500, 10)), make_history([(9, 5, 3)], deforming=0)
+    drawn = figures.network_figures(network, (29, 29), history, data_name="costs $5 and $6")
+    for figure in drawn.values():
+        assert assert_readable(figure)[0] == "net1 (841-1000-500-10) on costs $5 and $6"
+    assert "training" in drawn["learning-curves"].axes[-1].get_legend_handles_labels()[1]
+    deep = page.title_of(Network((841, *[1000] * 9, 256)), "a folder with a long name, as many are")
+    figure = figures.confusion(make_evaluation(30, 3, 0.5), deep)
+    assert assert_readable(figure)[0] == deep
+    assert deep == "net5 (841-1000-1000-1000-1000-1000-10… on a folder with a long name…"
+    assert page.title_of(Network((6, 4, 2)), "") == "6-4-2"
 
 
 def test_a_long_training_is_thinned_out():
     history = make_history([(60_000 // e + 9, 60_000 // e, 9) for e in range(1, 9002)], rate=1e30)
     figure = figures.learning_curves(history)
-    epochs = figure.axes[0].lines[0].get_xdata()
-    assert len(epochs) <= figures.MAX_EPOCHS + 1
+    epochs = figure.axes[-1].lines[0].get_xdata()
+    assert len(epochs) <= curves.MAX_EPOCHS + 1
     assert (epochs[0], epochs[-1]) == (1, 9001)
     assert_readable(figure)
 
@@ -214,12 +245,14 @@ def test_the_first_layer_by_norm(sizes):
     network = Network(sizes, seed=1)
     network.weights[0][2] *= 5
     figure = figures.first_layer(network, (7, 5))
-    drawn, images = assert_readable(figure), shown_images(figure)
+    drawn, (_, *images) = assert_readable(figure), shown_images(figure)
+    for each in figure.findobj(AxesImage):
+        assert each.norm(0) == 0.5 and each.get_cmap().name == figures.DIVERGING
     assert len(images) == min(sizes[1], 100)
     assert np.array_equal(images[0], network.weights[0][2].reshape(7, 5))
     norms = [np.linalg.norm(image.astype(float)) for image in images]
     assert norms == sorted(norms, reverse=True)
-    assert (f"all {sizes[1]}," if sizes[1] <= 100 else "100 of 300,") in drawn[0]
+    assert (f"all {sizes[1]}," if sizes[1] <= 100 else "100 of 300,") in drawn[1]
     assert_readable(figures.first_layer(Network(sizes), (7, 5)))  # of zeros
 
 

@@ -21,5 +21,6 @@ to_error    the contest: one budget of epochs after another, and the least time 
 error_tables  its results as text or Markdown
 contests    its options
 medians     one table from the JSON documents of several runs
+chart       a dot plot of them
 command     the options
 """

@@ -14,7 +14,7 @@ from mlpcore.cpu import available_cores, total_memory
 from mlpcore.errors import InputError
 from mlpcore.files import check_replaceable
 from mlpcore.network.architecture import PRESETS, count_parameters, parse_hidden_layers
-from speed import contests, medians
+from speed import chart, contests, medians
 from speed.error_tables import error_tables
 from speed.measure import COLUMNS, Plan, measure_plan, unavailable
 from speed.peers import LEARNERS, PEERS
@@ -33,7 +33,7 @@ by --medians. With --to-error it trains instead, ours and peers, until a test er
 MODES = {
     "to_error": contests.OPTIONS,
     "search": contests.SEARCH_OPTIONS,
-    "medians": ("routine", "markdown"),
+    "medians": ("routine", "markdown", "figure"),
     "": ("arch", "backend", "routine", "threads", "peers", "quick", "markdown", "json"),
 }
 
@@ -81,6 +81,8 @@ def parser() -> Parser:
     add("--json", type=Path, metavar="FILE", help="all figures, for programs")
     add("--medians", nargs="+", type=Path, metavar="FILE",
         help="measures nothing: shows the medians of runs kept with --json")
+    add("--figure", type=Path, metavar="FILE",
+        help="with --medians and one --routine: draws a chart, a PNG file")
     add("--to-error", metavar="E", type=contests.percentages,
         help="the time to these test errors in percent, with commas, on digits deformed anew every "
         "epoch")
@@ -104,7 +106,9 @@ def _mode(options: argparse.Namespace) -> str:
         if value and name != mode and name not in MODES[mode]:
             what, option = ("--" + each.replace("_", "-") for each in (mode, name))
             if not mode:
-                raise InputError(f"{option}: expected together with --to-error or --search")
+                having = (each for each in MODES if each and name in MODES[each])
+                others = " or ".join("--" + each.replace("_", "-") for each in having)
+                raise InputError(f"{option}: expected together with {others}")
             expected = ", ".join(f"--{each}" for each in MODES[mode])
             raise InputError(f"{option} together with {what}: expected only {expected}")
     return mode
@@ -156,7 +160,10 @@ def main(argv: list[str] | None = None, settings: Settings | None = None) -> int
         options, failed = parser().parse_args(argv), False
         mode = _mode(options)
         if mode == "medians":
-            tables = medians.tables(medians.read_runs(options.medians), options.routine)
+            runs = medians.read_runs(options.medians)
+            tables = medians.tables(runs, options.routine)
+            if options.figure:
+                chart.write(options.figure, runs, options.routine)
         elif mode == "search":
             contests.run_search(options, progress)
             return 0

@@ -67,8 +67,8 @@ def read_runs(paths: Sequence[Path]) -> list[Report]:
     return runs
 
 
-def tables(runs: Sequence[Report], routines: Collection[str] = ()) -> list[Table]:
-    """A table for each routine, or for some: a row for each network.
+def by_routine(runs: Sequence[Report], routines: Collection[str] = ()) -> list[Series]:
+    """The results of each routine, or of some.
 
     Raises
     ------
@@ -84,10 +84,44 @@ def tables(runs: Sequence[Report], routines: Collection[str] = ()) -> list[Table
         if routine not in known:
             raise InputError(f"routine {routine!r}: the runs have {shown(', '.join(known))}")
     return [
-        _table(runs, {key: results for key, results in series.items() if key.routine == routine})
+        {key: results for key, results in series.items() if key.routine == routine}
         for routine in known
         if not routines or routine in routines
     ]
+
+
+def tables(runs: Sequence[Report], routines: Collection[str] = ()) -> list[Table]:
+    """A table for each routine, or for some: a row for each network.
+
+    Raises
+    ------
+    InputError
+        When a routine has not been timed.
+    """
+    return [_table(runs, series) for series in by_routine(runs, routines)]
+
+
+def fastest(series: Series, network: str) -> list[Result]:
+    """The results of our fastest backend with its number of threads."""
+    ours = (results for key, results in series.items() if key.network == network and not key.peer)
+    return min(filter(None, ours), key=median, default=[])
+
+
+def peers_of(series: Series, network: str) -> dict[str, list[Result]]:
+    """The results of every peer by name: in each run those of its best number of threads."""
+    variants: dict[str, list[list[Result]]] = {}
+    for key, results in series.items():
+        if key.peer and key.network == network:
+            variants.setdefault(key.name, []).append(results)
+    return {
+        name: [min(each, key=lambda r: r.seconds) for each in zip(*filter(None, some))]
+        for name, some in variants.items()
+    }
+
+
+def median(results: Sequence[Result]) -> float:
+    """The median of the runs' seconds."""
+    return statistics.median(result.seconds for result in results)
 
 
 def _table(runs: Sequence[Report], series: Series) -> Table:
@@ -97,12 +131,10 @@ def _table(runs: Sequence[Report], series: Series) -> Table:
     for network in dict.fromkeys(key.network for key in series):
         here = {key: results for key, results in series.items() if key.network == network}
         mine = {(k.name, k.threads): results for k, results in here.items() if not k.peer}
-        fastest = min(filter(None, mine.values()), key=_median, default=[])
+        best, theirs = fastest(series, network), peers_of(series, network)
         cells = [_time(mine.get(each, [])) for each in ours]
-        for name in peers:
-            variants = [results for k, results in here.items() if k.peer and k.name == name]
-            cells.append(_peer_cell(variants, fastest))
-        reached = [r.reached for r in fastest if r.reached is not None]
+        cells += [_peer_cell(theirs.get(name, []), best) for name in peers]
+        reached = [r.reached for r in best if r.reached is not None]
         rows.append((network, *cells, share(statistics.median(reached) if reached else None)))
     days = sorted(run.date[:10] for run in runs)
     many = f"medians of {len(runs)} runs" if len(runs) > 1 else "one run"
@@ -125,16 +157,11 @@ NOTES = (
 )
 
 
-def _median(results: Sequence[Result]) -> float:
-    return statistics.median(result.seconds for result in results)
-
-
 def _time(results: Sequence[Result]) -> str:
-    return short_time(_median(results)) if results else NONE
+    return short_time(median(results)) if results else NONE
 
 
-def _peer_cell(variants: Sequence[list[Result]], ours: Sequence[Result]) -> str:
-    best = [min(each, key=lambda r: r.seconds) for each in zip(*filter(None, variants))]
+def _peer_cell(best: Sequence[Result], ours: Sequence[Result]) -> str:
     ratios = [peer.seconds / our.seconds for peer, our in zip(best, ours)]
     cell = _time(best)
     if ratios:

@@ -1,0 +1,183 @@
+"""Learning curves: the errors and the learning rate of a run's epochs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlpcore.data.dataset import kind_of_test
+from mlpcore.report.page import BLUE, DPI, GREY, LIGHT, MARGIN, RED, WIDTH, head_height, whole_page
+from mlpcore.report.tables import duration
+from mlpcore.training.state import EpochMetrics
+from mlpcore.typing import Float64Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: A page has fewer pixels: of more epochs only some are drawn.
+MAX_EPOCHS = 2000
+
+#: Curves of fewer epochs are drawn as they are. Others are smoothed over a fiftieth on each side.
+MIN_SMOOTHED = 50
+
+#: From the edges of the page to the axes, and the heights of both, in inches.
+LEFT, RIGHT, BOTTOM, UPPER, GAP, LOWER = 0.9, 0.2, 0.55, 2.5, 0.2, 1.0
+
+#: From the top of the legend to the upper axes.
+LEGEND = 0.35
+
+
+def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: str = "") -> Figure:
+    """The errors and the learning rate of every epoch.
+
+    Training errors are those on the deformed images, each just before its update; validation errors
+    those on the same images undeformed: see `EpochMetrics`. Errors of `MIN_SMOOTHED` epochs or more
+    are also drawn as means over the epochs around each.
+
+    Parameters
+    ----------
+    history
+        At least one epoch.
+    held_out
+        That of the `Dataset`.
+    title
+        The first line, such as `page.title_of` the network and its data.
+    """
+    from matplotlib.figure import Figure
+
+    best = min(history, key=lambda m: m.validation_errors)
+    kind = kind_of_test(held_out)
+    text = f"Lowest validation error (circle): {best.validation_error:.2f} % after epoch "
+    text += f"{best.epoch} of {len(history)}"
+    if best.n_test:
+        text += f"; {kind} error {best.test_error:.2f} %"
+    lines = [f"{text}.", f"Time: {duration(sum(m.seconds for m in history))}."]
+    reach = _reach(history)
+    if reach:
+        lines[-1] += f" Lines: means over {2 * reach + 1} epochs. Pale: every epoch."
+    top = head_height(len(lines) + bool(title)) + LEGEND
+    height = top + UPPER + GAP + LOWER + BOTTOM
+    figure = Figure(figsize=(WIDTH, height), dpi=DPI)
+    whole_page(figure, title, lines)
+    width = (WIDTH - LEFT - RIGHT) / WIDTH
+    lower = figure.add_axes((LEFT / WIDTH, BOTTOM / height, width, LOWER / height))
+    bottom = (BOTTOM + LOWER + GAP) / height
+    upper = figure.add_axes((LEFT / WIDTH, bottom, width, UPPER / height), sharex=lower)
+    _draw_errors(upper, history, best, kind)
+    drawn = _thinned(history)
+    rates = [m.learning_rate for m in drawn]
+    lower.plot([m.epoch for m in drawn], rates, color="black", **_line_style(len(drawn)))
+    log_axis(lower, rates, 5)
+    for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
+        axes.set_ylabel(label, size=9)
+        axes.yaxis.set_label_coords(-0.105, 0.5)
+        axes.tick_params(labelsize=9)
+        axes.grid(color=LIGHT)
+        axes.spines[["top", "right"]].set_visible(False)
+    upper.tick_params(labelbottom=False)
+    _epoch_axis(lower, len(history), f"epoch of {best.n_train:,} images")
+    return figure
+
+
+def _reach(history: Sequence[EpochMetrics]) -> int:
+    """Epochs on either side that are averaged with each; none of few."""
+    return len(history) // MIN_SMOOTHED
+
+
+def _thinned(history: Sequence[EpochMetrics]) -> list[EpochMetrics]:
+    """About `MAX_EPOCHS` of the epochs, the last one included."""
+    drawn = list(history[:: math.ceil(len(history) / MAX_EPOCHS)])
+    return drawn if drawn[-1] is history[-1] else [*drawn, history[-1]]
+
+
+def smoothed(values: Sequence[int], reach: int) -> Float64Array:
+    """Means (n,) over `reach` whole numbers on either side of each, over fewer near the ends."""
+    place = np.arange(len(values))
+    # As many on either side: otherwise the ends would lag behind.
+    near = np.minimum(reach, np.minimum(place, len(values) - 1 - place))
+    sums = np.concatenate([[0], np.cumsum(values)])
+    return (sums[place + near + 1] - sums[place - near]) / (2 * near + 1)
+
+
+def _draw_errors(
+    axes: Axes, history: Sequence[EpochMetrics], best: EpochMetrics, kind: str
+) -> None:
+    """The curves of errors, with a circle around the lowest validation error."""
+    # A run that deforms spends time on it.
+    deformed = " (deformed)" * any(m.deformation_seconds for m in history)
+    curves = [
+        (f"training{deformed}", [m.training_errors for m in history], best.n_train, GREY, ":"),
+        ("validation", [m.validation_errors for m in history], best.n_train, BLUE, "-"),
+    ]
+    if best.n_test:
+        curves.append((kind, [m.test_errors for m in history], best.n_test, RED, "--"))
+    place = [m.epoch - 1 for m in _thinned(history)]
+    epochs, style = np.array(place) + 1, _line_style(len(place))
+    reach, shown = _reach(history), []
+    for name, errors, n, colour, dashes in curves:
+        values = 100 / n * np.array(errors)[place]
+        shown.append(values)
+        if reach:
+            axes.plot(epochs, values, color=colour, linewidth=0.6, alpha=0.3, clip_on=False)
+            values = 100 / n * smoothed(errors, reach)[place]
+        axes.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
+    circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
+    axes.plot(best.epoch, best.validation_error, color=BLUE, **circle)
+    log_axis(axes, list(itertools.chain.from_iterable(shown)))
+    axes.legend(
+        ncols=3, fontsize=9, frameon=False, loc="upper left", borderpad=0, borderaxespad=0,
+        bbox_to_anchor=((MARGIN - LEFT) / (WIDTH - LEFT - RIGHT), 1 + LEGEND / UPPER),
+    )  # fmt: skip
+
+
+def _line_style(n: int) -> dict[str, Any]:
+    """How a curve of n epochs is drawn: few epochs as points, which would hide a long line."""
+    return {
+        "marker": "o" if n <= 30 else "",
+        "markersize": 3,
+        "linewidth": 1.5,
+        "clip_on": False,  # a zero lies on the frame
+    }
+
+
+def _epoch_axis(axes: Axes, epochs: int, label: str) -> None:
+    """Makes the x axis one of whole epochs, the first of which is 1."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_xlabel(label, size=9)
+    margin = 0.02 * (epochs - 1) or 0.5
+    axes.set_xlim(max(0.5, 1 - margin), epochs + margin)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
+
+
+def log_axis(axes: Axes, values: Sequence[float], most: int = 8) -> None:
+    """Makes the y axis logarithmic, with ticks at 1, 2 and 5 times powers of ten.
+
+    The outer ticks enclose the values. More than `most` give way to some of the powers of ten. If
+    there are zeros, the lowest part of the axis is linear.
+    """
+    positive = [value for value in values if value > 0] or [1.0]
+    exponents = range(
+        math.floor(math.log10(min(positive))) - 1, math.floor(math.log10(max(positive))) + 2
+    )
+    ticks = [float(f"{m}e{e}") for e in exponents for m in (1, 2, 5)]
+    low = max(tick for tick in ticks if tick < min(positive))
+    high = min(tick for tick in ticks if tick > max(positive))
+    ticks = [tick for tick in ticks if low <= tick <= high]
+    if len(ticks) > most:
+        decades = [tick for tick in ticks if f"{tick:e}".startswith("1")]
+        ticks = decades[:: math.ceil(len(decades) / most)]
+    if min(values) > 0:
+        axes.set_yscale("log")
+        axes.set_ylim(low, high)
+    else:
+        axes.set_yscale("symlog", linthresh=low, linscale=0.5)
+        axes.set_ylim(0, high)
+        ticks = [0.0, *ticks]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
