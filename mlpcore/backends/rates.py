@@ -30,16 +30,14 @@ def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64A
     return np.array(learning_rate, np.float64)
 
 
-def sample_weights(sample_weight: ArrayLike | None, n_images: int) -> Float32Array | None:
-    """(n_images,) float32, C-contiguous: the weight of each image; None stays None.
+def check_sample_weight(sample_weight: ArrayLike, n_images: int) -> Float32Array:
+    """(n_images,) float32, C-contiguous: the weight of each image.
 
     Raises
     ------
     InputError
         When shape or type is another, or a weight is negative or not finite.
     """
-    if sample_weight is None:
-        return None
     weights: Float32Array = check_array("sample_weight", sample_weight, (n_images,))
     bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
     if len(bad):

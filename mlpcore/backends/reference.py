@@ -26,7 +26,7 @@ from mlpcore.backends.base import (
     count_errors,
     layer_shape,
 )
-from mlpcore.backends.rates import layer_rates, sample_weights
+from mlpcore.backends.rates import check_sample_weight, layer_rates
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B, check_target
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, Int32Array, UInt8Array
@@ -180,7 +180,8 @@ class ReferenceBackend(Backend):
         check_range("order", order, len(images))
         rates = layer_rates(network, learning_rate)
         check_target(target)
-        factors = sample_weights(sample_weight, len(images))
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, len(images))
         others = 0.0 if network.loss == "cross-entropy" else -target
         this = 1.0 if network.loss == "cross-entropy" else target
         wanted = np.where(np.eye(n_classes, dtype=bool), this, others)  # a row per class
@@ -196,7 +197,7 @@ class ReferenceBackend(Backend):
                 if report():
                     break
                 image, label = images[i].astype(np.float64), labels[i]
-                factor = 1.0 if factors is None else float(factors[i])
+                factor = 1.0 if sample_weight is None else float(sample_weight[i])
                 outputs, sample_loss = _step(
                     network, weights, biases, image, wanted[label], factor * rates, skip_below
                 )

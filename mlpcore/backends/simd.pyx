@@ -25,7 +25,7 @@ from mlpcore.backends.base import (
     count_errors,
     layer_shape,
 )
-from mlpcore.backends.rates import layer_rates, sample_weights
+from mlpcore.backends.rates import check_sample_weight, layer_rates
 from mlpcore.network.activation import check_target
 from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.cpu import available_cores
@@ -313,7 +313,8 @@ class SimdBackend(Backend):
         rates = layer_rates(network, learning_rate).astype(np.float32)
         check_target(target)
         check_real("skip_below", skip_below)
-        factors = sample_weights(sample_weight, len(images))
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, len(images))
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
         check_range("labels", labels, network.layer_sizes[network.n_layers])
@@ -321,7 +322,7 @@ class SimdBackend(Backend):
         cdef const float[:, ::1] x = images
         cdef const uint8_t[::1] t = labels
         cdef const int32_t[::1] o = order
-        cdef const float[::1] eta = rates, factor = factors
+        cdef const float[::1] eta = rates, factor = sample_weight
         cdef mlp_training training
         cdef _Poll poll = _Poll()
         poll.callback, poll.training = progress, &training
@@ -330,7 +331,7 @@ class SimdBackend(Backend):
         training.labels = &t[0]
         training.order = &o[0]
         training.sample_weights = NULL
-        if factors is not None:
+        if sample_weight is not None:
             training.sample_weights = &factor[0]
         training.n_samples = len(order)
         training.learning_rates = &eta[0]

@@ -20,7 +20,7 @@ import numpy as np
 
 from mlpcore import deformation
 from mlpcore.backends.base import IMAGES_PER_GRID, Backend, TrainingResult, check_range
-from mlpcore.backends.rates import sample_weights
+from mlpcore.backends.rates import check_sample_weight
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.scaling import BACKGROUNDS
 from mlpcore.errors import InputError
@@ -168,7 +168,7 @@ class Trainer:
         if weights.dtype.kind in "iuf":
             with np.errstate(over="ignore"):  # what becomes infinite is refused
                 weights = weights.astype(np.float32)
-        checked = sample_weights(weights, self.n_samples)
+        checked = check_sample_weight(weights, self.n_samples)
         self._total_weight = float(checked.sum(dtype=np.float64))
         if self._total_weight == 0:
             raise InputError("sample_weight: 0 everywhere, expected a greater one")
