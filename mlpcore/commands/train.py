@@ -69,7 +69,8 @@ SETTINGS = {
 
 TEXT = """\
 Trains a network on digits that are deformed anew every epoch. Ctrl-C stops at
-any time; --resume goes on. Defaults are in parentheses."""
+any time; --resume goes on, with --epochs N up to N in all. Defaults are in
+parentheses."""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -176,7 +177,7 @@ def default_folder(config: TrainingConfig) -> Path:
 
 
 def resume_command(folder: Path, threads: int | None, data: str | None = None) -> str:
-    """What to type to go on; `data` is the folder of data that have moved since the run began."""
+    """What to type to go on; `data` is where data are that have moved since the run began."""
     arguments = ["--resume", str(folder)]
     if threads is not None:
         arguments += ["--threads", str(threads)]
@@ -206,12 +207,14 @@ def start(options: Options, console: Console) -> int:
 def resume(options: Options, console: Console) -> int:
     """Goes on with a run."""
     for name in options:
-        if name not in ("resume", "threads", "data"):
+        if name not in ("resume", "epochs", "threads", "data"):
             option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} together with --resume: expected only --threads and --data")
+            raise InputError(
+                f"{option} together with --resume: expected only --epochs, --threads and --data"
+            )
     folder, threads, data = Path(options["resume"]), options.get("threads"), options.get("data")
     command = resume_command(folder, threads, data)
-    return runs.resume(folder, console, command, threads, data)
+    return runs.resume(folder, console, command, threads, data, epochs=options.get("epochs"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

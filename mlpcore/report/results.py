@@ -176,6 +176,9 @@ def _setting_lines(config: TrainingConfig, backend: str) -> list[str]:
         del settings["target"]
     if config.decay != "factor":
         del settings["learning_rate_end"]
+    earlier = ", ".join(f"until epoch {each.until}: {each.epochs}" for each in config.earlier)
+    settings["epochs"] = f"{config.epochs} ({earlier})" if earlier else config.epochs
+    del settings["earlier"]
     settings["hidden_layers"] = ", ".join(map(str, config.hidden_layers))
     settings["similar_labels"] = ", ".join(map(str, config.deformation.similar_labels)) or "none"
     settings["backend"] = backend
