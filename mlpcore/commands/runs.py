@@ -150,6 +150,7 @@ def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None
     console.print(
         f"data: {data.name} ({shown(data.source)}): {len(data.train_labels):,} training and "
         f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
+        + (", values {:g} to {:g}".format(*data.value_range) if data.value_range else "")
     )
     console.print(f"backend: {backend.description}")
 

@@ -69,8 +69,7 @@ SETTINGS = {
 
 TEXT = """\
 Trains a network on digits that are deformed anew every epoch. Ctrl-C stops at
-any time; --resume goes on, with --epochs N up to N in all. Defaults are in
-parentheses."""
+any time; --resume goes on. Defaults are in parentheses."""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -107,7 +106,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add_backend_options(parser)
     add("--schedule", metavar="NAME", help=schedules)
     add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
-    add("--resume", metavar="RUN", help="go on with the run in this folder")
+    add("--resume", metavar="RUN", help="go on with this run, up to --epochs if given")
     return parser.parse_args(argv)
 
 

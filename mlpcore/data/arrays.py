@@ -161,12 +161,12 @@ def range_of(images: AnyArray, name: str) -> tuple[float, float]:
     have that range. Others have the least value, or 0 if that is less, and the greatest.
     """
     if images.dtype == np.uint8:
-        return 0, 255
+        return 0.0, 255.0
     low, high = images.min().item(), images.max().item()
     if images.dtype.kind == "b":
-        return 0, 1
+        return 0.0, 1.0
     if images.dtype.kind == "f" and low >= -1 and high <= 1:
-        return (0, 1) if low >= 0 else (-1, 1)
+        return (0.0, 1.0) if low >= 0 else (-1.0, 1.0)
     return check_range((min(low, 0), high), f"{name}: range of values")
 
 
@@ -182,7 +182,7 @@ def check_range(value: tuple[float, float], name: str) -> tuple[float, float]:
         raise InputError(
             f"{name} {low} to {high}: expected two finite numbers, the lower one first"
         )
-    return low, high
+    return float(low), float(high)
 
 
 def draw_test(labels: AnyArray, share: float, seed: int) -> AnyArray:

@@ -150,7 +150,7 @@ class Dataset:
         >>> digits = load_digits()
         >>> data = Dataset.from_arrays(digits.images, digits.target, test_size=0.25)
         >>> data.train_images.shape, data.test_images.shape, data.value_range
-        ((1348, 9, 9), (449, 9, 9), (0, 16.0))
+        ((1347, 9, 9), (450, 9, 9), (0.0, 16.0))
         """
         values, names = (X, y, X_test, y_test), ("X", "y", "X_test", "y_test")
         fields = fields_of(values, names, image_shape, value_range, test_size, seed, similar_labels)

@@ -30,6 +30,7 @@ The weights are as in `mlpcore.store.weights`. To its metadata both files add
 | ``seed`` | the seed of the run |
 | ``learning_rate`` | of its epoch in ``best``, of the next epoch in ``last`` |
 | ``revision``, ``machine`` | the source and the computer that computed the weights |
+| ``classes`` | JSON: the classes of the outputs, if these are not 0, 1 ... themselves |
 | ``dataset``, ``image_shape``, ``pixel_shape``, ``input_range`` | `mlpcore.store.inputs` |
 
 ``best`` also has ``metrics``, its line of ``metrics.jsonl`` without the percentages. ``last`` has
@@ -245,7 +246,8 @@ class Run(Observer):
 
     def check_data(self, dataset: Dataset) -> None:
         """Raise InputError unless the run began with these data."""
-        if DataSummary.of(dataset).sha256 != self.data.sha256:
+        found = DataSummary.of(dataset)
+        if (found.sha256, found.classes) != (self.data.sha256, self.data.classes):
             raise InputError(
                 f"the data from {shown(dataset.source)} are not those that the run in "
                 f"{shown(self.folder)} began with: expected {self.data.name} "
@@ -293,13 +295,18 @@ class Run(Observer):
 
     def _metadata(self, epoch: int, learning_rate: float) -> dict[str, str]:
         """The metadata of both networks."""
-        return {
-            "epoch": str(epoch),
-            "seed": str(self.config.seed),
-            "learning_rate": repr(learning_rate),
-            "revision": provenance.revision(),
-            "machine": provenance.machine(),
-        } | NetworkInput.of(self.data, self.config.input_range).to_metadata()
+        classes = self.data.classes
+        return (
+            ({} if classes is None else {"classes": json.dumps(classes)})
+            | {
+                "epoch": str(epoch),
+                "seed": str(self.config.seed),
+                "learning_rate": repr(learning_rate),
+                "revision": provenance.revision(),
+                "machine": provenance.machine(),
+            }
+            | NetworkInput.of(self.data, self.config.input_range).to_metadata()
+        )
 
     def load(self) -> TrainingState:
         """Read the state that `save` wrote last, from files that fit each other."""
