@@ -118,6 +118,8 @@ def test_a_range_that_is_given():
     expected = resize(normalise(X // 16 * np.uint8(17)), 5, 5)
     np.testing.assert_allclose(data.train_images, expected, rtol=0, atol=2e-7)
     assert DataSummary.of(data).value_range == (0, 15)
+    bright = Dataset.from_arrays(X.astype(int) // 2 + 100, Y, X_TEST, Y_TEST)
+    assert bright.value_range[0] == 0  # the background, although no pixel is so dark
     beyond = Dataset.from_arrays(X.astype(int), Y, X_TEST.astype(int) * 2, Y_TEST)
     assert beyond.test_images.max() > 2  # not cut off, and no range of its own
 
@@ -230,7 +232,7 @@ def test_what_is_no_data_set(changes, words):
 
 @pytest.mark.parametrize("keys", [KERAS, LEARN, ("X_train", "y_train", "X_test", "y_test")])
 def test_a_file_is_as_its_arrays(npz, files, keys):
-    path = npz(keys=keys)
+    path = npz([np.asfortranarray(each) for each in FOUR], keys)
     data = load(path)
     assert_same(data, files)
     assert (data.name, data.source, data.notice) == ("letters", str(path), "")
