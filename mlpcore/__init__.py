@@ -15,7 +15,7 @@ True
 
 | for | there is |
 |---|---|
-| data | `mlpcore.data.dataset`: MNIST, other IDX files, embedded digits |
+| data | `mlpcore.data.dataset`: MNIST, IDX and .npz files, arrays, embedded digits |
 | a network | `mlpcore.network.Network`; `mlpcore.network.architecture` has the paper's |
 | deformation | `mlpcore.deformation`: elastic and affine, of any images |
 | training | `mlpcore.training.Trainer`; `mlpcore.training.config`: what determines a run |
@@ -35,6 +35,7 @@ from mlpcore.version import __version__ as __version__
 if TYPE_CHECKING:
     from mlpcore import backends, deformation, philox
     from mlpcore.data import dataset
+    from mlpcore.data.dataset import Dataset
     from mlpcore.deformation import DeformationParameters
     from mlpcore.errors import InputError
     from mlpcore.estimators.classifier import OnlineMLPClassifier
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Committee",
+    "Dataset",
     "DeformationParameters",
     "ElasticDeformer",
     "Evaluation",
@@ -70,6 +72,7 @@ _MODULES = {
 }
 _OBJECTS = {
     "Committee": "mlpcore.evaluation",
+    "Dataset": "mlpcore.data.dataset",
     "DeformationParameters": "mlpcore.deformation",
     "ElasticDeformer": "mlpcore.estimators.deformer",
     "Evaluation": "mlpcore.evaluation",

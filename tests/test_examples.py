@@ -5,16 +5,20 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from mlpcore import backends, dataset
+from mlpcore.data.scaling import normalise
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store.export import write_safetensors
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from oracle import random_network
+from small_runs import make_pixels
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -42,6 +46,48 @@ def test_grid_search(capsys):
     scores = percentages(capsys.readouterr().out)
     assert len(scores) == 5
     assert min(scores) > 85
+
+
+def test_own_data(capsys):
+    example("own_data")["main"]()
+    out = capsys.readouterr().out
+    assert percentages(out)[0] < 15
+    assert "digits: 1438 for training, 359 for the test\nclasses: eight, five, four, nine" in out
+
+
+@pytest.fixture
+def pixels():
+    """Training and test images (n, 7, 5) of three classes, with their labels."""
+    return *make_pixels(30, 0), *make_pixels(9, 1)
+
+
+def test_own_data_of_hugging_face(pixels):
+    """A stand-in for `datasets.DatasetDict`: columns are lists, images are PIL's."""
+    parts = {}
+    for name, images, labels in (("train", *pixels[:2]), ("test", *pixels[2:])):
+        parts[name] = {"image": [*map(Image.fromarray, images)], "label": labels.tolist()}
+    assert_same_data(example("own_data")["from_hugging_face"](parts), pixels, (0, 1, 2))
+
+
+@pytest.mark.parametrize("as_tensors", [False, True])
+def test_own_data_of_torchvision(pixels, as_tensors):
+    """A stand-in for `torchvision.datasets.MNIST`, whose data are tensors, with made images."""
+    convert = pytest.importorskip("torch").from_numpy if as_tensors else list
+    names = ["a top", "b coat", "c bag"]
+    parts = [
+        SimpleNamespace(data=convert(images), targets=convert(labels.astype(int)), classes=names)
+        for images, labels in (pixels[:2], pixels[2:])
+    ]
+    assert_same_data(example("own_data")["from_torchvision"](*parts), pixels, tuple(names))
+
+
+def assert_same_data(data, pixels, classes):
+    found = data.train_images, data.train_labels, data.test_images, data.test_labels
+    for array, expected in zip(found, pixels):
+        np.testing.assert_array_equal(
+            array, normalise(expected) if expected.ndim == 3 else expected
+        )
+    assert data.classes == classes
 
 
 def test_torch_dataset(torch, capsys):

@@ -155,7 +155,7 @@ def evaluate(
     return results, Evaluation.of(whole, data.test_labels)
 
 
-def show(results: Results, whole: Evaluation, list_all: bool) -> None:
+def show(results: Results, whole: Evaluation, list_all: bool, classes: Sequence[object]) -> None:
     """Prints the tables."""
     rows = [(shown(each.path), each.layers, result) for each, result in results]
     of = ""
@@ -165,11 +165,11 @@ def show(results: Results, whole: Evaluation, list_all: bool) -> None:
     print(text_table(evaluation_table(rows)))
     if whole.n_classes <= MAX_COLUMNS:
         print(f"\nconfusion matrix{of}, rows: label, columns: first guess")
-        print(text_table(confusion_table(whole)))
+        print(text_table(confusion_table(whole, classes)))
     if whole.errors:
         listed = whole.errors if list_all else min(whole.errors, LISTED)
         print(f"\nmisclassified{of}, with the two greatest outputs")
-        print(text_table(misclassified_table(whole, listed)))
+        print(text_table(misclassified_table(whole, listed, classes)))
         if listed < whole.errors:
             print(f"and {whole.errors - listed:,} more: --all lists them")
 
@@ -223,7 +223,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_fit(candidates, data)
         describe(candidates, data, backend)
         results, whole = evaluate(candidates, data, backend)
-        show(results, whole, options.all)
+        show(results, whole, options.all, data.classes)
         if options.json:
             atomic_write(options.json, document(results, whole, data, backend).encode())
         if options.figures:

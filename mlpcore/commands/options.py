@@ -117,8 +117,8 @@ def add_network_argument(parser: Parser, name: str = "network", **settings: Any)
 
 def add_data_options(parser: Parser) -> None:
     """--data and --dataset, for `dataset.load(data, name=dataset)`."""
-    files = "folder of MNIST's four files, or of others like them"
-    parser.add_argument("--data", type=folder_name, metavar="DIR", help=files)
+    files = "folder of IDX files as MNIST's, or .npz file of arrays"
+    parser.add_argument("--data", type=folder_name, metavar="PATH", help=files)
     names = "mnist: only the published files; digits: scikit-learn's"
     parser.add_argument("--dataset", choices=("mnist", "digits"), metavar="NAME", help=names)
 

@@ -65,7 +65,7 @@ def describe(parameters: DeformationParameters, seed: int, data: dataset.Dataset
     """The settings in a line."""
     similar = ""
     if data.similar_labels and parameters.beta:
-        labels = " and ".join(map(str, data.similar_labels))
+        labels = " and ".join(str(data.classes[k]) for k in data.similar_labels)
         similar = f" ({labels}: {parameters.beta / 2:g})"
     return (
         f"{data.name}: sigma {parameters.sigma:g}, alpha {parameters.alpha:g}, "
@@ -108,7 +108,7 @@ def preview(options: argparse.Namespace) -> int:
     title = describe(parameters, seed, data)
     content = draw(
         np.stack(shown_images, axis=1),
-        [f"label {label}\nimage {index}" for label, index in zip(labels, indices)],
+        [f"label {data.classes[k]}\nimage {index}" for k, index in zip(labels, indices)],
         ["original", *(f"epoch\n{epoch}" for epoch in epochs)],
         f"{title}\n{ARROWS}" if fields else title,
         np.stack(fields, axis=1) if fields else None,

@@ -82,6 +82,7 @@ def resume(
     data_folder: str | None = None,
     data: dataset.Dataset | None = None,
     until: int | None = None,
+    epochs: int | None = None,
 ) -> int:
     """Goes on with a run. A finished run shows its result again.
 
@@ -97,6 +98,8 @@ def resume(
         Where the run's data are now, if they have moved.
     data
         The data, if they are loaded already.
+    epochs
+        The number of epochs of the run from now on, as in `TrainingConfig.with_epochs`.
 
     Returns
     -------
@@ -106,20 +109,38 @@ def resume(
     Raises
     ------
     InputError
-        When the folder holds no sound run, the data are not those of the run, epochs are left but
-        the folder cannot be written, or training fails.
+        When the folder holds no sound run, the data are not those of the run, more epochs have
+        begun than there are to be, epochs are left but the folder cannot be written, or training
+        fails.
     """
     with contextlib.closing(Run.open(folder)) as run:
         backend = backends.get(run.config.backend, threads, run.config.schedule)
-        state = run.load()
-        if state.epoch < run.config.epochs:
+        state, config = run.load(), run.config
+        if epochs not in (None, config.epochs):
+            config = config.with_epochs(epochs, state.begun)
+        if state.epoch < config.epochs:
             check_writable(folder)  # rather than lose an epoch that cannot be saved
         data = data or run.data.load(data_folder)
         run.check_data(data)
-        trainer = Trainer(run.config, data, backend, state=state)
+        trainer = Trainer(config, data, backend, state=state)
         _describe(console, backend, data)
+        if config is not run.config:
+            console.print(_change_of_epochs(run.config, config, state.begun))
+            run.change_settings(config)
         with _stopping(trainer) as signals:
             return _train(trainer, run, console, command, signals, until)
+
+
+def _change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) -> str:
+    """What a new number of epochs does to the learning rate, in a line."""
+    text = f"epochs: {after.epochs} instead of {before.epochs}"
+    if not 0 < begun < after.epochs:
+        return text
+    last, following = after.learning_rate_at(begun - 1), after.learning_rate_at(begun)
+    return (
+        f"{text}; the learning rate is {last:.3g} in epoch {begun}, {following:.3g} in the next, "
+        f"and {after.learning_rate_at(after.epochs - 1):.3g} in the last"
+    )
 
 
 def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None:
@@ -130,6 +151,7 @@ def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None
     console.print(
         f"data: {data.name} ({shown(data.source)}): {len(data.train_labels):,} training and "
         f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
+        + (", values {:g} to {:g}".format(*data.value_range) if data.value_range else "")
     )
     console.print(f"backend: {backend.description}")
 

@@ -106,7 +106,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add_backend_options(parser)
     add("--schedule", metavar="NAME", help=schedules)
     add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
-    add("--resume", metavar="RUN", help="go on with the run in this folder")
+    add("--resume", metavar="RUN", help="go on with this run, up to --epochs if given")
     return parser.parse_args(argv)
 
 
@@ -176,7 +176,7 @@ def default_folder(config: TrainingConfig) -> Path:
 
 
 def resume_command(folder: Path, threads: int | None, data: str | None = None) -> str:
-    """What to type to go on; `data` is the folder of data that have moved since the run began."""
+    """What to type to go on; `data` is where data are that have moved since the run began."""
     arguments = ["--resume", str(folder)]
     if threads is not None:
         arguments += ["--threads", str(threads)]
@@ -206,12 +206,14 @@ def start(options: Options, console: Console) -> int:
 def resume(options: Options, console: Console) -> int:
     """Goes on with a run."""
     for name in options:
-        if name not in ("resume", "threads", "data"):
+        if name not in ("resume", "epochs", "threads", "data"):
             option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} together with --resume: expected only --threads and --data")
+            raise InputError(
+                f"{option} together with --resume: expected only --epochs, --threads and --data"
+            )
     folder, threads, data = Path(options["resume"]), options.get("threads"), options.get("data")
     command = resume_command(folder, threads, data)
-    return runs.resume(folder, console, command, threads, data)
+    return runs.resume(folder, console, command, threads, data, epochs=options.get("epochs"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

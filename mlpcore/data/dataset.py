@@ -1,6 +1,6 @@
-"""Data sets of grey-scale images with labels: MNIST, others in IDX files, scikit-learn's digits.
+"""Data sets of grey-scale images with labels: MNIST, IDX and .npz files, arrays, digits.
 
-Files become float32 images in [-1, 1] with odd sides. An even side grows by one pixel, so that an
+Images become float32 images in [-1, 1] with odd sides. An even side grows by one pixel, so that an
 image has a central pixel about which it is rotated and scaled. The paper's 28x28 digits become
 29x29 "to get a proper center".
 """
@@ -17,29 +17,30 @@ from typing import Any
 import numpy as np
 
 from mlpcore.data import mnist
+from mlpcore.data.arrays import TEST_SIZE, check_sets, fields_of, odd_sided, read_npz
+from mlpcore.data.folder import EMBEDDED_BOX as EMBEDDED_BOX
+from mlpcore.data.folder import EMBEDDED_PIXELS as EMBEDDED_PIXELS
+from mlpcore.data.folder import EMBEDDED_WHITE as EMBEDDED_WHITE
+from mlpcore.data.folder import FILES, absolute, embedded_digits, find, read_folder
 from mlpcore.data.idx import md5, read_idx
-from mlpcore.data.scaling import BACKGROUNDS, batches, normalise, resize, to_range
+from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_range
 from mlpcore.errors import InputError, shown
 from mlpcore.html import ReprHtmlMixin
-from mlpcore.typing import Float32Array, StrPath, UInt8Array
+from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
 
 BACKGROUND = BACKGROUNDS["signed"]  # of pixels of value 0
-FILES = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
 LOCAL = Path("data", "mnist")
 DIGITS: dict[str, Any] = {"n_classes": 10, "similar_labels": (1, 7)}
 
 MNIST, EMBEDDED = "MNIST", "scikit-learn digits"
 
-# scikit-learn's digits: their sides, their greatest pixel value, and the rows and columns of
-# 29 x 29 pixels that they fill.
-EMBEDDED_PIXELS, EMBEDDED_WHITE, EMBEDDED_BOX = (8, 8), 16, slice(4, 25)
+#: The MD5 of MNIST's arrays.
+MNIST_SUMS = [mnist.MD5[file] for file in FILES]
+
+#: The `Dataset.source` of arrays that came from no file.
+MEMORY = "arrays in memory"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,7 @@ class Dataset(ReprHtmlMixin):
     Attributes
     ----------
     name : str
-        "MNIST", "scikit-learn digits", or the name of the folder with the files.
+        "MNIST", "scikit-learn digits", the name of the folder or file, or one that was given.
     train_images, test_images : numpy.ndarray of float32, shape (n, height, width)
         C-contiguous, in [-1, 1], with odd sides. The background of digits is -1. `with_range`
         maps them to [0, 1].
@@ -68,6 +69,10 @@ class Dataset(ReprHtmlMixin):
         Height and width of the images in the files, before the sides became odd.
     held_out : int
         0, or the number of test images if they are from the end of the training set (`hold_out`).
+    classes : tuple
+        What the labels 0, 1 ... mean: numbers or strings. By default the labels themselves.
+    value_range : tuple of float, optional
+        The values that became -1 and 1, if the images came from arrays and these are not 0 and 255.
     """
 
     name: str
@@ -81,6 +86,76 @@ class Dataset(ReprHtmlMixin):
     notice: str = ""
     pixel_shape: tuple[int, int] | None = None
     held_out: int = 0
+    classes: tuple[Any, ...] = ()
+    value_range: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.classes:
+            object.__setattr__(self, "classes", tuple(range(self.n_classes)))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        X_test: Any = None,
+        y_test: ArrayLike | None = None,
+        *,
+        image_shape: tuple[int, int] | None = None,
+        value_range: tuple[float, float] | None = None,
+        test_size: float = TEST_SIZE,
+        seed: int = 0,
+        name: str = "arrays",
+        similar_labels: Sequence[Any] | None = None,
+    ) -> Dataset:
+        """Make a data set of images and labels from elsewhere.
+
+        Parameters
+        ----------
+        X, X_test : array_like of real numbers, shape (n, h, w) or (n, h w)
+            Grey images, or rows of their pixels. There may be an axis of one channel. Sequences
+            of arrays or of PIL's pictures will do, and tensors of PyTorch on the CPU.
+        y, y_test : array_like, shape (n,) or (n, 1)
+            Labels: numbers or strings, of at most 256 classes. Classes become the labels 0, 1 ...
+            in their order, and `classes` keeps them.
+        image_shape : tuple of int, optional
+            Height and width of images in rows; without it they are squares.
+        value_range : tuple of float, optional
+            The values that become -1, the background, and 1. Without it, they are 0 and 255 for
+            uint8, as in IDX files; for bool 0 and 1; for floats within 0 ... 1 or -1 ... 1 these
+            ends. For other numbers they are the least of `X`, or 0 if that is less, and the
+            greatest. Values beyond, which `X_test` may have, become less than -1 or more than 1.
+        test_size : float
+            Without `X_test` and `y_test`, this share of the images of each class is for the test.
+        seed : int
+            Decides which.
+        name : str
+            Shown in reports.
+        similar_labels : sequence, optional
+            Classes whose images are rotated and sheared half as much, as 1 and 7 of digits.
+
+        Raises
+        ------
+        InputError
+            When the arrays are not such images and labels, do not fit together, or have fewer
+            than two classes or a class in the test set only.
+
+        Notes
+        -----
+        MNIST itself is recognised, and has its name and `similar_labels`. Deformations are in
+        pixels, so images much smaller than MNIST's want a lower `DeformationParameters.alpha`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> digits = load_digits()
+        >>> data = Dataset.from_arrays(digits.images, digits.target, test_size=0.25)
+        >>> data.train_images.shape, data.test_images.shape, data.value_range
+        ((1347, 9, 9), (450, 9, 9), (0.0, 16.0))
+        """
+        values, names = (X, y, X_test, y_test), ("X", "y", "X_test", "y_test")
+        fields = fields_of(values, names, image_shape, value_range, test_size, seed, similar_labels)
+        return _from_arrays(*fields, name, MEMORY)
 
     @property
     def image_shape(self) -> tuple[int, int]:
@@ -114,7 +189,7 @@ class Dataset(ReprHtmlMixin):
         trained = np.unique(self.train_labels[:rest])
         unknown = np.setdiff1d(self.train_labels[rest:], trained)
         if len(trained) < 2 or len(unknown):
-            lost = f"the label {unknown[0]}" if len(unknown) else "a second class"
+            lost = f"the label {self.classes[unknown[0]]}" if len(unknown) else "a second class"
             raise InputError(
                 f"{n:,} training images to hold out leave none with {lost}: expected fewer"
             )
@@ -157,7 +232,7 @@ def test_images_text(n_test: int, held_out: int) -> str:
 
 
 def load(path: StrPath | None = None, *, name: str | None = None, download: bool = True) -> Dataset:
-    """Load a data set: a folder of IDX files, MNIST, or the digits embedded in scikit-learn.
+    """Load a data set: IDX files, a .npz file, MNIST, or the digits embedded in scikit-learn.
 
     The first of these that is there decides: `path`; the environment variable ``MLPCORE_DATA``;
     the folder ``data/mnist``; the user's cache; a download of MNIST into that cache, every file
@@ -167,7 +242,9 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
     ----------
     path : str or os.PathLike, optional
         A folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same with
-        ``t10k`` for the test set. ``.idx`` may replace ``-idx``, and ``.gz`` may follow.
+        ``t10k`` for the test set. ``.idx`` may replace ``-idx``, and ``.gz`` may follow. Or a
+        .npz file with arrays called x_train, y_train, x_test and y_test, as Keras has them, or X,
+        y, X_test and y_test, for `Dataset.from_arrays`.
     name : {None, "mnist", "digits"}
         "mnist" accepts the published MNIST only, recognised by its checksums. "digits" loads the
         embedded digits.
@@ -177,8 +254,8 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
     Raises
     ------
     InputError
-        When a named folder lacks files, a file is damaged or does not fit the others, or MNIST
-        was asked for by name and is not available.
+        When a named folder or file lacks what it should have, a file is damaged or does not fit
+        the others, or MNIST was asked for by name and is not available.
 
     Examples
     --------
@@ -193,13 +270,13 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
             raise InputError(f"data folder {path!r} together with data set 'digits': expected one")
         return _embedded_digits()
     if path is not None:
-        return _from_folder(path, name)
+        return _from_path(path, name)
     if variable := os.environ.get("MLPCORE_DATA"):
         try:
-            return _from_folder(variable, name)
+            return _from_path(variable, name)
         except InputError as error:
             raise InputError(f"MLPCORE_DATA: {error}") from None
-    if LOCAL.is_dir() and _find(LOCAL):
+    if LOCAL.is_dir() and find(LOCAL):
         return _from_folder(LOCAL, name)
     return _cached_mnist(name, download)
 
@@ -208,7 +285,7 @@ def _cached_mnist(name: str | None, download: bool) -> Dataset:
     """Load MNIST from the user's cache, or the embedded digits unless `name` is "mnist"."""
     cache = mnist.cache_folder()
     try:
-        found = _find(cache) if cache.is_dir() else {}
+        found = find(cache) if cache.is_dir() else {}
         missing = [file for file in FILES if file not in found]
         reason = ""
         if missing:
@@ -226,21 +303,43 @@ def _cached_mnist(name: str | None, download: bool) -> Dataset:
     return _embedded_digits(f"{missed}; using scikit-learn's 1,797 embedded 8x8 digits instead")
 
 
+def _from_path(path: StrPath, name: str | None) -> Dataset:
+    """Load a folder of IDX files or a .npz file; if `name` is "mnist", accept MNIST only."""
+    file = absolute(path)
+    if file.suffix != ".npz" and not file.is_file():
+        return _from_folder(file, name)
+    values, names = read_npz(file)
+    data = _from_arrays(*fields_of(values, names), file.stem, os.fspath(file))
+    if name == "mnist" and data.name != MNIST:
+        raise InputError(f"{shown(file)} is not MNIST's: expected the published images")
+    if values[2] is None:
+        notice = f"{names[2]} is not there: {TEST_SIZE:.0%} of the images are for the test"
+        data = dataclasses.replace(data, notice=notice)
+    return data
+
+
+def _from_arrays(
+    arrays: Sequence[AnyArray], fields: dict[str, Any], name: str, source: str
+) -> Dataset:
+    """Make a Dataset of what `arrays.fields_of` returns."""
+    if "value_range" not in fields and [md5(each) for each in arrays] == MNIST_SUMS:
+        return _dataset(MNIST, arrays, **{**DIGITS, **fields}, source=source)
+    return _dataset(_own(name), arrays, **fields, source=source)
+
+
+def _own(name: str) -> str:
+    """Return the name of other data, which must not pass for those that are known."""
+    name = shown(name)
+    return f"{name}, another than the published" if name in (MNIST, EMBEDDED) else name
+
+
 def _from_folder(path: StrPath, name: str | None, advice: str = "") -> Dataset:
     """Load the four files of a folder; if `name` is "mnist", accept MNIST's only.
 
     `advice` ends the message about a damaged file.
     """
-    folder = _absolute(path)
-    found = _find(folder)
-    missing = [file for file in FILES if file not in found]
-    if missing:
-        raise InputError(f"{shown(folder)} lacks {', '.join(missing)} (each may end in .gz)")
-    paths = [found[file] for file in FILES]
-    try:
-        arrays = [read_idx(path) for path in paths]
-    except InputError as error:
-        raise InputError(f"{error}{advice}") from None
+    folder = absolute(path)
+    arrays, paths = read_folder(folder, advice)
     sums = [md5(array) for array in arrays]
     differ = [i for i, file in enumerate(FILES) if sums[i] != mnist.MD5[file]]
     if differ and name == "mnist":
@@ -249,115 +348,32 @@ def _from_folder(path: StrPath, name: str | None, advice: str = "") -> Dataset:
             f"{shown(paths[i])} is not MNIST's: its content has MD5 {sums[i]}, "
             f"expected {mnist.MD5[FILES[i]]}{advice}"
         )
-    n_classes = _check_arrays(arrays, [shown(path) for path in paths])
+    n_classes = int(check_sets(arrays, [shown(path) for path in paths])[-1]) + 1
     if not differ:
         return _dataset(MNIST, arrays, source=os.fspath(folder), **DIGITS)
     notice = ""
     if len(differ) < len(FILES) or folder.name.lower() == "mnist":
         files = ", ".join(paths[i].name for i in differ)
         notice = f"{shown(folder)} is not the published MNIST: {files} differ from it"
-    own = shown(folder.name or folder)
-    if own in (MNIST, EMBEDDED):  # other data must not pass for these
-        own = f"{own}, another than the published"
+    own = _own(folder.name or os.fspath(folder))
     return _dataset(own, arrays, n_classes, source=os.fspath(folder), notice=notice)
 
 
-def _absolute(path: StrPath) -> Path:
-    """Return the absolute path of a folder that a user names."""
-    try:
-        text = os.fsdecode(path)
-        if not text or "\0" in text:
-            raise ValueError
-        return Path(os.path.abspath(os.path.expanduser(text)))
-    except OSError as error:  # a relative path when the working directory is gone
-        raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
-    except (TypeError, ValueError):
-        raise InputError(f"path is {path!r}, expected a folder with IDX files") from None
-
-
-def _find(folder: Path) -> dict[str, Path]:
-    """Return the paths of the `FILES` that a folder holds, by their names."""
-    try:
-        names = set(os.listdir(folder))
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"cannot read the folder {shown(folder)}: {reason}") from None
-    found = {}
-    for file in FILES:
-        variants = (file, file.replace("-idx", ".idx"))
-        paths = [Path(folder, v + end) for v in variants for end in ("", ".gz") if v + end in names]
-        if paths:  # some archives unpack to a folder of the same name beside the file
-            found[file] = min(paths, key=os.path.isdir)
-    return found
-
-
-def _check_arrays(arrays: Sequence[UInt8Array], names: Sequence[str]) -> int:
-    """Check that four arrays in the order of `FILES` fit together; return `n_classes`."""
-    for i in (0, 2):
-        for j, kind, wrong in ((i, "images", "labels"), (i + 1, "labels", "images")):
-            if arrays[j].ndim != (3 if kind == "images" else 1):
-                raise InputError(f"{names[j]} holds {wrong}, expected {kind}")
-        if len(arrays[i + 1]) != len(arrays[i]):
-            raise InputError(
-                f"{names[i + 1]} holds {len(arrays[i + 1])} labels, expected {len(arrays[i])} "
-                f"for the images of {names[i]}"
-            )
-    train_images, train_labels, test_images, test_labels = arrays
-    if test_images.shape[1:] != train_images.shape[1:]:
-        sizes = ["x".join(map(str, images.shape[1:])) for images in (test_images, train_images)]
-        raise InputError(f"{names[2]} holds images of {sizes[0]}, expected {sizes[1]}")
-    if min(train_images.shape[1:]) < 2:
-        raise InputError(f"{names[0]} holds images with a side of 1 pixel, expected at least 2")
-    trained = np.unique(train_labels)
-    if len(trained) < 2:
-        raise InputError(
-            f"{names[1]} holds only the label {trained[0]}, expected 2 classes or more"
-        )
-    # A network could not learn such a class, so the files hardly belong together.
-    unknown = np.setdiff1d(test_labels, trained)
-    if len(unknown):
-        raise InputError(
-            f"{names[3]} holds the label {unknown[0]}, which is out of range: "
-            f"expected only labels that {names[1]} holds"
-        )
-    return int(trained[-1]) + 1
-
-
-def _dataset(name: str, arrays: Sequence[UInt8Array], n_classes: int, **fields: Any) -> Dataset:
-    """Make a Dataset of four arrays of bytes in the order of `FILES`."""
+def _dataset(name: str, arrays: Sequence[AnyArray], n_classes: int, **fields: Any) -> Dataset:
+    """Make a Dataset of four arrays in the order of `FILES`, with their `value_range` if any."""
     train_pixels, train_labels, test_pixels, test_labels = arrays
-    images = [_odd_sided(pixels) for pixels in (train_pixels, test_pixels)]
+    train_images, test_images = (
+        odd_sided(pixels, *fields.get("value_range", (0, 255)))
+        for pixels in (train_pixels, test_pixels)
+    )
     _, *sides = train_pixels.shape
     fields["pixel_shape"] = tuple(sides)
-    return Dataset(name, images[0], train_labels, images[1], test_labels, n_classes, **fields)
-
-
-def _odd_sided(pixels: UInt8Array) -> Float32Array:
-    """Return float32 images in [-1, 1] with odd sides; work in batches to save memory."""
-    height, width = (side + 1 - side % 2 for side in pixels.shape[1:])
-    images = np.empty((len(pixels), height, width), np.float32)
-    for batch in batches(len(pixels), height * width):
-        images[batch] = resize(normalise(pixels[batch]), height, width)
-    return images
+    return Dataset(name, train_images, train_labels, test_images, test_labels, n_classes, **fields)
 
 
 def _embedded_digits(notice: str = "") -> Dataset:
-    """Return scikit-learn's 8x8 digits in the format of MNIST.
-
-    MNIST's digits fill 20x20 of 28x28 pixels, and deformations need the margin. So these become
-    21x21 in the middle of 29x29. Every fifth sample of each digit is a test image: always the
-    same 1,442 images for training and 355 for the test.
-    """
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
-    labels = digits.target.astype(np.uint8)
-    images = np.full((len(labels), 29, 29), BACKGROUND, np.float32)
-    box = images[:, EMBEDDED_BOX, EMBEDDED_BOX]
-    box[...] = resize(normalise(digits.images * (255 / EMBEDDED_WHITE)), *box.shape[1:])
-    test = np.zeros(len(labels), bool)
-    for digit in range(10):
-        test[np.flatnonzero(labels == digit)[4::5]] = True
+    """Return scikit-learn's digits."""
+    images, labels, test = embedded_digits()
     return Dataset(
         EMBEDDED,
         images[~test],

@@ -45,6 +45,29 @@ def normalise(pixels: ArrayLike) -> Float32Array:
     return result
 
 
+def scale(values: AnyArray, low: float, high: float) -> Float32Array:
+    """Scale values linearly, so that `low` becomes -1 and `high` becomes 1.
+
+    Values beyond them end beyond -1 and 1. Those that are in [-1, 1] already keep their bits.
+
+    Parameters
+    ----------
+    values : numpy.ndarray of real numbers, any shape
+
+    Returns
+    -------
+    numpy.ndarray of float32, same shape
+    """
+    if (low, high) == (-1, 1):
+        return values.astype(np.float32)
+    if values.dtype == np.uint8 and (low, high) == (0, 255):
+        return normalise(values)
+    # In float64 up to here, which gives the bits of `normalise` for the same values.
+    result = ((values - np.float64(low)) / ((high - low) / 2)).astype(np.float32)
+    result -= np.float32(1)
+    return result
+
+
 def to_range(images: Float32Array, input_range: str) -> Float32Array:
     """Return images in [-1, 1] as a network's inputs, in one of `INPUT_RANGES`.
 

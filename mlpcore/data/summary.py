@@ -14,7 +14,7 @@ from mlpcore.checks import check_fields, check_whole
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.idx import MAX_SIDE
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
 
 #: Most images of a data set.
@@ -22,6 +22,10 @@ MAX_SAMPLES = 2**31 - 1
 
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SAMPLES)]
 Side: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)]
+
+
+LATER = {"pixel_shape": None, "held_out": 0, "classes": None, "value_range": None}
+"""What these are for runs from before they were recorded."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,10 @@ class DataSummary:
     held_out
         The number of training images that take the place of the test images
         (`Dataset.hold_out`).
+    classes
+        As in `Dataset`; none if they are the labels themselves.
+    value_range
+        As in `Dataset`.
     """
 
     name: str
@@ -54,6 +62,8 @@ class DataSummary:
     sha256: str
     pixel_shape: tuple[Side, Side] | None = None
     held_out: int = 0
+    classes: tuple[str | int | float, ...] | None = None
+    value_range: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, data: Dataset) -> DataSummary:
@@ -72,6 +82,8 @@ class DataSummary:
             sha256=digest.hexdigest(),
             pixel_shape=data.pixel_shape,
             held_out=data.held_out,
+            classes=None if data.classes == tuple(range(data.n_classes)) else data.classes,
+            value_range=data.value_range,
         )
 
     def layer_sizes(self, hidden_layers: tuple[int, ...]) -> tuple[int, ...]:
@@ -91,10 +103,15 @@ class DataSummary:
         InputError
             As `dataset.load`.
         """
+        if self.source == dataset.MEMORY and folder is None:
+            raise InputError(
+                f"the data {shown(self.name)} were {dataset.MEMORY}: expected --data FILE.npz with "
+                "them, as numpy.savez(FILE, X=X, y=y, X_test=X_test, y_test=y_test) writes them"
+            )
         if self.name == dataset.EMBEDDED:
             data = dataset.load(folder, name="digits")
         elif self.name == dataset.MNIST:
-            there = self.source if os.path.isdir(self.source) else None
+            there = self.source if os.path.exists(self.source) else None
             data = dataset.load(folder or there, name="mnist", download=download)
         else:
             data = dataset.load(folder or self.source)
@@ -114,10 +131,13 @@ class DataSummary:
             When they are damaged.
         """
         if isinstance(values, dict):
-            values = {"pixel_shape": None, "held_out": 0} | values
+            values = LATER | values
         try:
             summary = msgspec.convert(check_fields("data", values, cls), cls)
         except msgspec.ValidationError as error:
             raise InputError(f"data: {error}") from None
         check_whole("held_out", summary.held_out, 0, summary.n_test)
+        if summary.classes is not None and len(summary.classes) != summary.n_classes:
+            n = summary.n_classes
+            raise InputError(f"data: {len(summary.classes)} classes, expected {n}")
         return summary

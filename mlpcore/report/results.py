@@ -107,21 +107,27 @@ def evaluation_table(results: Iterable[tuple[str, str, Evaluation]]) -> Rows:
     return rows
 
 
-def confusion_table(evaluation: Evaluation) -> Rows:
-    """The confusion matrix: rows are labels, columns first guesses; zeros are dots."""
-    header = ("label", *map(str, range(evaluation.n_classes)))
-    rows = enumerate(evaluation.confusion.tolist())
-    return [header, *((str(label), *(str(n or ".") for n in row)) for label, row in rows)]
+def confusion_table(evaluation: Evaluation, classes: Sequence[object] = ()) -> Rows:
+    """The confusion matrix: rows are labels, columns first guesses; zeros are dots.
+
+    `classes` are the names of the labels, by default the labels themselves.
+    """
+    names = [str(each) for each in classes or range(evaluation.n_classes)]
+    rows = zip(names, evaluation.confusion.tolist())
+    return [("label", *names), *((name, *(str(n or ".") for n in row)) for name, row in rows)]
 
 
-def misclassified_table(evaluation: Evaluation, limit: int | None = None) -> Rows:
-    """The misclassified samples, at most `limit` of them."""
+def misclassified_table(
+    evaluation: Evaluation, limit: int | None = None, classes: Sequence[object] = ()
+) -> Rows:
+    """The misclassified samples, at most `limit` of them; `classes` as for `confusion_table`."""
+    names = [str(each) for each in classes or range(evaluation.n_classes)]
     wrong = evaluation.misclassified
     columns = (wrong.indices, wrong.labels, wrong.guesses, wrong.outputs)
     rows: Rows = [("sample", "label", "first guess", "output", "second guess", "output")]
     for index, label, guesses, outputs in zip(*(column[:limit].tolist() for column in columns)):
-        pairs = zip(map(str, guesses), (f"{output:.3f}" for output in outputs))
-        rows.append((str(index), str(label), *itertools.chain.from_iterable(pairs)))
+        pairs = zip((names[k] for k in guesses), (f"{output:.3f}" for output in outputs))
+        rows.append((str(index), names[label], *itertools.chain.from_iterable(pairs)))
     return rows
 
 
@@ -148,6 +154,7 @@ def report(
     assert best is not None
     height, width = data.image_shape
     images = test_images_text(data.n_test, data.held_out)
+    classes = f": {', '.join(map(str, data.classes))}" if data.classes else ""
     return f"""# {format_hidden_layers(config.hidden_layers)} on {data.name}
 
 {markdown_table(result_table(config, data, state))}
@@ -163,7 +170,7 @@ The best validation error, that of the whole undeformed training set, is
 
 - {data.name} ({shown(data.source)})
 - {data.n_train:,} training and {images} of {height} x {width} pixels
-- {data.n_classes} classes
+- {data.n_classes} classes{classes}
 - SHA-256 of the arrays: {data.sha256}
 """
 
@@ -176,6 +183,9 @@ def _setting_lines(config: TrainingConfig, backend: str) -> list[str]:
         del settings["target"]
     if config.decay != "factor":
         del settings["learning_rate_end"]
+    earlier = ", ".join(f"until epoch {each.until}: {each.epochs}" for each in config.earlier)
+    settings["epochs"] = f"{config.epochs} ({earlier})" if earlier else config.epochs
+    del settings["earlier"]
     settings["hidden_layers"] = ", ".join(map(str, config.hidden_layers))
     settings["similar_labels"] = ", ".join(map(str, config.deformation.similar_labels)) or "none"
     settings["backend"] = backend

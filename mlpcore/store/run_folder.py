@@ -11,6 +11,9 @@ Each file is replaced as a whole, in this order. If a run is killed in between, 
 newer than ``last.safetensors``. That file decides: surplus lines are dropped, and an epoch that is
 trained again gives the same bits. `mlpcore.commands.train` adds ``report.md``, which nothing reads.
 
+Only ``config.json`` changes when the number of epochs does. ``last.safetensors`` then still has the
+settings of before, which must mean the same for the epochs that have begun.
+
 ``config.json`` is a JSON object. Its ``training`` and ``data`` have the fields of
 `mlpcore.training.TrainingConfig` and `mlpcore.data.summary.DataSummary`. Its ``library``,
 ``version``, ``architecture`` and ``backend`` are for human readers.
@@ -27,11 +30,12 @@ The weights are as in `mlpcore.store.weights`. To its metadata both files add
 | ``seed`` | the seed of the run |
 | ``learning_rate`` | of its epoch in ``best``, of the next epoch in ``last`` |
 | ``revision``, ``machine`` | the source and the computer that computed the weights |
+| ``classes`` | JSON: the classes of the outputs, if these are not 0, 1 ... themselves |
 | ``dataset``, ``image_shape``, ``pixel_shape``, ``input_range`` | `mlpcore.store.inputs` |
 
 ``best`` also has ``metrics``, its line of ``metrics.jsonl`` without the percentages. ``last`` has
 ``progress`` (`mlpcore.training.EpochProgress`), ``best_epoch``, ``training`` (as in
-``config.json``), ``metrics_sha256`` (of the lines so far) and ``revisions``
+``config.json`` when it was saved), ``metrics_sha256`` (of the lines so far) and ``revisions``
 (`mlpcore.store.provenance.Revisions`).
 """
 
@@ -43,6 +47,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from mlpcore.checks import check_whole
 from mlpcore.data.dataset import Dataset
@@ -107,11 +112,16 @@ def check_result_file(path: Path) -> None:
 
 def read_settings(folder: Path) -> tuple[TrainingConfig, DataSummary]:
     """The settings and the data of a run, which another process may be training."""
-    path = folder / CONFIG
+    return _parse_settings(folder / CONFIG)[:2]
+
+
+def _parse_settings(path: Path) -> tuple[TrainingConfig, DataSummary, dict[str, Any]]:
+    """The settings, the data, and all values of the file."""
     content = read_bounded(path, MAX_CONFIG_BYTES)
     try:
         values = json.loads(content)
-        return TrainingConfig.from_json(values["training"]), DataSummary.from_json(values["data"])
+        config = TrainingConfig.from_json(values["training"])
+        return config, DataSummary.from_json(values["data"]), values
     except InputError as error:
         raise InputError(f"{shown(path)} is damaged: {error}") from None
     except (KeyError, TypeError, ValueError, RecursionError):
@@ -203,7 +213,7 @@ class Run(Observer):
             _check_new(folder)  # another process may have been faster
             for name in RUN_FILES:
                 undo.callback((folder / name).unlink, missing_ok=True)
-            atomic_write(folder / CONFIG, json.dumps(content, indent=2).encode() + b"\n")
+            atomic_write(folder / CONFIG, _document(content))
             run.save(state)
             undo.pop_all()
         return run
@@ -227,9 +237,17 @@ class Run(Observer):
             os.close(self._lock)
             self._lock = None
 
+    def change_settings(self, config: TrainingConfig) -> None:
+        """Record what `TrainingConfig.with_epochs` returned for the state that `load` read."""
+        path = self.folder / CONFIG
+        _, _, values = _parse_settings(path)
+        atomic_write(path, _document(values | {"training": config.to_json()}))
+        self.config = config
+
     def check_data(self, dataset: Dataset) -> None:
         """Raise InputError unless the run began with these data."""
-        if DataSummary.of(dataset).sha256 != self.data.sha256:
+        found = DataSummary.of(dataset)
+        if (found.sha256, found.classes) != (self.data.sha256, self.data.classes):
             raise InputError(
                 f"the data from {shown(dataset.source)} are not those that the run in "
                 f"{shown(self.folder)} began with: expected {self.data.name} "
@@ -260,7 +278,7 @@ class Run(Observer):
         metadata = self._metadata(state.epoch, learning_rate) | {
             "progress": _json(state.progress),
             "best_epoch": str(best.epoch if best else 0),
-            "training": _json(self.config),
+            "training": json.dumps(self.config.to_json()),
             "metrics_sha256": hashlib.sha256(lines).hexdigest(),
             "revisions": json.dumps(self._computed_by(state)),
         }
@@ -277,13 +295,18 @@ class Run(Observer):
 
     def _metadata(self, epoch: int, learning_rate: float) -> dict[str, str]:
         """The metadata of both networks."""
-        return {
-            "epoch": str(epoch),
-            "seed": str(self.config.seed),
-            "learning_rate": repr(learning_rate),
-            "revision": provenance.revision(),
-            "machine": provenance.machine(),
-        } | NetworkInput.of(self.data, self.config.input_range).to_metadata()
+        classes = self.data.classes
+        return (
+            ({} if classes is None else {"classes": json.dumps(classes)})
+            | {
+                "epoch": str(epoch),
+                "seed": str(self.config.seed),
+                "learning_rate": repr(learning_rate),
+                "revision": provenance.revision(),
+                "machine": provenance.machine(),
+            }
+            | NetworkInput.of(self.data, self.config.input_range).to_metadata()
+        )
 
     def load(self) -> TrainingState:
         """Read the state that `save` wrote last, from files that fit each other."""
@@ -302,7 +325,7 @@ class Run(Observer):
             revisions = revisions_of(metadata)
         except (KeyError, ValueError, RecursionError):
             raise InputError(f"{shown(last)} is damaged: expected the place in a run") from None
-        if training != self.config:
+        if not training.agrees_with(self.config, epoch + bool(progress.samples)):
             raise InputError(f"{shown(last)} has other settings than {CONFIG} beside it")
         history = self._read_history(epoch, metrics_sha256)
         state = TrainingState(network, None, history, progress)
@@ -340,5 +363,9 @@ class Run(Observer):
         return network
 
 
-def _json(values: TrainingConfig | EpochMetrics | EpochProgress) -> str:
+def _document(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, indent=2).encode() + b"\n"
+
+
+def _json(values: EpochMetrics | EpochProgress) -> str:
     return json.dumps(dataclasses.asdict(values))

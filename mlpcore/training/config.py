@@ -71,6 +71,7 @@ LATER: dict[str, Any] = {
     "decay": "factor",
     "warm_up": 0,
     "skip": 0.0,
+    "earlier": (),
 }
 """What these were in runs from before they became settings."""
 
@@ -82,6 +83,18 @@ def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
 
 
 PAPER_LEARNING_RATE_END = default_learning_rate_end(PAPER_LEARNING_RATE, SCHEDULE_EPOCHS)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The schedule of the learning rate that held until `until` epochs of a run were done.
+
+    `epochs` and `learning_rate_end` are as in `TrainingConfig`, and were the run's until then.
+    """
+
+    until: int
+    epochs: int
+    learning_rate_end: float | None
 
 
 @dataclass(frozen=True)
@@ -132,6 +145,9 @@ class TrainingConfig:
         Name of the backend. A different one rounds differently.
     schedule
         When the backend applies updates, if it has a choice. A different one rounds differently.
+    earlier
+        The schedules of before the number of epochs was changed, the first one first. Only
+        `with_epochs` adds to them.
 
     Raises
     ------
@@ -156,6 +172,7 @@ class TrainingConfig:
     seed: int = 0
     backend: str = "auto"
     schedule: str | None = None
+    earlier: tuple[Schedule, ...] = ()
 
     def __post_init__(self) -> None:
         put = partial(object.__setattr__, self)  # the instance is frozen
@@ -176,8 +193,25 @@ class TrainingConfig:
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
         if not isinstance(self.schedule, str | None):
             raise InputError(f"schedule {reprlib.repr(self.schedule)}: expected a name or none")
+        self._check_earlier()
         for epoch in (0, self.epochs - 1):
             self.check_learning_rates(epoch + 0.5, 1)
+
+    def _check_earlier(self) -> None:
+        """Raises InputError unless `with_epochs` can have come to these schedules."""
+        begin = 0
+        for each in self.earlier:
+            check_whole("earlier epochs", each.epochs, 1, MAX_EPOCHS)
+            check_whole("end of an earlier schedule", each.until, begin + 1, each.epochs)
+            if each.learning_rate_end is not None:
+                check_rate("earlier final learning rate", each.learning_rate_end)
+            if (each.learning_rate_end is None) == (self.decay == "factor"):
+                raise InputError(
+                    f"earlier final learning rate {each.learning_rate_end} with the decay "
+                    f"{self.decay}: expected one with the decay factor, and only with it"
+                )
+            begin = each.until
+        check_whole("epochs", self.epochs, max(1, begin), MAX_EPOCHS)
 
     def _end(self) -> float | None:
         """`learning_rate_end`, checked, or its default."""
@@ -201,18 +235,80 @@ class TrainingConfig:
 
         "factor" has eta_0 (eta_end / eta_0)^(epoch / (epochs - 1)) all over the epoch. Let r be
         the part of the run that is left. "linear" has eta_0 r, and "cosine" has
-        eta_0 (1 - cos(pi r)) / 2. `warm_up` is not included.
+        eta_0 (1 - cos(pi r)) / 2. `warm_up` is not included. An epoch of an `earlier` schedule
+        has the rate that this gave it.
         """
+        for each in self.earlier:
+            if epoch < each.until:
+                return self._rate_of(each.epochs, each.learning_rate_end, epoch, part)
+        return self._rate_of(self.epochs, self.learning_rate_end, epoch, part)
+
+    def _rate_of(self, epochs: int, end: float | None, epoch: int, part: float) -> float:
+        """`learning_rate_at` in a run of so many epochs with this `learning_rate_end`."""
         if self.decay != "factor":
-            left = (self.epochs - epoch - part) / self.epochs
+            left = (epochs - epoch - part) / epochs
             # sin^2 is the same, and more than 0 where 1 - cos rounds to 0.
             share = left if self.decay == "linear" else math.sin(math.pi / 2 * left) ** 2
             return self.learning_rate * share
-        if self.epochs == 1:
+        if epochs == 1:
             return self.learning_rate
-        assert self.learning_rate_end is not None  # see __post_init__
-        ratio = self.learning_rate_end / self.learning_rate
-        return self.learning_rate * ratio ** (epoch / (self.epochs - 1))
+        assert end is not None  # see __post_init__
+        return self.learning_rate * (end / self.learning_rate) ** (epoch / (epochs - 1))
+
+    def with_epochs(self, epochs: int, begun: int) -> TrainingConfig:
+        """The settings of a run that is to end after another number of epochs than before.
+
+        Epochs that have begun keep their learning rates. The following ones have those of a run
+        that has so many epochs from the beginning and the other settings as they are. So
+        "linear" and "cosine" rise to where such a run would be, and fall to 0 at the new end.
+        "factor" reaches `learning_rate_end` at the new end, or falls by the same factor as
+        before if the end was the default and the run has at most `SCHEDULE_EPOCHS`.
+
+        Parameters
+        ----------
+        epochs
+            The new number, of all epochs of the run.
+        begun
+            How many have begun: those that are done, and the one in progress.
+
+        Raises
+        ------
+        InputError
+            When `epochs` is less than `begun` or out of range.
+
+        Examples
+        --------
+        >>> config = TrainingConfig(epochs=2, decay="linear", learning_rate=0.4)
+        >>> longer = config.with_epochs(4, begun=2)
+        >>> [round(longer.learning_rate_at(epoch), 2) for epoch in range(4)]
+        [0.3, 0.1, 0.15, 0.05]
+        """
+        check_whole("epochs", epochs, 1, MAX_EPOCHS)
+        if epochs < begun:
+            raise InputError(f"epochs {epochs}: expected at least {begun}, as so many have begun")
+        end = self.learning_rate_end
+        if end == default_learning_rate_end(self.learning_rate, self.epochs):
+            end = None  # and so the default again
+        return dataclasses.replace(
+            self, epochs=epochs, learning_rate_end=end, earlier=self.schedules_until(begun)
+        )
+
+    def schedules_until(self, epoch: int) -> tuple[Schedule, ...]:
+        """The schedules of the epochs before this one, each until it ended or until here."""
+        result: list[Schedule] = []
+        for each in (*self.earlier, Schedule(self.epochs, self.epochs, self.learning_rate_end)):
+            if not result or result[-1].until < epoch:
+                result.append(dataclasses.replace(each, until=min(each.until, epoch)))
+        return tuple(result) if epoch else ()
+
+    def agrees_with(self, other: TrainingConfig, epoch: int) -> bool:
+        """Whether both give the same weights in all epochs before this one."""
+        return self._before(epoch) == other._before(epoch)
+
+    def _before(self, epoch: int) -> dict[str, Any]:
+        """What the epochs before this one depend on."""
+        schedule = {"epochs": 0, "learning_rate_end": None, "earlier": self.schedules_until(epoch)}
+        return dataclasses.asdict(self) | schedule
 
     def learning_rates_after(self, samples: float, n_samples: int) -> tuple[float, ...]:
         """eta of each layer when so many samples of a run are done, `n_samples` being an epoch's.
@@ -236,8 +332,11 @@ class TrainingConfig:
             check_rate("learning rate of a layer", rate)
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as plain values for a JSON file."""
-        return dataclasses.asdict(self)
+        """The settings as plain values for a JSON file; `earlier` only if there are any."""
+        values = dataclasses.asdict(self)
+        if not self.earlier:
+            del values["earlier"]
+        return values
 
     @classmethod
     def from_json(cls, values: object) -> TrainingConfig:

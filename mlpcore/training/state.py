@@ -123,6 +123,11 @@ class TrainingState(CompletedEpochs):
     progress: EpochProgress = field(default_factory=EpochProgress)
 
     @property
+    def begun(self) -> int:
+        """The number of epochs that have begun: completed, or in progress."""
+        return self.epoch + (self.progress.samples > 0)
+
+    @property
     def seconds(self) -> float:
         """Time spent so far, without interruptions."""
         return super().seconds + self.progress.seconds

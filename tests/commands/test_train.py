@@ -14,14 +14,21 @@ import numpy as np
 import pytest
 
 import mlpcore
-from mlpcore import backends, files
+from mlpcore import Dataset, backends, files
 from mlpcore.commands import main, runs
 from mlpcore.commands import train as command
 from mlpcore.report import console
 from mlpcore.report.results import describe_second
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, Run
 from mlpcore.training.trainer import Trainer
-from small_runs import assert_same_result, write_arrays, write_idx
+from small_runs import (
+    assert_same_result,
+    finish_run,
+    make_config,
+    make_pixels,
+    write_arrays,
+    write_idx,
+)
 
 ROOT = Path(mlpcore.__file__).parents[1]
 QUICK = ("--recipe", "paper", "--arch", "8", "--epochs", "2", "--threads", "1")
@@ -346,6 +353,64 @@ def test_ctrl_c_in_a_process_of_its_own(data):
     assert Path(named).resolve() == Path(script)
     assert again == ["--resume", "r", "--threads", "1"]
     assert run_state("r").epoch >= 1
+
+
+# Another number of epochs, and data in a .npz file
+
+
+def test_a_finished_run_goes_on_to_more_epochs(train, call, refusal):
+    """Stopped again, the plain command goes on; the report says what the rates were."""
+    train("--recipe", "modern", "--arch", "8")
+    out = call("train", "--resume", "r", "--epochs", "4", "--threads", "1")
+    said = "epochs: 4 instead of 2; the learning rate is 0.0025 in epoch 2, 0.00375 in the next"
+    assert f"{said}, and 0.00125 in the last\n" in out
+    assert "resumed: 2 of 4 epochs done" in out and out.splitlines()[-1].startswith("8, 4 epochs")
+    rates = [metrics.learning_rate for metrics in run_state("r").history]
+    assert rates == pytest.approx([0.0075, 0.0025, 0.00375, 0.00125])
+    assert "- epochs: 4 (until epoch 2: 2)" in Path("r", runs.REPORT).read_text().splitlines()
+    before = content("r")
+    assert "epochs 3: expected at least 4" in refusal("train", "--resume", "r", "--epochs", "3")
+    assert "--seed together with --resume" in refusal("train", "--resume", "r", "--seed", "3")
+    assert content("r") == before
+    assert "instead" not in call("train", "--resume", "r", "--epochs", "4")
+
+
+def test_a_stopped_run_gets_another_end(data, call, capsys, monkeypatch):
+    argv = "--data", data, *QUICK, "--epochs", "9", "--out", "r"
+    _, again = stopped(monkeypatch, capsys, signal.SIGINT, 1, *argv)
+    out = call("train", *again, "--epochs", "3")
+    assert "epochs: 3 instead of 9" in out and run_state("r").epoch == 3
+
+
+def test_a_run_on_arrays_in_a_file(call, refusal, tmp_path):
+    """Trained, stopped, evaluated and previewed, with the names of its classes."""
+    (x, y), (x_test, y_test) = make_pixels(230, 0), make_pixels(60, 1)
+    words = np.array(["ant", "bee", "cat"])
+    file = tmp_path / "insects.npz"
+    np.savez(file, X=x / 255, y=words[y], X_test=x_test / 255, y_test=words[y_test])
+    out = call("train", "--data", file, *QUICK, "--out", "r")
+    said = f"data: insects ({file}): 230 training and 60 test images of 7 x 5, values 0 to 1\n"
+    assert out.startswith(said)
+    assert "- 3 classes: ant, bee, cat" in Path("r", runs.REPORT).read_text().splitlines()
+    assert "resumed: 2 of 3" in call("train", "--resume", "r", "--epochs", "3")
+    out = call("evaluate", "r")
+    assert re.search(r"label +ant +bee +cat\n", out) and re.search(r"\d +(ant|bee|cat) ", out)
+    assert not re.search(r"note|\n *[012] ", out.split("misclassified")[0])
+    call("preview", "--data", file, "--rows", "3", "--columns", "2")
+    np.savez(file, X=x / 255, y=y, X_test=x_test / 255, y_test=y_test)
+    assert "are not those" in refusal("train", "--resume", "r")
+    file.unlink()
+    assert f"cannot read {file}" in refusal("train", "--resume", "r")
+
+
+def test_a_run_on_arrays_in_memory(call, refusal, tmp_path):
+    """Begun from Python, it goes on with the same arrays from a file."""
+    arrays = *make_pixels(230, 0), *make_pixels(60, 1)
+    finish_run(Path("r"), make_config(epochs=1), Dataset.from_arrays(*arrays))
+    assert "were arrays in memory: expected --data FILE.npz" in refusal("train", "--resume", "r")
+    np.savez(tmp_path / "f.npz", **dict(zip(("X", "y", "X_test", "y_test"), arrays)))
+    call("train", "--resume", "r", "--data", tmp_path / "f.npz", "--epochs", "2")
+    assert run_state("r").epoch == 2
 
 
 # What fails later

@@ -1,5 +1,6 @@
 """Runs on disk: exact round trips, resume after a kill anywhere, damage, full disks."""
 
+import dataclasses
 import errno
 import json
 import os
@@ -33,6 +34,7 @@ from mlpcore.training.trainer import Trainer
 from small_runs import (
     DATA,
     Hook,
+    StopAfter,
     assert_same_result,
     finish_run,
     load_run,
@@ -157,6 +159,71 @@ def test_every_revision_that_computed_a_run_is_named(tmp_path, monkeypatch):
     del metadata["revisions"]  # as an earlier version wrote it
     write_network(folder / LAST, network, metadata | {"revision": "c"})
     assert go_on("d", 2) == [[1, "c"], [5, "d"]]
+
+
+# Another number of epochs
+
+
+def change_epochs(folder, epochs):
+    """Records it; nothing is trained."""
+    with closing(Run.open(folder)) as run:
+        run.change_settings(run.config.with_epochs(epochs, run.load().begun))
+        return run.config
+
+
+@pytest.mark.parametrize("decay", ["linear", "factor"])
+@pytest.mark.parametrize(("epoch", "samples"), [(0, 0), (0, 64), (1, 0), (2, 224), (3, 0)])
+def test_a_run_with_more_epochs_is_determined_by_its_settings(tmp_path, decay, epoch, samples):
+    """Wherever it stopped before and after, it is the run of these settings from the beginning."""
+    first, folder = make_config(decay=decay), tmp_path / "run"
+    if epoch == 3:
+        finish_run(folder, first, DATA)
+    else:
+        trainer, run = start_run(folder, first, DATA)
+        with closing(run):
+            run_with_stop(first, DATA, trainer.backend, epoch, samples, [run])
+    config = change_epochs(folder, 5)
+    assert read_settings(folder)[0] == config != first
+    assert (load_run(folder).epoch, load_run(folder).progress.samples) == (epoch, samples)
+    with closing(Run.open(folder)) as run:
+        stopping = StopAfter(backends.get(), 4, 64)
+        stopping.trainer = Trainer(run.config, DATA, stopping, [run], run.load())
+        assert stopping.trainer.run() is False
+    state = resume(folder)
+    assert state.epoch == 5
+    assert_same_result(finish_run(tmp_path / "whole", config, DATA), state)
+    assert_same_result(state, load_run(folder))
+    if (epoch, samples) == (0, 0):
+        assert config == make_config(decay=decay, epochs=5)
+
+
+def test_a_run_with_other_epochs_twice(tmp_path):
+    stop_at(tmp_path / "run", 1, 0)
+    change_epochs(tmp_path / "run", 9)
+    assert [each.epochs for each in change_epochs(tmp_path / "run", 2).earlier] == [3]
+    assert resume(tmp_path / "run").epoch == 2
+    content = json.loads((tmp_path / "run" / CONFIG).read_text())
+    assert content["training"]["earlier"] == [
+        {"until": 1, "epochs": 3, "learning_rate_end": CONFIG_3.learning_rate_end}
+    ]
+    assert content["backend"] == backends.get().description
+    content["training"]["earlier"][0]["epochs"] = 4  # which is not what was trained
+    (tmp_path / "run" / CONFIG).write_text(json.dumps(content))
+    assert "has other settings than config.json" in refusal(load_run, tmp_path / "run")
+
+
+def test_other_names_of_the_same_classes_are_other_data(tmp_path):
+    _, run = start_run(tmp_path / "run", CONFIG_3, DATA)
+    run.close()
+    named = dataclasses.replace(DATA, classes=("a", "b", "c"))
+    assert "are not those" in refusal(run.check_data, named)
+
+
+def test_weights_name_the_classes(tmp_path):
+    named = dataclasses.replace(DATA, classes=("a", "b", "c"))
+    finish_run(tmp_path / "run", make_config(epochs=1), named)
+    for name in (BEST, LAST):
+        assert read_network(tmp_path / "run" / name)[1]["classes"] == '["a", "b", "c"]'
 
 
 # Kills, interrupts, full disks

@@ -88,6 +88,65 @@ def test_default_end_of_the_schedule_is_the_papers(epochs, end):
     assert config.learning_rate_at(epochs - 1) == pytest.approx(end, rel=1e-12)
 
 
+@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("begun", [0, 3, 6])
+def test_another_number_of_epochs(decay, begun):
+    """Epochs that have begun keep their rates; the others have those of a run of so many."""
+    before, whole = (make_config(epochs=epochs, decay=decay) for epochs in (6, 9))
+    config = before.with_epochs(9, begun)
+    for epoch in range(9):
+        expected = (before if epoch < begun else whole).learning_rate_at(epoch, 0.25)
+        assert config.learning_rate_at(epoch, 0.25) == expected
+    assert (config == whole) is (begun == 0)
+    assert TrainingConfig.from_json(through_json(config)) == config
+    assert before.agrees_with(config, begun) and config.agrees_with(before, begun)
+    assert before.agrees_with(config, begun + 1) is False
+
+
+def test_the_end_of_a_constant_factor():
+    """The default end is that of the new number of epochs; one that was given stays."""
+    config = make_config(epochs=6).with_epochs(9, 6)
+    factors = {
+        round(config.learning_rate_at(k + 1) / config.learning_rate_at(k), 12) for k in range(8)
+    }
+    assert len(factors) == 1
+    given_end = make_config(epochs=6, learning_rate_end=1e-4).with_epochs(9, 6)
+    assert given_end.learning_rate_at(5) == given_end.learning_rate_at(8) == pytest.approx(1e-4)
+
+
+def test_the_number_of_epochs_changes_again():
+    """Only what held for some epoch is kept."""
+    config = make_config(epochs=6, decay="linear").with_epochs(9, 4).with_epochs(5, 4)
+    assert [(each.until, each.epochs) for each in config.earlier] == [(4, 6)]
+    assert config == make_config(epochs=6, decay="linear").with_epochs(5, 4)
+    config = config.with_epochs(20, 5).with_epochs(7, 6)
+    assert [(each.until, each.epochs) for each in config.earlier] == [(4, 6), (5, 5), (6, 20)]
+    assert config.with_epochs(8, 2).earlier == make_config(
+        epochs=6, decay="linear"
+    ).schedules_until(2)
+    with pytest.raises(InputError, match="epochs 5: expected at least 6, as so many have begun"):
+        config.with_epochs(5, 6)
+    with pytest.raises(InputError, match="epochs 0"):
+        config.with_epochs(0, 0)
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        [{"until": 4, "epochs": 3, "learning_rate_end": None}],  # beyond its own end
+        [{"until": 8, "epochs": 9, "learning_rate_end": None}],  # beyond the end of the run
+        [{"until": 0, "epochs": 9, "learning_rate_end": None}],
+        [{"until": 2, "epochs": 9, "learning_rate_end": 0.1}],  # linear has no end
+        [{"until": 2, "epochs": 9, "learning_rate_end": None}] * 2,
+        [{"until": 2, "epochs": 9}],
+    ],
+)
+def test_damaged_earlier_schedules(earlier):
+    values = through_json(make_config(epochs=7, decay="linear")) | {"earlier": earlier}
+    with pytest.raises(InputError):
+        TrainingConfig.from_json(values)
+
+
 REFUSED = {
     "hidden_layers": [(5, 0), (True,), 100, "100"],
     "epochs": [0, 2.0, 10**9],

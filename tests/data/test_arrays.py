@@ -1,0 +1,299 @@
+"""Data sets of arrays and of .npz files: what is accepted, how it is scaled, what is refused."""
+
+import dataclasses
+import io
+import json
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from idx_files import small_set, write_set
+from mlpcore import Dataset, InputError
+from mlpcore.data import mnist
+from mlpcore.data.dataset import FILES, load
+from mlpcore.data.idx import md5
+from mlpcore.data.scaling import normalise, resize
+from mlpcore.data.summary import DataSummary
+
+FOUR = tuple(small_set().values())
+X, Y, X_TEST, Y_TEST = FOUR
+KERAS = ("x_train", "y_train", "x_test", "y_test")
+LEARN = ("X", "y", "X_test", "y_test")
+
+
+def sets(data):
+    return data.train_images, data.train_labels, data.test_images, data.test_labels
+
+
+def assert_same(data, expected):
+    for a, b in zip(sets(data), sets(expected), strict=True):
+        assert a.dtype == b.dtype and a.flags.c_contiguous
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """What IDX files of the same bytes give."""
+    return load(write_set(tmp_path / "idx", dict(zip(FILES, FOUR))))
+
+
+@pytest.fixture
+def npz(tmp_path):
+    """Writes arrays under some names; returns the file."""
+
+    def write(arrays=FOUR, keys=KERAS, name="letters.npz"):
+        np.savez(tmp_path / name, **dict(zip(keys, arrays)))
+        return tmp_path / name
+
+    return write
+
+
+# ---- shapes, types and ranges --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "shaped",
+    [
+        lambda x: x,
+        lambda x: x[..., None],
+        lambda x: x[:, None],
+        lambda x: x.reshape(len(x), -1),
+        lambda x: [Image.fromarray(each) for each in x],
+        lambda x: x.tolist() if x.ndim == 1 else np.asfortranarray(x),
+        lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),  # read-only
+    ],
+)
+def test_bytes_are_as_in_idx_files_in_any_shape(files, shaped):
+    arrays = shaped(X), Y[:, None], shaped(X_TEST), Y_TEST.tolist()
+    data = Dataset.from_arrays(*arrays, image_shape=(4, 5), name="letters")
+    assert_same(data, files)
+    assert (data.name, data.n_classes, data.classes) == ("letters", 3, (0, 1, 2))
+    assert (data.pixel_shape, data.value_range) == ((4, 5), None)
+    assert data.similar_labels == ()
+
+
+@pytest.mark.parametrize(
+    ("convert", "value_range"),
+    [
+        (lambda x: x.astype(np.int64), (0, 255)),
+        (lambda x: x.astype(np.uint16) * 257, (0, 65535)),
+        (lambda x: x.astype(np.float64), (0, 255)),
+        (lambda x: x.astype(np.float32) * 16, (0, 4080)),
+        (lambda x: x.astype(np.int16) - 100, (-100, 155)),
+    ],
+)
+def test_other_numbers_have_the_range_of_the_training_images(convert, value_range):
+    x = X.copy()
+    x[0, 0, :2] = 0, 255
+    data = Dataset.from_arrays(convert(x), Y, convert(X_TEST), Y_TEST)
+    assert data.value_range == value_range
+    assert (data.train_images.min(), data.train_images.max()) == (-1, 1)
+    as_bytes = Dataset.from_arrays(x, Y, X_TEST, Y_TEST)
+    for a, b in zip(sets(data), sets(as_bytes)):
+        np.testing.assert_allclose(a, b, rtol=0, atol=2e-7)  # two roundings near 1
+    if value_range == (0, 255):  # the same bits
+        assert_same(data, as_bytes)
+
+
+def test_floats_in_the_usual_ranges():
+    images = normalise(np.random.default_rng(0).integers(0, 256, (8, 3, 5), np.uint8)) * 0.9
+    labels = np.arange(8) % 2
+    signed = Dataset.from_arrays(images, labels, images[:4], labels[:4])
+    np.testing.assert_array_equal(signed.train_images, images)
+    assert signed.value_range == (-1, 1)
+    unit = Dataset.from_arrays((images.astype(float) + 1) / 2, labels)
+    assert unit.value_range == (0, 1)
+    np.testing.assert_allclose(unit.train_images.max(), images.max(), atol=1e-7)
+    mask = Dataset.from_arrays(images > 0, labels, images[:4] > 0, labels[:4])
+    np.testing.assert_array_equal(mask.train_images, np.where(images > 0, 1, -1))
+
+
+def test_a_range_that_is_given():
+    data = Dataset.from_arrays(X // 16, Y, X_TEST, Y_TEST, value_range=(0, 15))
+    expected = resize(normalise(X // 16 * np.uint8(17)), 5, 5)
+    np.testing.assert_allclose(data.train_images, expected, rtol=0, atol=2e-7)
+    assert DataSummary.of(data).value_range == (0, 15)
+    bright = Dataset.from_arrays(X.astype(int) // 2 + 100, Y, X_TEST, Y_TEST)
+    assert bright.value_range[0] == 0  # the background, although no pixel is so dark
+    beyond = Dataset.from_arrays(X.astype(int), Y, X_TEST.astype(int) * 2, Y_TEST)
+    assert beyond.test_images.max() > 2  # not cut off, and no range of its own
+
+
+# ---- labels --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["b", "a", "c"],
+        [9, 7, 8],
+        [-1, 300, 10**12],
+        [0.5, 1.5, -2.0],
+        np.array(["b", "a", "c"], object),
+        np.array([5, 3, 4], object),
+    ],
+)
+def test_labels_of_any_type(names):
+    names = np.asarray(names)
+    data = Dataset.from_arrays(X, names[Y], X_TEST, names[Y_TEST], similar_labels=[names[0]])
+    assert data.classes == tuple(sorted(names.tolist()))
+    assert [data.classes[k] for k in data.train_labels] == names[Y].tolist()
+    assert [data.classes[k] for k in data.test_labels] == names[Y_TEST].tolist()
+    assert data.similar_labels == (data.classes.index(names[0]),)
+    record = json.loads(json.dumps(dataclasses.asdict(DataSummary.of(data))))
+    assert DataSummary.from_json(record) == DataSummary.of(data)
+    assert DataSummary.from_json(record).classes == data.classes
+    with pytest.raises(InputError, match="classes"):
+        DataSummary.from_json(record | {"classes": record["classes"][1:]})
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=4, max_size=60).filter(lambda y: len(set(y)) > 1),
+    st.floats(0.01, 0.99),
+    st.integers(0, 2**64 - 1),
+)
+def test_a_drawn_test_set(labels, share, seed):
+    """It has its share of each class, to the nearest; the rest is for training."""
+    images = np.repeat(np.arange(len(labels), dtype=np.uint8), 9).reshape(-1, 3, 3)
+    counts = np.bincount(labels)
+    expected = [min(round(share * n), max(n - 1, 0)) for n in counts]
+    if not any(expected):
+        with pytest.raises(InputError, match="test_size"):
+            Dataset.from_arrays(images, labels, test_size=share, seed=seed)
+        return
+    data = Dataset.from_arrays(images, labels, test_size=share, seed=seed)
+    assert_same(Dataset.from_arrays(images, labels, test_size=share, seed=seed), data)
+    parts = []
+    for shown, codes in zip(sets(data)[::2], sets(data)[1::2]):
+        indices = np.rint((shown[:, 0, 0] + 1) * 127.5).astype(int)
+        assert np.array(labels)[indices].tolist() == [data.classes[k] for k in codes]
+        parts.append(indices)
+    assert sorted(np.concatenate(parts)) == list(range(len(labels)))
+    drawn = np.bincount(np.array(labels)[parts[1]], minlength=len(counts))
+    assert drawn.tolist() == expected
+
+
+def test_the_seed_draws_other_test_images():
+    drawn = [Dataset.from_arrays(X, Y, test_size=0.5, seed=seed) for seed in (0, 1)]
+    assert not np.array_equal(drawn[0].test_images, drawn[1].test_images)
+
+
+# ---- what is refused -----------------------------------------------------------------------
+
+REFUSED = [
+    ({"X": X[:, :, 0]}, "X_test holds images of 4x5, expected 2x2"),
+    ({"X": X.reshape(12, -1)}, "X has 20 pixels an image: expected a square or image_shape"),
+    ({"X": X.reshape(12, -1), "image_shape": (3, 5)}, "X has 20 pixels an image: expected 3x5"),
+    ({"image_shape": (5, 4)}, "X has images of (4, 5): expected (5, 4)"),
+    ({"X": np.zeros((12, 4, 5, 3))}, "expected grey images"),
+    ({"X": np.zeros((12, 2, 2000), np.uint8)}, "at most 1024 pixels"),
+    ({"X": np.where(X > 250, np.nan, X)}, "X holds values that are not finite"),
+    ({"X": X.astype(complex)}, "X has the type complex128"),
+    ({"X": [X[0], X[1, 1:]]}, "X is no array: expected images of one size"),
+    ({"X": 5}, "X is no array"),
+    ({"X": np.zeros((12, 4, 5), int)}, "X: range of values 0 to 0: expected"),
+    ({"X": X[:11]}, "y holds 12 labels, expected 11"),
+    ({"X": X[:, :1]}, "X_test holds images of 4x5, expected 1x5"),
+    ({"X_test": X_TEST[:, 1:]}, "X_test holds images of 3x5, expected 4x5"),
+    ({"y_test": None}, "X_test without y_test: expected both or none"),
+    ({"X_test": None}, "y_test without X_test: expected both or none"),
+    ({"y": np.zeros(12)}, "y holds only the label 0.0"),
+    ({"y_test": Y_TEST + 1}, "y_test holds the label 3, which is out of range"),
+    ({"y_test": Y_TEST.astype(str)}, "y_test has the type <U3: expected numbers"),
+    ({"y": np.eye(12)}, "y has the shape (12, 12)"),
+    ({"y": ["a", None] * 6}, "y has the shape (12,) and the type object"),
+    ({"y": np.where(Y > 0, Y, np.nan)}, "y holds labels that are not finite"),
+    ({"X": np.zeros((300, 3, 3), np.uint8), "y": range(300), "X_test": np.zeros((1, 3, 3)),
+      "y_test": [1]}, "y holds 300 different labels: expected at most 256"),
+    ({"value_range": (1, 1)}, "value_range 1 to 1: expected"),
+    ({"value_range": 255}, "value_range 255: expected two numbers"),
+    ({"value_range": (0, np.inf)}, "value_range 0 to inf"),
+    ({"similar_labels": (1, 7)}, "similar label 7: expected one of the labels"),
+    ({"X_test": None, "y_test": None, "test_size": 1}, "test_size 1: expected a share"),
+    ({"X_test": None, "y_test": None, "test_size": 0.01}, "test_size 0.01 of 12 images"),
+    ({"X_test": None, "y_test": None, "seed": -1}, "seed -1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_what_is_no_data_set(changes, words):
+    with pytest.raises(InputError) as caught:
+        Dataset.from_arrays(**dict(zip(LEARN, FOUR)) | changes)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+# ---- .npz files ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keys", [KERAS, LEARN, ("X_train", "y_train", "X_test", "y_test")])
+def test_a_file_is_as_its_arrays(npz, files, keys):
+    path = npz([np.asfortranarray(each) for each in FOUR], keys)
+    data = load(path)
+    assert_same(data, files)
+    assert (data.name, data.source, data.notice) == ("letters", str(path), "")
+    summary = DataSummary.of(data)
+    assert DataSummary.of(summary.load()) == summary
+    assert summary.sha256 == DataSummary.of(files).sha256
+
+
+def test_a_file_of_words_without_a_test_set(npz):
+    words = np.array(["a", "b", "c"])[Y]
+    data = load(npz((X / 255, words), LEARN))
+    assert data.notice.endswith(": x_test is not there: 20% of the images are for the test")
+    assert_same(data, Dataset.from_arrays(X / 255, words))
+    assert data.classes == ("a", "b", "c")
+
+
+def test_mnist_is_recognised(npz, monkeypatch):
+    digits = tuple(np.tile(each, (4,) + (1,) * (each.ndim - 1)) for each in FOUR)
+    digits = digits[0], np.arange(48, dtype=np.int64) % 10, digits[2], np.arange(24) % 10
+    sums = {file: md5(each.astype(np.uint8)) for file, each in zip(FILES, digits)}
+    path = npz(digits)
+    with pytest.raises(InputError, match="is not MNIST's"):
+        load(path, name="mnist")
+    monkeypatch.setattr("mlpcore.data.dataset.MNIST_SUMS", [sums[file] for file in FILES])
+    data = load(path, name="mnist")
+    assert (data.name, data.similar_labels) == ("MNIST", (1, 7))
+    monkeypatch.setattr(mnist, "MD5", sums)
+    assert DataSummary.of(DataSummary.of(data).load()) == DataSummary.of(data)
+    other = Dataset.from_arrays(*digits[:2], name="MNIST")
+    assert other.name == "MNIST, another than the published"
+
+
+def test_files_that_are_none(npz, tmp_path):
+    def refused(path=tmp_path / "letters.npz"):
+        with pytest.raises(InputError) as caught:
+            load(path)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    assert "No such file" in refused(tmp_path / "absent.npz")
+    assert "holds arr_0.npy: expected x_train" in refused(npz((X,), ("arr_0",)))
+    assert "x_test without" in refused(npz(FOUR[:3]))
+    assert "letters.npz: y_train holds objects" in refused(npz((X, np.array([1, "a"], object))))
+    assert "is empty" in refused(npz((X[:0], Y))) or "bytes: expected" in refused()
+    content = npz().read_bytes()
+    for damaged in (b"", content[:-30], content[:300] + b"\xff" + content[301:], b"text"):
+        (tmp_path / "letters.npz").write_bytes(damaged)
+        assert "not a readable .npz file" in refused()
+    announced = io.BytesIO()
+    header = {"descr": "|u1", "fortran_order": False, "shape": (10**9, 10**9)}
+    np.lib.format.write_array_header_1_0(announced, header)
+    with zipfile.ZipFile(tmp_path / "letters.npz", "w") as archive:
+        for key in KERAS:
+            archive.writestr(f"{key}.npy", announced.getvalue())
+    assert "1,000,000,000,000,000,000 bytes: expected" in refused()
+
+
+def test_arrays_in_memory_are_not_found_again():
+    data = Dataset.from_arrays(*FOUR)
+    with pytest.raises(InputError, match=r"were arrays in memory: expected --data FILE\.npz"):
+        DataSummary.of(data).load()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert data.hold_out(4).held_out == 4
