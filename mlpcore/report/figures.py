@@ -22,7 +22,7 @@ from mlpcore.files import atomic_write, make_folder
 from mlpcore.network import Network
 from mlpcore.report.results import describe_error, describe_second
 from mlpcore.training.state import EpochMetrics
-from mlpcore.typing import AnyArray
+from mlpcore.typing import AnyArray, StrPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -240,7 +240,7 @@ def network_figures(
     return curves | {"first-layer": first_layer(network, image_shape)}
 
 
-def write_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
+def write_figures(folder: StrPath, figures: Mapping[str, Figure]) -> list[Path]:
     """Writes each figure to ``NAME.png``; returns the paths.
 
     Raises
@@ -248,6 +248,7 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
     InputError
         When a file cannot be written.
     """
+    folder = Path(folder)
     make_folder(folder)
     paths = []
     for name, figure in figures.items():

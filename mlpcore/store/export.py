@@ -43,6 +43,7 @@ Network((841, 10))
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ from mlpcore.network.architecture import count_parameters, format_layer_sizes
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import weights_sha256, write_network
-from mlpcore.typing import AnyArray, ArrayLike, Float32Array
+from mlpcore.training.config import USUAL_TARGET
+from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath
 from mlpcore.version import __version__
 
 #: The operators that we use have not changed since this version.
@@ -139,21 +141,34 @@ def to_onnx(trained: TrainedNetwork) -> bytes:
     return model.SerializeToString(deterministic=True)
 
 
-def write_onnx(trained: TrainedNetwork, path: Path) -> None:
+def write_onnx(trained: TrainedNetwork, path: StrPath) -> None:
     """Write the result of `to_onnx`, atomically; an InputError when that fails."""
     atomic_write(path, to_onnx(trained))
 
 
-def write_safetensors(trained: TrainedNetwork, path: Path) -> None:
+def write_safetensors(
+    trained: TrainedNetwork,
+    path: StrPath,
+    metadata: Mapping[str, str] | None = None,
+    dtype: str = "float32",
+) -> None:
     """Write the network without its place in a run, atomically.
 
-    The metadata are those of `mlpcore.store.weights`. If the shapes of images were not recorded
-    but assumed, the file does not mention them.
+    The metadata are those of `mlpcore.store.weights`, and those that the caller adds. If the shapes
+    of images were not recorded but assumed, the file does not mention them.
+
+    Raises
+    ------
+    InputError
+        As `mlpcore.store.weights.write_network`, which describes `dtype`.
     """
     known = trained.input.to_metadata()
     if trained.input.assumed:
         known = {"input_range": known["input_range"]}
-    write_network(path, trained.network, _origin(trained) | known)
+    if trained.target != USUAL_TARGET:
+        known["target"] = repr(trained.target)
+    metadata = _origin(trained) | known | dict(metadata or {})
+    write_network(path, trained.network, metadata, dtype)
 
 
 class _Graph:
