@@ -183,8 +183,11 @@ class TrainedClassifier:
         return self.classes[self.outputs(x).argmax(axis=1)]
 
     def __repr__(self) -> str:
-        sizes = (format_layer_sizes(each.network.layer_sizes) for each in self.networks)
-        each = ", ".join(f"{shown(n.path)}: {s}" for n, s in zip(self.networks, sizes))
+        each = ", ".join(
+            f"{PRETRAINED if n.path == PRETRAINED_FILE else shown(n.path)}: "
+            f"{format_layer_sizes(n.network.layer_sizes)}"
+            for n in self.networks
+        )
         mean = f"mean of {len(self.networks)}: " if len(self.networks) > 1 else ""
         height, width = self.input.pixel_shape
         name = self.backend.description.partition(":")[0]

@@ -95,7 +95,7 @@ def write_network(
     """
     check_choice("dtype", dtype, tuple(DTYPES))
     if dtype == "float16":
-        network = _rounded(network)
+        network = in_float16(network)
     metadata = metadata | {
         "format": FORMAT,
         "version": __version__,
@@ -115,8 +115,8 @@ def _tensors(network: Network) -> Iterator[tuple[str, Float32Array]]:
         yield f"layers.{i}.bias", biases
 
 
-def _rounded(network: Network) -> Network:
-    """A copy with every weight rounded to float16."""
+def in_float16(network: Network) -> Network:
+    """A copy with every weight rounded to float16; an InputError if one is too large for that."""
     result = network.copy()
     with np.errstate(over="ignore"):
         for _, array in _tensors(result):
