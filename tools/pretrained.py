@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mlpcore import backends
 from mlpcore.commands.options import command_parser, run_tool
@@ -40,7 +41,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def recipe_of(config: TrainingConfig) -> str:
-    """The recipe whose settings these are; "" if it is none."""
+    """The recipe whose settings these are, without any change; "" if it is none."""
     for name, recipe in RECIPES.items():
         settings = recipe.settings_of(config.hidden_layers)
         if TrainingConfig(**_kept(config) | settings) == config:
@@ -48,7 +49,7 @@ def recipe_of(config: TrainingConfig) -> str:
     return ""
 
 
-def _kept(config: TrainingConfig) -> dict[str, object]:
+def _kept(config: TrainingConfig) -> dict[str, Any]:
     """The settings that no recipe has a say in."""
     names = ("hidden_layers", "epochs", "skip", "deformation", "seed", "backend", "schedule")
     return {name: getattr(config, name) for name in names}

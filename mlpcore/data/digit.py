@@ -50,8 +50,8 @@ MIN_PIECE = 0.05
 MIN_DIGIT = 0.5
 
 #: Pieces of ink side by side are several digits if each is so high, as a share of the highest, and
-#: no more of its width is above or below the one before. Of 3,334 single digits of MNIST four seem to
-#: be two; of 800 pairs, half of them slanted, three seem to be one.
+#: no more of its width is above or below the one before. Of 3,334 single digits of MNIST four seem
+#: to be two; of 800 pairs, half of them slanted, three seem to be one.
 MIN_HEIGHT, MAX_OVERLAP = 0.5, 0.2
 
 NO_DIGIT = "no digit found, expected one that stands out from an even ground"

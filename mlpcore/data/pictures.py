@@ -26,8 +26,18 @@ FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 EXPECTED = "expected one picture as PNG, JPEG, GIF, BMP, TIFF, WebP or PPM"
 
 #: How the names of such files end.
-SUFFIXES = frozenset(
-    ".png .jpg .jpeg .gif .bmp .tif .tiff .webp .ppm .pgm .pbm .pnm".split(),
+SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".ppm",
+    ".pgm",
+    ".pbm",
 )
 
 MAX_FILE_BYTES = 2**26
@@ -59,7 +69,9 @@ def picture_files(folder: StrPath) -> list[Path]:
     paths = [Path(folder, name) for name in names if not name.startswith(".")]
     found = [path for path in paths if path.suffix.lower() in SUFFIXES and not path.is_dir()]
     if not found:
-        raise InputError(f"the folder {shown(folder)} holds no pictures: expected PNG or JPEG files")
+        raise InputError(
+            f"the folder {shown(folder)} holds no pictures: expected PNG or JPEG files"
+        )
     return found
 
 
@@ -90,7 +102,7 @@ def read_grey(path: StrPath) -> Float32Array:
 
 
 def decode_grey(content: bytes, name: str) -> Float32Array:
-    """The brightness of a picture from the bytes of a file, as `read_grey`; `name` is for errors."""
+    """The brightness of a picture in the bytes of a file, as `read_grey`; `name` is for errors."""
     with _refusing(name):
         return _decode(content)
 

@@ -107,9 +107,9 @@ class TrainedClassifier:
     Bytes are integers. Anything that `numpy.asarray` takes is an array, such as a tensor of PyTorch
     on the CPU. Networks of other images than MNIST's or the like take arrays alone.
 
-    Results have a row for each sample, also for a single one. An `InputError` is raised, and nothing
-    is computed, when `x` is none of this, a picture cannot be read, or shows no digit. A picture
-    that seems to show several digits gives a warning.
+    Results have a row for each sample, also for a single one. An `InputError` is raised, and
+    nothing is computed, when `x` is none of this, a picture cannot be read, or shows no digit. A
+    picture that seems to show several digits gives a warning.
 
     Parameters
     ----------
@@ -154,15 +154,17 @@ class TrainedClassifier:
         inputs = read_inputs(x, self.input)
         if inputs.in_range and len({each.input.input_range for each in self.networks}) > 1:
             raise InputError(
-                "inputs for networks of the ranges [-1, 1] and [0, 1]: expected pictures, or images "
-                "(n, H, W) from -1 to 1"
+                "inputs for networks of the ranges [-1, 1] and [0, 1]: expected pictures, or "
+                "images (n, H, W) from -1 to 1"
             )
         outputs = []
         for each in self.networks:
             values = inputs.for_range(each.input.input_range)
             outputs.append(evaluation.outputs(each.network, values, self.backend))
             if not np.isfinite(outputs[-1]).all():
-                raise InputError(f"{shown(each.path)}: its outputs are not finite, expected numbers")
+                raise InputError(
+                    f"{shown(each.path)}: its outputs are not finite, expected numbers"
+                )
         return mean_outputs([each.network for each in self.networks], outputs)
 
     def predict_proba(self, x: object) -> Float64Array:

@@ -17,7 +17,7 @@ from mlpcore.data.pictures import grey_of, picture_files, read_grey
 from mlpcore.data.scaling import normalise, resize, to_range
 from mlpcore.errors import InputError, shown
 from mlpcore.store.inputs import NetworkInput
-from mlpcore.typing import AnyArray, Float32Array, StrPath, UInt8Array
+from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
 COLOURS = (3, 4)
 """Channels of a colour picture, without and with opacity."""
@@ -44,7 +44,9 @@ class Inputs(NamedTuple):
 def as_path(value: object, what: str) -> Path:
     """A path that a user named, ``~`` expanded; an InputError if it is none."""
     if not isinstance(value, (str, os.PathLike)) or not os.fspath(value):
-        found = repr(value) if isinstance(value, str) else f"an object of type {type(value).__name__}"
+        found = (
+            repr(value) if isinstance(value, str) else f"an object of type {type(value).__name__}"
+        )
         raise InputError(f"{found}: expected {what}")
     return Path(os.path.expanduser(os.fsdecode(value)))
 
@@ -140,23 +142,26 @@ def _real_inputs(array: AnyArray, network_input: NetworkInput) -> Inputs:
 
 def _scaled_pixels(array: AnyArray, network_input: NetworkInput) -> Float32Array:
     """Images in [-1, 1] from grey values (h, w), (n, h, w) or (n, h w), or colours."""
-    if array.size and not (0 <= array.min() and array.max() <= 255):
+    if array.size and not (array.min() >= 0 and array.max() <= 255):
         raise InputError(f"grey values from {array.min()} to {array.max()}: expected 0 to 255")
     height, width = shape = network_input.pixel_shape
     if array.ndim in (3, 4) and array.shape[-1] in COLOURS and array.shape[-2:] != shape:
-        colours = array.reshape(-1, *array.shape[-3:]).astype(np.uint8)
-        greys = [grey_of(Image.fromarray(each), "the picture") for each in colours]
+        colours = array if array.ndim == 4 else array[None]
+        found = [Image.fromarray(each.astype(np.uint8)) for each in colours]
+        greys: list[AnyArray] = [grey_of(each, "the picture") for each in found]
     elif array.ndim == 2 and array.shape[1] == height * width:
         return _scaled(array.reshape(-1, height, width), network_input)
     elif array.ndim in (2, 3):
-        greys = array.reshape(-1, *array.shape[-2:])
-        if greys.shape[1:] == shape or (greys.shape[1:] == (SIDE, SIDE) and network_input.is_mnist):
-            return _scaled(greys, network_input)
+        pixels = array if array.ndim == 3 else array[None]
+        sides = pixels.shape[1:]
+        if sides == shape or (sides == (SIDE, SIDE) and network_input.is_mnist):
+            return _scaled(pixels, network_input)
+        greys = list(pixels)
     else:
         raise InputError(f"grey values of shape {array.shape}: expected (h, w) or (n, h, w)")
     names = [f"picture {number}" for number in range(1, len(greys) + 1)]
-    pixels = [_normalised(*pair, network_input) for pair in zip(greys, names)]
-    return _scaled(np.array(pixels, np.uint8).reshape(-1, SIDE, SIDE), network_input)
+    digits = [_normalised(*pair, network_input) for pair in zip(greys, names)]
+    return _scaled(np.array(digits, np.uint8).reshape(-1, SIDE, SIDE), network_input)
 
 
 def _scaled(pixels: AnyArray, network_input: NetworkInput) -> Float32Array:
@@ -174,4 +179,5 @@ def _scaled(pixels: AnyArray, network_input: NetworkInput) -> Float32Array:
 
 
 def _flat(images: Float32Array) -> Inputs:
-    return Inputs(images.reshape(len(images), -1))
+    n, height, width = images.shape
+    return Inputs(images.reshape(n, height * width))

@@ -30,21 +30,21 @@ The metadata are text:
 ``epoch``, ``seed``, ``learning_rate``, ``revision`` and ``machine`` are copied from the file of
 weights if it has them (`mlpcore.store.run_folder`).
 
+>>> from pathlib import Path
 >>> from mlpcore import Network
 >>> trained = TrainedNetwork(
 ...     Path("net.safetensors"), Network((841, 10), seed=1), NetworkInput.from_metadata({}, 841), {}
 ... )
 >>> describe_input(trained.input)
 'grey values 0 to 255 of 28 x 28 pixels, row by row'
->>> write_safetensors(trained, Path("net.safetensors"))
->>> TrainedNetwork.read(Path("net.safetensors")).network
+>>> write_safetensors(trained, "net.safetensors")
+>>> TrainedNetwork.read("net.safetensors").network
 Network((841, 10))
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np

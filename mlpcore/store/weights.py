@@ -29,16 +29,15 @@ The first files lack ``activation``, ``loss`` and ``input_range``: their network
 weights. With a for the weights times the input plus the biases, the output of a layer is
 1.7159 tanh(0.6666 a), or max(0, a) for ``relu``, or the softmax of a:
 
->>> from pathlib import Path
 >>> from safetensors.numpy import load_file
->>> write_network(Path("net.safetensors"), Network((4, 3, 2), seed=1), {"made by": "me"})
+>>> write_network("net.safetensors", Network((4, 3, 2), seed=1), {"made by": "me"})
 >>> for name, tensor in sorted(load_file("net.safetensors").items()):
 ...     print(name, tensor.shape)
 layers.0.bias (3,)
 layers.0.weight (3, 4)
 layers.1.bias (2,)
 layers.1.weight (2, 3)
->>> network, metadata = read_network(Path("net.safetensors"))
+>>> network, metadata = read_network("net.safetensors")
 >>> network, metadata["architecture"], metadata["loss"], metadata["made by"]
 (Network((4, 3, 2)), '4,3,2', 'squared', 'me')
 """
@@ -49,7 +48,6 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np

@@ -139,7 +139,9 @@ def test_a_picture_on_standard_input(digits_run, call, capsys, monkeypatch):
     for bad in (b"", b"7", bytes(MAX_FILE_BYTES + 1)):
         given(bad)
         assert main(["predict", str(digits_run), "-"]) == 2
-        assert re.fullmatch(r"error: the standard input [^\n]*expected[^\n]*\n", capsys.readouterr().err)
+        assert re.fullmatch(
+            r"error: the standard input [^\n]*expected[^\n]*\n", capsys.readouterr().err
+        )
 
 
 def test_several_networks_guess_by_their_mean(digits_run, call):
