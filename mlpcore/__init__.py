@@ -19,6 +19,7 @@ True
 | a network | `mlpcore.network.Network`; `mlpcore.network.architecture` has the paper's |
 | deformation | `mlpcore.deformation`: elastic and affine, of any images |
 | training | `mlpcore.training.Trainer`; `mlpcore.training.config`: what determines a run |
+| use | `mlpcore.load`: a trained network that reads pictures and arrays |
 | evaluation | `mlpcore.evaluation`: error rate, confusion matrix, second guesses |
 | files | `mlpcore.store`: weights, runs, ONNX |
 | all of it on one's own terms | `mlpcore.backends.base`: the operations that all backends share |
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from mlpcore.estimators.classifier import OnlineMLPClassifier
     from mlpcore.estimators.deformer import ElasticDeformer
     from mlpcore.evaluation import Committee, Evaluation, evaluate
+    from mlpcore.inference import TrainedClassifier, load
     from mlpcore.network import Network
     from mlpcore.training import Trainer, TrainingConfig
 
@@ -53,12 +55,14 @@ __all__ = [
     "InputError",
     "Network",
     "OnlineMLPClassifier",
+    "TrainedClassifier",
     "Trainer",
     "TrainingConfig",
     "backends",
     "dataset",
     "deformation",
     "evaluate",
+    "load",
     "philox",
 ]
 
@@ -79,9 +83,11 @@ _OBJECTS = {
     "InputError": "mlpcore.errors",
     "Network": "mlpcore.network",
     "OnlineMLPClassifier": "mlpcore.estimators.classifier",
+    "TrainedClassifier": "mlpcore.inference",
     "Trainer": "mlpcore.training",
     "TrainingConfig": "mlpcore.training",
     "evaluate": "mlpcore.evaluation",
+    "load": "mlpcore.inference",
 }
 
 

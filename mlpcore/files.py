@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mlpcore.errors import InputError, shown
+from mlpcore.typing import StrPath
 
 #: `is_locked` holds a shared lock for an instant, so `lock` tries several times.
 LOCK_TRIES, LOCK_SECONDS = 5, 0.01
@@ -24,7 +25,7 @@ class InUse(InputError):
 
 
 @contextlib.contextmanager
-def _explained(action: str, path: Path) -> Iterator[None]:
+def _explained(action: str, path: StrPath) -> Iterator[None]:
     """Turn what the system says about a path into an InputError."""
     if "\0" in os.fspath(path):  # for which system calls raise a ValueError
         raise InputError(f"path {shown(path)}: expected one without a zero byte")
@@ -34,7 +35,7 @@ def _explained(action: str, path: Path) -> Iterator[None]:
         raise InputError(f"cannot {action} {shown(path)}: {error.strerror or error}") from None
 
 
-def atomic_write(path: Path, *parts: bytes) -> None:
+def atomic_write(path: StrPath, *parts: bytes) -> None:
     """Write a file so that it is complete or, if anything goes wrong, the old one.
 
     When several processes write the file at once, the last one wins. A killed process leaves a
@@ -46,6 +47,7 @@ def atomic_write(path: Path, *parts: bytes) -> None:
         When the file cannot be written, for example because the disk is full. The old file is
         intact then, and no temporary file is left.
     """
+    path = Path(path)
     _check_regular(path)
     temporary = _temporary(path)
     with _explained("write", path):
@@ -62,11 +64,12 @@ def atomic_write(path: Path, *parts: bytes) -> None:
         _sync_folder(path.parent)
 
 
-def check_replaceable(path: Path) -> None:
+def check_replaceable(path: StrPath) -> None:
     """Raise InputError unless `atomic_write` can write a file that a user named; leave nothing.
 
     Links are refused, because the link itself would be replaced, even ``/dev/stdout``.
     """
+    path = Path(path)
     _check_regular(path)
     if os.path.islink(path):
         raise InputError(f"cannot write {shown(path)}, a link: expected a file or a new name")
@@ -109,7 +112,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def read_bounded(path: Path, limit: int) -> bytes:
+def read_bounded(path: StrPath, limit: int) -> bytes:
     """The content of a regular file; an InputError if it has more than `limit` bytes."""
     content, size = read_start(path, limit)
     if size > limit:
@@ -117,7 +120,7 @@ def read_bounded(path: Path, limit: int) -> bytes:
     return content
 
 
-def read_start(path: Path, limit: int) -> tuple[bytes, int]:
+def read_start(path: StrPath, limit: int) -> tuple[bytes, int]:
     """The first `limit` bytes of a regular file, and the file's size."""
     with _explained("read", path):
         status = os.stat(path)
@@ -127,11 +130,12 @@ def read_start(path: Path, limit: int) -> tuple[bytes, int]:
             return file.read(limit), status.st_size
 
 
-def make_folder(folder: Path) -> list[Path]:
+def make_folder(folder: StrPath) -> list[Path]:
     """Create a folder and its parents; return those that are new, the outermost first.
 
     If that fails, it raises an InputError and leaves no new folder.
     """
+    folder = Path(folder)
     with _explained("create", folder):
         missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)][::-1]
         try:
@@ -149,7 +153,7 @@ def remove_folders(folders: list[Path]) -> None:
             os.rmdir(folder)
 
 
-def check_writable(folder: Path) -> None:
+def check_writable(folder: StrPath) -> None:
     """Raise InputError unless a folder, which need not exist, can get files; leave nothing."""
     created = make_folder(folder)
     try:

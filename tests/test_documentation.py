@@ -78,14 +78,18 @@ class Parsed(BaseException):
 
 def parse(tool: str, arguments: list[str], monkeypatch) -> None:
     """Runs a tool up to the end of its parsing."""
-    real = argparse.ArgumentParser.parse_args
 
-    def parse_args(self, *positional, **keywords):
-        real(self, *positional, **keywords)
-        raise Parsed
+    def stopping(real):
+        def parse_args(self, *positional, **keywords):
+            real(self, *positional, **keywords)
+            raise Parsed
+
+        return parse_args
 
     with monkeypatch.context() as patch:
-        patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
+        for name in ("parse_args", "parse_intermixed_args"):
+            real = getattr(argparse.ArgumentParser, name)
+            patch.setattr(argparse.ArgumentParser, name, stopping(real))
         patch.setattr(sys, "argv", [tool, *arguments])
         patch.syspath_prepend(str(ROOT / "tools"))
         with pytest.raises(Parsed):

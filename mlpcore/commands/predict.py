@@ -1,4 +1,4 @@
-"""`mlpcore predict`: the digits in pictures, as a trained network reads them."""
+"""`mlpcore predict`: the digits in pictures, as trained networks read them."""
 
 from __future__ import annotations
 
@@ -7,29 +7,37 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
 from mlpcore import backends
-from mlpcore.commands.options import add_network_argument, command_parser, run_tool
-from mlpcore.data.digit import read_digit
-from mlpcore.data.scaling import normalise, resize, to_range
+from mlpcore.commands.options import command_parser, run_tool
+from mlpcore.data.digit import Digit, find_digit
+from mlpcore.data.pictures import MAX_FILE_BYTES, decode_grey, picture_files, read_grey
 from mlpcore.errors import InputError, shown
-from mlpcore.evaluation import evaluation
 from mlpcore.files import atomic_write, check_writable, make_folder
+from mlpcore.inference import TrainedClassifier
+from mlpcore.inference.classifier import PRETRAINED_FILE
+from mlpcore.inference.inputs import check_takes_digits, several_digits
+from mlpcore.store.run_folder import holds_run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.typing import UInt8Array
 
 GREY_LEVELS = " .:-=+*#%@"
 
+#: The picture on the standard input.
+STDIN = Path("-")
+
 TEXT = """\
 Prints which digits pictures show: the two best guesses, each with the output
 of the network. A picture is a photograph or scan of one digit on an even
-ground, darker or lighter than the digit. It is brought to MNIST's format."""
+ground, darker or lighter than the digit. It is brought to MNIST's format.
+Several networks guess by the mean of their outputs. Without any, the network
+in the package guesses: net1, trained on MNIST."""
 
 
 @dataclass(frozen=True)
@@ -38,67 +46,99 @@ class Answer:
 
     Attributes
     ----------
-    guesses : list of (int, float)
-        Classes with their outputs, the best guess first; none after an error.
+    outputs : list of float
+        The output of each class; none after an error.
     pixels : ndarray of uint8, shape (28, 28), optional
         The digit that the network was given.
-    error : str
-        Why there is no guess, in a line.
+    error, warning : str
+        Why there is no guess, or why it may be wrong, in a line.
     """
 
     path: Path
-    guesses: list[tuple[int, float]]
+    outputs: list[float] = field(default_factory=list)
     pixels: UInt8Array | None = None
     error: str = ""
+    warning: str = ""
+
+    @property
+    def guesses(self) -> list[tuple[int, float]]:
+        """The two best classes with their outputs; of equal outputs the first counts."""
+        best = np.argsort(-np.array(self.outputs), kind="stable")[:2]
+        return [(int(k), self.outputs[k]) for k in best]
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
     parser = command_parser(
-        "predict", "RUN|WEIGHTS PICTURE... [options]", TEXT, "runs/net1 scan.png photo.jpg"
+        "predict", "[RUN|WEIGHTS...] PICTURE... [options]", TEXT, "runs/net1 scan.png photos/"
     )
     add = parser.add_argument
-    add_network_argument(parser)
-    formats = "PNG, JPEG, GIF, BMP, TIFF, WebP or PPM"
-    add("pictures", metavar="PICTURE", type=Path, nargs="+", help=formats)
-    add("--json", action="store_true", help="print one JSON document")
+    what = (
+        "networks: folders of runs, .safetensors files; pictures: PNG, JPEG, GIF, BMP, TIFF, "
+        "WebP or PPM files, folders of them, or - for the standard input"
+    )
+    add("paths", metavar="PATH", type=Path, nargs="+", help=what)
+    add("--json", action="store_true", help="print one JSON document, with all outputs")
     add("--show", action="store_true", help="draw what the network is given in characters")
     normalised = "save what the network is given as PNG files"
     add("--save-normalised", metavar="DIR", type=Path, help=normalised)
-    return parser.parse_args(argv)
+    return parser.parse_intermixed_args(argv)  # paths may stand on both sides of an option
 
 
-def read_network(path: Path) -> TrainedNetwork:
-    """The network; an InputError unless it takes images in MNIST's format."""
-    trained = TrainedNetwork.read(path)
-    if not trained.input.is_mnist:
-        height, width = trained.input.image_shape
-        raise InputError(
-            f"{shown(path)} is a network for images of {height} x {width}: expected 29 x 29, "
-            "to which digits in MNIST's format are scaled"
-        )
-    return trained
+def is_network(path: Path) -> bool:
+    """Whether an argument names a network: the folder of a run, or a .safetensors file."""
+    return path.suffix == ".safetensors" or (path.is_dir() and holds_run(path))
 
 
-def guess(trained: TrainedNetwork, pixels: UInt8Array) -> list[tuple[int, float]]:
-    """The two best guesses for a digit (28, 28); of equal outputs the first counts."""
-    image = to_range(resize(normalise(pixels[None]), 29, 29), trained.input.input_range)
-    outputs = evaluation.outputs(trained.network, image, backends.get("cpu", 1))[0]
-    if not np.isfinite(outputs).all():
-        raise InputError(f"{shown(trained.path)}: its outputs are not finite, expected numbers")
-    best = np.argsort(-outputs, kind="stable")[:2]
-    return [(int(k), round(float(outputs[k]), 4)) for k in best]
+def read_networks(paths: Sequence[Path]) -> TrainedClassifier:
+    """The networks, or that of the package; an InputError unless they take MNIST's format."""
+    networks = [TrainedNetwork.read(path) for path in paths or [PRETRAINED_FILE]]
+    for each in networks:
+        check_takes_digits(each.input, shown(each.path))
+        if each.input.assumed:
+            print(f"note: {each.assumption}", file=sys.stderr)
+    if not paths:
+        print(f"note: {pretrained_note(networks[0])}", file=sys.stderr)
+    return TrainedClassifier(networks, backends.get("cpu", 1))
 
 
-def answer(trained: TrainedNetwork, path: Path) -> Answer:
-    """What the network reads in a picture."""
+def pretrained_note(trained: TrainedNetwork) -> str:
+    """The line that says that the network of the package guesses, and how good it is."""
+    errors, n = (int(trained.metadata[name]) for name in ("test_errors", "n_test"))
+    return (
+        f"no network is named: that of the package is used, {trained.path.stem}, which misreads "
+        f"{100 * errors / n:.2f} % of MNIST's test digits"
+    )
+
+
+def pictures(paths: Sequence[Path]) -> Iterator[Path | Answer]:
+    """The pictures of each path, those of a folder sorted by name, or why there are none."""
+    for path in paths:
+        try:
+            yield from picture_files(path) if path.is_dir() else [path]
+        except InputError as error:
+            yield Answer(path, error=str(error))
+
+
+def read_digit(path: Path) -> Digit:
+    """The digit in a file, or on the standard input."""
+    if path != STDIN:
+        return find_digit(read_grey(path), shown(path))
+    name = "the standard input"
+    return find_digit(decode_grey(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), name), name)
+
+
+def answer(classifier: TrainedClassifier, path: Path) -> Answer:
+    """What the networks read in a picture."""
     try:
-        pixels = read_digit(path)
-        return Answer(path, guess(trained, pixels), pixels)
+        digit = read_digit(path)
+        outputs = [round(float(each), 4) for each in classifier.outputs(digit.pixels)[0]]
     except InputError as error:
-        return Answer(path, [], error=str(error))
+        return Answer(path, error=str(error))
     except MemoryError:
-        return Answer(path, [], error=f"{shown(path)}: out of memory, expected a smaller picture")
+        return Answer(path, error=f"{shown(path)}: out of memory, expected a smaller picture")
+    several = several_digits(shown(path), digit.n_seen) if digit.n_seen > 1 else ""
+    return Answer(path, outputs, digit.pixels, warning=several)
 
 
 def in_characters(pixels: UInt8Array) -> str:
@@ -107,15 +147,23 @@ def in_characters(pixels: UInt8Array) -> str:
     return "\n".join("".join(GREY_LEVELS[k] * 2 for k in row).rstrip() for row in levels)
 
 
-def document(trained: TrainedNetwork, answers: Sequence[Answer]) -> dict[str, object]:
+def document(classifier: TrainedClassifier, answers: Sequence[Answer]) -> dict[str, object]:
     """Everything, for JSON."""
-    pictures: list[dict[str, object]] = []
+    found: list[dict[str, object]] = []
     for each in answers:
+        found.append({"file": str(each.path)})
+        if each.error:
+            found[-1]["error"] = each.error
+            continue
         guesses = [{"class": k, "output": output} for k, output in each.guesses]
-        pictures.append({"file": str(each.path)})
-        pictures[-1] |= {"error": each.error} if each.error else {"guesses": guesses}
-    network = {"file": str(trained.path), "layer_sizes": trained.network.layer_sizes}
-    return {"network": network, "pictures": pictures}
+        found[-1] |= {"guesses": guesses, "outputs": each.outputs}
+        if each.warning:
+            found[-1]["warning"] = each.warning
+    networks = [
+        {"file": str(each.path), "layer_sizes": each.network.layer_sizes}
+        for each in classifier.networks
+    ]
+    return {"networks": networks, "pictures": found}
 
 
 def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
@@ -124,6 +172,22 @@ def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
     Image.fromarray(pixels).save(content, "PNG")
     stem = os.fsencode(path.stem)[:100].decode(errors="replace")
     atomic_write(folder / f"{number:04d}-{stem}.png", content.getvalue())
+
+
+def report(found: Answer, number: int, options: argparse.Namespace) -> None:
+    """Shows and saves an answer as the options say."""
+    for kind, line in (("error", found.error), ("warning", found.warning)):
+        if line:
+            print(f"{kind}: {line}", file=sys.stderr)
+    if found.pixels is None:
+        return
+    if options.save_normalised is not None:
+        save(options.save_normalised, number, found.path, found.pixels)
+    if not options.json:
+        guesses = (f"{label} ({output:.2f})" for label, output in found.guesses)
+        print(f"{shown(found.path)}: {', then '.join(guesses)}", flush=True)
+    if options.show:
+        print(in_characters(found.pixels))
 
 
 def predict(options: argparse.Namespace) -> int:
@@ -135,27 +199,19 @@ def predict(options: argparse.Namespace) -> int:
         if os.path.lexists(folder):
             raise InputError(f"{shown(folder)} exists: expected a new folder")
         check_writable(folder)
-    trained = read_network(options.network)
-    if trained.input.assumed:
-        print(f"note: {trained.assumption}", file=sys.stderr)
+    networks = [path for path in options.paths if is_network(path)]
+    paths = [path for path in options.paths if not is_network(path)]
+    if not paths:
+        raise InputError(f"{shown(networks[0])} is a network: expected pictures beside it")
+    classifier = read_networks(networks)
     if folder is not None:
         make_folder(folder)
     answers = []
-    for number, path in enumerate(options.pictures, 1):
-        found = answer(trained, path)
-        answers.append(found)
-        if found.pixels is None:
-            print(f"error: {found.error}", file=sys.stderr)
-            continue
-        if folder is not None:
-            save(folder, number, path, found.pixels)
-        if not options.json:
-            guesses = (f"{label} ({output:.2f})" for label, output in found.guesses)
-            print(f"{shown(path)}: {', then '.join(guesses)}", flush=True)
-        if options.show:
-            print(in_characters(found.pixels))
+    for number, found in enumerate(pictures(paths), 1):
+        answers.append(found if isinstance(found, Answer) else answer(classifier, found))
+        report(answers[-1], number, options)
     if options.json:
-        print(json.dumps(document(trained, answers), indent=2))
+        print(json.dumps(document(classifier, answers), indent=2))
     return 2 if any(each.error for each in answers) else 0
 
 

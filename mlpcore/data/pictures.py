@@ -7,9 +7,12 @@ that the header announces.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import logging
+import os
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +20,25 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from mlpcore.errors import InputError, shown
 from mlpcore.files import read_start
-from mlpcore.typing import Float32Array
+from mlpcore.typing import Float32Array, StrPath
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 EXPECTED = "expected one picture as PNG, JPEG, GIF, BMP, TIFF, WebP or PPM"
+
+#: How the names of such files end.
+SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    ".bmp",
+    ".tif",
+    ".tiff",
+    ".webp",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+)
 
 MAX_FILE_BYTES = 2**26
 MAX_PIXELS = 2**26  # 67 million: the cameras of phones have 50 million
@@ -32,7 +50,32 @@ REDUCED_SIDE = 1024
 logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 
-def read_grey(path: Path) -> Float32Array:
+def picture_files(folder: StrPath) -> list[Path]:
+    """The files in a folder whose names end like those of pictures, sorted by name.
+
+    Hidden files and the folders inside are left out.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be read, or holds no such file.
+    """
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise InputError(
+            f"cannot read the folder {shown(folder)}: {error.strerror or error}"
+        ) from None
+    paths = [Path(folder, name) for name in names if not name.startswith(".")]
+    found = [path for path in paths if path.suffix.lower() in SUFFIXES and not path.is_dir()]
+    if not found:
+        raise InputError(
+            f"the folder {shown(folder)} holds no pictures: expected PNG or JPEG files"
+        )
+    return found
+
+
+def read_grey(path: StrPath) -> Float32Array:
     """Read the brightness of a picture, 0 for black to 255 for white.
 
     The picture is turned as the camera was held, and reduced if it is large. Transparent areas
@@ -55,11 +98,30 @@ def read_grey(path: Path) -> Float32Array:
         raise InputError(f"{error}, {EXPECTED}") from None
     if size > MAX_FILE_BYTES:
         raise InputError(f"{name} has {size:,} bytes, expected at most {MAX_FILE_BYTES:,}")
+    return decode_grey(content, name)
+
+
+def decode_grey(content: bytes, name: str) -> Float32Array:
+    """The brightness of a picture in the bytes of a file, as `read_grey`; `name` is for errors."""
+    with _refusing(name):
+        return _decode(content)
+
+
+def grey_of(image: Image.Image, name: str) -> Float32Array:
+    """The brightness of one of Pillow's images, as `read_grey`; `name` is for errors."""
+    with _refusing(name):
+        _check(image)
+        return _brightness(ImageOps.exif_transpose(image))
+
+
+@contextlib.contextmanager
+def _refusing(name: str) -> Iterator[None]:
+    """Turn what Pillow raises for a picture into an InputError."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            return _decode(content)
+            yield
     except InputError as error:
         raise InputError(f"{name} {error}") from None
     except UnidentifiedImageError:
@@ -76,15 +138,20 @@ def read_grey(path: Path) -> Float32Array:
 def _decode(content: bytes) -> Float32Array:
     """Decode the bytes of a file; raise an InputError, or whatever the decoders raise."""
     with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-        width, height = image.size
-        if width * height > MAX_PIXELS:
-            raise InputError(_too_large(f"{width:,} x {height:,}"))
-        # Cameras put a second picture, such as the depth of the first, into a JPEG file (MPO).
-        if getattr(image, "is_animated", False) and image.format != "MPO":
-            raise InputError(f"holds several pictures, {EXPECTED}")
+        _check(image)
         image.draft("L", (REDUCED_SIDE, REDUCED_SIDE))  # a JPEG need not be decoded in full
         ImageOps.exif_transpose(image, in_place=True)
         return _brightness(image)
+
+
+def _check(image: Image.Image) -> None:
+    """Check what the header of a picture announces, before it is decoded."""
+    width, height = image.size
+    if width * height > MAX_PIXELS:
+        raise InputError(_too_large(f"{width:,} x {height:,}"))
+    # Cameras put a second picture, such as the depth of the first, into a JPEG file (MPO).
+    if getattr(image, "is_animated", False) and image.format != "MPO":
+        raise InputError(f"holds several pictures, {EXPECTED}")
 
 
 def _too_large(found: str) -> str:

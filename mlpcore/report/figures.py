@@ -31,7 +31,7 @@ from mlpcore.report.page import (
 )
 from mlpcore.report.results import describe_error, describe_second
 from mlpcore.training.state import EpochMetrics
-from mlpcore.typing import AnyArray
+from mlpcore.typing import AnyArray, StrPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -198,7 +198,7 @@ def network_figures(
     return curves | {"first-layer": first_layer(network, image_shape, data_name)}
 
 
-def write_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
+def write_figures(folder: StrPath, figures: Mapping[str, Figure]) -> list[Path]:
     """Writes each figure to ``NAME.png``; returns the paths.
 
     Raises
@@ -206,6 +206,7 @@ def write_figures(folder: Path, figures: Mapping[str, Figure]) -> list[Path]:
     InputError
         When a file cannot be written.
     """
+    folder = Path(folder)
     make_folder(folder)
     paths = []
     for name, figure in figures.items():

@@ -30,20 +30,21 @@ The metadata are text:
 ``epoch``, ``seed``, ``learning_rate``, ``revision`` and ``machine`` are copied from the file of
 weights if it has them (`mlpcore.store.run_folder`).
 
+>>> from pathlib import Path
 >>> from mlpcore import Network
 >>> trained = TrainedNetwork(
 ...     Path("net.safetensors"), Network((841, 10), seed=1), NetworkInput.from_metadata({}, 841), {}
 ... )
 >>> describe_input(trained.input)
 'grey values 0 to 255 of 28 x 28 pixels, row by row'
->>> write_safetensors(trained, Path("net.safetensors"))
->>> TrainedNetwork.read(Path("net.safetensors")).network
+>>> write_safetensors(trained, "net.safetensors")
+>>> TrainedNetwork.read("net.safetensors").network
 Network((841, 10))
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,8 @@ from mlpcore.network.architecture import count_parameters, format_layer_sizes
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import weights_sha256, write_network
-from mlpcore.typing import AnyArray, ArrayLike, Float32Array
+from mlpcore.training.config import USUAL_TARGET
+from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath
 from mlpcore.version import __version__
 
 #: The operators that we use have not changed since this version.
@@ -139,21 +141,34 @@ def to_onnx(trained: TrainedNetwork) -> bytes:
     return model.SerializeToString(deterministic=True)
 
 
-def write_onnx(trained: TrainedNetwork, path: Path) -> None:
+def write_onnx(trained: TrainedNetwork, path: StrPath) -> None:
     """Write the result of `to_onnx`, atomically; an InputError when that fails."""
     atomic_write(path, to_onnx(trained))
 
 
-def write_safetensors(trained: TrainedNetwork, path: Path) -> None:
+def write_safetensors(
+    trained: TrainedNetwork,
+    path: StrPath,
+    metadata: Mapping[str, str] | None = None,
+    dtype: str = "float32",
+) -> None:
     """Write the network without its place in a run, atomically.
 
-    The metadata are those of `mlpcore.store.weights`. If the shapes of images were not recorded
-    but assumed, the file does not mention them.
+    The metadata are those of `mlpcore.store.weights`, and those that the caller adds. If the shapes
+    of images were not recorded but assumed, the file does not mention them.
+
+    Raises
+    ------
+    InputError
+        As `mlpcore.store.weights.write_network`, which describes `dtype`.
     """
     known = trained.input.to_metadata()
     if trained.input.assumed:
         known = {"input_range": known["input_range"]}
-    write_network(path, trained.network, _origin(trained) | known)
+    if trained.target != USUAL_TARGET:
+        known["target"] = repr(trained.target)
+    metadata = _origin(trained) | known | dict(metadata or {})
+    write_network(path, trained.network, metadata, dtype)
 
 
 class _Graph:

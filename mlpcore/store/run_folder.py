@@ -73,6 +73,7 @@ from mlpcore.store.weights import CHOICES, read_network, write_network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
 from mlpcore.training.trainer import Observer, Trainer
+from mlpcore.typing import StrPath
 from mlpcore.version import __version__
 
 CONFIG, METRICS = "config.json", "metrics.jsonl"
@@ -87,32 +88,33 @@ class AlreadyThere(InputError):
     """A folder for a new run already holds one."""
 
 
-def holds_run(folder: Path) -> bool:
+def holds_run(folder: StrPath) -> bool:
     """Whether a folder has any file of a run."""
-    return any(os.path.lexists(folder / name) for name in RUN_FILES)
+    return any(os.path.lexists(Path(folder, name)) for name in RUN_FILES)
 
 
-def _check_new(folder: Path) -> None:
+def _check_new(folder: StrPath) -> None:
     if holds_run(folder):
         raise AlreadyThere(f"{shown(folder)} already holds a run: expected a new folder")
 
 
-def check_output(folder: Path) -> None:
+def check_output(folder: StrPath) -> None:
     """Raise InputError unless a new run can be written to a folder; leave nothing."""
     _check_new(folder)
     check_writable(folder)
 
 
-def check_result_file(path: Path) -> None:
+def check_result_file(path: StrPath) -> None:
     """Raise InputError unless a file that a user named can be written and belongs to no run."""
+    path = Path(path)
     check_replaceable(path)
     if path.name.lower() in RUN_FILES and holds_run(path.parent):  # the system may ignore case
         raise InputError(f"{shown(path)} belongs to a run: expected another file")
 
 
-def read_settings(folder: Path) -> tuple[TrainingConfig, DataSummary]:
+def read_settings(folder: StrPath) -> tuple[TrainingConfig, DataSummary]:
     """The settings and the data of a run, which another process may be training."""
-    return _parse_settings(folder / CONFIG)[:2]
+    return _parse_settings(Path(folder, CONFIG))[:2]
 
 
 def _parse_settings(path: Path) -> tuple[TrainingConfig, DataSummary, dict[str, Any]]:
@@ -128,14 +130,14 @@ def _parse_settings(path: Path) -> tuple[TrainingConfig, DataSummary, dict[str, 
         raise InputError(f"{shown(path)} is damaged: expected the settings of a run") from None
 
 
-def read_history(folder: Path) -> list[EpochMetrics]:
+def read_history(folder: StrPath) -> list[EpochMetrics]:
     """The metrics of all epochs of a run, which another process may be training."""
-    path = folder / METRICS
+    path = Path(folder, METRICS)
     return parse_history(path, read_bounded(path, MAX_METRICS_BYTES).splitlines())
 
 
 def read_run_network(
-    path: Path, config: TrainingConfig, data: DataSummary
+    path: StrPath, config: TrainingConfig, data: DataSummary
 ) -> tuple[Network, dict[str, str]]:
     """A network of a run and the metadata of its file, which fit the run's settings and data."""
     network, metadata = read_network(path, data.layer_sizes(config.hidden_layers))
@@ -146,8 +148,9 @@ def read_run_network(
     return network, metadata
 
 
-def weights_file(path: Path) -> Path:
+def weights_file(path: StrPath) -> Path:
     """The path itself or, if it is the folder of a run, the file of the run's best network."""
+    path = Path(path)
     if not os.path.isdir(path):
         return path
     if not os.path.lexists(path / BEST):
@@ -165,8 +168,8 @@ class Run(Observer):
     data : DataSummary
     """
 
-    def __init__(self, folder: Path, config: TrainingConfig, data: DataSummary):
-        self.folder, self.config, self.data = folder, config, data
+    def __init__(self, folder: StrPath, config: TrainingConfig, data: DataSummary):
+        self.folder, self.config, self.data = Path(folder), config, data
         self._lock: int | None = None
         #: On disk: the epoch of the best network, and the number of epochs with metrics. After a
         #: save that failed they are behind the state, and the next one catches up.
@@ -183,7 +186,7 @@ class Run(Observer):
     @classmethod
     def create(
         cls,
-        folder: Path,
+        folder: StrPath,
         config: TrainingConfig,
         dataset: Dataset,
         backend: str,
@@ -194,6 +197,7 @@ class Run(Observer):
         `backend` is the line that describes the backend, for human readers. If anything fails,
         nothing new is left.
         """
+        folder = Path(folder)
         check_output(folder)
         data = DataSummary.of(dataset)
         content = {
@@ -219,7 +223,7 @@ class Run(Observer):
         return run
 
     @classmethod
-    def open(cls, folder: Path, *, to_train: bool = True) -> Run:
+    def open(cls, folder: StrPath, *, to_train: bool = True) -> Run:
         """Open the run in a folder and, if `to_train`, lock the folder.
 
         Without the lock the run can only be loaded, and `load` may fail at the moment at which
@@ -227,8 +231,8 @@ class Run(Observer):
         """
         run = cls(folder, *read_settings(folder))
         if to_train:
-            run._lock = lock(folder)
-            remove_temporary(folder, RUN_FILES)
+            run._lock = lock(run.folder)
+            remove_temporary(run.folder, RUN_FILES)
         return run
 
     def close(self) -> None:

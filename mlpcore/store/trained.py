@@ -8,12 +8,15 @@ from pathlib import Path
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.network import Network
+from mlpcore.network.activation import check_target
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import read_run_network, read_settings, weights_file
 from mlpcore.store.weights import read_network
+from mlpcore.training.config import USUAL_TARGET
+from mlpcore.typing import StrPath
 
 
-def read_saved(path: Path) -> tuple[Network, dict[str, str], DataSummary | None]:
+def read_saved(path: StrPath) -> tuple[Network, dict[str, str], DataSummary | None]:
     """Read a file of weights, or the best network of a run, which may be in training.
 
     Returns
@@ -26,7 +29,7 @@ def read_saved(path: Path) -> tuple[Network, dict[str, str], DataSummary | None]
         When there is no network, or a file is damaged or does not fit its run.
     """
     file = weights_file(path)
-    if file == path:
+    if file == Path(path):
         return *read_network(path), None
     config, data = read_settings(path)
     return *read_run_network(file, config, data), data
@@ -45,25 +48,30 @@ class TrainedNetwork:
         The images that it takes.
     metadata : dict
         The metadata of the file, which `mlpcore.store.weights` describes.
+    target : float
+        Target of the output for the class, of a network of the loss "squared".
     """
 
     path: Path
     network: Network
     input: NetworkInput
     metadata: dict[str, str]
+    target: float = USUAL_TARGET
 
     @classmethod
-    def read(cls, path: Path) -> TrainedNetwork:
+    def read(cls, path: StrPath) -> TrainedNetwork:
         """Read the network as `read_saved` does."""
         network, metadata, data = read_saved(path)
         file = weights_file(path)
         if data is not None:
-            return cls(file, network, NetworkInput.of(data, metadata["input_range"]), metadata)
+            network_input = NetworkInput.of(data, metadata["input_range"])
+            return cls(file, network, network_input, metadata, read_settings(path)[0].target)
         try:
             network_input = NetworkInput.from_metadata(metadata, network.layer_sizes[0])
+            target = _target(metadata)
         except InputError as error:
             raise InputError(f"{shown(file)}: {error}") from None
-        return cls(file, network, network_input, metadata)
+        return cls(file, network, network_input, metadata, target)
 
     @property
     def assumption(self) -> str:
@@ -75,3 +83,14 @@ class TrainedNetwork:
             f"{shown(self.path)} does not say how large the images of {shown(self.input.data)} "
             f"were before they became {height} x {width}: taken for as large"
         )
+
+
+def _target(metadata: dict[str, str]) -> float:
+    """The target that a file of weights records; files did not always have it."""
+    text = metadata.get("target", str(USUAL_TARGET))
+    try:
+        target = float(text)
+    except ValueError:
+        raise InputError(f"target {text[:40]!r} in the metadata: expected a number") from None
+    check_target(target)
+    return target

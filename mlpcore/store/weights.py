@@ -1,7 +1,7 @@
 """Networks in safetensors files, written completely or not at all and read with distrust.
 
 The tensors are ``layers.0.weight`` (n_out, n_in), ``layers.0.bias`` (n_out,) and so on up to the
-output layer, float32, as in a PyTorch `Linear`. The metadata are text:
+output layer, float32 or float16, as in a PyTorch `Linear`. The metadata are text:
 
 | name | content |
 |---|---|
@@ -10,7 +10,7 @@ output layer, float32, as in a PyTorch `Linear`. The metadata are text:
 | ``architecture`` | the layer sizes: ``841,1000,500,10`` |
 | ``activation`` | of hidden neurons: ``tanh`` or ``relu`` |
 | ``loss`` | ``squared`` has scaled tanh outputs, ``cross-entropy`` softmax outputs |
-| ``sha256`` | the SHA-256 of weights and metadata, because a flipped bit would stay unseen |
+| ``sha256`` | the SHA-256 of metadata and weights as float32: a flipped bit would stay unseen |
 
 Runs and exported networks add what the inputs are (`mlpcore.store.inputs`):
 
@@ -20,6 +20,7 @@ Runs and exported networks add what the inputs are (`mlpcore.store.inputs`):
 | ``image_shape`` | ``height,width`` of the images that are the inputs, row by row |
 | ``pixel_shape`` | ``height,width`` of the data set's own images, which are scaled to that |
 | ``input_range`` | what pixels become: ``signed`` is [-1, 1], ``unit`` is [0, 1] |
+| ``target`` | of the output for the class in training, if the loss is squared and it is not 1 |
 
 The first files lack ``activation``, ``loss`` and ``input_range``: their networks are ``tanh``,
 ``squared`` and ``signed``.
@@ -28,16 +29,15 @@ The first files lack ``activation``, ``loss`` and ``input_range``: their network
 weights. With a for the weights times the input plus the biases, the output of a layer is
 1.7159 tanh(0.6666 a), or max(0, a) for ``relu``, or the softmax of a:
 
->>> from pathlib import Path
 >>> from safetensors.numpy import load_file
->>> write_network(Path("net.safetensors"), Network((4, 3, 2), seed=1), {"made by": "me"})
+>>> write_network("net.safetensors", Network((4, 3, 2), seed=1), {"made by": "me"})
 >>> for name, tensor in sorted(load_file("net.safetensors").items()):
 ...     print(name, tensor.shape)
 layers.0.bias (3,)
 layers.0.weight (3, 4)
 layers.1.bias (2,)
 layers.1.weight (2, 3)
->>> network, metadata = read_network(Path("net.safetensors"))
+>>> network, metadata = read_network("net.safetensors")
 >>> network, metadata["architecture"], metadata["loss"], metadata["made by"]
 (Network((4, 3, 2)), '4,3,2', 'squared', 'me')
 """
@@ -48,7 +48,6 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,7 +61,7 @@ from mlpcore.files import atomic_write, read_start
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.network.architecture import count_parameters, format_layer_sizes
-from mlpcore.typing import Float32Array
+from mlpcore.typing import Float32Array, StrPath
 from mlpcore.version import __version__
 
 FORMAT = "mlpcore network"
@@ -70,12 +69,31 @@ FORMAT = "mlpcore network"
 #: The metadata that are one of some names. The first is that of older files, which lack them.
 CHOICES = {"activation": ACTIVATIONS, "loss": LOSSES, "input_range": INPUT_RANGES}
 
+#: The types of weights in a file, and their names there.
+DTYPES = {"float32": "F32", "float16": "F16"}
+
 #: The header of any network that fits into memory is shorter.
 MAX_HEADER = 2**24
 
 
-def write_network(path: Path, network: Network, metadata: dict[str, str]) -> None:
-    """Write a network with the caller's metadata, atomically."""
+def write_network(
+    path: StrPath, network: Network, metadata: dict[str, str], dtype: str = "float32"
+) -> None:
+    """Write a network with the caller's metadata, atomically.
+
+    Parameters
+    ----------
+    dtype
+        "float32", or "float16" for half the bytes: weights are rounded to 11 bits.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be written, or a weight is too large for float16.
+    """
+    check_choice("dtype", dtype, tuple(DTYPES))
+    if dtype == "float16":
+        network = in_float16(network)
     metadata = metadata | {
         "format": FORMAT,
         "version": __version__,
@@ -84,7 +102,7 @@ def write_network(path: Path, network: Network, metadata: dict[str, str]) -> Non
         "loss": network.loss,
     }
     metadata["sha256"] = _checksum(network, metadata)
-    tensors = {name: np.ascontiguousarray(array) for name, array in _tensors(network)}
+    tensors = {name: np.ascontiguousarray(array, dtype) for name, array in _tensors(network)}
     atomic_write(path, save(tensors, metadata))
 
 
@@ -95,12 +113,24 @@ def _tensors(network: Network) -> Iterator[tuple[str, Float32Array]]:
         yield f"layers.{i}.bias", biases
 
 
+def in_float16(network: Network) -> Network:
+    """A copy with every weight rounded to float16; an InputError if one is too large for that."""
+    result = network.copy()
+    with np.errstate(over="ignore"):
+        for _, array in _tensors(result):
+            array[...] = array.astype(np.float16)
+    if not result.is_finite():
+        raise InputError("a weight is too large for float16: expected at most 65,504")
+    return result
+
+
 def read_network(
-    path: Path, layer_sizes: tuple[int, ...] | None = None
+    path: StrPath, layer_sizes: tuple[int, ...] | None = None
 ) -> tuple[Network, dict[str, str]]:
     """Read a network and its metadata, without ``sha256`` and with all `CHOICES`.
 
-    A damaged file cannot make this take more memory than the file is long.
+    A damaged file cannot make this take more memory than twice the length of the file. Weights of
+    float16 become float32.
 
     Parameters
     ----------
@@ -124,7 +154,7 @@ def read_network(
                     f"{name} holds a network of {format_layer_sizes(sizes)}, "
                     f"expected {format_layer_sizes(layer_sizes)}"
                 )
-            expected = 8 + header_bytes + 4 * count_parameters(sizes)
+            expected = 8 + header_bytes + _item_bytes(file) * count_parameters(sizes)
             if file_size != expected:
                 raise InputError(
                     f"{name} is damaged: {file_size:,} bytes, expected {expected:,} "
@@ -144,7 +174,7 @@ def read_network(
     return network, choices | metadata
 
 
-def _check_lengths(path: Path) -> tuple[int, int]:
+def _check_lengths(path: StrPath) -> tuple[int, int]:
     """The lengths of header and file, checked before anything takes memory for them."""
     start, file_size = read_start(path, 8)
     if file_size < 8:
@@ -181,9 +211,14 @@ def _read_tensor(file: Any, name: str, target: Float32Array) -> None:
     """Copy a tensor into the weights or biases of a layer."""
     tensor = file.get_slice(name)
     dtype, shape = tensor.get_dtype(), tuple(tensor.get_shape())
-    if dtype != "F32" or shape != target.shape:
-        raise SafetensorError(f"{name} is {dtype} {shape}, expected F32 {target.shape}")
+    if dtype not in DTYPES.values() or shape != target.shape:
+        raise SafetensorError(f"{name} is {dtype} {shape}, expected F32 or F16 {target.shape}")
     target[...] = file.get_tensor(name)
+
+
+def _item_bytes(file: Any) -> int:
+    """The bytes of a weight. The type of all tensors is that of the first."""
+    return 2 if file.get_slice("layers.0.weight").get_dtype() == DTYPES["float16"] else 4
 
 
 def weights_sha256(network: Network) -> str:

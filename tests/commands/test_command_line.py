@@ -178,7 +178,7 @@ BAD = [
     ("evaluate net --json none/x.json", "cannot write none/x.json: No such file"),
     ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
     ("evaluate net --figures file", "file"),
-    ("predict net", "PICTURE"),
+    ("predict", "PATH"),
     ("predict net a.png --color", "--color"),
     ("predict net a.png --show --json", "--show together with --json"),
     ("predict net a.png --save-normalised file", "file exists: expected a new folder"),

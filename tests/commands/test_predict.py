@@ -1,6 +1,7 @@
 """`mlpcore predict`: pictures recognised, what it prints and writes, bad pictures, networks."""
 
 import dataclasses
+import io
 import json
 import os
 import re
@@ -12,11 +13,13 @@ from PIL import Image
 
 import pictures
 from mlpcore import backends, dataset
-from mlpcore.commands import main
+from mlpcore.commands import main, predict
 from mlpcore.commands.predict import GREY_LEVELS
 from mlpcore.data.digit import read_digit
+from mlpcore.data.pictures import MAX_FILE_BYTES
 from mlpcore.data.scaling import INPUT_RANGES, normalise, resize, to_range
 from mlpcore.network import Network
+from mlpcore.store.export import write_safetensors
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import write_network
@@ -71,7 +74,8 @@ def test_guesses_are_the_two_greatest_outputs(digits_run, call, input_range):
     assert [guess["class"] for guess in picture["guesses"]] == best.tolist()
     written = [guess["output"] for guess in picture["guesses"]]
     assert np.abs(written - outputs[best]).max() <= 1e-4  # four digits
-    assert content["network"] == {"file": str(path), "layer_sizes": [841, 80, 10]}
+    assert np.abs(picture["outputs"] - outputs).max() <= 1e-4
+    assert content["networks"] == [{"file": str(path), "layer_sizes": [841, 80, 10]}]
 
 
 def test_a_line_for_each_picture(digits_run, call):
@@ -104,6 +108,77 @@ def test_bad_pictures_leave_the_others(digits_run, as_json, capsys):
     assert [answer["file"] for answer in answers] == names
     assert [f"error: {answer['error']}" for answer in answers if "error" in answer] == lines
     assert [len(answer.get("guesses", ())) for answer in answers] == [2, 0, 0, 0, 0, 0, 2]
+
+
+def test_folders_of_pictures(digits_run, call, capsys):
+    """In the order of their names, without other files and hidden ones."""
+    Path("scans", "more").mkdir(parents=True)
+    for number, name in enumerate(["b.png", "a.PNG", ".hidden.png", "more/c.png"]):
+        write_picture(f"scans/{name}", number)
+    Path("scans/notes.txt").touch()
+    lines = call("predict", digits_run, "scans", "scans/more").splitlines()
+    names = [line.split(":")[0] for line in lines]
+    assert names == ["scans/a.PNG", "scans/b.png", "scans/more/c.png"]
+    Path("scans/broken.png").touch()
+    Path("empty").mkdir()
+    assert main(["predict", str(digits_run), "empty", "scans"]) == 2
+    out, err = capsys.readouterr()
+    assert out.splitlines() == lines[:2]
+    assert [line.split(":")[0] for line in err.splitlines()] == ["error", "error"]
+    assert "folder empty" in err and "scans/broken.png" in err
+
+
+def test_a_picture_on_standard_input(digits_run, call, capsys, monkeypatch):
+    expected = call("predict", digits_run, write_picture("a.png", 3))
+
+    def given(content):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    given(Path("a.png").read_bytes())
+    assert call("predict", digits_run, "-") == expected.replace("a.png", "-")
+    for bad in (b"", b"7", bytes(MAX_FILE_BYTES + 1)):
+        given(bad)
+        assert main(["predict", str(digits_run), "-"]) == 2
+        assert re.fullmatch(
+            r"error: the standard input [^\n]*expected[^\n]*\n", capsys.readouterr().err
+        )
+
+
+def test_several_networks_guess_by_their_mean(digits_run, call):
+    """Networks and pictures are told apart wherever they stand."""
+    trained = TrainedNetwork.read(digits_run)
+    write_network(Path("n.safetensors"), Network((841, 9, 10), 1), trained.input.to_metadata())
+    picture = write_picture("a.png", 2)
+    outputs = []
+    for networks in ([digits_run], ["n.safetensors"], [digits_run, "n.safetensors"]):
+        content = json.loads(call("predict", *networks[:1], picture, *networks[1:], "--json"))
+        assert len(content["networks"]) == len(networks)
+        outputs.append(content["pictures"][0]["outputs"])
+    assert np.abs(np.mean(outputs[:2], 0) - outputs[2]).max() <= 1e-4  # four digits
+
+
+def test_more_than_one_digit_is_a_warning(digits_run, capsys):
+    pair = np.hstack([pictures.enlarged(DIGITS[0]), pictures.enlarged(DIGITS[1])])
+    Path("pair.png").write_bytes(pictures.encoded(pictures.written(pair)))
+    assert main(["predict", str(digits_run), "pair.png", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert err == "warning: pair.png seems to show 2 digits side by side: expected one\n"
+    assert "warning: " + json.loads(out)["pictures"][0]["warning"] == err.strip()
+
+
+def test_without_a_network_that_of_the_package_guesses(digits_run, call, capsys, monkeypatch):
+    picture, path = write_picture("a.png", 5), Path("own.safetensors")
+    evidence = {"test_errors": "46", "n_test": "10000"}
+    write_safetensors(TrainedNetwork.read(digits_run), path, evidence, "float16")
+    monkeypatch.setattr(predict, "PRETRAINED_FILE", path)
+    assert main(["predict", picture]) == 0
+    out, err = capsys.readouterr()
+    assert re.fullmatch(r"note: [^\n]* own, which misreads 0\.46 % [^\n]*\n", err)
+    assert out == call("predict", digits_run, picture)  # in two digits
+
+
+def test_networks_alone_are_refused(digits_run, refusal):
+    assert "expected pictures" in refusal("predict", digits_run)
 
 
 def test_names_from_elsewhere(digits_run, call):
@@ -157,7 +232,8 @@ def test_networks_for_other_images(refusal):
     write_picture("a.png")
     shape = {"dataset": "letters", "image_shape": "29,31", "pixel_shape": "29,30"}
     write_network(Path("n.safetensors"), Network((29 * 31, 10), seed=1), shape)
-    assert "for images of 29 x 31: expected 29 x 29" in refusal("predict", "n.safetensors", "a.png")
+    line = refusal("predict", "n.safetensors", "a.png")
+    assert "n.safetensors: a network for images of 29 x 31" in line
 
 
 def test_outputs_that_are_not_finite(capsys):

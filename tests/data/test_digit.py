@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import ndimage
 
 import pictures
 from mlpcore import InputError, backends, dataset
 from mlpcore.data import idx, scaling
-from mlpcore.data.digit import normalise_digit, read_digit
+from mlpcore.data.digit import find_digit, normalise_digit, read_digit
 from mlpcore.network import Network
 from pictures import DIGITS, difference, difference_nearby
 
@@ -84,6 +85,27 @@ def test_a_slope_of_light_up_to_the_border_is_no_ink():
         faint = pictures.written(pictures.enlarged(digit), 210, 160)
         sloping = normalise_digit(pictures.lit(faint, 0.6))
         assert difference_nearby(sloping, normalise_digit(faint)) < LEFT_OVER
+
+
+@pytest.mark.parametrize("slant", [0, 0.3])
+def test_digits_side_by_side_are_counted(slant):
+    """Pieces of one digit, one above the other, and dirt beside it, are not."""
+    for first, second in zip(DIGITS[:12], DIGITS[12:24]):
+        both = np.hstack([pictures.enlarged(first), pictures.enlarged(second)])
+        slanting = ndimage.affine_transform(both, [[1, 0], [slant, 1]], [0, -slant * 56], order=1)
+        assert find_digit(pictures.written(slanting), "").n_seen == 2
+    three = np.hstack([ring(60, 10)] * 3)
+    assert find_digit(three, "").n_seen == 3
+    assert find_digit(np.vstack([ring(60, 10)] * 2), "").n_seen == 1
+    dirty = ring(60, 10)
+    dirty[90:110, 180:195] = 255
+    assert find_digit(dirty, "").n_seen == 1
+
+
+def test_one_digit_is_one():
+    assert [find_digit(pictures.written(pictures.enlarged(d)), "").n_seen for d in DIGITS] == [
+        1
+    ] * len(DIGITS)
 
 
 def test_dirt_is_left_out():

@@ -14,7 +14,9 @@ from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store import weights
+from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
+from oracle import random_network
 from small_runs import same_weights
 
 fuzz = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -47,6 +49,54 @@ def test_activation_and_loss_survive_files(tmp_path, activation, loss):
     assert (read.activation, read.loss) == (activation, loss)
     assert (metadata["activation"], metadata["loss"]) == (activation, loss)
     assert metadata["input_range"] == "unit"
+
+
+def test_float16_takes_half_the_bytes(tmp_path):
+    """Weights are those that float16 has; written again, in either type, they stay."""
+    network, path = random_network((30, 20, 10), 1, loss="cross-entropy"), tmp_path / "n"
+    network.weights[0][0, :2] = 65504, 1e-9  # the greatest, and too small for any bit
+    write_network(path, network, {"epoch": "7"}, "float16")
+    assert {tensor.dtype.name for tensor in load(path.read_bytes()).values()} == {"float16"}
+    read, metadata = read_network(path, (30, 20, 10))
+    assert (read.loss, metadata["epoch"]) == ("cross-entropy", "7")
+    for arrays in zip([*network.weights, *network.biases], [*read.weights, *read.biases]):
+        np.testing.assert_array_equal(arrays[0].astype(np.float16), arrays[1])
+    for dtype in weights.DTYPES:
+        write_network(tmp_path / dtype, read, {}, dtype)
+        assert same_weights(read_network(tmp_path / dtype)[0], read)
+    sizes = [(tmp_path / dtype).stat().st_size for dtype in weights.DTYPES]
+    assert sizes[0] - sizes[1] == pytest.approx(2 * 830, abs=8)  # the header is padded
+
+
+def test_what_float16_lacks_is_refused(tmp_path):
+    network = Network((4, 2))
+    network.biases[0][1] = 65520  # which would be rounded to infinity
+    with pytest.raises(InputError, match="too large for float16"):
+        write_network(tmp_path / "n", network, {}, "float16")
+    with pytest.raises(InputError, match="dtype 'int8': expected float32 or float16"):
+        write_network(tmp_path / "n", network, {}, "int8")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("dtype", weights.DTYPES)
+def test_every_flipped_bit_of_weights_is_seen(tmp_path, dtype):
+    path = tmp_path / "n"
+    write_network(path, Network((4, 3, 2), 1), {}, dtype)
+    good = path.read_bytes()
+    for bit in range(0, 8 * 40, 7):
+        content = bytearray(good)
+        content[-1 - bit // 8] ^= 1 << bit % 8
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="damaged"):
+            read_network(path)
+
+
+@pytest.mark.parametrize("text", ["", "one", "2", "-1", "nan"])
+def test_unknown_targets_are_refused(tmp_path, text):
+    path = tmp_path / "n"
+    write_network(path, Network((841, 2), 1), {"target": text})
+    with pytest.raises(InputError, match=r"n: target .*: expected"):
+        TrainedNetwork.read(path)
 
 
 def rewritten(path, change):

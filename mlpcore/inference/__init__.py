@@ -1,0 +1,8 @@
+"""Trained networks at work: what they read in pictures and arrays.
+
+Files of networks belong in `mlpcore.store`, errors and intervals in `mlpcore.evaluation`.
+"""
+
+from mlpcore.inference.classifier import TrainedClassifier, load
+
+__all__ = ["TrainedClassifier", "load"]

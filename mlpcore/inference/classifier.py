@@ -1,0 +1,206 @@
+"""Trained networks that classify: of a run, of a file, of several, or the package's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mlpcore import backends
+from mlpcore.backends.base import Backend
+from mlpcore.errors import InputError, shown
+from mlpcore.evaluation import evaluation, probabilities
+from mlpcore.evaluation.committee import Committee, mean_outputs
+from mlpcore.inference.inputs import as_path, read_inputs
+from mlpcore.network.architecture import format_layer_sizes
+from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.trained import TrainedNetwork
+from mlpcore.typing import AnyArray, Float64Array, StrPath
+
+#: The name of the network in the package, and its file.
+PRETRAINED = "pretrained"
+PRETRAINED_FILE = Path(__file__).resolve().parents[1] / "pretrained" / "net1.safetensors"
+
+
+def load(
+    source: StrPath | Sequence[StrPath], *, backend: str = "cpu", threads: int | None = None
+) -> TrainedClassifier:
+    """Load trained networks to classify with.
+
+    Parameters
+    ----------
+    source : str, os.PathLike or sequence of these
+        The folder of a run, which stands for its best network; a file of weights; or
+        "pretrained", the network net1 in the package, trained on MNIST. Several of these are a
+        committee, whose outputs are the mean. A folder of the name "pretrained" is
+        "./pretrained".
+    backend, threads
+        Who computes: see `mlpcore.backends.get`.
+
+    Returns
+    -------
+    TrainedClassifier
+
+    Raises
+    ------
+    InputError
+        When a file cannot be read or is damaged, the networks do not take the same images and
+        know the same classes, or there is no such backend.
+
+    Examples
+    --------
+    >>> import mlpcore
+    >>> from mlpcore import Network
+    >>> from mlpcore.store.weights import write_network
+    >>> write_network("net.safetensors", Network((841, 10), seed=1), {})
+    >>> net = mlpcore.load("net.safetensors", backend="scalar", threads=1)
+    >>> net
+    TrainedClassifier(net.safetensors: 841-10; pictures of 28 x 28; scalar)
+    >>> pictures = np.zeros((3, 28, 28), np.uint8)
+    >>> net.predict(pictures).shape, net.predict_proba(pictures).shape
+    ((3,), (3, 10))
+    """
+    sources = [source] if isinstance(source, (str, os.PathLike)) else source
+    if not isinstance(sources, Sequence):
+        raise InputError(f"an object of type {type(source).__name__}: expected {SOURCES}")
+    computing = backends.get(backend, threads)
+    return TrainedClassifier([_read(each) for each in sources], computing)
+
+
+SOURCES = "the folder of a run, a file of weights, or 'pretrained'"
+
+
+def _read(source: StrPath) -> TrainedNetwork:
+    if isinstance(source, str) and source == PRETRAINED:
+        return TrainedNetwork.read(PRETRAINED_FILE)
+    return TrainedNetwork.read(as_path(source, SOURCES))
+
+
+class TrainedClassifier:
+    """Trained networks that classify pictures and arrays by the mean of their outputs.
+
+    `load` makes it. Its methods take the same `x`, one sample or many:
+
+    ========================================  ======================================================
+    `x`                                       how it is taken
+    ========================================  ======================================================
+    path of a file                            a picture, dark ink on light ground or light on dark,
+                                              brought to MNIST's format (`mlpcore.data.digit`)
+    path of a folder                          its pictures, sorted by name
+                                              (`mlpcore.data.pictures.picture_files`)
+    PIL image                                 as a picture file, whatever its size
+    list of these                             all of them, in this order
+    integers (h, w) or (n, h, w)              grey values 0 to 255. In the format of the network's
+                                              data (MNIST: 28 x 28, 0 is the ground, 255 the ink)
+                                              they go in as they are. Other sizes are pictures, as
+                                              from a file.
+    integers (n, h w)                         the same, each sample a row: MNIST's 784 pixels
+    integers (h, w, 3 or 4) or (n, h, w, ..)  colour pictures, as from a file
+    floats (n, H, W) or (H, W)                images as a `Dataset` holds them, MNIST's of 29 x 29:
+                                              the ground is -1, the ink 1
+    floats (n, n_inputs)                      inputs, in the range that the network was trained on:
+                                              -1 to 1, or 0 to 1 for the recipe "modern"
+    ========================================  ======================================================
+
+    Bytes are integers. Anything that `numpy.asarray` takes is an array, such as a tensor of PyTorch
+    on the CPU. Networks of other images than MNIST's or the like take arrays alone.
+
+    Results have a row for each sample, also for a single one. An `InputError` is raised, and
+    nothing is computed, when `x` is none of this, a picture cannot be read, or shows no digit. A
+    picture that seems to show several digits gives a warning.
+
+    Parameters
+    ----------
+    networks : sequence of TrainedNetwork
+        At least one, all for the same images and classes.
+    backend : Backend
+
+    Attributes
+    ----------
+    networks : tuple of TrainedNetwork
+        Each with its `path`, its `network`, and the `metadata` of its file, such as the errors of
+        the pretrained one.
+    input : NetworkInput
+        The images that the first network takes; the others take the same.
+    backend : Backend
+    classes : ndarray of int, shape (n_classes,)
+        0 to n_classes - 1.
+
+    Raises
+    ------
+    InputError
+        When there is no network, or they do not fit each other.
+    """
+
+    __module__ = "mlpcore"
+
+    def __init__(self, networks: Sequence[TrainedNetwork], backend: Backend):
+        Committee([each.network for each in networks])  # refuses what cannot be averaged
+        self.networks = tuple(networks)
+        self.backend = backend
+        self.input: NetworkInput = networks[0].input
+        for each in networks:
+            _check_same_images(each, networks[0])
+        self.classes: AnyArray = np.arange(networks[0].network.layer_sizes[-1])
+
+    def outputs(self, x: object) -> Float64Array:
+        """Outputs (n, n_classes), of a committee their mean.
+
+        They are probabilities if the loss is cross-entropy, else near -1 and 1. A committee of both
+        losses averages probabilities.
+        """
+        inputs = read_inputs(x, self.input)
+        if inputs.in_range and len({each.input.input_range for each in self.networks}) > 1:
+            raise InputError(
+                "inputs for networks of the ranges [-1, 1] and [0, 1]: expected pictures, or "
+                "images (n, H, W) from -1 to 1"
+            )
+        outputs = []
+        for each in self.networks:
+            values = inputs.for_range(each.input.input_range)
+            outputs.append(evaluation.outputs(each.network, values, self.backend))
+            if not np.isfinite(outputs[-1]).all():
+                raise InputError(
+                    f"{shown(each.path)}: its outputs are not finite, expected numbers"
+                )
+        return mean_outputs([each.network for each in self.networks], outputs)
+
+    def predict_proba(self, x: object) -> Float64Array:
+        """Probabilities (n, n_classes) of the classes; the class of `predict` has the greatest.
+
+        They are the outputs of a softmax. Those of the squared loss are estimated
+        (`mlpcore.evaluation.probabilities.of_outputs`).
+        """
+        outputs = self.outputs(x)
+        if any(each.network.loss == "cross-entropy" for each in self.networks):
+            return outputs
+        # The mean of the outputs is drawn to the mean of the targets.
+        target = float(np.mean([each.target for each in self.networks]))
+        return probabilities.of_outputs(outputs, target)
+
+    def predict(self, x: object) -> AnyArray:
+        """The class of each sample, (n,) integers: the first with the greatest output."""
+        return self.classes[self.outputs(x).argmax(axis=1)]
+
+    def __repr__(self) -> str:
+        each = ", ".join(
+            f"{PRETRAINED if n.path == PRETRAINED_FILE else shown(n.path)}: "
+            f"{format_layer_sizes(n.network.layer_sizes)}"
+            for n in self.networks
+        )
+        mean = f"mean of {len(self.networks)}: " if len(self.networks) > 1 else ""
+        height, width = self.input.pixel_shape
+        name = self.backend.description.partition(":")[0]
+        return f"TrainedClassifier({mean}{each}; pictures of {height} x {width}; {name})"
+
+
+def _check_same_images(one: TrainedNetwork, first: TrainedNetwork) -> None:
+    shapes = [(each.input.pixel_shape, each.input.image_shape) for each in (one, first)]
+    if shapes[0] != shapes[1]:
+        found, expected = (" x ".join(map(str, pixels)) for pixels, _ in shapes)
+        raise InputError(
+            f"{shown(one.path)} is a network for pictures of {found}: expected {expected}, as "
+            f"{shown(first.path)} takes"
+        )

@@ -1,0 +1,341 @@
+"""`mlpcore.load`: what it takes, what its object makes of pictures and arrays, refusals."""
+
+import dataclasses
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import mlpcore
+import pictures
+from mlpcore import InputError, backends, dataset
+from mlpcore.data.digit import normalise_digit
+from mlpcore.data.scaling import INPUT_RANGES, normalise, resize, to_range
+from mlpcore.evaluation import evaluation
+from mlpcore.evaluation.probabilities import of_outputs
+from mlpcore.inference import classifier
+from mlpcore.store.export import write_safetensors
+from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.run_folder import BEST, read_settings
+from mlpcore.store.trained import TrainedNetwork
+from mlpcore.store.weights import read_network, write_network
+from oracle import random_network
+from pictures import DIGITS
+from small_runs import finish_run, make_config, refusal
+
+PAPER = [pictures.as_bytes(pictures.written(pictures.enlarged(digit))) for digit in DIGITS[:4]]
+PIXELS = np.stack([normalise_digit(grey) for grey in PAPER])  # (4, 28, 28)
+IMAGES = resize(normalise(PIXELS), 29, 29)
+MNIST = NetworkInput("MNIST", (29, 29), (28, 28))
+UNIT = dataclasses.replace(MNIST, input_range="unit")
+
+
+@pytest.fixture(autouse=True)
+def empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def save(name, network=None, network_input=MNIST, **changes):
+    """A file of weights of a network with random weights."""
+    network = network or random_network((841, 12, 10), 1, **changes)
+    write_network(name, network, network_input.to_metadata())
+    return name
+
+
+def expected_outputs(path, images=IMAGES):
+    network, metadata = read_network(path)
+    inputs = to_range(images, metadata["input_range"])
+    return evaluation.outputs(network, inputs, backends.get("scalar", 1))
+
+
+def load(*sources):
+    return mlpcore.load(sources[0] if len(sources) == 1 else sources, backend="scalar", threads=1)
+
+
+def ways():
+    """The same four digits in every form, after `write_pictures`."""
+    paths = [f"scans/{number}.png" for number in range(4)]
+    images = [Image.fromarray(each) for each in PAPER]
+    coloured = [np.stack([each] * 3, axis=-1) for each in PAPER]
+    return {
+        "folder": "scans",
+        "folder as a path": Path("scans"),
+        "files": paths,
+        "file and Pillow's": (Path(paths[0]), images[1].convert("RGB"), *paths[2:]),
+        "Pillow's": images,
+        "grey values of MNIST's format": PIXELS,
+        "other whole numbers": PIXELS.astype(np.int64),
+        "nested lists": PIXELS.tolist(),
+        "rows of grey values": PIXELS.reshape(4, 784),
+        "larger grey values": np.stack(PAPER),
+        "colours": np.stack(coloured),
+        "float32 images": IMAGES,
+        "float64 images": IMAGES.astype(np.float64),
+    }
+
+
+def write_pictures():
+    Path("scans").mkdir()
+    for number, grey in enumerate(PAPER):
+        Path(f"scans/{number}.png").write_bytes(pictures.encoded(grey))
+
+
+@pytest.mark.parametrize("name", list(ways()))
+@pytest.mark.parametrize("input_range", INPUT_RANGES)
+def test_every_form_of_the_same_pictures(name, input_range):
+    write_pictures()
+    path = save("n.safetensors", network_input=MNIST if input_range == "signed" else UNIT)
+    found = load(path).outputs(ways()[name])
+    np.testing.assert_array_equal(found, expected_outputs(path))
+
+
+@pytest.mark.parametrize("form", ["scans/2.png", "pillow", 28, 112, "colour", 29])
+def test_one_picture_is_one_row(form):
+    write_pictures()
+    forms = {
+        "pillow": Image.fromarray(PAPER[2]),
+        28: PIXELS[2],
+        112: PAPER[2],
+        "colour": np.stack([PAPER[2]] * 4, axis=-1) | np.uint8([0, 0, 0, 255]),
+        29: IMAGES[2],
+    }
+    path = save("n.safetensors")
+    net = load(path)
+    found = net.outputs(forms.get(form, form))
+    np.testing.assert_array_equal(found, expected_outputs(path)[2:3])
+    assert net.predict(forms.get(form, form)).shape == (1,)
+
+
+def test_inputs_are_taken_as_they_are():
+    path = save("n.safetensors", network_input=UNIT)
+    inputs = np.random.default_rng(0).uniform(0, 1, (5, 841))
+    found = load(path).outputs(inputs)
+    network = read_network(path)[0]
+    expected = evaluation.outputs(network, inputs.astype(np.float32), backends.get("scalar", 1))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_no_samples():
+    for none in (PIXELS[:0], IMAGES[:0], IMAGES[:0].reshape(0, 841)):
+        net = load(save("n.safetensors"))
+        assert net.predict(none).shape == (0,) and net.predict_proba(none).shape == (0, 10)
+
+
+def test_tensors():
+    torch = pytest.importorskip("torch")
+    net = load(save("n.safetensors"))
+    np.testing.assert_array_equal(net.outputs(torch.tensor(PIXELS)), net.outputs(PIXELS))
+
+
+def test_a_run_reads_digits(digits_run):
+    """Its errors are some 5 % (`train_on_digits`), so more than 10 % of 100 are unlikely."""
+    labels = dataset.load(name="digits").test_labels[:100]
+    pixels = np.stack([normalise_digit(pictures.enlarged(digit)) for digit in DIGITS[:100]])
+    net = load(str(digits_run))
+    assert np.count_nonzero(net.predict(pixels) != labels) <= 10
+    again = load(digits_run / BEST)
+    np.testing.assert_array_equal(again.outputs(pixels), net.outputs(pixels))
+    probabilities = net.predict_proba(pixels)
+    assert probabilities.argmax(axis=1).tolist() == net.predict(pixels).tolist()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
+
+
+def test_scikit_learns_digits(tmp_path):
+    """As the network saw them: 8 x 8 values from 0 to 16, in the middle of 29 x 29."""
+    from sklearn.datasets import load_digits
+
+    data = dataset.load(name="digits")
+    finish_run(Path("run"), make_config(epochs=1, backend="scalar"), data)
+    net, digits = load("run"), load_digits()
+    test = np.sort(np.concatenate([np.flatnonzero(digits.target == k)[4::5] for k in range(10)]))
+    pixels = digits.images[test].astype(int)
+    np.testing.assert_array_equal(net.outputs(pixels), net.outputs(data.test_images))
+    assert "expected 0 to 16" in refusal(net.outputs, pixels * 15)
+
+
+# Committees
+
+
+@pytest.mark.parametrize("losses", [("squared", "squared"), ("cross-entropy", "squared")])
+def test_committees_of_both_ranges(losses):
+    first = save("a.safetensors", loss=losses[0])
+    second = save("b.safetensors", random_network((841, 10), 2, loss=losses[1]), UNIT)
+    net = load(first, Path(second))
+    each = [expected_outputs(path) for path in (first, second)]
+    if losses[0] != losses[1]:
+        each[1] = of_outputs(each[1])
+    np.testing.assert_allclose(net.outputs(PIXELS), np.mean(each, 0))
+    probabilities = net.predict_proba(PIXELS)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-6)  # float32 softmax
+    assert probabilities.argmax(axis=1).tolist() == net.predict(PIXELS).tolist()
+    assert "[0, 1]" in refusal(net.outputs, IMAGES.reshape(4, 841))
+
+
+def test_probabilities_know_the_target(tmp_path):
+    """Of a run, and of a file that was exported from it; of a committee the mean."""
+    data = dataset.load(name="digits")
+    finish_run(Path("run"), make_config(epochs=1, backend="scalar", target=1.5), data)
+    write_safetensors(TrainedNetwork.read("run"), "a.safetensors")
+    for source in ("run", "a.safetensors"):
+        net = load(source)
+        outputs = net.outputs(data.test_images)
+        np.testing.assert_array_equal(net.predict_proba(data.test_images), of_outputs(outputs, 1.5))
+    finish_run(Path("usual"), make_config(epochs=1, backend="scalar", seed=2), data)
+    both = load("run", "usual")
+    outputs = both.outputs(data.test_images)
+    found = both.predict_proba(data.test_images)
+    np.testing.assert_array_equal(found, of_outputs(outputs, 1.25))
+    assert found.argmax(axis=1).tolist() == both.predict(data.test_images).tolist()
+
+
+# What is said
+
+
+def test_the_repr_names_what_there_is():
+    one, two = save("a.safetensors"), save("b.safetensors", loss="cross-entropy")
+    assert repr(load(one, two)) == (
+        "TrainedClassifier(mean of 2: a.safetensors: 841-12-10, b.safetensors: 841-12-10; "
+        "pictures of 28 x 28; scalar)"
+    )
+
+
+def test_pretrained_is_the_package_s_unless_a_path_is_meant(monkeypatch):
+    path = Path(save("own.safetensors")).resolve()
+    monkeypatch.setattr(classifier, "PRETRAINED_FILE", path)
+    assert "(pretrained: 841-12-10" in repr(load("pretrained"))
+    Path("pretrained").mkdir()
+    assert "holds no best.safetensors" in refusal(load, "./pretrained")
+    assert "holds no best.safetensors" in refusal(load, Path("pretrained"))
+
+
+def test_two_digits_are_a_warning():
+    pair = pictures.written(np.hstack([pictures.enlarged(digit) for digit in DIGITS[:2]]))
+    net = load(save("n.safetensors"))
+    with pytest.warns(UserWarning, match="the picture seems to show 2 digits"):
+        net.predict(Image.fromarray(pictures.as_bytes(pair)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net.predict(PAPER[0])
+
+
+BAD = {
+    "nothing there": ("no.png", "no.png"),
+    "no name": ("", "''"),
+    "no picture": ("text.png", "text.png"),
+    "one bad in a folder": ("scans", "scans/9.png"),
+    "folder without pictures": ("empty", "holds no pictures"),
+    "number": (5, "expected"),
+    "nothing": (None, "object"),
+    "ragged": ([[1, 2], [3]], "list"),
+    "array among paths": (["scans/0.png", PIXELS[0]], "ndarray"),
+    "pixels from 0 to 1": (PIXELS / 255, "expected as integers"),
+    "rows from 0 to 1": (PIXELS.reshape(4, 784) / 255, "expected as integers"),
+    "images from 0 to 1": ((IMAGES + 1) / 2, "from 0 to 1: expected -1"),
+    "images up to 2": (IMAGES * 2, "expected -1"),
+    "not finite": (IMAGES * np.nan, "finite"),
+    "beyond bytes": (PIXELS.astype(int) * 2, "510"),
+    "below 0": (PIXELS.astype(int) - 1, "-1"),
+    "five axes": (PIXELS[None, None], "expected (h, w)"),
+    "empty": (np.zeros((0, 0), int), "0 x 0 pixels"),
+    "no colours": (np.zeros((0, 0, 3), int), "0 x 0 pixels"),
+    "blank": (np.full((50, 50), 255, np.uint8), "picture 1: no digit"),
+    "text": (np.array([["7"]]), "<U1"),
+    "truth": (PIXELS > 0, "bool"),
+}
+
+
+@pytest.mark.parametrize("name", list(BAD))
+def test_what_is_no_picture(name):
+    write_pictures()
+    Path("scans/9.png").touch()
+    Path("text.png").write_text("7")
+    Path("empty").mkdir()
+    x, part = BAD[name]
+    message = refusal(load(save("n.safetensors")).predict, x)
+    assert part in message and "expected" in message
+
+
+def test_negative_inputs_for_a_network_of_the_unit_range():
+    message = refusal(
+        load(save("n.safetensors", network_input=UNIT)).predict, IMAGES.reshape(4, -1)
+    )
+    assert "expected 0 to 1" in message
+
+
+def test_networks_of_other_images():
+    """They take arrays in their own format, and no pictures to normalise."""
+    letters = NetworkInput("letters", (7, 9), (6, 9))
+    net = load(save("n.safetensors", random_network((63, 3), 1), letters))
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 6, 9))
+    expected = expected_outputs("n.safetensors", resize(normalise(pixels), 7, 9))
+    for given in (pixels, pixels.reshape(5, 54), resize(normalise(pixels), 7, 9)):
+        np.testing.assert_array_equal(net.outputs(given), expected)
+    np.testing.assert_array_equal(net.outputs(pixels[3]), expected[3:4])
+    write_pictures()
+    for given in ("scans/0.png", PIXELS, Image.fromarray(PAPER[0])):
+        assert "for images of 7 x 9 pixels takes arrays" in refusal(net.outputs, given)
+
+
+@pytest.mark.parametrize(
+    "sources, part",
+    [
+        ([], "at least one"),
+        (5, "int: expected"),
+        ([5], "int: expected"),
+        ("", "''"),
+        ("no", "no"),
+        (["a.safetensors", "wide.safetensors"], "expected 841 inputs"),
+        (["a.safetensors", "digits.safetensors"], "8 x 8: expected 28 x 28"),
+    ],
+)
+def test_sources_that_are_none(sources, part):
+    save("a.safetensors")
+    save("wide.safetensors", random_network((63, 3), 1), NetworkInput("x", (7, 9), (6, 9)))
+    save("digits.safetensors", network_input=NetworkInput(dataset.EMBEDDED, (29, 29), (8, 8)))
+    assert part in refusal(mlpcore.load, sources)
+
+
+def test_outputs_that_are_not_finite():
+    network = mlpcore.Network((841, 2, 10))
+    for weights in network.weights:
+        weights[...] = 3e38
+    network.weights[0][:, ::2] *= -1
+    net = load(save("n.safetensors", network))
+    assert "n.safetensors: its outputs are not finite" in refusal(net.predict, PIXELS)
+
+
+def test_other_backends(reference):
+    path = save("n.safetensors")
+    found = mlpcore.load(path, backend="reference").outputs(PIXELS)
+    expected = evaluation.outputs(read_network(path)[0], IMAGES, reference)
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(InputError, match="backend 'gpu'"):
+        mlpcore.load(path, backend="gpu")
+
+
+# Names of files as text
+
+
+def test_text_is_a_path_in_every_public_function(digits_run):
+    from mlpcore.data.digit import read_digit
+    from mlpcore.data.pictures import picture_files, read_grey
+    from mlpcore.report.figures import write_figures
+    from mlpcore.store import run_folder
+
+    write_pictures()
+    run = os.fspath(digits_run)
+    for read in (read_settings, run_folder.read_history, run_folder.weights_file):
+        assert read(run) == read(digits_run)
+    assert run_folder.holds_run(run) and not run_folder.holds_run("scans")
+    assert run_folder.Run.open(run, to_train=False).load().epoch == 30
+    run_folder.check_output("new/run")
+    run_folder.check_result_file("new.json")
+    for read in (read_digit, read_grey):
+        np.testing.assert_array_equal(read("scans/0.png"), read(Path("scans/0.png")))
+    assert picture_files("scans") == sorted(Path("scans").iterdir())
+    assert write_figures("figures", {}) == []
+    finish_run("text", make_config(epochs=1, backend="scalar"), dataset.load(name="digits"))
+    assert TrainedNetwork.read("text").path == Path("text", BEST)

@@ -1,0 +1,69 @@
+"""`tools/pretrained.py`: a run becomes the file of the package, with its evidence."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlpcore import backends, evaluate
+from mlpcore.data import dataset
+from mlpcore.store.trained import TrainedNetwork
+from mlpcore.training.config import TrainingConfig
+from mlpcore.training.recipes import RECIPES
+from small_runs import finish_run, isolate, load_tool, make_config, write_idx
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """Small data in the place of MNIST, in the working folder."""
+    isolate(monkeypatch, tmp_path / "work")
+    write_idx(Path("mnist"))
+    monkeypatch.setattr(dataset, "_from_folder", _named(dataset._from_folder))
+    return dataset.load("mnist", name="mnist")
+
+
+def _named(real):
+    """Files that pass for the published ones."""
+
+    def load(path, name, advice=""):
+        values = vars(real(path, None)) | {"name": dataset.MNIST, "notice": ""}
+        return dataset.Dataset(**values)
+
+    return load
+
+
+def test_the_file_holds_rounded_weights_and_their_evidence(data, capsys):
+    settings = RECIPES["modern"].settings_of((9,))
+    config = TrainingConfig(hidden_layers=(9,), epochs=2, seed=3, backend="scalar", **settings)
+    state = finish_run(Path("run"), config, data)
+    assert load_tool("pretrained").main(["run", "--out", "new/net.safetensors"]) == 0
+    made = TrainedNetwork.read("new/net.safetensors")
+    for ours, theirs in zip(made.network.weights, state.best.weights):
+        np.testing.assert_array_equal(ours, theirs.astype(np.float16))
+    images = data.with_range("unit").test_images
+    result = evaluate(made.network, images, data.test_labels, backends.get("cpu"))
+    expected = {
+        "epochs": "2",
+        "seed": "3",
+        "recipe": "modern",
+        "dataset": "MNIST",
+        "test_errors": str(result.errors),
+        "n_test": "60",
+        "validation_errors": str(state.best_metrics.validation_errors),
+        "n_validation": "230",
+    }
+    assert expected.items() <= made.metadata.items()
+    assert TrainingConfig.from_json(json.loads(made.metadata["training"])) == config
+    content = Path("new/net.safetensors").read_bytes()
+    line = f"{hashlib.sha256(content).hexdigest()}  net.safetensors\n"
+    assert Path("new/net.sha256").read_text() == line
+    assert capsys.readouterr().out.endswith(line)
+
+
+def test_only_finished_runs_on_mnist(data, capsys):
+    finish_run(Path("digits"), make_config(epochs=1), dataset.load(name="digits"))
+    assert load_tool("pretrained").main(["digits", "--out", "net.safetensors"]) == 2
+    assert "digits: expected a finished run on MNIST" in capsys.readouterr().err
+    assert not Path("net.safetensors").exists()

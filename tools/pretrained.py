@@ -1,0 +1,102 @@
+"""Make the network of the package from a run: its weights in float16, with their evidence."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mlpcore import backends
+from mlpcore.commands.options import command_parser, run_tool
+from mlpcore.data.dataset import MNIST
+from mlpcore.data.scaling import to_range
+from mlpcore.errors import InputError, shown
+from mlpcore.evaluation import evaluate
+from mlpcore.files import atomic_write, make_folder
+from mlpcore.inference.classifier import PRETRAINED_FILE
+from mlpcore.store.export import write_safetensors
+from mlpcore.store.run_folder import Run
+from mlpcore.store.trained import TrainedNetwork
+from mlpcore.store.weights import in_float16
+from mlpcore.training.config import TrainingConfig
+from mlpcore.training.recipes import RECIPES
+
+TEXT = """\
+Writes the best network of a finished run on MNIST as mlpcore/pretrained/, in
+float16, with its settings and its errors, counted anew on the rounded weights.
+Beside it is its SHA-256, in the format of sha256sum."""
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The options."""
+    parser = command_parser("pretrained", "RUN [options]", TEXT, "runs/net1")
+    parser.add_argument("run", metavar="RUN", type=Path, help="folder of a run")
+    out = "file to write (mlpcore/pretrained/net1.safetensors)"
+    parser.add_argument("--out", metavar="FILE", type=Path, default=PRETRAINED_FILE, help=out)
+    return parser.parse_args(argv)
+
+
+def recipe_of(config: TrainingConfig) -> str:
+    """The recipe whose settings these are, without any change; "" if it is none."""
+    for name, recipe in RECIPES.items():
+        settings = recipe.settings_of(config.hidden_layers)
+        if TrainingConfig(**_kept(config) | settings) == config:
+            return name
+    return ""
+
+
+def _kept(config: TrainingConfig) -> dict[str, Any]:
+    """The settings that no recipe has a say in."""
+    names = ("hidden_layers", "epochs", "skip", "deformation", "seed", "backend", "schedule")
+    return {name: getattr(config, name) for name in names}
+
+
+def evidence_of(run: Run) -> dict[str, str]:
+    """What the metadata say of the training."""
+    state = run.load()
+    best = state.best_metrics
+    if best is None or state.epoch < run.config.epochs or run.data.name != MNIST:
+        raise InputError(f"{shown(run.folder)}: expected a finished run on MNIST")
+    return {
+        "epochs": str(run.config.epochs),
+        "recipe": recipe_of(run.config),
+        "training": json.dumps(run.config.to_json()),
+        "validation_errors": str(best.validation_errors),
+        "n_validation": str(best.n_train),
+    }
+
+
+def make(folder: Path, path: Path) -> None:
+    """Writes the file and its SHA-256."""
+    run, trained = Run.open(folder, to_train=False), TrainedNetwork.read(folder)
+    evidence, data = evidence_of(run), run.data.load()
+    images = to_range(data.test_images, trained.input.input_range)
+    rounded = in_float16(trained.network)
+    result = evaluate(rounded, images, data.test_labels, backends.get("cpu"))
+    evidence |= {"test_errors": str(result.errors), "n_test": str(result.n)}
+    make_folder(path.parent)
+    write_safetensors(trained, path, evidence, "float16")
+    content = path.read_bytes()
+    line = f"{hashlib.sha256(content).hexdigest()}  {path.name}\n"
+    atomic_write(path.with_suffix(".sha256"), line.encode())
+    print(f"{shown(path)}: {len(content):,} bytes, test error {result.error_rate:.2f} %")
+    print(line, end="")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 0, or 2 for bad input."""
+
+    def command() -> int:
+        options = parse(argv)
+        make(options.run, options.out)
+        return 0
+
+    return run_tool(command)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
