@@ -125,8 +125,8 @@ class TrainedClassifier:
     input : NetworkInput
         The images that the first network takes; the others take the same.
     backend : Backend
-    classes : ndarray of int, shape (n_classes,)
-        0 to n_classes - 1.
+    classes : ndarray, shape (n_classes,)
+        What each output stands for: 0 to n_classes - 1 unless the training had other labels.
 
     Raises
     ------
@@ -143,7 +143,7 @@ class TrainedClassifier:
         self.input: NetworkInput = networks[0].input
         for each in networks:
             _check_same_images(each, networks[0])
-        self.classes: AnyArray = np.arange(networks[0].network.layer_sizes[-1])
+        self.classes: AnyArray = np.array(networks[0].classes)
 
     def outputs(self, x: object) -> Float64Array:
         """Outputs (n, n_classes), of a committee their mean.
@@ -181,7 +181,7 @@ class TrainedClassifier:
         return probabilities.of_outputs(outputs, target)
 
     def predict(self, x: object) -> AnyArray:
-        """The class of each sample, (n,) integers: the first with the greatest output."""
+        """The class of each sample, (n,): the first with the greatest output."""
         return self.classes[self.outputs(x).argmax(axis=1)]
 
     def __repr__(self) -> str:
@@ -197,6 +197,10 @@ class TrainedClassifier:
 
 
 def _check_same_images(one: TrainedNetwork, first: TrainedNetwork) -> None:
+    if one.classes != first.classes:
+        raise InputError(
+            f"{shown(one.path)} knows other classes than {shown(first.path)}: expected the same"
+        )
     shapes = [(each.input.pixel_shape, each.input.image_shape) for each in (one, first)]
     if shapes[0] != shapes[1]:
         found, expected = (" x ".join(map(str, pixels)) for pixels, _ in shapes)

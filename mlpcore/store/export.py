@@ -44,6 +44,7 @@ Network((841, 10))
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -167,6 +168,8 @@ def write_safetensors(
         known = {"input_range": known["input_range"]}
     if trained.target != USUAL_TARGET:
         known["target"] = repr(trained.target)
+    if trained.classes != tuple(range(len(trained.classes))):
+        known["classes"] = json.dumps(trained.classes)
     metadata = _origin(trained) | known | dict(metadata or {})
     write_network(path, trained.network, metadata, dtype)
 

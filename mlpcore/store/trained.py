@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.network import Network
@@ -50,6 +52,8 @@ class TrainedNetwork:
         The metadata of the file, which `mlpcore.store.weights` describes.
     target : float
         Target of the output for the class, of a network of the loss "squared".
+    classes : tuple of int, float or str
+        What each output stands for: 0, 1 ... unless the data of the training had other labels.
     """
 
     path: Path
@@ -57,6 +61,14 @@ class TrainedNetwork:
     input: NetworkInput
     metadata: dict[str, str]
     target: float = USUAL_TARGET
+    classes: tuple[int | float | str, ...] = ()
+
+    def __post_init__(self) -> None:
+        n = self.network.layer_sizes[-1]
+        if not self.classes:
+            object.__setattr__(self, "classes", tuple(range(n)))
+        elif len(self.classes) != n:
+            raise InputError(f"{shown(self.path)}: {len(self.classes)} classes, expected {n}")
 
     @classmethod
     def read(cls, path: StrPath) -> TrainedNetwork:
@@ -65,13 +77,14 @@ class TrainedNetwork:
         file = weights_file(path)
         if data is not None:
             network_input = NetworkInput.of(data, metadata["input_range"])
-            return cls(file, network, network_input, metadata, read_settings(path)[0].target)
+            target = read_settings(path)[0].target
+            return cls(file, network, network_input, metadata, target, data.classes or ())
         try:
             network_input = NetworkInput.from_metadata(metadata, network.layer_sizes[0])
-            target = _target(metadata)
+            target, classes = _target(metadata), _classes(metadata)
         except InputError as error:
             raise InputError(f"{shown(file)}: {error}") from None
-        return cls(file, network, network_input, metadata, target)
+        return cls(file, network, network_input, metadata, target, classes)
 
     @property
     def assumption(self) -> str:
@@ -83,6 +96,15 @@ class TrainedNetwork:
             f"{shown(self.path)} does not say how large the images of {shown(self.input.data)} "
             f"were before they became {height} x {width}: taken for as large"
         )
+
+
+def _classes(metadata: dict[str, str]) -> tuple[int | float | str, ...]:
+    """The classes that a file of weights names; most do not, because they are 0, 1 ..."""
+    text = metadata.get("classes", "[]")
+    try:
+        return msgspec.json.decode(text, type=tuple[int | float | str, ...])
+    except msgspec.MsgspecError:
+        raise InputError("classes in the metadata: expected a list of labels") from None
 
 
 def _target(metadata: dict[str, str]) -> float:

@@ -11,7 +11,7 @@ from PIL import Image
 
 import mlpcore
 import pictures
-from mlpcore import InputError, backends, dataset
+from mlpcore import Dataset, InputError, backends, dataset
 from mlpcore.data.digit import normalise_digit
 from mlpcore.data.scaling import INPUT_RANGES, normalise, resize, to_range
 from mlpcore.evaluation import evaluation
@@ -24,7 +24,7 @@ from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
 from oracle import random_network
 from pictures import DIGITS
-from small_runs import finish_run, make_config, refusal
+from small_runs import finish_run, make_config, make_pixels, refusal
 
 PAPER = [pictures.as_bytes(pictures.written(pictures.enlarged(digit))) for digit in DIGITS[:4]]
 PIXELS = np.stack([normalise_digit(grey) for grey in PAPER])  # (4, 28, 28)
@@ -339,3 +339,19 @@ def test_text_is_a_path_in_every_public_function(digits_run):
     assert write_figures("figures", {}) == []
     finish_run("text", make_config(epochs=1, backend="scalar"), dataset.load(name="digits"))
     assert TrainedNetwork.read("text").path == Path("text", BEST)
+
+
+def test_classes_of_the_data_are_what_it_predicts():
+    """From a run, from its weights alone, and after an export."""
+    pixels, labels = make_pixels(60, 1)
+    names = np.array(["crow", "owl", "tit"])
+    data = Dataset.from_arrays(pixels, names[labels], pixels[:9], names[labels[:9]])
+    finish_run("run", make_config(), data)
+    write_safetensors(TrainedNetwork.read("run"), "exported.safetensors")
+    images = data.test_images
+    for source in ("run", f"run/{BEST}", "exported.safetensors"):
+        net = load(source)
+        assert list(net.classes) == ["crow", "owl", "tit"]
+        assert list(net.predict(images)) == list(names[net.outputs(images).argmax(axis=1)])
+    finish_run("numbers", make_config(), Dataset.from_arrays(pixels, labels, pixels, labels))
+    assert "knows other classes than" in refusal(load, "run", "numbers")

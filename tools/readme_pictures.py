@@ -166,11 +166,12 @@ def draw_error(mode: str) -> None:
             seconds = [np.median([r["seconds"] for r in some]) for some in points]
             errors = [np.mean([r["error"] for r in some]) for some in points]
             ours = name == "mlpcore"
-            axes.plot(
-                seconds, errors, "o-", color=colour, lw=3 if ours else 1.5, ms=8 if ours else 5
+            width, size, weight = (3, 8, "bold") if ours else (1.5, 5, "normal")
+            axes.plot(seconds, errors, "o-", color=colour, lw=width, ms=size)
+            end = (seconds[-1], errors[-1])
+            axes.annotate(
+                name, end, (7, -3), textcoords="offset points", color=colour, weight=weight
             )
-            axes.annotate(name, (seconds[-1], errors[-1]), xytext=(7, -3), color=colour,
-                          textcoords="offset points", weight="bold" if ours else "normal")  # fmt: skip
         axes.set_xlim(0)
         axes.set_ylim(0.8)
         axes.set_xlabel("seconds on two cores, deformation included")
