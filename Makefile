@@ -17,9 +17,6 @@ UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/cuda_snippets/*.cu 
 BUILT_FROM := setup.py pyproject.toml mlpcore/backends/cuda/nvcc.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*/*.p[yx][xd])
 
-# By a path file: the default hides the package from scripts beside a clone named mlpcore.
-EDITABLE := --config-settings editable_mode=compat --editable
-
 .PHONY: install train reproduce readme test lint format docs sanitize speedup gpu-check gpu-sanitize clean
 
 install: $(INSTALLED)
@@ -28,11 +25,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet $(EDITABLE) '.[test]'
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@
 
 $(CHECKERS): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet $(EDITABLE) '.[docs,lint]'
+	$(BIN)/python -m pip install --quiet --editable '.[docs,lint]'
 	touch $@
 
 # ARGS goes to the tool: make train ARGS='--arch net4 --epochs 10'
