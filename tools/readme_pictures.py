@@ -17,6 +17,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image, ImageDraw, ImageFilter
+from scipy.interpolate import make_interp_spline
 
 import mlpcore
 from mlpcore import DeformationParameters, backends, dataset, deformation
@@ -108,9 +109,8 @@ def draw_drawing(path: Path) -> None:
     pen = ImageDraw.Draw(picture)
     for stroke in STROKES:
         xs, ys = np.array(stroke).T * side * scale
-        places = np.linspace(0, len(xs) - 1, 400)
-        knots = np.arange(len(xs))
-        for x, y in zip(np.interp(places, knots, xs), np.interp(places, knots, ys)):
+        curve = make_interp_spline(np.arange(len(xs)), np.stack([xs, ys], axis=-1), k=2)
+        for x, y in curve(np.linspace(0, len(xs) - 1, 400)):
             width = 0.022 * side * scale
             pen.ellipse((x - width, y - width, x + width, y + width), fill=255)
     soft = picture.filter(ImageFilter.GaussianBlur(3 * scale)).resize((side, side))
