@@ -57,6 +57,7 @@ for axes, (name, part) in zip(grid, parts.items()):
         x + dx[y, x], y + dy[y, x], -dx[y, x], -dy[y, x],
         angles="xy", scale_units="xy", scale=1, color="#D55E00", width=0.008,
     )  # fmt: skip
+    axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.set_title(name, size="small")
     axes.axis("off")
 plt.show()

@@ -12,13 +12,13 @@ import numpy as np
 from mlpcore import DeformationParameters, Evaluation, OnlineMLPClassifier, dataset
 
 data = dataset.load(download=False)  # MNIST where it is found
-X, y = data.train_images[:4000].reshape(-1, data.n_inputs), data.train_labels[:4000]
+X, y = data.train_images[:500].reshape(-1, data.n_inputs), data.train_labels[:500]
 X_test = data.test_images.reshape(-1, data.n_inputs)
 
 mlp = OnlineMLPClassifier(
     (200,), activation="relu", loss="cross-entropy", init="he", learning_rate_init=0.01,
-    decay="linear", max_iter=15, random_state=0,
-    deformation=DeformationParameters(alpha=18, beta=7.5, gamma=7.5, similar_labels=(1, 7)),
+    decay="linear", max_iter=10, random_state=0,
+    deformation=DeformationParameters(),
 )  # fmt: skip
 mlp.fit(X, y)
 

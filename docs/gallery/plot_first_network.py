@@ -23,7 +23,7 @@ settings = RECIPES["modern"].settings_of(hidden)
 config = TrainingConfig(hidden_layers=hidden, epochs=40, seed=1, **settings)
 backend = backends.get("cpu")
 trainer = Trainer(config, data, backend)
-trainer.run()
+print("trained to the end:", trainer.run())
 
 # %%
 # The history has the metrics of each epoch. Training errors are those on the deformed digits,

@@ -13,13 +13,13 @@ from sklearn.model_selection import GridSearchCV
 from mlpcore import DeformationParameters, OnlineMLPClassifier, dataset
 
 data = dataset.load(name="digits")
-X, y = data.train_images.reshape(-1, data.n_inputs)[:600], data.train_labels[:600]
+X, y = data.train_images.reshape(-1, data.n_inputs)[:400], data.train_labels[:400]
 
 mlp = OnlineMLPClassifier(
-    activation="relu", loss="cross-entropy", init="he", learning_rate_init=0.01, decay="linear",
+    activation="relu", loss="cross-entropy", init="he", learning_rate_init=0.005, decay="linear",
     max_iter=20, random_state=0,
 )  # fmt: skip
-sizes = [(20,), (50,), (100,), (50, 50)]
+sizes = [(25,), (50,), (100,)]
 shares = [0, 0.25, 0.5, 1]
 deformations = [DeformationParameters(6, 36 * s, 15 * s, 15 * s) if s else None for s in shares]
 grid = {"hidden_layer_sizes": sizes, "deformation": deformations}
@@ -39,5 +39,5 @@ for (row, column), error in np.ndenumerate(errors):
 axes.set_xticks(range(len(sizes)), [", ".join(map(str, size)) for size in sizes])
 axes.set_yticks(range(len(shares)), [f"{share:.0%}" for share in shares])
 axes.set(xlabel="hidden neurons", ylabel="strength of deformation")
-axes.set_title("Error of 3-fold cross-validation, 600 digits")
+axes.set_title("Error of 3-fold cross-validation, 400 digits")
 plt.show()

@@ -16,7 +16,7 @@ X, y = data.train_images.reshape(-1, data.n_inputs), data.train_labels
 X_test, y_test = data.test_images.reshape(-1, data.n_inputs), data.test_labels
 
 # %%
-# The same digit at ten strengths. ``alpha`` is the scale of the elastic displacement in pixels;
+# The same digit at six strengths, in three epochs. ``alpha`` is the scale of the elastic displacement in pixels;
 # with a ``sigma`` of 6 the root mean square of the displacement is alpha / 32.
 strengths = [0, 12, 24, 36, 48, 72]
 digit = np.flatnonzero(y == 5)[3]
@@ -32,13 +32,13 @@ plt.show()
 
 # %%
 # Now train on 300 of the digits at each strength, with three seeds. All parts of the deformation
-# grow together. These digits are small pictures scaled up, and their test images are like the
-# training images, so weak deformations suit them best. MNIST takes the paper's full strength.
+# grow together; 1 is the paper's strength for MNIST. The differences are small beside those of the
+# seeds, so take several of them, and choose by other digits than those of the test.
 settings = dict(
     hidden_layer_sizes=(100,), activation="relu", loss="cross-entropy", init="he",
-    learning_rate_init=0.01, decay="linear", max_iter=60,
+    learning_rate_init=0.01, decay="linear", max_iter=50,
 )  # fmt: skip
-shares = [0, 0.125, 0.25, 0.5, 0.75, 1]
+shares = [0, 0.25, 0.5, 1, 1.5]
 errors = []
 for share in shares:
     deformation = None
@@ -54,6 +54,6 @@ axes.plot(shares, errors, "o", color="#808080", markersize=4)
 axes.plot(shares, np.mean(errors, axis=1), label="mean of three seeds")
 axes.set(xlabel="strength, as a share of the paper's", ylabel="test error (%)")
 axes.set_ylim(bottom=0)
-axes.set_title("841-100-10 on 300 digits, 60 epochs")
+axes.set_title("841-100-10 on 300 digits, 50 epochs")
 axes.legend()
 plt.show()
