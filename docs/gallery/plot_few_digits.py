@@ -17,7 +17,6 @@ scikit-learn's digits instead, says so, and the figure at the end shows what it 
 # ``download=False`` it downloads it. Images are float32 in [-1, 1], with a background of -1.
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 from mlpcore import DeformationParameters, OnlineMLPClassifier, dataset
 

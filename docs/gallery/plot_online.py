@@ -7,6 +7,7 @@ on-line training learns more. With scikit-learn that costs time; here it does no
 """
 
 import time
+import warnings
 
 import matplotlib.pyplot as plt
 from matplotlib.ticker import MaxNLocator
@@ -52,8 +53,6 @@ online = OnlineMLPClassifier(
 
 # %%
 # scikit-learn warns that one epoch is not enough, each time. That is meant here.
-import warnings
-
 warnings.simplefilter("ignore")
 curves = {
     "mlpcore, on-line": curve(online),

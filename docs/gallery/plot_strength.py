@@ -16,8 +16,9 @@ X, y = data.train_images.reshape(-1, data.n_inputs), data.train_labels
 X_test, y_test = data.test_images.reshape(-1, data.n_inputs), data.test_labels
 
 # %%
-# The same digit at six strengths, in three epochs. ``alpha`` is the scale of the elastic displacement in pixels;
-# with a ``sigma`` of 6 the root mean square of the displacement is alpha / 32.
+# The same digit at six strengths, in three epochs. ``alpha`` is the scale of the elastic
+# displacement in pixels; with a ``sigma`` of 6 the root mean square of the displacement is
+# alpha / 32.
 strengths = [0, 12, 24, 36, 48, 72]
 digit = np.flatnonzero(y == 5)[3]
 figure, grid = plt.subplots(3, 6, figsize=(7, 3.7))
