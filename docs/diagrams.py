@@ -40,7 +40,8 @@ def deferred() -> Figure:
     """Passes over the weights, sample by sample, of both schedules."""
     figure, axes = canvas(7.4, 3.5)
     samples, left, step, pass_width = 8, 0.2, 0.86, 0.2
-    for top, title in ((0.55, "An update after every sample, as in the paper"), (1.95, "Deferred, blocks of 4")):
+    titles = "An update after every sample, as in the paper", "Deferred, blocks of 4"
+    for top, title in zip((0.55, 1.95), titles):
         axes.text(left, top - 0.17, title, size=10, weight="bold", va="bottom")
         for t in range(samples):
             x = left + t * step
@@ -75,11 +76,14 @@ def packed() -> Figure:
         axes.text(left, y - 0.05, f"word {number}: 32 bits", size=8.5, color=GREY, va="bottom")
         box(axes, left, y, 21 * bit, 0.34, colour, f"weight {number}: 21 bits")
         box(axes, left + 21 * bit, y, 11 * bit, 0.34, ORANGE, "11 of weight 3")
-    axes.text(3.65, 0.57, "Weights 1 and 2 are the words as they are. Nobody", size=8.5, va="center")
-    axes.text(3.65, 0.77, "masks the last 11 bits: they are known when the 21", size=8.5, va="center")
-    axes.text(3.65, 0.97, "are chosen, so all 32 together come closest.", size=8.5, va="center")
-    axes.text(3.65, 1.24, "Weight 3 has 22 bits. Two shifts and an and-or", size=8.5, va="center")
-    axes.text(3.65, 1.44, "put them together.", size=8.5, va="center")
+    text = (
+        "Weights 1 and 2 are the words as they are. Nobody\n"
+        "masks the last 11 bits: they are known when the 21\n"
+        "are chosen, so all 32 together come closest.\n"
+        "Weight 3 has 22 bits. Two shifts and an and-or\n"
+        "put them together."
+    )
+    axes.text(3.65, 0.88, text, size=8.5, va="center", linespacing=1.5)
     return figure
 
 
@@ -98,10 +102,9 @@ def sparse() -> Figure:
                 arrow(axes, (left + 0.22, y + cell / 2), (left + 0.5, y + cell / 2), GREY)
         axes.text(left, 2.53, "x", size=9, va="center")
         axes.text(left + 0.5, 2.53, "W by inputs: a row each", size=9, va="center")
-    for y, text in ((0.75, "10 rows\nmoved"), (1.45, "")):
-        axes.text(2.85, y, text, size=9, color=GREY)
-    axes.text(6.45, 0.85, "4 rows\nmoved, with\nthe same\nresult: the\nothers are\nmultiplied\nby zero",
-              size=9, color=GREY, va="top")  # fmt: skip
+    fewer = "4 rows\nmoved, with\nthe same\nresult: the\nothers are\nmultiplied\nby zero"
+    for x, text in ((2.85, "10 rows\nmoved"), (6.45, fewer)):
+        axes.text(x, 0.6, text, size=9, color=GREY, va="top")
     return figure
 
 

@@ -12,7 +12,6 @@ import warnings
 import matplotlib.pyplot as plt
 from matplotlib.ticker import MaxNLocator
 from sklearn.neural_network import MLPClassifier
-
 from threadpoolctl import threadpool_limits
 
 from mlpcore import OnlineMLPClassifier, dataset
