@@ -26,10 +26,16 @@ backend = backends.get("cpu")
 networks = []
 for seed in range(7):
     mlp = OnlineMLPClassifier(
-        (50,), activation="relu", loss="cross-entropy", init="he", learning_rate_init=0.01,
-        decay="linear", max_iter=30, random_state=seed,
+        (50,),
+        activation="relu",
+        loss="cross-entropy",
+        init="he",
+        learning_rate_init=0.01,
+        decay="linear",
+        max_iter=30,
+        random_state=seed,
         deformation=DeformationParameters(),
-    )  # fmt: skip
+    )
     networks.append(mlp.fit(X, y).network_)
 
 # %%

@@ -54,9 +54,16 @@ for axes, (name, part) in zip(grid, parts.items()):
     dx, dy = deformation.displacements((height, width), one, label, part, 0, 4, backend)[0]
     axes.imshow(shown, vmax=2)
     axes.quiver(
-        x + dx[y, x], y + dy[y, x], -dx[y, x], -dy[y, x],
-        angles="xy", scale_units="xy", scale=1, color="#D55E00", width=0.008,
-    )  # fmt: skip
+        x + dx[y, x],
+        y + dy[y, x],
+        -dx[y, x],
+        -dy[y, x],
+        angles="xy",
+        scale_units="xy",
+        scale=1,
+        color="#D55E00",
+        width=0.008,
+    )
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.set_title(name, size="small")
     axes.axis("off")

@@ -22,7 +22,7 @@ from mlpcore import DeformationParameters, OnlineMLPClassifier, dataset
 
 data = dataset.load(download=False)
 is_mnist = data.name == "MNIST"
-n, width, epochs = (2000, 500, 100) if is_mnist else (200, 100, 150)
+n, width, epochs, rate = (2000, 500, 100, 0.005) if is_mnist else (200, 100, 200, 0.01)
 X, y = data.train_images[:n].reshape(n, -1), data.train_labels[:n]
 X_test, y_test = data.test_images.reshape(-1, data.n_inputs), data.test_labels
 print(f"{n:,} of {len(data.train_labels):,} training images of {data.name}")
@@ -36,9 +36,15 @@ print(f"{len(y_test):,} test images")
 # sample changes the weights at once.
 
 settings = dict(
-    hidden_layer_sizes=(width,), activation="relu", loss="cross-entropy", init="he",
-    learning_rate_init=0.005, decay="linear", max_iter=epochs, random_state=0,
-)  # fmt: skip
+    hidden_layer_sizes=(width,),
+    activation="relu",
+    loss="cross-entropy",
+    init="he",
+    learning_rate_init=rate,
+    decay="linear",
+    max_iter=epochs,
+    random_state=0,
+)
 plain = OnlineMLPClassifier(**settings).fit(X, y)
 errors = {"as they are": 100 * (1 - plain.score(X_test, y_test))}
 print(f"training error {100 * (1 - plain.score(X, y)):.2f} %")

@@ -16,9 +16,14 @@ data = dataset.load(name="digits")
 X, y = data.train_images.reshape(-1, data.n_inputs)[:400], data.train_labels[:400]
 
 mlp = OnlineMLPClassifier(
-    activation="relu", loss="cross-entropy", init="he", learning_rate_init=0.005, decay="linear",
-    max_iter=20, random_state=0,
-)  # fmt: skip
+    activation="relu",
+    loss="cross-entropy",
+    init="he",
+    learning_rate_init=0.005,
+    decay="linear",
+    max_iter=20,
+    random_state=0,
+)
 sizes = [(25,), (50,), (100,)]
 shares = [0, 0.25, 0.5, 1]
 deformations = [DeformationParameters(6, 36 * s, 15 * s, 15 * s) if s else None for s in shares]

@@ -2,8 +2,8 @@
 On-line or mini-batches?
 ========================
 
-On-line training updates the weights after every sample, mini-batches after every few. Per epoch
-on-line training learns more. With scikit-learn that costs time; here it does not.
+On-line training updates the weights after every sample, mini-batches after every few. More updates
+learn more from an epoch. With scikit-learn they take long; here they do not.
 """
 
 import time
@@ -40,15 +40,28 @@ def curve(model):
 
 def mini_batches(size, rate):
     return MLPClassifier(
-        (100,), solver="sgd", batch_size=size, learning_rate_init=rate, momentum=0.9,
-        nesterovs_momentum=True, max_iter=1, warm_start=True, random_state=0,
-    )  # fmt: skip
+        (100,),
+        solver="sgd",
+        batch_size=size,
+        learning_rate_init=rate,
+        momentum=0.9,
+        nesterovs_momentum=True,
+        max_iter=1,
+        warm_start=True,
+        random_state=0,
+    )
 
 
 online = OnlineMLPClassifier(
-    (100,), activation="relu", loss="cross-entropy", init="he", learning_rate_init=0.01,
-    max_iter=1, warm_start=True, random_state=0,
-)  # fmt: skip
+    (100,),
+    activation="relu",
+    loss="cross-entropy",
+    init="he",
+    learning_rate_init=0.01,
+    max_iter=1,
+    warm_start=True,
+    random_state=0,
+)
 
 # %%
 # scikit-learn warns that one epoch is not enough, each time. That is meant here.

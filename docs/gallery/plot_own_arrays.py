@@ -50,9 +50,16 @@ X = images.reshape(len(images), -1) / 127.5 - 1
 turned = DeformationParameters(alpha=12, beta=45, gamma=20, similar_labels=())
 for name, deformation in {"as they are": None, "deformed": turned}.items():
     mlp = OnlineMLPClassifier(
-        (100,), activation="relu", loss="cross-entropy", init="he", learning_rate_init=0.005,
-        decay="linear", max_iter=100, deformation=deformation, random_state=0,
-    )  # fmt: skip
+        (100,),
+        activation="relu",
+        loss="cross-entropy",
+        init="he",
+        learning_rate_init=0.005,
+        decay="linear",
+        max_iter=100,
+        deformation=deformation,
+        random_state=0,
+    )
     error = 1 - mlp.fit(X[:300], y[:300]).score(X[300:], y[300:])
     print(f"{name:>12}: {error:.1%} of 900 wrong")
 print("classes:", *mlp.classes_)

@@ -36,9 +36,14 @@ plt.show()
 # grow together; 1 is the paper's strength for MNIST. The differences are small beside those of the
 # seeds, so take several of them, and choose by other digits than those of the test.
 settings = dict(
-    hidden_layer_sizes=(100,), activation="relu", loss="cross-entropy", init="he",
-    learning_rate_init=0.01, decay="linear", max_iter=50,
-)  # fmt: skip
+    hidden_layer_sizes=(100,),
+    activation="relu",
+    loss="cross-entropy",
+    init="he",
+    learning_rate_init=0.01,
+    decay="linear",
+    max_iter=50,
+)
 shares = [0, 0.25, 0.5, 1, 1.5]
 errors = []
 for share in shares:
