@@ -93,7 +93,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 1,
+    "write_computation_times": False,
     "download_all_examples": False,
     "nested_sections": False,
 }
