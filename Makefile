@@ -39,9 +39,9 @@ train: $(INSTALLED)
 reproduce: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py $(ARGS)
 
-# Writes the README's table of the paper's experiment from the evidence in benchmarks/results/table1.
+# Writes the table of the paper's experiment into docs/table-1.md, from benchmarks/results/table1.
 readme: $(INSTALLED)
-	$(BIN)/python tools/reproduce.py --readme
+	$(BIN)/python tools/reproduce.py --readme docs/table-1.md
 
 speedup: $(INSTALLED)
 	$(BIN)/python tools/speedup.py $(ARGS)
@@ -65,15 +65,11 @@ format: $(CHECKERS)
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
 
-# The reference in build/docs, from docstrings. A warning of pdoc is an error. All modules are named,
-# because pdoc shows only the names in `__all__` of a package.
-MODULES := $(filter-out %__init__.py %__main__.py mlpcore/estimator.py mlpcore/state.py,$(wildcard \
-	mlpcore/*.py mlpcore/*/*.py mlpcore/*/*.pyx mlpcore/*/*/*.py))
+# The documentation site in build/docs. The gallery's scripts run, with MNIST where it is found. A
+# warning is an error.
 docs: $(CHECKERS)
-	rm -rf build/docs
-	$(BIN)/python -W error::UserWarning -m pdoc --docformat numpy --template-directory docs/pdoc \
-		--output-directory build/docs mlpcore '!mlpcore\.' mlpcore.backends \
-		$(sort $(subst /,.,$(basename $(MODULES))))
+	rm -rf build/docs docs/generated
+	$(BIN)/python -m sphinx -W --keep-going -q -j auto docs build/docs
 
 # The C code under AddressSanitizer and UndefinedBehaviorSanitizer, then its threads under
 # ThreadSanitizer, in separate builds. Leaks are not reported: Python frees little at exit.
@@ -107,4 +103,4 @@ gpu-sanitize:
 	$(PYTHON) tools/gpu_check.py --results $(RESULTS) --steps memcheck racecheck synccheck
 
 clean:
-	rm -rf build .venv *.egg-info mlpcore/*/*.so mlpcore/backends/cuda/*.fatbin mlpcore/backends/cuda/*.cubin
+	rm -rf build docs/generated .venv *.egg-info mlpcore/*/*.so mlpcore/backends/cuda/*.fatbin mlpcore/backends/cuda/*.cubin

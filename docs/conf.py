@@ -1,0 +1,130 @@
+"""The documentation site: `make docs` builds it into build/docs, without network, GPU or MNIST.
+
+Pages are Markdown. The gallery's scripts run during the build. The reference is made of docstrings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx_gallery.sorting import ExplicitOrder
+
+from mlpcore.version import __version__
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))  # for `figure_style`
+
+project, author = "mlpcore", "the mlpcore authors"
+version = release = __version__
+project_copyright = f"{author}, MIT licence"
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["gallery"]
+templates_path = ["_templates"]
+default_role = "py:obj"  # of `names` in docstrings
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 4
+# Links to folders and pages of the repository outside of docs are none here. The tests check that
+# all links lead somewhere.
+nitpick_ignore_regex = [("myst", r"\.\./.*|/.*")]
+
+autosummary_generate = True
+maximum_signature_line_length = 80
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # the templates list members themselves
+numpydoc_xref_param_type = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "mlpcore"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_sidebars = {"changelog": [], "contributing": []}
+html_theme_options = {
+    "logo": {"text": "mlpcore"},
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": True,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "generated/gallery",
+    "backreferences_dir": "generated/uses",
+    "doc_module": ("mlpcore",),
+    "within_subsection_order": ExplicitOrder(
+        [
+            "plot_first_network.py",
+            "plot_few_digits.py",
+            "plot_deformation.py",
+            "plot_strength.py",
+            "plot_recipes.py",
+            "plot_online.py",
+            "plot_first_layer.py",
+            "plot_errors.py",
+            "plot_own_arrays.py",
+            "plot_grid_search.py",
+            "plot_committee.py",
+        ]
+    ),
+    "reset_modules": ("matplotlib", "figure_style.apply"),
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "download_all_examples": False,
+    "nested_sections": False,
+}
+
+# Errors of training may differ in the last digit between machines; nothing else may vary.
+os.environ.setdefault("MLPCORE_BACKEND", "cpu")
+
+
+def rest(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Turns what docstrings have of Markdown, its tables, into reStructuredText.
+
+    A bar or an underscore that reStructuredText would take for markup is escaped.
+    """
+    found: list[str] = []
+    for line in lines:
+        if not line.startswith("|"):
+            escaped = line if ">>>" in line else re.sub(r"\|(?=\w)", r"\\|", line)
+            found.append(re.sub(r"\((\w+)_,\)", r"(\1\\_,)", escaped))
+        elif not re.fullmatch(r"[|: -]+", line):
+            if not (found and found[-1].startswith("     -")):
+                found += [".. list-table::", "   :header-rows: 1", ""]
+            first, *others = [cell.strip() for cell in line.strip("|").split("|")]
+            found += [f"   * - {first}", *(f"     - {cell}" for cell in others)]
+    lines[:] = found
+
+
+def skip(app: Sphinx, what: str, name: str, obj: object, skipped: bool, options: object) -> bool:
+    """Leaves out scikit-learn's methods of metadata routing, which refer to its own pages."""
+    return skipped or bool(re.fullmatch(r"set_\w+_request", name))
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-docstring", rest, priority=400)  # before numpydoc
+    app.connect("autodoc-skip-member", skip)

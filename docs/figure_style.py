@@ -1,0 +1,34 @@
+"""The look of the site's figures: Okabe and Ito's colours, no frames, letters of a page."""
+
+from __future__ import annotations
+
+import matplotlib as mpl
+
+#: Every eye tells these apart.
+BLUE, RED, GREEN, ORANGE, PURPLE, GREY = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#E69F00",
+    "#CC79A7",
+    "#808080",
+)
+
+
+def apply(gallery_conf: object = None, script: object = None) -> None:
+    """Sphinx-gallery calls this before each script."""
+    mpl.rcParams.update(
+        {
+            "axes.prop_cycle": mpl.cycler(color=[BLUE, RED, GREEN, ORANGE, PURPLE, GREY]),
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": False,
+            "axes.titlesize": "medium",
+            "axes.titlelocation": "left",
+            "figure.constrained_layout.use": True,
+            "figure.figsize": (7.0, 3.2),
+            "legend.frameon": False,
+            "image.cmap": "gray_r",
+            "lines.linewidth": 1.8,
+        }
+    )
