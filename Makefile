@@ -17,7 +17,7 @@ UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/cuda_snippets/*.cu 
 BUILT_FROM := setup.py pyproject.toml mlpcore/backends/cuda/nvcc.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*/*.p[yx][xd])
 
-.PHONY: install train reproduce readme test lint format docs sanitize speedup gpu-check gpu-sanitize clean
+.PHONY: install train reproduce readme pictures test lint format docs sanitize speedup gpu-check gpu-sanitize clean
 
 install: $(INSTALLED)
 
@@ -42,6 +42,11 @@ reproduce: $(INSTALLED)
 # Writes the table of the paper's experiment into docs/table-1.md, from benchmarks/results/table1.
 readme: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py --readme docs/table-1.md
+
+# Draws the README's pictures from the measurements in benchmarks/results, and those of the documentation.
+pictures: $(INSTALLED)
+	$(BIN)/python tools/readme_pictures.py
+	$(BIN)/python docs/diagrams.py
 
 speedup: $(INSTALLED)
 	$(BIN)/python tools/speedup.py $(ARGS)
