@@ -41,7 +41,7 @@ reproduce: $(INSTALLED)
 
 # Writes the table of the paper's experiment into docs/table-1.md, from benchmarks/results/table1.
 readme: $(INSTALLED)
-	$(BIN)/python tools/reproduce.py --readme docs/table-1.md
+	$(BIN)/python tools/reproduce.py --readme
 
 # Draws the README's pictures from the measurements in benchmarks/results, and those of the documentation.
 pictures: $(INSTALLED)

@@ -66,8 +66,8 @@ def parser() -> Parser:
     text = f"only keep finished runs, without their weights, for the repository ({folder})"
     add("--evidence", type=_folder, nargs="?", const=folder, metavar="DIR", help=text)
     add("--unfinished", action="store_true", help="with --evidence: unfinished runs too")
-    text = "only put the table of the evidence between its two marks in a file (README.md)"
-    add("--readme", type=Path, nargs="?", const=Path("README.md"), metavar="FILE", help=text)
+    text = "only put the table of the evidence between its two marks in a file (docs/table-1.md)"
+    add("--readme", type=Path, nargs="?", const=Path("docs/table-1.md"), metavar="FILE", help=text)
     text = "only train a run of the evidence again and compare"
     add("--rerun", type=_folder, metavar="DIR", help=text)
     return result
