@@ -14,6 +14,7 @@ threads, can draw any image of any epoch again by itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -61,14 +62,15 @@ def philox4x32(counter: ArrayLike, seed: int) -> UInt32Array:
     counter = np.asarray(counter, dtype=np.uint64)
     key = split_seed(seed)
     if counter.size <= 4 * _FEW:
-        rows = [_rounds(*row, *key) for row in counter.reshape(-1, 4).tolist()]
+        rows = [_rounds(row, key) for row in counter.reshape(-1, 4).tolist()]
         return np.array(rows, np.uint32).reshape(counter.shape)
-    words = _rounds(*np.moveaxis(counter, -1, 0), *key)
+    words = _rounds(np.moveaxis(counter, -1, 0), key)
     return np.stack(words, axis=-1).astype(np.uint32)
 
 
-def _rounds(c0: Any, c1: Any, c2: Any, c3: Any, k0: int, k1: int) -> tuple[Any, Any, Any, Any]:
-    """The words of a counter: each one number, or an array uint64."""
+def _rounds(counter: Iterable[Any], key: tuple[int, int]) -> tuple[Any, Any, Any, Any]:
+    """The words of a counter of four words, each an integer or an array uint64."""
+    (c0, c1, c2, c3), (k0, k1) = counter, key
     for _ in range(10):
         product0, product1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
         c0, c1, c2, c3 = (
