@@ -9,13 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlpcore.data.scaling import batches
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
-
-#: A solution is found when it shows a point at most this far from the one that is asked for.
-CLOSE = 1e-4  # pixels
-
-#: Newton's steps, and how often one is halved.
-STEPS, HALVINGS = 30, 6
 
 #: Points on each side of a box that are moved.
 POINTS_PER_SIDE = 8
@@ -55,7 +50,8 @@ def move_masks(masks: AnyArray, displacement: Float32Array, background: float) -
 def move_points(points: AnyArray, displacement: Float32Array) -> Float64Array:
     """Return where the deformed image shows points of the image: the p with S(p) = point.
 
-    Where a strong deformation shows a point several times, this is one of the places.
+    Where a strong deformation folds the image and shows a point several times, this is one of the
+    places.
 
     Parameters
     ----------
@@ -69,26 +65,10 @@ def move_points(points: AnyArray, displacement: Float32Array) -> Float64Array:
     (k, 2) float64. Points may lie outside of the image, before and after.
     """
     wanted = np.asarray(points, np.float64)
-    place = _nearest_pixels(wanted, displacement)
-    shown, slopes = _sources(place, displacement)
-    off = wanted - shown
-    for _ in range(STEPS):
-        distance = np.hypot(*off.T)
-        open_ = np.flatnonzero(distance > CLOSE)
-        if not len(open_):
-            break
-        step = _solve(slopes[open_], off[open_])
-        for _ in range(HALVINGS):  # until the points come closer
-            trial = place[open_] + step
-            shown, found = _sources(trial, displacement)
-            rest = wanted[open_] - shown
-            better = np.hypot(*rest.T) < distance[open_]
-            here = open_[better]
-            place[here], off[here], slopes[here] = trial[better], rest[better], found[better]
-            open_, step = open_[~better], step[~better] / 2
-            if not len(open_):
-                break
-    return place
+    result = np.empty_like(wanted)
+    for part in batches(len(wanted), displacement[0].size):
+        result[part] = _invert(wanted[part], displacement)
+    return result
 
 
 def move_boxes(boxes: AnyArray, displacement: Float32Array) -> Float64Array:
@@ -112,37 +92,48 @@ def move_boxes(boxes: AnyArray, displacement: Float32Array) -> Float64Array:
     return np.concatenate([moved.min(axis=1), moved.max(axis=1)], axis=1)
 
 
-def _nearest_pixels(wanted: Float64Array, displacement: Float32Array) -> Float64Array:
-    """Return the pixels (k, 2) whose sources are nearest to the wanted points."""
-    height, width = displacement.shape[1:]
-    y, x = np.ogrid[:height, :width]
-    source_x, source_y = (displacement[0] + x).ravel(), (displacement[1] + y).ravel()
-    best = [int(np.argmin((source_x - x) ** 2 + (source_y - y) ** 2)) for x, y in wanted]
-    rows, columns = np.divmod(np.array(best, np.intp), width)
-    return np.stack([columns, rows], axis=-1).astype(np.float64)
+def _invert(wanted: Float64Array, displacement: Float32Array) -> Float64Array:
+    """`move_points` by the exact inverse of S, which is bilinear in each cell between four pixels.
+
+    Around the image, where the displacement stays the same, long cells hold all other points.
+    """
+    field = np.pad(displacement.astype(np.float64), ((0, 0), (1, 1), (1, 1)), mode="edge")
+    reach = np.abs(field).max() + np.abs(wanted).max(initial=0) + max(field.shape) + 1
+    x, y = (np.r_[-reach, np.arange(n), n - 1 + reach] for n in displacement.shape[:0:-1])
+    source = np.stack([field[0] + x, field[1] + y[:, None]])
+    corners = source[:, :-1, :-1], source[:, :-1, 1:], source[:, 1:, :-1], source[:, 1:, 1:]
+    least, most = np.minimum.reduce(corners), np.maximum.reduce(corners)
+    q = wanted[:, :, None, None]
+    point, row, column = np.nonzero(((least <= q) & (q <= most)).all(axis=1))
+    u, v, off = _solve(wanted[point].T, *(corner[:, row, column] for corner in corners))
+    first = np.lexsort((off, point))[np.searchsorted(point, np.arange(len(wanted)))]
+    row, column = row[first], column[first]
+    return np.stack([x[column], y[row]], axis=-1) + np.stack(
+        [u[first] * (x[column + 1] - x[column]), v[first] * (y[row + 1] - y[row])], axis=-1
+    )
 
 
-def _sources(place: Float64Array, displacement: Float32Array) -> tuple[Float64Array, Float64Array]:
-    """Return S (k, 2) at places (k, 2), and its derivatives (k, 2, 2), by x and y last."""
-    limits = np.array(displacement.shape[:0:-1]) - 1  # of x and y
-    inside = np.clip(place, 0, limits)
-    low = np.minimum(inside.astype(np.intp), np.maximum(limits - 1, 0))
-    x, y = low.T
-    x1, y1 = np.minimum(low + 1, limits).T
-    fx, fy = (inside - low).T
-    corners = (y, x), (y, x1), (y1, x), (y1, x1)
-    d00, d01, d10, d11 = (displacement[:, row, column].astype(float) for row, column in corners)
-    top, bottom = d00 + fx * (d01 - d00), d10 + fx * (d11 - d10)
-    by_x = (d01 - d00) + fy * ((d11 - d10) - (d01 - d00))
-    slopes = np.stack([by_x.T, (bottom - top).T], axis=-1) * (place == inside)[:, None]
-    return place + (top + fy * (bottom - top)).T, slopes + np.eye(2)
+def _solve(
+    q: Float64Array, s00: Float64Array, s01: Float64Array, s10: Float64Array, s11: Float64Array
+) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """Return the u and v in [0, 1] at which cells show what is nearest to q, and its distance.
+
+    A cell shows s00 + u a + v b + u v c, all (2, m), where a leads to s01 and b to s10. Where it
+    shows q, the cross product with a + v c leaves a quadratic equation for v.
+    """
+    a, b, c, h = s01 - s00, s10 - s00, s00 - s01 - s10 + s11, q - s00
+    second, first, constant = -_cross(b, c), _cross(h, c) + _cross(a, b), _cross(h, a)
+    root = np.sqrt(np.maximum(first**2 - 4 * second * constant, 0))
+    mean = -(first + np.copysign(root, first)) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        v = np.clip(np.nan_to_num([constant / mean, mean / second]), 0, 1)
+        along, rest = a[:, None] + v * c[:, None], h[:, None] - v * b[:, None]
+        u = np.clip(np.nan_to_num((rest * along).sum(0) / (along**2).sum(0)), 0, 1)
+    off = np.hypot(*(rest - u * along))
+    better = np.argmin(off, axis=0)[None]
+    u, v, off = (np.take_along_axis(each, better, 0)[0] for each in (u, v, off))
+    return u, v, off
 
 
-def _solve(slopes: Float64Array, off: Float64Array) -> Float64Array:
-    """Return Newton's steps (k, 2). Where the map folds, the step is that of the identity."""
-    (a, b), (c, d) = slopes[:, 0].T, slopes[:, 1].T
-    determinant = a * d - b * c
-    folds = determinant < 1e-3
-    determinant[folds] = 1
-    step = np.stack([d * off[:, 0] - b * off[:, 1], a * off[:, 1] - c * off[:, 0]], axis=-1)
-    return np.where(folds[:, None], off, step / determinant[:, None])
+def _cross(a: Float64Array, b: Float64Array) -> Float64Array:
+    return a[0] * b[1] - a[1] * b[0]
