@@ -60,7 +60,7 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
         super().__init__(p=p)
         check_real("fill", fill)
         check_real("fill_mask", fill_mask)
-        self._parameters = DeformationParameters(sigma, alpha, beta, gamma, ())
+        self._deformation = DeformationParameters(sigma, alpha, beta, gamma, ())
         self.sigma, self.alpha, self.beta, self.gamma = sigma, alpha, beta, gamma
         self.fill, self.fill_mask = fill, fill_mask
 
@@ -93,7 +93,7 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
         return result
 
     def _map(self, seed: int) -> RandomMap:
-        return RandomMap(self._parameters, seed)
+        return RandomMap(self._deformation, seed)
 
 
 def _planes(image: AnyArray) -> AnyArray:

@@ -60,14 +60,14 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
     ):
         super().__init__()
         check_real("fill", fill)
-        self._parameters = DeformationParameters(sigma, alpha, beta, gamma, ())
+        self._deformation = DeformationParameters(sigma, alpha, beta, gamma, ())
         self.sigma, self.alpha, self.beta, self.gamma = sigma, alpha, beta, gamma
         self.fill = fill
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         """The random map of a sample."""
         seed = int(torch.randint(2**63 - 1, ()))
-        return {"map": RandomMap(self._parameters, seed)}
+        return {"map": RandomMap(self._deformation, seed)}
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """One input of a sample, deformed by the sample's map."""
