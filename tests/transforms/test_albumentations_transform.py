@@ -39,7 +39,7 @@ def test_a_sample_gets_one_map():
     assert not np.array_equal(mask, MASK)
     rows, columns = np.nonzero(mask)
     found = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
-    assert np.abs(shown["bboxes"][0] - found).max() < 1
+    assert np.abs(np.subtract(shown["bboxes"][0], found)).max() < 1
     assert shown["labels"] == [7]
 
 
@@ -50,7 +50,7 @@ def test_a_keypoint_stays_on_its_dot():
         shown = deformed(dot, keypoints=[(15, 14)], seed=seed)
         y, x = np.mgrid[:40, :50]
         centre = [np.average(axis, weights=shown["image"]) for axis in (x, y)]
-        assert np.hypot(*(shown["keypoints"][0] - centre)) < 0.5
+        assert np.hypot(*np.subtract(shown["keypoints"][0], centre)) < 0.5
 
 
 def test_images_of_all_kinds():
