@@ -27,7 +27,7 @@ BATCH = 100
 SIGMA, ALPHA = 6.0, 36.0
 
 
-def repeat(function: Callable[..., object], *arguments: object) -> None:
+def repeat(function: Any, *arguments: object) -> None:
     """Calls a function as often as the last argument says."""
     *inputs, n = arguments
     for _ in range(cast(int, n)):
@@ -71,9 +71,10 @@ def by_albumentations(images: AnyArray) -> Iterator[Contestant]:
     cv2.setNumThreads(1)
     # Its uniform noise has the same variance. `approximate` smooths with 17 cells instead of all.
     options: dict[str, Any] = {"noise_distribution": "uniform", "p": 1}
-    peer = albumentations.ElasticTransform
+    peer: Any = albumentations.ElasticTransform
+    own: Any = ElasticDeformation(SIGMA, ALPHA, p=1)
     for name, transform in (
-        ("mlpcore.transforms.albumentations", ElasticDeformation(SIGMA, ALPHA, p=1)),
+        ("mlpcore.transforms.albumentations", own),
         ("albumentations ElasticTransform", peer(ALPHA, SIGMA, **options)),
         ("albumentations, approximate", peer(ALPHA, SIGMA, approximate=True, **options)),
     ):

@@ -31,6 +31,10 @@ SHAPES = {
 #: The greatest distance of a pixel's value from the background's that `_unit` leaves.
 GREATEST_SPAN = 2.0
 
+#: The greatest background, and whole numbers with so many bytes are exact in float32.
+_GREATEST = float(np.finfo(np.float32).max)
+_EXACT_BYTES = 2
+
 #: The greatest index of an image in its training set.
 MAX_INDEX = MAX_IMAGES - 1
 
@@ -55,14 +59,17 @@ def check_background(background: Any, dtype: np.dtype[Any]) -> None:
     """Raises InputError unless the value can be around images of this type."""
     check_real("background", background)
     if dtype.kind == "f":
-        limit = float(np.finfo(np.float32).max)
-        low, high, kind = -limit, limit, "a finite number"
+        low, high = -_GREATEST, _GREATEST
+    elif dtype.kind == "b":
+        low, high = 0, 1
     else:
-        limits = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
-        low, high = limits.min, 1 if dtype.kind == "b" else limits.max
-        kind = f"a whole number from {low} to {high:,} for images of {dtype}"
-    if not low <= background <= high or (dtype.kind != "f" and background % 1):
-        raise InputError(f"background {reprlib.repr(background)}: expected {kind}")
+        limits = np.iinfo(dtype)
+        low, high = limits.min, limits.max
+    if low <= background <= high and (dtype.kind == "f" or not background % 1):
+        return
+    whole = f"a whole number from {low} to {high:,} for images of {dtype}"
+    expected = "a finite number" if dtype.kind == "f" else whole
+    raise InputError(f"background {reprlib.repr(background)}: expected {expected}")
 
 
 def check_sides(found: tuple[int, int] | None, expected: tuple[int, int]) -> None:
@@ -94,14 +101,20 @@ def deform_values(
     Types other than float32 are computed in multiples
     of `unit` from a background of -1, which keeps more digits than their values would.
     """
+    few_digits = images.dtype.kind != "f" and images.dtype.itemsize <= _EXACT_BYTES
     if images.dtype == np.float32:
         values = deform_selected(images, *arguments, background, out)
     else:
-        inside = (images.astype(np.float64) - background) / unit + BACKGROUND
-        values = deform_selected(inside.astype(np.float32), *arguments).astype(np.float64)
-        values -= BACKGROUND
+        inside = np.subtract(images, background, dtype=np.float32 if few_digits else np.float64)
+        inside /= unit
+        inside += BACKGROUND
+        shown = deform_selected(inside.astype(np.float32, copy=False), *arguments)
+        values = np.subtract(shown, BACKGROUND, dtype=np.float64)
         values *= unit
         values += background
+    if few_digits:  # rounding errors are far below 1/2
+        np.rint(values, out=out, casting="unsafe")
+        return
     if images.dtype.kind != "f":
         np.rint(values, out=values)
     # Rounding may have left the range of an image and the background.
