@@ -13,7 +13,7 @@ from mlpcore.transforms.albumentations import ElasticDeformation  # noqa: E402
 
 WHITE = np.zeros((40, 50, 3), np.uint8)
 WHITE[14:26, 15:36] = 255
-MASK = (WHITE[..., 0] > 0).astype(np.uint8)
+MASK = WHITE[..., 0] // 51
 
 
 def make_pipeline(seed=0, p=1, **settings):
@@ -35,7 +35,8 @@ def test_a_sample_gets_one_map():
     image, mask = shown["image"][..., 0], shown["mask"]
     assert shown["image"].shape == WHITE.shape and image.dtype == mask.dtype == np.uint8
     sure = np.abs(image.astype(int) - 127) > 126
-    assert np.array_equal(image[sure] > 127, mask[sure] == 1)
+    assert np.array_equal(image[sure] > 127, mask[sure] == 5)
+    assert set(np.unique(mask)) == {0, 5}  # nothing between
     assert not np.array_equal(mask, MASK)
     rows, columns = np.nonzero(mask)
     found = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]

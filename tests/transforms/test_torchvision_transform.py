@@ -23,7 +23,7 @@ CORNERS = torch.tensor([[15.0, 14.0], [35.0, 25.0]])
 def sample():
     return {
         "image": tv_tensors.Image(WHITE),
-        "mask": tv_tensors.Mask((WHITE[0] > 0).to(torch.uint8)),
+        "mask": tv_tensors.Mask(WHITE[0] // 51),
         "boxes": tv_tensors.BoundingBoxes([[15, 14, 21, 12]], format="XYWH", canvas_size=(40, 50)),
         "label": 7,
     }
@@ -43,9 +43,9 @@ def test_a_sample_gets_one_map():
     assert shown["image"].shape == WHITE.shape and shown["image"].dtype == torch.uint8
     assert shown["label"] == 7
     image, mask = shown["image"][0].numpy(), shown["mask"].numpy()
-    assert set(np.unique(mask)) == {0, 1}
+    assert set(np.unique(mask)) == {0, 5}  # nothing between
     sure = np.abs(image.astype(int) - 127) > 126
-    assert np.array_equal(image[sure] > 127, mask[sure] == 1)
+    assert np.array_equal(image[sure] > 127, mask[sure] == 5)
     assert not torch.equal(shown["mask"], given["mask"])
     rows, columns = np.nonzero(mask)
     left, top, width, height = shown["boxes"][0].tolist()
