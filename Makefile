@@ -69,8 +69,9 @@ format: $(CHECKERS)
 	$(BIN)/clang-format -i $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
 
 # The reference in build/docs, from docstrings. A warning of pdoc is an error. All modules are named,
-# because pdoc shows only the names in `__all__` of a package.
-MODULES := $(filter-out %__init__.py %__main__.py mlpcore/estimator.py mlpcore/state.py,$(wildcard \
+# because pdoc shows only the names in `__all__` of a package; but those that need other libraries.
+MODULES := $(filter-out %__init__.py %__main__.py mlpcore/estimator.py mlpcore/state.py \
+	mlpcore/transforms/torchvision.py mlpcore/transforms/albumentations.py,$(wildcard \
 	mlpcore/*.py mlpcore/*/*.py mlpcore/*/*.pyx mlpcore/*/*/*.py))
 docs: $(CHECKERS)
 	rm -rf build/docs
