@@ -15,18 +15,28 @@ static size_t padded_image_size(int height, int width)
     return (size_t)(height + 3) * (size_t)mlp_image_pitch(width);
 }
 
-/* `padded` has been filled with background once. Its rows have room for a whole vector. */
-static void lookup_image(const mlp_kernels *kernels, const float *image, int height, int width,
-                         const float affine[4], const float *dx, const float *dy, long field_stride,
-                         float *padded, float *row, float *out)
+static void copy_row(const float *in, long in_step, float *out, long out_step, int n)
+{
+    if (in_step == 1 && out_step == 1)
+        memcpy(out, in, sizeof(float) * (size_t)n);
+    else
+        for (int i = 0; i < n; i++) out[i * out_step] = in[i * in_step];
+}
+
+/* `padded` has been filled with background once. Its rows have room for a whole vector. Pixel (x,
+ * y) of `image` and of `out` is at y * step[0] + x * step[1]. */
+static void lookup_image(const mlp_kernels *kernels, const float *image, const long in_step[2],
+                         int height, int width, const float affine[4], const float *dx,
+                         const float *dy, long field_stride, float *padded, float *row, float *out,
+                         const long out_step[2])
 {
     int pitch = mlp_image_pitch(width);
-    size_t bytes = sizeof(float) * (size_t)width;
-    for (int y = 0; y < height; y++) memcpy(padded + (y + 1) * pitch + 1, image + y * width, bytes);
+    for (int y = 0; y < height; y++)
+        copy_row(image + y * in_step[0], in_step[1], padded + (y + 1) * pitch + 1, 1, width);
     for (int y = 0; y < height; y++) {
         kernels->lookup_row(padded, height, width, affine, dx + y * field_stride,
                             dy + y * field_stride, y, row);
-        memcpy(out + y * width, row, bytes);
+        copy_row(row, 1, out + y * out_step[0], out_step[1], width);
     }
 }
 
@@ -109,7 +119,7 @@ static void lookup_task(void *argument, mlp_team *team, int thread, int n_thread
     (void)team;
     const lookup_context *context = argument;
     int h = context->height, w = context->width, stride = mlp_padded(w), begin, end;
-    long size = (long)h * w;
+    const long size = (long)h * w, step[2] = {w, 1};
     float *dx = context->scratch + (size_t)thread * context->per_thread;
     float *dy = dx + (long)h * stride, *row = dy + (long)h * stride, *padded = row + stride;
     fill(padded, h, w, context->background);
@@ -120,8 +130,9 @@ static void lookup_task(void *argument, mlp_team *team, int thread, int n_thread
             memcpy(dx + y * stride, given + y * w, sizeof(float) * (size_t)w);
             memcpy(dy + y * stride, given + size + y * w, sizeof(float) * (size_t)w);
         }
-        lookup_image(context->kernels, context->images + i * size, h, w, context->affine + 4 * i,
-                     dx, dy, stride, padded, row, context->out + i * size);
+        lookup_image(context->kernels, context->images + i * size, step, h, w,
+                     context->affine + 4 * i, dx, dy, stride, padded, row, context->out + i * size,
+                     step);
     }
 }
 
@@ -147,34 +158,43 @@ int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int he
     return ok ? 0 : -1;
 }
 
-/* ---- a whole set --------------------------------------------------------------------- */
+/* ---- images of a set ------------------------------------------------------------------ */
 
 typedef struct {
     const mlp_kernels *kernels;
     const mlp_deformation *deformation;
+    const mlp_selection *selection;
     float scaled_taps[MLP_TAPS]; /* alpha * taps */
-    const float *images, *affine;
-    uint32_t first;
-    int n;
-    float *out;
-    atomic_uint next_grid;
+    float *fields;               /* (n, 2, h, w), where these are asked for */
+    int *grids;                  /* where in the selection each of the grids begins, and the end */
+    int n_grids, most_tiles;     /* tiles of the longest strip */
+    atomic_int next_grid;
     float *scratch;
     size_t per_thread;
 } deform_context;
 
+/* Consecutive tiles [begin, end) in a row of tiles of a grid, and where its images are in the
+ * selection. An image may be there more than once. */
+typedef struct {
+    uint32_t grid;
+    int row, begin, end;
+    int first, stop;
+} strip;
+
 /* One thread's buffers; sizes in floats are those of make_workspace. */
 typedef struct {
     int noise_stride, noise_rows, field_stride;
-    float *noise[2]; /* rows `base` and on of the grid's noise, x and y */
-    float *field[2]; /* displacements of one row of tiles */
+    float *noise[2]; /* rows [base, filled) of the strip's noise, x and y; multiples of 4 */
+    float *field[2]; /* displacements of the strip */
     float *middle;   /* one row between the two convolutions */
     float *padded, *row;
+    int base, filled;
 } workspace;
 
 /* Places the buffers in `memory`; returns the floats that they take. */
-static size_t make_workspace(workspace *work, const mlp_deformation *d, float *memory)
+static size_t make_workspace(workspace *work, const mlp_deformation *d, int tiles, float *memory)
 {
-    int columns = MLP_GRID * d->width;
+    int columns = tiles * d->width;
     work->noise_stride = mlp_padded(columns + MARGIN);
     work->noise_rows = (d->height + MARGIN + 3 + 3) / 4 * 4;
     work->field_stride = mlp_padded(columns) + MLP_ALIGN;
@@ -197,50 +217,105 @@ static size_t make_workspace(workspace *work, const mlp_deformation *d, float *m
     return at;
 }
 
-/* Draws the rows of noise that a row of tiles needs, and keeps those of the row before. The buffers
- * hold rows [*base, *filled) of the grid, both multiples of 4. */
-static void draw_noise(const deform_context *context, workspace *work, uint32_t grid, int tile_row,
-                       int *base, int *filled)
+static uint32_t number_of(const mlp_selection *selection, int i)
 {
-    const mlp_deformation *d = context->deformation;
-    int need_begin = tile_row * d->height, need_end = need_begin + d->height + MARGIN;
-    int new_base = need_begin / 4 * 4, begin = *filled > new_base ? *filled : new_base;
-    for (int f = 0; f < 2; f++) {
-        const uint32_t counter[4] = {0, grid, d->epoch,
-                                     f == 0 ? MLP_PURPOSE_NOISE_X : MLP_PURPOSE_NOISE_Y};
-        float *noise = work->noise[f];
-        if (*filled > new_base)
-            memmove(noise, noise + (long)(new_base - *base) * work->noise_stride,
-                    sizeof(float) * (size_t)(*filled - new_base) * (size_t)work->noise_stride);
-        for (int y = begin; y < need_end; y += 4)
-            context->kernels->noise(d->key, counter, (uint32_t)y / 4, MLP_GRID * d->width + MARGIN,
-                                    noise + (long)(y - new_base) * work->noise_stride,
-                                    work->noise_stride);
-    }
-    *base = new_base;
-    *filled = begin > need_end ? begin : begin + (need_end - begin + 3) / 4 * 4;
+    return selection->indices ? selection->indices[i] : selection->first + (uint32_t)i;
 }
 
-/* The images [begin, end) of the set, all in one row of tiles of one grid. */
-static void deform_tiles(const deform_context *context, workspace *work, int base, uint32_t begin,
-                         uint32_t end)
+static int place_of(const mlp_selection *selection, int i)
+{
+    return selection->places ? selection->places[i] : i;
+}
+
+/* The longest strip that begins with image `first` of the selection and ends before `stop`. */
+static strip next_strip(const mlp_selection *selection, int first, int stop)
+{
+    uint32_t number = number_of(selection, first);
+    int tile = (int)(number % MLP_PER_GRID);
+    strip s = {number / MLP_PER_GRID, tile / MLP_GRID, tile % MLP_GRID, 0, first, first};
+    uint32_t last = number;
+    const uint32_t beyond = number - (uint32_t)s.begin + MLP_GRID;
+    while (s.stop < stop) {
+        number = number_of(selection, s.stop);
+        if (number > last + 1 || number >= beyond) break;
+        last = number;
+        s.stop++;
+    }
+    s.end = (int)(last % MLP_GRID) + 1;
+    return s;
+}
+
+/* Draws the rows of noise that a strip needs, and keeps those that it shares with the strip
+ * before. */
+static void draw_noise(const deform_context *context, workspace *work, const strip *s,
+                       const strip *before)
 {
     const mlp_deformation *d = context->deformation;
-    int tile_row = (int)(begin % MLP_PER_GRID) / MLP_GRID;
-    long size = (long)d->height * d->width;
+    if (!(before->grid == s->grid && before->row + 1 == s->row && before->begin == s->begin &&
+          before->end == s->end))
+        work->base = work->filled = 0;
+    int need_begin = s->row * d->height, need_end = need_begin + d->height + MARGIN;
+    int new_base = need_begin / 4 * 4, begin = work->filled > new_base ? work->filled : new_base;
+    for (int f = 0; f < 2; f++) {
+        const uint32_t counter[4] = {(uint32_t)(s->begin * d->width), s->grid, d->epoch,
+                                     f == 0 ? MLP_PURPOSE_NOISE_X : MLP_PURPOSE_NOISE_Y};
+        float *noise = work->noise[f];
+        if (work->filled > new_base)
+            memmove(noise, noise + (long)(new_base - work->base) * work->noise_stride,
+                    sizeof(float) * (size_t)(work->filled - new_base) * (size_t)work->noise_stride);
+        for (int y = begin; y < need_end; y += 4)
+            context->kernels->noise(
+                d->key, counter, (uint32_t)y / 4, (s->end - s->begin) * d->width + MARGIN,
+                noise + (long)(y - new_base) * work->noise_stride, work->noise_stride);
+    }
+    work->base = new_base;
+    work->filled = begin > need_end ? begin : begin + (need_end - begin + 3) / 4 * 4;
+}
+
+static void compute_field(const deform_context *context, workspace *work, const strip *s)
+{
+    const mlp_deformation *d = context->deformation;
     for (int f = 0; f < 2; f++)
         for (int y = 0; y < d->height; y++)
-            field_row(context->kernels,
-                      work->noise[f] + (long)(tile_row * d->height + y - base) * work->noise_stride,
-                      work->noise_stride, d->taps, context->scaled_taps,
-                      MLP_GRID * d->width + MARGIN, work->middle,
-                      work->field[f] + (long)y * work->field_stride);
-    for (uint32_t image = begin; image < end; image++) {
-        long i = (long)(image - context->first);
-        int column = (int)(image % MLP_GRID) * d->width;
-        lookup_image(context->kernels, context->images + i * size, d->height, d->width,
-                     context->affine + 4 * i, work->field[0] + column, work->field[1] + column,
-                     work->field_stride, work->padded, work->row, context->out + i * size);
+            field_row(
+                context->kernels,
+                work->noise[f] + (long)(s->row * d->height + y - work->base) * work->noise_stride,
+                work->noise_stride, d->taps, context->scaled_taps,
+                (s->end - s->begin) * d->width + MARGIN, work->middle,
+                work->field[f] + (long)y * work->field_stride);
+}
+
+static void look_up_strip(const deform_context *context, workspace *work, const strip *s)
+{
+    const mlp_deformation *d = context->deformation;
+    const mlp_selection *selection = context->selection;
+    for (int i = s->first; i < s->stop; i++) {
+        long place = place_of(selection, i);
+        int column = ((int)(number_of(selection, i) % MLP_GRID) - s->begin) * d->width;
+        for (int c = 0; c < selection->channels; c++)
+            lookup_image(
+                context->kernels,
+                selection->images + place * selection->in_step[0] + c * selection->in_step[1],
+                selection->in_step + 2, d->height, d->width, selection->affine + 4 * place,
+                work->field[0] + column, work->field[1] + column, work->field_stride, work->padded,
+                work->row,
+                selection->out + place * selection->out_step[0] + c * selection->out_step[1],
+                selection->out_step + 2);
+    }
+}
+
+static void copy_fields(const deform_context *context, workspace *work, const strip *s)
+{
+    const mlp_deformation *d = context->deformation;
+    const long size = (long)d->height * d->width;
+    for (int i = s->first; i < s->stop; i++) {
+        int column = ((int)(number_of(context->selection, i) % MLP_GRID) - s->begin) * d->width;
+        float *out = context->fields + 2 * size * place_of(context->selection, i);
+        for (int f = 0; f < 2; f++)
+            for (int y = 0; y < d->height; y++)
+                memcpy(out + f * size + (long)y * d->width,
+                       work->field[f] + (long)y * work->field_stride + column,
+                       sizeof(float) * (size_t)d->width);
     }
 }
 
@@ -249,45 +324,73 @@ static void deform_task(void *argument, mlp_team *team, int thread, int n_thread
     (void)team, (void)n_threads;
     deform_context *context = argument;
     const mlp_deformation *d = context->deformation;
-    const uint32_t first = context->first, stop = first + (uint32_t)context->n;
     workspace work;
-    make_workspace(&work, d, context->scratch + (size_t)thread * context->per_thread);
+    make_workspace(&work, d, context->most_tiles,
+                   context->scratch + (size_t)thread * context->per_thread);
     fill(work.padded, d->height, d->width, d->background);
     for (;;) {
-        uint32_t grid = atomic_fetch_add(&context->next_grid, 1);
-        if (grid > (stop - 1) / MLP_PER_GRID) break;
-        int base = 0, filled = 0;
-        for (int tile_row = 0; tile_row < MLP_GRID; tile_row++) {
-            uint32_t begin = grid * MLP_PER_GRID + (uint32_t)tile_row * MLP_GRID;
-            uint32_t end = begin + MLP_GRID;
-            if (begin < first) begin = first;
-            if (end > stop) end = stop;
-            if (begin >= end) continue;
-            draw_noise(context, &work, grid, tile_row, &base, &filled);
-            deform_tiles(context, &work, base, begin, end);
+        int grid = atomic_fetch_add(&context->next_grid, 1);
+        if (grid >= context->n_grids) break;
+        strip before = {.row = -2};
+        for (int first = context->grids[grid]; first < context->grids[grid + 1];) {
+            strip s = next_strip(context->selection, first, context->grids[grid + 1]);
+            draw_noise(context, &work, &s, &before);
+            compute_field(context, &work, &s);
+            if (context->fields)
+                copy_fields(context, &work, &s);
+            else
+                look_up_strip(context, &work, &s);
+            first = s.stop;
+            before = s;
         }
     }
 }
 
-int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, const float *images,
-               uint32_t first, int n, const float *affine, float *out, int n_threads)
+/* Finds where grids begin, and the longest strip. */
+static void find_grids(deform_context *context)
 {
-    if (n == 0) return 0;
+    const int n = context->selection->n;
+    uint32_t grid = 0;
+    for (int first = 0; first < n;) {
+        strip s = next_strip(context->selection, first, n);
+        if (first == 0 || s.grid != grid) context->grids[context->n_grids++] = first;
+        if (s.end - s.begin > context->most_tiles) context->most_tiles = s.end - s.begin;
+        grid = s.grid;
+        first = s.stop;
+    }
+    context->grids[context->n_grids] = n;
+}
+
+static int run(const mlp_kernels *kernels, const mlp_deformation *deformation,
+               const mlp_selection *selection, float *fields, int n_threads)
+{
+    if (selection->n == 0) return 0;
     deform_context context = {.kernels = kernels,
                               .deformation = deformation,
-                              .images = images,
-                              .affine = affine,
-                              .first = first,
-                              .n = n,
-                              .out = out,
-                              .next_grid = first / MLP_PER_GRID};
-    const uint32_t last_grid = (first + (uint32_t)n - 1) / MLP_PER_GRID;
-    n_threads = mlp_at_most(n_threads, (int)(last_grid - first / MLP_PER_GRID + 1));
+                              .selection = selection,
+                              .fields = fields,
+                              .grids = malloc(sizeof(int) * ((size_t)selection->n + 1))};
+    if (!context.grids) return -1;
+    find_grids(&context);
+    n_threads = mlp_at_most(n_threads, context.n_grids);
     scale_taps(deformation->taps, deformation->alpha, context.scaled_taps);
     workspace sizes;
-    context.per_thread = make_workspace(&sizes, deformation, NULL);
+    context.per_thread = make_workspace(&sizes, deformation, context.most_tiles, NULL);
     context.scratch = mlp_floats((size_t)n_threads * context.per_thread);
     int ok = context.scratch && mlp_run_team(n_threads, deform_task, &context);
     free(context.scratch);
+    free(context.grids);
     return ok ? 0 : -1;
+}
+
+int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
+               const mlp_selection *selection, int n_threads)
+{
+    return run(kernels, deformation, selection, NULL, n_threads);
+}
+
+int mlp_fields(const mlp_kernels *kernels, const mlp_deformation *deformation,
+               const mlp_selection *selection, float *fields, int n_threads)
+{
+    return run(kernels, deformation, selection, fields, n_threads);
 }

@@ -26,6 +26,21 @@ typedef struct {
     uint32_t epoch;
 } mlp_deformation;
 
+/* Images of a set. Image i of the selection has the number indices[i] in the set, and the place
+ * places[i] among the arrays. The numbers ascend, and may repeat. The arrays are images (n,
+ * channels, h, w), as is the result, with these steps in floats along each axis; the channels of an
+ * image share its map, of the n matrices M = {xx, xy, yx, yy} from target to source. */
+typedef struct {
+    int n;
+    const uint32_t *indices; /* NULL: first, first + 1, ... */
+    const int32_t *places;   /* NULL: 0, 1, ... */
+    uint32_t first;
+    int channels;
+    const float *images, *affine;
+    float *out;
+    long in_step[4], out_step[4];
+} mlp_selection;
+
 /* An image with a border of background, one pixel above and left, two below and right, so
  * that a bilinear lookup needs no bounds: (height + 3) rows of this many floats. */
 static inline int mlp_image_pitch(int width) { return width + 3; }
@@ -45,8 +60,13 @@ int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int he
                   const float *affine, const float *displacement, float background, float *out,
                   int n_threads);
 
-/* Noise, field and lookup at once for the images first ... first + n - 1 of the set. */
-int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, const float *images,
-               uint32_t first, int n, const float *affine, float *out, int n_threads);
+/* Deforms the selected images of a set: noise, field and lookup at once. An image's bits are the
+ * same in any selection. Returns 0 or -1. */
+int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
+               const mlp_selection *selection, int n_threads);
+
+/* Their displacements (n, 2, h, w) in pixels, x before y, by place; without the affine part. */
+int mlp_fields(const mlp_kernels *kernels, const mlp_deformation *deformation,
+               const mlp_selection *selection, float *fields, int n_threads);
 
 #endif

@@ -30,7 +30,7 @@ static void KERNEL(noise)(const uint32_t key[2], const uint32_t counter[4], uint
 {
     static const uint32_t lanes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     for (int x = 0; x < n; x += VW) {
-        vi c[4] = {vi_add(vi_set1(row_group << 16 | (uint32_t)x), vi_load(lanes)),
+        vi c[4] = {vi_add(vi_set1((row_group << 16 | (uint32_t)x) + counter[0]), vi_load(lanes)),
                    vi_set1(counter[1]), vi_set1(counter[2]), vi_set1(counter[3])};
         philox(c, key[0], key[1]);
         UNROLL for (int k = 0; k < 4; k++)

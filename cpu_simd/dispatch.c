@@ -1,5 +1,6 @@
 /* Which instruction sets run here: compiled in, offered by the CPU (CPUID), and saved by
  * the operating system at a context switch (XGETBV). Compiled for the baseline. */
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -8,9 +9,8 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 
-typedef struct {
-    int avx2_fma, avx512f;
-} features;
+/* What the CPU has, as the bits of a number; 0 means that it is not known yet. */
+enum { DETECTED = 1, AVX2_FMA = 2, AVX512F = 4 };
 
 static unsigned enabled_states(void)
 {
@@ -19,24 +19,31 @@ static unsigned enabled_states(void)
     return low;
 }
 
-static features detect(void)
+static int detect(void)
 {
-    features found = {0, 0};
     unsigned a, b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return found;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return DETECTED;
     int fma = (c & bit_FMA) != 0;
     unsigned states = enabled_states();
     int ymm = (states & 0x06) == 0x06, zmm = (states & 0xE6) == 0xE6;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return found;
-    found.avx2_fma = ymm && fma && (b & bit_AVX2);
-    found.avx512f = zmm && (b & bit_AVX512F);
-    return found;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return DETECTED;
+    return DETECTED | (ymm && fma && (b & bit_AVX2) ? AVX2_FMA : 0) |
+           (zmm && (b & bit_AVX512F) ? AVX512F : 0);
+}
+
+/* Asked once: on a virtual machine CPUID takes longer than to deform an image. */
+static int has(int feature)
+{
+    static atomic_int known;
+    int features = atomic_load_explicit(&known, memory_order_relaxed);
+    if (!features) atomic_store_explicit(&known, features = detect(), memory_order_relaxed);
+    return (features & feature) != 0;
 }
 
 static int runs_here(const mlp_kernels *kernels)
 {
-    if (kernels == &mlp_avx512) return detect().avx512f;
-    if (kernels == &mlp_avx2) return detect().avx2_fma;
+    if (kernels == &mlp_avx512) return has(AVX512F);
+    if (kernels == &mlp_avx2) return has(AVX2_FMA);
     return 1;
 }
 #else

@@ -122,8 +122,9 @@ typedef struct {
 
     /* ---- deformation ---- */
 
-    /* Four rows of uniform noise in [-1, 1]: rows[k * stride + x] is word k of the Philox
-     * counter (row_group << 16 | x, counter[1..3]); n is rounded up to the vector. */
+    /* Four rows of uniform noise in [-1, 1] from column counter[0] on: rows[k * stride + x] is word
+     * k of the Philox counter (row_group << 16 | counter[0] + x, counter[1..3]); n is rounded up
+     * to the vector. */
     void (*noise)(const uint32_t key[2], const uint32_t counter[4], uint32_t row_group, int n,
                   float *rows, int stride);
 

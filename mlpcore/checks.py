@@ -23,6 +23,8 @@ def check_fields(name: str, values: object, kind: type) -> dict[str, Any]:
 
 def check_real(name: str, value: object) -> None:
     """Check that `value` is a real number."""
+    if type(value) is float:  # others take ten times as long to check
+        return
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
 
@@ -35,7 +37,8 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
 
 def check_whole(name: str, value: Any, low: int, high: int) -> None:
     """Check that `value` is a whole number from `low` to `high`."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    whole = type(value) is int  # others take ten times as long to check
+    whole = whole or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
     if not whole or not low <= value <= high:
         raise InputError(
             f"{name} {reprlib.repr(value)}: expected a whole number from {low} to {high:,}"

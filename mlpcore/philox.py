@@ -14,6 +14,9 @@ threads, can draw any image of any epoch again by itself.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from mlpcore.checks import check_whole
@@ -29,10 +32,10 @@ from mlpcore.typing import (
 
 NOISE_X, NOISE_Y, AFFINE, WEIGHTS, ORDER = 1, 2, 3, 4, 5
 
-_MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
-_LOW = np.uint64(0xFFFFFFFF)
-_HIGH = np.uint64(32)
+_LOW = 0xFFFFFFFF
+_FEW = 8  # counters that plain integers handle faster than arrays do
 
 
 def split_seed(seed: int) -> tuple[int, int]:
@@ -56,18 +59,28 @@ def philox4x32(counter: ArrayLike, seed: int) -> UInt32Array:
     -------
     (..., 4) uint32, uniform over all 32-bit words.
     """
-    c0, c1, c2, c3 = np.moveaxis(np.asarray(counter, dtype=np.uint64), -1, 0)
-    k0, k1 = split_seed(seed)
+    counter = np.asarray(counter, dtype=np.uint64)
+    key = split_seed(seed)
+    if counter.size <= 4 * _FEW:
+        rows = [_rounds(row, key) for row in counter.reshape(-1, 4).tolist()]
+        return np.array(rows, np.uint32).reshape(counter.shape)
+    words = _rounds(np.moveaxis(counter, -1, 0), key)
+    return np.stack(words, axis=-1).astype(np.uint32)
+
+
+def _rounds(counter: Iterable[Any], key: tuple[int, int]) -> tuple[Any, Any, Any, Any]:
+    """The words of a counter of four words, each an integer or an array uint64."""
+    (c0, c1, c2, c3), (k0, k1) = counter, key
     for _ in range(10):
         product0, product1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]
         c0, c1, c2, c3 = (
-            (product1 >> _HIGH) ^ c1 ^ np.uint64(k0),
+            (product1 >> 32) ^ c1 ^ k0,
             product1 & _LOW,
-            (product0 >> _HIGH) ^ c3 ^ np.uint64(k1),
+            (product0 >> 32) ^ c3 ^ k1,
             product0 & _LOW,
         )
-        k0, k1 = (k0 + _WEYL[0]) & 0xFFFFFFFF, (k1 + _WEYL[1]) & 0xFFFFFFFF
-    return np.stack([c0, c1, c2, c3], axis=-1).astype(np.uint32)
+        k0, k1 = (k0 + _WEYL[0]) & _LOW, (k1 + _WEYL[1]) & _LOW
+    return c0, c1, c2, c3
 
 
 def counters(first: ArrayLike, second: int, third: int, purpose: int) -> UInt64Array:
@@ -91,7 +104,7 @@ def permutation(n: int, seed: int, epoch: int) -> Int32Array:
     array([4, 2, 3, 0, 1, 5], dtype=int32)
     """
     words = philox4x32(counters(np.arange(n), 0, epoch, ORDER), seed).astype(np.uint64)
-    return np.argsort(words[:, 0] << _HIGH | words[:, 1], kind="stable").astype(np.int32)
+    return np.argsort(words[:, 0] << 32 | words[:, 1], kind="stable").astype(np.int32)
 
 
 def initial_values(n: int, seed: int, layer: int) -> Float32Array:

@@ -84,6 +84,19 @@ cdef extern from "deformation.h" nogil:
     int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height,
                       int width, const float *affine, const float *displacement,
                       float background, float *out, int n_threads)
+    ctypedef struct mlp_selection:
+        int n
+        const uint32_t *indices
+        const int32_t *places
+        uint32_t first
+        int channels
+        const float *images
+        const float *affine
+        float *out
+        long in_step[4]
+        long out_step[4]
+
     int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
-                   const float *images, uint32_t first, int n, const float *affine, float *out,
-                   int n_threads)
+                   const mlp_selection *selection, int n_threads)
+    int mlp_fields(const mlp_kernels *kernels, const mlp_deformation *deformation,
+                   const mlp_selection *selection, float *fields, int n_threads)

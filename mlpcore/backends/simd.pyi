@@ -111,3 +111,25 @@ class SimdBackend(Backend):
         out: Float32Array | None = None,
         background: float = -1.0,
     ) -> Float32Array: ...
+    def deform_selected(
+        self,
+        images: Float32Array,
+        affine: Float32Array,
+        taps: Float32Array,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        indices: AnyArray,
+        background: float,
+        out: Float32Array,
+    ) -> None: ...
+    def fields(
+        self,
+        height: int,
+        width: int,
+        taps: Float32Array,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        indices: AnyArray,
+    ) -> Float32Array: ...

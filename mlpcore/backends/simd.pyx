@@ -21,6 +21,7 @@ from mlpcore.backends.base import (
     check_out,
     check_place,
     check_range,
+    check_shape,
     check_sides,
     count_errors,
     layer_shape,
@@ -38,6 +39,7 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_deform_by,
     mlp_deformation,
     mlp_displacement_field,
+    mlp_fields,
     mlp_find_kernels,
     mlp_forward,
     mlp_is_packed,
@@ -47,6 +49,7 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_packed_stride,
     mlp_predict,
     mlp_prediction,
+    mlp_selection,
     mlp_start_poll,
     mlp_train,
     mlp_training,
@@ -444,28 +447,110 @@ class SimdBackend(Backend):
         check_sides(*images.shape[1:])
         check_place(epoch, first, n)
         affine = check_array("affine", affine, (n, 2, 2))
-        taps = check_array("taps", taps, (TAPS,))
         out = np.empty_like(images) if out is None else out
         check_out(out, images.shape)
         if n == 0:
             return out
-        cdef const float[:, :, ::1] source = images, matrices = affine
-        cdef float[:, :, ::1] target = out
-        cdef mlp_deformation deformation
-        deformation.height, deformation.width = images.shape[1:]
-        deformation.taps = taps
-        deformation.alpha = alpha
-        deformation.background = background
-        deformation.key = philox.split_seed(seed)
-        deformation.epoch = epoch
+        cdef mlp_deformation deformation = _deformation(
+            images.shape[1], images.shape[2], taps, alpha, seed, epoch, background)
+        cdef mlp_selection selection = _selection(images[:, None], affine, out[:, None])
+        selection.first = first
         cdef int threads = self.threads, status
-        cdef uint32_t start = first
         cdef const mlp_kernels *kernels = _kernels(self.name)
         with nogil:
-            status = mlp_deform(kernels, &deformation, &source[0, 0, 0], start, n,
-                                &matrices[0, 0, 0], &target[0, 0, 0], threads)
+            status = mlp_deform(kernels, &deformation, &selection, threads)
         _check(status)
         return out
+
+    def deform_selected(self, images, affine, taps, alpha, seed, epoch, indices, background, out):
+        """`deform` of any images (n, channels, h, w) of a set into `out`, with the same bits.
+
+        `indices` (n,) are their numbers in the set, in any order; consecutive ones are fastest.
+        The channels of an image share its map. `images` and `out` may have any strides.
+        """
+        check_shape("out", out, images.shape, np.float32)
+        check_shape("images", images, (None, None, None, None), np.float32)
+        n, _, height, width = images.shape
+        check_sides(height, width)
+        check_place(epoch, 0, n)
+        affine = check_array("affine", affine, (n, 2, 2))
+        order, numbers = _ascending(indices, n)
+        if out.size == 0:
+            return
+        cdef mlp_deformation deformation = _deformation(
+            height, width, taps, alpha, seed, epoch, background)
+        cdef mlp_selection selection = _selection(images, affine, out)
+        cdef const int32_t[::1] places = order
+        cdef const uint32_t[::1] ascending = numbers
+        selection.places, selection.indices = &places[0], &ascending[0]
+        cdef int threads = self.threads, status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        with nogil:
+            status = mlp_deform(kernels, &deformation, &selection, threads)
+        _check(status)
+
+    def fields(self, height, width, taps, alpha, seed, epoch, indices):
+        """The tiles (n, 2, h, w) of the displacement fields that images with these indices get."""
+        check_sides(height, width)
+        check_place(epoch, 0, 0)
+        indices = np.asarray(indices)
+        order, numbers = _ascending(indices, len(indices))
+        result = np.empty((len(indices), 2, height, width), np.float32)
+        if len(indices) == 0:
+            return result
+        cdef mlp_deformation deformation = _deformation(
+            height, width, taps, alpha, seed, epoch, 0.0)
+        cdef const int32_t[::1] places = order
+        cdef const uint32_t[::1] ascending = numbers
+        cdef mlp_selection selection
+        selection.n = len(indices)
+        selection.places, selection.indices = &places[0], &ascending[0]
+        cdef float[:, :, :, ::1] target = result
+        cdef int threads = self.threads, status
+        cdef const mlp_kernels *kernels = _kernels(self.name)
+        with nogil:
+            status = mlp_fields(kernels, &deformation, &selection, &target[0, 0, 0, 0], threads)
+        _check(status)
+        return result
+
+
+cdef mlp_deformation _deformation(int height, int width, taps, float alpha, seed, uint32_t epoch,
+                                  float background):
+    cdef mlp_deformation result
+    result.height, result.width = height, width
+    result.taps = check_array("taps", taps, (TAPS,))
+    result.alpha = alpha
+    result.background = background
+    result.key = philox.split_seed(seed)
+    result.epoch = epoch
+    return result
+
+
+cdef mlp_selection _selection(images, affine, out):
+    """Images 0, 1, ... of a set, (n, channels, h, w). The arrays have to outlive the result."""
+    cdef const float[:, :, :, :] source = images
+    cdef const float[:, :, ::1] matrices = affine
+    cdef float[:, :, :, :] target = out
+    cdef mlp_selection result
+    cdef int axis
+    result.n, result.channels = images.shape[0], images.shape[1]
+    result.first = 0
+    result.indices, result.places = NULL, NULL
+    result.images, result.out = &source[0, 0, 0, 0], &target[0, 0, 0, 0]
+    result.affine = &matrices[0, 0, 0]
+    for axis in range(4):
+        result.in_step[axis] = source.strides[axis] // <Py_ssize_t>sizeof(float)
+        result.out_step[axis] = target.strides[axis] // <Py_ssize_t>sizeof(float)
+    return result
+
+
+def _ascending(indices, n):
+    """The order (n,) int32 that sorts image numbers, and the numbers (n,) uint32 in that order."""
+    indices = np.asarray(indices)
+    check_shape("indices", indices, (n,), indices.dtype)
+    check_range("indices", indices, MAX_IMAGES)
+    order = np.argsort(indices, kind="stable")
+    return order.astype(np.int32), indices[order].astype(np.uint32)
 
 
 def _mostly_zero(images):

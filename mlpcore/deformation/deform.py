@@ -2,21 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import lru_cache
+
 import numpy as np
 
 from mlpcore.backends.affine import affine_maps_of
 from mlpcore.backends.base import GRID, IMAGES_PER_GRID, TAPS, Backend, check_sides
+from mlpcore.backends.simd import SimdBackend
 from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.typing import AnyArray, BackendArray, Float32Array, UInt8Array
+from mlpcore.typing import AnyArray, BackendArray, Float32Array, Float64Array, UInt8Array
 
 
+@lru_cache(maxsize=64)
 def gaussian_taps(sigma: float) -> Float32Array:
     """Return the 21 weights, float32, of a truncated Gaussian. They sum to 1."""
     offsets = np.arange(TAPS) - TAPS // 2
-    if sigma == 0:
-        return (offsets == 0).astype(np.float32)
-    taps = np.exp(-0.5 * (offsets / sigma) ** 2)
-    return (taps / taps.sum()).astype(np.float32)
+    taps = (offsets == 0) * 1.0 if sigma == 0 else np.exp(-0.5 * (offsets / sigma) ** 2)
+    result = (taps / taps.sum()).astype(np.float32)
+    result.flags.writeable = False
+    return result
+
+
+@lru_cache(maxsize=64)
+def _greatest_angles(beta: float, similar_labels: tuple[int, ...]) -> Float64Array:
+    """Return `DeformationParameters.greatest_angles`, which take longer than to deform an image."""
+    result = DeformationParameters(beta=beta, similar_labels=similar_labels).greatest_angles()
+    result.flags.writeable = False
+    return result
 
 
 def draw_affine(
@@ -28,7 +41,8 @@ def draw_affine(
 ) -> Float32Array:
     """Return the random matrices, (n, 2, 2) float32, of images with these indices or 0, 1, ..."""
     indices = np.arange(len(labels)) if indices is None else indices
-    angles, scale = parameters.greatest_angles(), parameters.gamma / 100
+    angles = _greatest_angles(parameters.beta, parameters.label_bytes())
+    scale = parameters.gamma / 100
     return affine_maps_of(indices, labels, angles, scale, seed, epoch)
 
 
@@ -92,36 +106,54 @@ def deform_selected(
     seed: int,
     epoch: int,
     backend: Backend,
+    background: float = -1.0,
+    out: Float32Array | None = None,
 ) -> Float32Array:
-    """Deform any images of a training set in [-1, 1] as `deform` does.
+    """Deform any images of a training set as `deform` does.
 
-    Images with consecutive indices are deformed together. Each other image takes several times
-    as long.
+    Images with consecutive indices are deformed together, which takes less time for each.
 
     Parameters
     ----------
     images
-        (n, h, w) float32 on the host, as all arrays here.
+        (n, h, w) or (n, channels, h, w) float32 on the host, as all arrays here. The channels of an
+        image share its map.
     indices
         (n,) whole numbers from 0, in any order: which images of the training set these are.
     labels
         (n,) uint8, their classes.
+    background
+        The value of pixels outside an image.
+    out
+        float32 of the shape of `images`, for the result. Both may have any strides.
 
     Returns
     -------
-    (n, h, w) float32.
+    float32, of the shape of `images`.
     """
-    check_sides(*images.shape[1:])
+    out = np.empty_like(images) if out is None else out
+    planes, shown = (a[:, None] if a.ndim == 3 else a for a in (images, out))
+    check_sides(*planes.shape[2:])
     maps = draw_affine(parameters, labels, seed, epoch, indices)
-    taps = gaussian_taps(parameters.sigma)
-    out = np.empty_like(images)
+    drawing = gaussian_taps(parameters.sigma), parameters.alpha, seed, epoch
+    if isinstance(backend, SimdBackend):
+        backend.deform_selected(planes, maps, *drawing, indices, background, shown)
+    else:
+        for run in _runs(indices):
+            first, resident_maps = int(indices[run[0]]), backend.put(maps[run])
+            for c in range(planes.shape[1]):
+                channel = backend.put(np.ascontiguousarray(planes[run, c]))
+                shown[run, c] = backend.deform(
+                    channel, resident_maps, *drawing, first, background=background
+                )
+    return out
+
+
+def _runs(indices: AnyArray) -> Iterator[AnyArray]:
+    """Yield the places of images that are consecutive in the training set."""
     ascending = np.argsort(indices, kind="stable")
     gaps = np.flatnonzero(np.diff(indices[ascending]) != 1) + 1
-    for run in np.split(ascending, gaps) if len(ascending) else ():
-        resident = backend.put(images[run]), backend.put(maps[run])
-        first = int(indices[run[0]])
-        out[run] = backend.deform(*resident, taps, parameters.alpha, seed, epoch, first)
-    return out
+    yield from np.split(ascending, gaps) if len(ascending) else ()
 
 
 def displacements(
@@ -149,16 +181,35 @@ def displacements(
     height, width = shape
     maps = draw_affine(parameters, labels, seed, epoch, indices)
     taps = gaussian_taps(parameters.sigma)
+    if isinstance(backend, SimdBackend):
+        result = backend.fields(height, width, taps, parameters.alpha, seed, epoch, indices)
+    else:
+        result = _fields(height, width, indices, taps, parameters.alpha, seed, epoch, backend)
     centre = np.array([(width - 1) / 2, (height - 1) / 2])
     y, x = np.mgrid[:height, :width]
     offset = np.stack([x, y], axis=-1) - centre
-    result = np.empty((len(maps), 2, height, width), np.float32)
+    for field, matrix in zip(result, maps):
+        field += np.moveaxis(offset @ matrix.T - offset, -1, 0)
+    return result
+
+
+def _fields(
+    height: int,
+    width: int,
+    indices: AnyArray,
+    taps: Float32Array,
+    alpha: float,
+    seed: int,
+    epoch: int,
+    backend: Backend,
+) -> Float32Array:
+    """Return `SimdBackend.fields` of other backends, from the fields of whole grids."""
+    result = np.empty((len(indices), 2, height, width), np.float32)
     grids, tiles = np.divmod(indices, IMAGES_PER_GRID)
     for grid in np.unique(grids):
         noise = backend.noise(seed, epoch, int(grid), height, width)
-        field = backend.displacement_field(noise, taps, parameters.alpha)
+        field = backend.displacement_field(noise, taps, alpha)
         for i in np.flatnonzero(grids == grid):
             top, left = tiles[i] // GRID * height, tiles[i] % GRID * width
             result[i] = field[:, top : top + height, left : left + width]
-            result[i] += np.moveaxis(offset @ maps[i].T - offset, -1, 0)
     return result

@@ -111,6 +111,41 @@ def test_any_images_can_be_deformed_together(backend):
         assert counting.deform.call_count == calls
 
 
+@given(
+    indices=st.lists(st.integers(0, 250), max_size=20),
+    height=st.integers(1, 24),
+    width=st.integers(1, 24),
+    epoch=st.integers(0, 2**32 - 1),
+)
+@settings(max_examples=15)
+def test_few_images_get_the_bits_of_the_whole_set(simd_name, indices, height, width, epoch):
+    """Only the tiles that they need are computed: images, all their channels, displacements."""
+    few, many = get_backend(simd_name, 2), get_backend("reference")
+    images, labels = digits(251, height, width)
+    whole = deform(images, labels, PAPER, 9, epoch, get_backend(simd_name, 1), background=0.0)
+    chosen = np.array(indices, int)
+    arguments = chosen, labels[chosen], PAPER, 9, epoch
+    colours = np.stack([images[chosen], images[chosen], images[chosen]], axis=-1)
+    colours[..., 1] *= -1
+    some = deform_selected(np.moveaxis(colours, -1, 1), *arguments, few, 0.0)
+    for channel, sign in enumerate((1, -1, 1)):
+        assert np.array_equal(some[:, channel], sign * whole[chosen])
+    found = displacements((height, width), *arguments, few)
+    assert np.abs(found - displacements((height, width), *arguments, many)).max(initial=0) <= (
+        OFF_PLACE
+    )
+
+
+def test_channels_on_any_backend(backend, reference):
+    images, labels = digits(7)
+    colours, chosen = np.stack([images, images[::-1]], axis=1), np.array([3, 120, 4, 0, 7, 8, 3])
+    arguments = chosen, labels, PAPER, 9, 4
+    some = deform_selected(colours, *arguments, backend, 0.0)
+    for channel in range(2):
+        expected = deform_selected(colours[:, channel], *arguments, reference, 0.0)
+        assert np.abs(some[:, channel] - expected).max() <= OFF
+
+
 @pytest.mark.parametrize("sigma, alpha, rms", [(6.0, 36.0, 1.14), (5.0, 38.0, 1.33)])
 def test_rms_displacement_is_the_papers(sigma, alpha, rms):
     """Uniform noise has the variance 1/3, and the taps of both axes divide it."""

@@ -1,0 +1,101 @@
+"""The deformation as a transform of Albumentations (2.0 or newer)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from albumentations.core.transforms_interface import DualTransform
+from albumentations.core.type_definitions import ALL_TARGETS
+
+from mlpcore.checks import check_real
+from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.transforms.single import RandomMap
+from mlpcore.typing import AnyArray
+
+
+class ElasticDeformation(DualTransform):  # type: ignore[misc]
+    """Deforms an image at random, elastically and affinely, and all that belongs to it.
+
+    Takes images, masks, keypoints and bounding boxes. Masks show the nearest pixel. Keypoints move
+    exactly as what is at them; their angles and scales stay. Bounding boxes become the boxes around
+    what they held.
+
+    Parameters
+    ----------
+    sigma : float, default=6.0
+        Standard deviation, in pixels, of the Gaussian that smooths the displacements. It is cut
+        off at 10 pixels.
+    alpha : float, default=36.0
+        Scale of the displacements, in pixels, before they are smoothed; with a sigma of 6 their
+        RMS is then alpha / 32. 0 means no elastic deformation.
+    beta : float, default=15.0
+        Greatest angle, in degrees, of a rotation or a horizontal shear, each with probability
+        1/2. 0 means neither.
+    gamma : float, default=15.0
+        Greatest change of width and of height, in percent. 0 means no scaling.
+    fill, fill_mask : float, default=0
+        The values around an image and around a mask.
+    p : float, default=0.5
+        The probability of deforming at all.
+
+    Raises
+    ------
+    InputError
+        A ValueError, when a parameter or an image cannot be used.
+    """
+
+    _targets = ALL_TARGETS
+
+    def __init__(
+        self,
+        sigma: float = 6.0,
+        alpha: float = 36.0,
+        beta: float = 15.0,
+        gamma: float = 15.0,
+        fill: float = 0,
+        fill_mask: float = 0,
+        p: float = 0.5,
+    ):
+        super().__init__(p=p)
+        check_real("fill", fill)
+        check_real("fill_mask", fill_mask)
+        self._deformation = DeformationParameters(sigma, alpha, beta, gamma, ())
+        self.sigma, self.alpha, self.beta, self.gamma = sigma, alpha, beta, gamma
+        self.fill, self.fill_mask = fill, fill_mask
+
+    def get_params(self) -> dict[str, Any]:
+        """The seed of a sample's map."""
+        return {"seed": self.py_random.getrandbits(64)}
+
+    def apply(self, img: AnyArray, seed: int, **params: Any) -> AnyArray:
+        """An image (h, w) or (h, w, channels), deformed."""
+        image = self._map(seed).image(_planes(img), self.fill)
+        return np.moveaxis(image, 0, -1).reshape(img.shape)
+
+    def apply_to_mask(self, mask: AnyArray, seed: int, **params: Any) -> AnyArray:
+        """A mask (h, w) or (h, w, channels), moved along."""
+        moved = self._map(seed).mask(_planes(mask), self.fill_mask)
+        return np.moveaxis(moved, 0, -1).reshape(mask.shape)
+
+    def apply_to_keypoints(self, keypoints: AnyArray, seed: int, **params: Any) -> AnyArray:
+        """Keypoints (k, 2 or more), x and y in pixels first, moved along."""
+        result = keypoints.astype(np.float32)
+        result[:, :2] = self._map(seed).points(keypoints[:, :2], *params["shape"][:2])
+        return result
+
+    def apply_to_bboxes(self, bboxes: AnyArray, seed: int, **params: Any) -> AnyArray:
+        """Boxes (k, 4 or more), edges as fractions of width and height first, moved along."""
+        height, width = params["shape"][:2]
+        sides = np.array([width, height, width, height])
+        result = bboxes.astype(np.float32)
+        result[:, :4] = self._map(seed).boxes(bboxes[:, :4] * sides, height, width) / sides
+        return result
+
+    def _map(self, seed: int) -> RandomMap:
+        return RandomMap(self._deformation, seed)
+
+
+def _planes(image: AnyArray) -> AnyArray:
+    """A view (channels, h, w)."""
+    return image[None] if image.ndim == 2 else np.moveaxis(image, -1, 0)

@@ -1,0 +1,65 @@
+"""Masks, keypoints and boxes move along with their images."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import map_coordinates
+
+from mlpcore import backends
+from mlpcore.deformation.deform import displacements
+from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.deformation.targets import move_boxes, move_masks, move_points
+
+BACKEND = backends.get("cpu", 1)
+
+
+def field(n=1, height=48, width=64, seed=3, **settings):
+    arguments = np.arange(n), np.zeros(n, np.uint8), DeformationParameters(**settings)
+    return displacements((height, width), *arguments, seed, 0, BACKEND)
+
+
+def source(points, displacement):
+    """What SciPy says that the deformed image shows at points (k, 2)."""
+    at = points[:, ::-1].T
+    shift = [map_coordinates(d.astype(float), at, order=1, mode="nearest") for d in displacement]
+    return points + np.stack(shift, axis=-1)
+
+
+@pytest.mark.parametrize("alpha", [0, 36, 300])  # the last one folds the image everywhere
+def test_points_are_where_the_deformed_image_shows_them(alpha):
+    rng = np.random.default_rng(0)
+    for displacement in field(20, alpha=alpha):
+        points = rng.uniform(-5, [69, 53], (50, 2))
+        off = source(move_points(points, displacement), displacement) - points
+        # Float64 of cells up to 200 pixels long; the root of a quadratic keeps half of the digits.
+        assert np.hypot(*off.T).max() <= 200 * 2**-26
+
+
+def test_no_displacement_leaves_all_in_place():
+    still = np.zeros((2, 9, 1), np.float32)
+    points = np.array([[0.25, 3.5], [0, 8], [-3, 40]])
+    assert np.array_equal(move_points(points, still), points)
+    assert np.array_equal(move_points(points[:0], still), points[:0])
+    masks = np.arange(18).reshape(2, 1, 9, 1)
+    assert np.array_equal(move_masks(masks, np.stack([still, still]), -1), masks)
+
+
+def test_masks_show_the_nearest_pixel():
+    displacement = np.zeros((1, 2, 3, 4), np.float32)
+    displacement[0, 0] = 1.4
+    displacement[0, 1, 2] = 0.6
+    mask = np.arange(1, 13).reshape(1, 1, 3, 4)
+    expected = [[2, 3, 4, 99], [6, 7, 8, 99], [99, 99, 99, 99]]
+    assert np.array_equal(move_masks(mask, displacement, 99)[0, 0], expected)
+
+
+def test_boxes_surround_what_they_held():
+    """The box around a moved mask of the box, which misses less than a pixel of the edges."""
+    boxes = np.array([[12, 10, 30, 22], [40, 20, 41, 40]])
+    for displacement in field(10):
+        for box, moved in zip(boxes, move_boxes(boxes, displacement)):
+            left, top, right, bottom = box
+            mask = np.zeros((1, 1, 48, 64), bool)
+            mask[0, 0, top:bottom, left:right] = True
+            rows, columns = np.nonzero(move_masks(mask, displacement[None], False)[0, 0])
+            found = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+            assert np.abs(moved - found).max() < 1

@@ -1,0 +1,128 @@
+"""The deformer of colour images, tensors, masks and keypoints."""
+
+import numpy as np
+import pytest
+
+from mlpcore import DeformationParameters, ElasticDeformer, InputError, backends
+from mlpcore.deformation import deform
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.integers(0, 256, (12, 20, 26, 3)).astype(np.uint8)
+CHOSEN = {"epoch": 3, "indices": [5, 205, 6, 0, 99, 7, 5, 8, 1, 2, 3, 4]}
+
+
+def make_deformer(images=IMAGES, channels="last", **changes):
+    return ElasticDeformer(random_state=1, channels=channels, **changes).fit(images)
+
+
+def dots(points, height=40, width=44):
+    """Images (n, h, w) float32 with a small bright dot each, its centre at a point (n, 2)."""
+    y, x = np.mgrid[:height, :width]
+    square = (x - points[:, :1, None]) ** 2 + (y - points[:, 1:, None]) ** 2
+    return np.exp(-square / 2).astype(np.float32)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64])
+def test_all_channels_get_the_map_of_a_grey_image(dtype):
+    images = IMAGES.astype(dtype)
+    grey = make_deformer(images[..., 0], None, background=9)
+    by_channel = np.moveaxis(images, -1, 1)
+    last = make_deformer(images, background=9)
+    first = make_deformer(by_channel, "first", background=9)
+    result = last.deform(images, **CHOSEN)
+    assert result.dtype == dtype and last.image_shape_ == first.image_shape_ == (20, 26)
+    assert np.array_equal(first.deform(by_channel, **CHOSEN), np.moveaxis(result, -1, 1))
+    for channel in range(3):
+        alone = grey.deform(images[..., channel], **CHOSEN)
+        assert np.array_equal(result[..., channel], alone)
+
+
+def test_float_images_are_computed_as_they_are():
+    """Their bits are those of the training loop in any range, in arrays of any strides too."""
+    images = (IMAGES[..., 0] / 255).astype(np.float32)
+    deformer = make_deformer(images, None, background=0.25)
+    view = np.asfortranarray(images)[::-1]
+    arguments = np.zeros(12, np.uint8), DeformationParameters(), 1, 3, backends.get("cpu")
+    expected = deform(images, *arguments, background=0.25)
+    assert np.array_equal(deformer.deform(images, epoch=3), expected)
+    backwards = deformer.deform(view, epoch=3, indices=np.arange(12)[::-1])
+    assert np.array_equal(backwards, expected[::-1])
+
+
+def test_masks_move_along():
+    """A bright patch keeps most of its mask; both have soft edges of a pixel at most."""
+    images = np.zeros((12, 20, 26, 3), np.float32)
+    images[:, 6:14, 7:18] = 1
+    masks = np.where(images[..., 0] > 0.5, 7, 3).astype(np.int16)
+    deformer = make_deformer(images)
+    shown = deformer.deform(images, **CHOSEN)[..., 0]
+    moved = deformer.deform_masks(masks, **CHOSEN, background=3)
+    assert moved.dtype == masks.dtype and set(np.unique(moved)) == {3, 7}
+    sure = np.abs(shown - 0.5) > 0.49
+    assert np.mean(sure) > 0.7
+    assert np.array_equal(moved[sure] == 7, shown[sure] > 0.5)
+    assert not np.array_equal(moved, masks)
+    many = deformer.deform_masks(np.stack([masks, masks], axis=-1), **CHOSEN, background=3)
+    assert np.array_equal(many, np.stack([moved, moved], axis=-1))
+    truth = deformer.deform_masks(masks == 7, **CHOSEN)
+    assert truth.dtype == bool and np.array_equal(truth, moved == 7)
+
+
+def test_a_keypoint_stays_on_its_dot():
+    """Where the map bends, the centre of a dot's brightness is off by a fraction of a pixel."""
+    points = RNG.uniform([14, 14], [29, 25], (12, 2))
+    images = dots(points)
+    deformer = make_deformer(images, None, background=0)
+    shown = deformer.deform(images, **CHOSEN).astype(float)
+    y, x = np.mgrid[:40, :44]
+    centres = [[np.average(x, weights=each), np.average(y, weights=each)] for each in shown]
+    moved = deformer.deform_keypoints(points[:, None], **CHOSEN)[:, 0]
+    assert moved.dtype == np.float64
+    assert np.hypot(*(moved - centres).T).max() < 0.25
+    assert np.hypot(*(moved - points).T).mean() > 1
+
+
+def test_similar_labels_count_for_masks_and_keypoints():
+    points = np.full((12, 1, 2), 4.0)
+    deformer = make_deformer(alpha=0, gamma=0, similar_labels=("b",))
+    turned, less = (deformer.deform_keypoints(points, [label] * 12) - [12.5, 9.5] for label in "ab")
+    for strong, weak in zip(turned[:, 0], less[:, 0]):
+        assert np.abs(weak - [-8.5, -5.5]).max() < np.abs(strong - [-8.5, -5.5]).max()
+
+
+def test_tensors_in_tensors_out():
+    torch = pytest.importorskip("torch")
+    images = torch.from_numpy(np.moveaxis(IMAGES, -1, 1).astype(np.float32))
+    deformer = make_deformer(images, "first")
+    labels, indices = torch.zeros(12, dtype=torch.int64), torch.tensor(CHOSEN["indices"])
+    result = deformer.deform(images, labels, epoch=3, indices=indices)
+    assert isinstance(result, torch.Tensor) and result.dtype == torch.float32
+    expected = deformer.deform(images.numpy(), **CHOSEN)
+    assert np.array_equal(result.numpy(), expected)
+    assert torch.equal(deformer.transform(images), images)
+    masks = deformer.deform_masks(images[:, 0] > 99, **CHOSEN)
+    assert masks.dtype == torch.bool
+    points = deformer.deform_keypoints(torch.zeros(12, 4, 2), **CHOSEN)
+    assert points.dtype == torch.float32 and points.shape == (12, 4, 2)
+    with pytest.raises(InputError, match="bfloat16"):
+        deformer.deform(images.bfloat16())
+
+
+BAD = {
+    "deform": [IMAGES[..., 0], IMAGES[:, :9], IMAGES[..., :2], np.full(IMAGES.shape, np.nan)],
+    "deform_masks": [IMAGES[0, ..., 0], IMAGES[:, :9, :, 0]],
+    "deform_keypoints": [np.zeros((12, 2)), np.zeros((12, 1, 3)), np.full((12, 1, 2), np.inf)],
+}
+
+
+@pytest.mark.parametrize(("method", "values"), [(m, v) for m in BAD for v in BAD[m]])
+def test_what_cannot_be_moved(method, values):
+    with pytest.raises(ValueError):
+        getattr(make_deformer(), method)(values)
+
+
+def test_channels_that_cannot_be():
+    with pytest.raises(InputError, match=r"expected 'first', 'last' or None"):
+        make_deformer(channels="middle")
+    with pytest.raises(InputError, match=r"channels to be 'first' or 'last'"):
+        make_deformer(channels=None)

@@ -1,0 +1,86 @@
+"""The transform for Albumentations: images, masks, keypoints and boxes, by the same map."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from mlpcore import InputError
+
+A = pytest.importorskip("albumentations")
+
+from mlpcore.transforms.albumentations import ElasticDeformation  # noqa: E402
+
+WHITE = np.zeros((40, 50, 3), np.uint8)
+WHITE[14:26, 15:36] = 255
+MASK = WHITE[..., 0] // 51
+
+
+def make_pipeline(seed=0, p=1, **settings):
+    return A.Compose(
+        [ElasticDeformation(p=p, **settings)],
+        keypoint_params=A.KeypointParams("xy", remove_invisible=False),
+        bbox_params=A.BboxParams("pascal_voc", label_fields=["labels"]),
+        seed=seed,
+    )
+
+
+def deformed(image=WHITE, mask=MASK, keypoints=((15, 14),), seed=0, **settings):
+    boxes = {"bboxes": [(15, 14, 36, 26)], "labels": [7]}
+    return make_pipeline(seed, **settings)(image=image, mask=mask, keypoints=keypoints, **boxes)
+
+
+def test_a_sample_gets_one_map():
+    shown = deformed()
+    image, mask = shown["image"][..., 0], shown["mask"]
+    assert shown["image"].shape == WHITE.shape and image.dtype == mask.dtype == np.uint8
+    sure = np.abs(image.astype(int) - 127) > 126
+    assert np.array_equal(image[sure] > 127, mask[sure] == 5)
+    assert set(np.unique(mask)) == {0, 5}  # nothing between
+    assert not np.array_equal(mask, MASK)
+    rows, columns = np.nonzero(mask)
+    found = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
+    assert np.abs(np.subtract(shown["bboxes"][0], found)).max() < 1
+    assert shown["labels"] == [7]
+
+
+def test_a_keypoint_stays_on_its_dot():
+    for seed in range(5):
+        dot = np.zeros((40, 50), np.float32)
+        dot[14, 15] = 1
+        shown = deformed(dot, keypoints=[(15, 14)], seed=seed)
+        y, x = np.mgrid[:40, :50]
+        centre = [np.average(axis, weights=shown["image"]) for axis in (x, y)]
+        assert np.hypot(*np.subtract(shown["keypoints"][0], centre)) < 0.5
+
+
+def test_images_of_all_kinds():
+    expected = deformed()["image"]
+    assert np.array_equal(deformed(WHITE[..., 0])["image"], expected[..., 0])
+    unit = deformed(WHITE.astype(np.float32) / 255)["image"]
+    assert unit.dtype == np.float32
+    assert np.abs(unit * 255 - expected).max() <= 0.5 + 1e-4
+    assert deformed(fill=255)["image"][0, 0, 0] == 255
+    assert deformed(fill_mask=9)["mask"].max() == 9
+
+
+def test_probability_seeds_and_pickles():
+    assert np.array_equal(deformed(p=0)["image"], WHITE)
+    assert not np.array_equal(deformed(seed=1)["image"], deformed()["image"])
+    transform = pickle.loads(pickle.dumps(ElasticDeformation(alpha=20, p=1)))
+    transform.set_random_seed(3)
+    first, second = (transform(image=WHITE)["image"] for _ in range(2))
+    assert not np.array_equal(first, second)
+    transform.set_random_seed(3)
+    assert np.array_equal(transform(image=WHITE)["image"], first)
+    assert "alpha=20" in repr(transform)
+    still = deformed(alpha=0, beta=0, gamma=0)
+    assert np.array_equal(still["image"], WHITE) and np.array_equal(still["mask"], MASK)
+    assert np.array_equal(still["keypoints"], [[15, 14]])
+
+
+def test_bad_input():
+    with pytest.raises(InputError, match="beta"):
+        ElasticDeformation(beta=100)
+    with pytest.raises(InputError, match="fill_mask"):
+        ElasticDeformation(fill_mask="black")
