@@ -128,15 +128,19 @@ def test_damaged_evidence_is_refused_or_reads(kept, name, place, junk, cut):
         path.write_bytes(content)
 
 
-def test_the_readme_gets_its_table(kept, capsys):
-    page = "# Ours\n<!-- table1 begin -->\n{}<!-- table1 end -->\nend\n"
-    Path("README.md").write_text(page.format("old\n"))
+def test_the_documentation_gets_its_table(kept, capsys):
+    text, page = (
+        "# Ours\n<!-- table1 begin -->\n{}<!-- table1 end -->\nend\n",
+        Path("docs/table-1.md"),
+    )
+    page.parent.mkdir()
+    page.write_text(text.format("old\n"))
     Path("other.md").write_text("# Other\n")
     shutil.copytree(kept, evidence.FOLDER)
     refusal(capsys, "--readme", "other.md")
     assert main(["--readme"]) == 0
     table = re.escape("| net1-seed0 ")
-    assert re.search(page.format(r"(\|.*\n)+" + table + r"(.*\n)+"), Path("README.md").read_text())
+    assert re.search(text.format(r"(\|.*\n)+" + table + r"(.*\n)+"), page.read_text())
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
