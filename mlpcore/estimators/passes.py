@@ -7,32 +7,36 @@ import numpy as np
 from mlpcore.backends.base import Backend
 from mlpcore.deformation.deform import deform
 from mlpcore.errors import InputError
+from mlpcore.estimators.samples import Samples
 from mlpcore.evaluation import evaluation
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
-from mlpcore.typing import Float32Array, UInt8Array
+from mlpcore.typing import Float32Array
 
 
 def train_in_order(
     network: Network,
     images: Float32Array,
-    codes: UInt8Array,
+    samples: Samples,
     config: TrainingConfig,
     epoch: int,
     backend: Backend,
 ) -> float:
-    """Trains a network on images in their order, deformed for an epoch; the mean loss.
+    """Trains a network on samples in their order, their images deformed for an epoch; mean loss.
 
     The learning rate is that of the beginning of a run, after its warm-up.
     """
-    shown, labels = backend.put(images), backend.put(codes)
+    shown, labels = backend.put(images), backend.put(samples.codes)
     if not config.deformation.is_identity:
         shown = deform(shown, labels, config.deformation, config.seed, epoch, backend)
     inputs = shown.reshape(len(images), network.layer_sizes[0])
     order = backend.put(np.arange(len(images), dtype=np.int32))
     loaded = backend.load(network)
     rates = config.layer_rates(config.learning_rate)
-    result = backend.train(loaded, inputs, labels, order, rates, target=config.target)
+    weights = None if samples.weights is None else backend.put(samples.weights)
+    result = backend.train(
+        loaded, inputs, labels, order, rates, target=config.target, sample_weight=weights
+    )
     backend.store(loaded, network)
     return result.loss / len(images)
 
