@@ -64,15 +64,15 @@ mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, int label, float t
 }
 
 void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
-                       int label, float target, const mlp_outcome *outcome, int begin, int end,
-                       float *delta)
+                       int label, float target, float weight, const mlp_outcome *outcome, int begin,
+                       int end, float *delta)
 {
-    if (layer->activation != MLP_SOFTMAX) {
+    if (layer->activation == MLP_SOFTMAX)
+        for (int i = begin; i < end; i++)
+            delta[i] = (float)(exponential((double)y[i] - outcome->log_total) - (i == label));
+    else
         kernels->delta_output(y, label, target, begin, end, delta);
-        return;
-    }
-    for (int i = begin; i < end; i++)
-        delta[i] = (float)(exponential((double)y[i] - outcome->log_total) - (i == label));
+    for (int i = begin; i < end; i++) delta[i] *= weight;
 }
 
 void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n)

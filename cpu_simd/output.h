@@ -13,10 +13,10 @@ typedef struct {
 /* The outcome of a sample whose outputs are at `y`. Those of a softmax layer are the sums a. */
 mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, int label, float target);
 
-/* dE/da of the neurons begin <= i < end. */
+/* dE/da of the neurons begin <= i < end, times the sample's weight. */
 void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
-                       int label, float target, const mlp_outcome *outcome, int begin, int end,
-                       float *delta);
+                       int label, float target, float weight, const mlp_outcome *outcome, int begin,
+                       int end, float *delta);
 
 /* Replaces the sums of n samples, if the layer is a softmax layer, by exp a / sum exp a. */
 void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n);

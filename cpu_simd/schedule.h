@@ -68,13 +68,16 @@ typedef struct {
 void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end);
 
 /* Ends a sample's way up: the deltas of the thread's output neurons, or 1 if the sample is skipped.
- * All threads call it when they have computed their part of the outputs y. */
-int mlp_judge_sample(const mlp_worker *self, const float *y, int label, float *delta,
+ * All threads call it when they have computed their part of the outputs y of an image.
+ *
+ * Everything below is linear in these deltas, the corrections of the deferred schedule too. So a
+ * weight here is a factor of the learning rate. */
+int mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *delta,
                      mlp_outcome *outcome);
 
 /* Counts a sample whose outputs are complete, and asks now and then whether to stop. Only thread 0
  * may call it. */
-void mlp_observe(mlp_schedule *schedule, const float *y, int label, mlp_outcome *outcome, int done);
+void mlp_observe(mlp_schedule *schedule, const float *y, int image, mlp_outcome *outcome, int done);
 
 void mlp_train_immediate(void *schedule, mlp_team *team, int thread, int n_threads);
 void mlp_train_deferred(void *schedule, mlp_team *team, int thread, int n_threads);

@@ -17,33 +17,41 @@ static const mlp_layer *output_layer(const mlp_schedule *schedule)
     return &network->layers[network->n_layers - 1];
 }
 
-int mlp_judge_sample(const mlp_worker *self, const float *y, int label, float *delta,
+static float weight_of(const mlp_training *training, int image)
+{
+    return training->sample_weights ? training->sample_weights[image] : 1.0f;
+}
+
+int mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *delta,
                      mlp_outcome *outcome)
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_training *training = schedule->training;
     const mlp_layer *layer = output_layer(schedule);
-    const int softmax = layer->activation == MLP_SOFTMAX, may_skip = training->skip_below > 0.0;
+    const int label = training->labels[image], softmax = layer->activation == MLP_SOFTMAX;
+    const float weight = weight_of(training, image);
+    const int may_skip = training->skip_below > 0.0 || weight == 0.0f;
     int begin, end;
     mlp_worker_rows(self, training->network->n_layers - 1, &begin, &end);
     if (may_skip || (softmax && mlp_n_owners(layer) > 1)) mlp_barrier(self->team, self->thread);
     if (may_skip || (softmax && begin < end))
         *outcome = mlp_judge(layer, y, label, training->target);
-    if (may_skip && outcome->loss < training->skip_below) return 1;
-    mlp_output_deltas(schedule->kernels, layer, y, label, training->target, outcome, begin, end,
-                      delta);
+    if (may_skip && (weight == 0.0f || outcome->loss < training->skip_below)) return 1;
+    mlp_output_deltas(schedule->kernels, layer, y, label, training->target, weight, outcome, begin,
+                      end, delta);
     return 0;
 }
 
-void mlp_observe(mlp_schedule *schedule, const float *y, int label, mlp_outcome *outcome, int done)
+void mlp_observe(mlp_schedule *schedule, const float *y, int image, mlp_outcome *outcome, int done)
 {
     mlp_training *training = schedule->training;
     const mlp_layer *layer = output_layer(schedule);
+    const int label = training->labels[image];
     int guess = 0;
     for (int i = 1; i < layer->n_out; i++)
         if (y[i] > y[guess]) guess = i;
     if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, label, training->target);
-    training->loss += outcome->loss;
+    training->loss += (double)weight_of(training, image) * outcome->loss;
     training->errors += guess != label;
     training->done = done;
     mlp_ask(&training->poll);

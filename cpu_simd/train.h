@@ -13,10 +13,11 @@ typedef struct {
     const float *images;         /* n_images rows of layers[0].n_in floats */
     const uint8_t *labels;       /* a class per image */
     const int32_t *order;        /* the image of each step */
+    const float *sample_weights; /* of each image, or NULL: 1 everywhere */
     int n_samples;               /* steps */
     const float *learning_rates; /* of each layer */
     float target;                /* t of the class; -t is that of the others */
-    double skip_below;           /* samples of a lower loss are not back-propagated */
+    double skip_below;           /* samples of a lower unweighted loss are not back-propagated */
     int block;                   /* samples between two updates of the deferred schedule, 1 or
                                   * more; 0 for the immediate schedule */
     long packed_from;            /* weights above the first layer from which on the deferred
@@ -34,7 +35,7 @@ typedef struct {
     /* Results so far, measured on each sample before its update. Current whenever `poll` asks. */
     int done;    /* samples trained */
     int errors;  /* of these, misclassified */
-    double loss; /* sum over the samples */
+    double loss; /* sum over the samples, times their weights */
 } mlp_training;
 
 /* Returns 0, or -1 when memory ran out (nothing is changed then). */

@@ -160,23 +160,23 @@ static void forget(const mlp_worker *self, int t)
     }
 }
 
-static void come_down(const mlp_worker *self, int t, int label, int done)
+static void come_down(const mlp_worker *self, int t, int image, int done)
 {
     mlp_schedule *schedule = self->schedule;
     const int top = schedule->training->network->n_layers - 1;
     const mlp_layer_buffers *b = &schedule->buffers[top];
     const float *y = b->states + (long)t * b->width;
     mlp_outcome outcome;
-    const int skipped = mlp_judge_sample(self, y, label, b->deltas + (long)t * b->width, &outcome);
+    const int skipped = mlp_judge_sample(self, y, image, b->deltas + (long)t * b->width, &outcome);
     if (self->thread == 0) schedule->skipped[t] = skipped;
     if (skipped) forget(self, t);
     for (int l = top; l >= 1 && !skipped; l--) {
         backward(self, l, t);
         mlp_barrier(self->team, self->thread);
-        if (l == top && self->thread == 0) mlp_observe(schedule, y, label, &outcome, done);
+        if (l == top && self->thread == 0) mlp_observe(schedule, y, image, &outcome, done);
         finish_backward(self, l - 1, t);
     }
-    if (self->thread == 0 && (top == 0 || skipped)) mlp_observe(schedule, y, label, &outcome, done);
+    if (self->thread == 0 && (top == 0 || skipped)) mlp_observe(schedule, y, image, &outcome, done);
 }
 
 /* Updates rows of layer l by n samples, and packs them if the next block reads packed weights. */
@@ -225,7 +225,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
         self.reads_packed = mlp_packing_pays(n, block);
         for (int t = 0; t < n; t++) {
             go_up(&self, t);
-            come_down(&self, t, training->labels[training->order[begin + t]], begin + t + 1);
+            come_down(&self, t, training->order[begin + t], begin + t + 1);
         }
         begin += n;
         const int rest = total - begin;

@@ -52,7 +52,7 @@ static void forget(const mlp_worker *self)
 }
 
 /* Deltas of all layers, updates of all but the first. */
-static void come_down(const mlp_worker *self, int label, int done)
+static void come_down(const mlp_worker *self, int image, int done)
 {
     mlp_schedule *schedule = self->schedule;
     const mlp_kernels *kernels = schedule->kernels;
@@ -61,20 +61,20 @@ static void come_down(const mlp_worker *self, int label, int done)
     const mlp_layer_buffers *b = &schedule->buffers[top];
     const float *y = b->states;
     mlp_outcome outcome;
-    const int skipped = mlp_judge_sample(self, y, label, b->deltas, &outcome);
+    const int skipped = mlp_judge_sample(self, y, image, b->deltas, &outcome);
     if (skipped) forget(self);
     for (int l = top; l >= 1 && !skipped; l--) {
         const mlp_layer *layer = &network->layers[l];
         b = &schedule->buffers[l];
         backward_update(self, l);
         mlp_barrier(self->team, self->thread);
-        if (l == top && self->thread == 0) mlp_observe(schedule, y, label, &outcome, done);
+        if (l == top && self->thread == 0) mlp_observe(schedule, y, image, &outcome, done);
         mlp_worker_rows(self, l - 1, &begin, &end);
         kernels->sum_tiles(b->partials, mlp_n_tiles(layer), layer->stride, begin, end, b[-1].sums);
         kernels->delta_hidden[network->layers[l - 1].activation](b[-1].sums, b[-1].states, begin,
                                                                  end, b[-1].deltas);
     }
-    if (self->thread == 0 && (top == 0 || skipped)) mlp_observe(schedule, y, label, &outcome, done);
+    if (self->thread == 0 && (top == 0 || skipped)) mlp_observe(schedule, y, image, &outcome, done);
 }
 
 static const float *image(const mlp_training *training, int step)
@@ -102,7 +102,7 @@ void mlp_train_immediate(void *argument, mlp_team *team, int thread, int n_threa
         /* `stop` was set in the step before. All threads have passed a barrier since, so all agree.
          */
         int last = step + 1 == training->n_samples || training->poll.stop;
-        come_down(&self, training->labels[training->order[step]], step + 1);
+        come_down(&self, training->order[step], step + 1);
         if (last) break;
         mlp_set_input(x_next, image(training, step + 1), layer->n_in);
         kernels->update_product(layer, b->deltas, training->learning_rates[0], x, x_next, begin,

@@ -18,7 +18,7 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.backends import affine
-from mlpcore.checks import check_rate, check_whole
+from mlpcore.checks import check_whole
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import (
@@ -72,7 +72,8 @@ class TrainingResult:
     errors
         Samples misclassified; meaningless when the loss is not finite.
     loss
-        Sum of the network's loss over the samples: 1/2 |y - t|^2, or -log y of the class.
+        Sum of the network's loss over the samples: 1/2 |y - t|^2, or -log y of the class, each
+        times the sample's weight.
     """
 
     samples: int
@@ -158,26 +159,6 @@ def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
     return network.layer_sizes[layer], network.layer_sizes[layer + 1]
 
 
-def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64Array:
-    """(n_layers,) float64: the learning rate of each layer.
-
-    Raises
-    ------
-    InputError
-        When their number is not that of the layers, or one is not a learning rate.
-    """
-    if isinstance(learning_rate, str) or np.ndim(learning_rate) == 0:
-        check_rate("learning_rate", learning_rate)
-        return np.full(network.n_layers, learning_rate, np.float64)
-    learning_rate = list(learning_rate)  # type: ignore[arg-type]
-    if len(learning_rate) != network.n_layers:
-        n = len(learning_rate)
-        raise InputError(f"learning rates of {n} layers, expected one or {network.n_layers}")
-    for rate in learning_rate:
-        check_rate("learning_rate", rate)
-    return np.array(learning_rate, np.float64)
-
-
 class Backend(ABC):
     """One way to compute the operations below."""
 
@@ -188,6 +169,7 @@ class Backend(ABC):
     """Threads that compute; 1 where there is no choice."""
 
     can_skip: bool = True  # whether `train` takes `skip_below`
+    can_weight: bool = True  # whether `train` takes `sample_weight`
     schedule: str | None = None
     """When updates are applied, where there is a choice. It is part of what determines the bits."""
 
@@ -262,6 +244,7 @@ class Backend(ABC):
         progress: Progress | None = None,
         target: float = 1.0,
         skip_below: float = 0.0,
+        sample_weight: BackendArray | None = None,
     ) -> TrainingResult:
         """On-line back-propagation: one update after each sample, in the given order.
 
@@ -284,7 +267,12 @@ class Backend(ABC):
             With the squared loss: t for the class; the other outputs have -t.
         skip_below
             Samples of a lower loss change no weight (selective back-propagation, Jiang et al.
-            2019).
+            2019). Compared is the loss without the sample's weight.
+        sample_weight
+            (n,) float32, finite and 0 or more, of the images as `labels` is: the factor of the
+            learning rate in each step with the image, and of its loss in the result. 0 means no
+            update. None stands for 1 everywhere, with the same bits. Errors count without
+            weights.
         """
 
     @abstractmethod

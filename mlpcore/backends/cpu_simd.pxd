@@ -27,6 +27,7 @@ cdef extern from "train.h" nogil:
         const float *images
         const uint8_t *labels
         const int32_t *order
+        const float *sample_weights
         int n_samples
         const float *learning_rates
         float target

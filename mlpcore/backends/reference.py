@@ -24,9 +24,9 @@ from mlpcore.backends.base import (
     check_place,
     check_range,
     count_errors,
-    layer_rates,
     layer_shape,
 )
+from mlpcore.backends.rates import check_sample_weight, layer_rates
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B, check_target
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, Int32Array, UInt8Array
@@ -170,6 +170,7 @@ class ReferenceBackend(Backend):
         progress: Progress | None = None,
         target: float = 1.0,
         skip_below: float = 0.0,
+        sample_weight: Float32Array | None = None,
     ) -> TrainingResult:
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = check_array("images", images, (None, n_in))
@@ -179,6 +180,8 @@ class ReferenceBackend(Backend):
         check_range("order", order, len(images))
         rates = layer_rates(network, learning_rate)
         check_target(target)
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, len(images))
         others = 0.0 if network.loss == "cross-entropy" else -target
         this = 1.0 if network.loss == "cross-entropy" else target
         wanted = np.where(np.eye(n_classes, dtype=bool), this, others)  # a row per class
@@ -194,10 +197,11 @@ class ReferenceBackend(Backend):
                 if report():
                     break
                 image, label = images[i].astype(np.float64), labels[i]
+                factor = 1.0 if sample_weight is None else float(sample_weight[i])
                 outputs, sample_loss = _step(
-                    network, weights, biases, image, wanted[label], rates, skip_below
+                    network, weights, biases, image, wanted[label], factor * rates, skip_below
                 )
-                loss += sample_loss
+                loss += factor * sample_loss
                 errors += int(outputs.argmax() != label)
                 done += 1
         except BaseException:

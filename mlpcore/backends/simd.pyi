@@ -78,6 +78,7 @@ class SimdBackend(Backend):
         progress: Progress | None = None,
         target: float = 1.0,
         skip_below: float = 0.0,
+        sample_weight: Float32Array | None = None,
     ) -> TrainingResult: ...
     def predict(self, network: Network, images: Float32Array) -> Float32Array: ...
     def count_errors(

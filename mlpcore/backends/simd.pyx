@@ -23,9 +23,9 @@ from mlpcore.backends.base import (
     check_range,
     check_sides,
     count_errors,
-    layer_rates,
     layer_shape,
 )
+from mlpcore.backends.rates import check_sample_weight, layer_rates
 from mlpcore.network.activation import check_target
 from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.cpu import available_cores
@@ -306,13 +306,15 @@ class SimdBackend(Backend):
         return sums, sums_below
 
     def train(self, Network network not None, images, labels, order, learning_rate, progress=None,
-              target=1.0, skip_below=0.0):
+              target=1.0, skip_below=0.0, sample_weight=None):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         order = check_array("order", order, (None,), np.int32)
         rates = layer_rates(network, learning_rate).astype(np.float32)
         check_target(target)
         check_real("skip_below", skip_below)
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, len(images))
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
         check_range("labels", labels, network.layer_sizes[network.n_layers])
@@ -320,7 +322,7 @@ class SimdBackend(Backend):
         cdef const float[:, ::1] x = images
         cdef const uint8_t[::1] t = labels
         cdef const int32_t[::1] o = order
-        cdef const float[::1] eta = rates
+        cdef const float[::1] eta = rates, factor = sample_weight
         cdef mlp_training training
         cdef _Poll poll = _Poll()
         poll.callback, poll.training = progress, &training
@@ -328,6 +330,9 @@ class SimdBackend(Backend):
         training.images = &x[0, 0]
         training.labels = &t[0]
         training.order = &o[0]
+        training.sample_weights = NULL
+        if sample_weight is not None:
+            training.sample_weights = &factor[0]
         training.n_samples = len(order)
         training.learning_rates = &eta[0]
         training.target = target

@@ -20,12 +20,13 @@ import numpy as np
 
 from mlpcore import deformation
 from mlpcore.backends.base import IMAGES_PER_GRID, Backend, TrainingResult, check_range
+from mlpcore.backends.rates import check_sample_weight
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.scaling import BACKGROUNDS
 from mlpcore.errors import InputError
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
-from mlpcore.typing import BackendArray
+from mlpcore.typing import ArrayLike, BackendArray
 
 #: Samples of one `Backend.train` call, all at the same learning rates; the loss is checked after
 #: each. A power of two, so that the blocks of a backend are the same wherever an epoch was
@@ -80,12 +81,17 @@ class Trainer:
         Called in this order.
     state
         Where to continue; by default a new network is drawn from the seed.
+    sample_weight
+        (n_train,), 0 or more: the factor of the learning rate of each training sample, and of
+        its loss in the mean of an epoch. Errors count without weights. The weights are in
+        neither settings nor state: a trainer that continues needs the same ones.
 
     Raises
     ------
     InputError
         When the network of `state` does not fit the settings and the data, a label is beyond
-        the number of classes, or a learning rate would be 0 in float32.
+        the number of classes, a learning rate would be 0 in float32, or a weight is negative,
+        not finite, or 0 as all others are.
 
     Examples
     --------
@@ -113,6 +119,7 @@ class Trainer:
         backend: Backend,
         observers: Iterable[Observer] = (),
         state: TrainingState | None = None,
+        sample_weight: ArrayLike | None = None,
     ):
         self.config, self.dataset, self.backend = config, dataset, backend
         self.observers = tuple(observers)
@@ -129,6 +136,7 @@ class Trainer:
             raise InputError(f"skip {config.skip}: the backend {backend.name} trains every sample")
         for epoch, samples in ((0, 0), (config.epochs - 1, self.n_samples - 1)):
             config.check_learning_rates(self._middle(epoch, samples), self.n_samples)
+        self._take_weights(sample_weight)
         check_range("train labels", dataset.train_labels, dataset.n_classes)
         check_range("test labels", dataset.test_labels, dataset.n_classes)
         self._stop = False
@@ -145,6 +153,26 @@ class Trainer:
             self._maps = backend.put(np.empty((self.n_samples, 2, 2), np.float32))
         self._order = backend.put(np.empty(self.n_samples, np.int32))
         backend.reserve(self._network, self._shown, self._train_labels)
+
+    def _take_weights(self, sample_weight: ArrayLike | None) -> None:
+        """Puts the weights of the samples where the backend computes, and keeps their sum."""
+        self._sample_weight: BackendArray | None = None
+        self._total_weight = float(self.n_samples)
+        if sample_weight is None:
+            return
+        if not self.backend.can_weight:
+            raise InputError(
+                f"sample_weight: the backend {self.backend.name} takes none, expected a CPU backend"
+            )
+        weights = np.asarray(sample_weight)
+        if weights.dtype.kind in "iuf":
+            with np.errstate(over="ignore"):  # what becomes infinite is refused
+                weights = weights.astype(np.float32)
+        checked = check_sample_weight(weights, self.n_samples)
+        self._total_weight = float(checked.sum(dtype=np.float64))
+        if self._total_weight == 0:
+            raise InputError("sample_weight: 0 everywhere, expected a greater one")
+        self._sample_weight = self.backend.put(checked)
 
     @property
     def n_samples(self) -> int:
@@ -225,7 +253,7 @@ class Trainer:
             n_test=len(self.dataset.test_labels),
             training_errors=progress.errors,
             # After an interruption the sum is rounded differently in its last digit.
-            loss=float(f"{progress.loss / self.n_samples:.6g}"),
+            loss=float(f"{progress.loss / self._total_weight:.6g}"),
             validation_errors=validation_errors,
             test_errors=test_errors,
             deformation_seconds=round(progress.deformation_seconds, 4),
@@ -278,6 +306,7 @@ class Trainer:
                 functools.partial(self._on_samples, state.progress),
                 self.config.target,
                 self._skip_below(),
+                self._sample_weight,
             )
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")

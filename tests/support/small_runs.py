@@ -179,10 +179,10 @@ class StopAfter:
         return result
 
 
-def run_with_stop(config, dataset, backend, epoch, samples, observers=()):
+def run_with_stop(config, dataset, backend, epoch, samples, observers=(), **more):
     """A trainer that has stopped where it was told to."""
     stopping = StopAfter(backend, epoch, samples)
-    trainer = stopping.trainer = Trainer(config, dataset, stopping, observers)
+    trainer = stopping.trainer = Trainer(config, dataset, stopping, observers, **more)
     assert trainer.run() is False
     assert (trainer.state.epoch, trainer.state.progress.samples) == (epoch, samples)
     return trainer

@@ -23,7 +23,6 @@ from mlpcore.backends.base import (
     check_array,
     check_place,
     check_shape,
-    layer_rates,
     layer_shape,
 )
 from mlpcore.backends.cuda import launch as kernels
@@ -34,6 +33,7 @@ from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
 from mlpcore.backends.cuda.streaming import StreamingNetwork
+from mlpcore.backends.rates import layer_rates
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import check_target
@@ -62,7 +62,7 @@ class CudaBackend(Backend):
     """
 
     threads = 1
-    can_skip = False
+    can_skip = can_weight = False
 
     def __init__(self, driver: Driver, schedule: str | None = None):
         self.schedule = SCHEDULES[0] if schedule is None else schedule
@@ -208,9 +208,12 @@ class CudaBackend(Backend):
         progress: Progress | None = None,
         target: float = 1.0,
         skip_below: float = 0.0,
+        sample_weight: BackendArray | None = None,
     ) -> TrainingResult:
         if skip_below:
             raise InputError(f"skip_below {skip_below}: the CUDA backend trains every sample")
+        if sample_weight is not None:
+            raise InputError("sample_weight: the CUDA backend takes none, expected a CPU backend")
         images = self._on_device("images", images, (None, network.layer_sizes[0]))
         labels = self._on_device("labels", labels, (len(images),), np.uint8)
         order = self._on_device("order", order, (None,), np.int32)

@@ -1,0 +1,179 @@
+"""A sample's weight is a factor of its learning rate, in every schedule."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from mlpcore import backends
+from mlpcore.backends.simd import SCHEDULES, SimdBackend
+from mlpcore.errors import InputError
+from mlpcore.network import Network
+from oracle import EPSILON, SEEDS, bits, random_network, uniform
+
+CPU_BACKENDS = [
+    name for name, reason in backends.available().items() if reason is None and name != "cuda"
+]
+
+KINDS = st.sampled_from([("tanh", "squared"), ("relu", "cross-entropy")])
+
+every_schedule = pytest.mark.parametrize("schedule", SCHEDULES)
+
+#: Whole numbers, some of them 0; tiny and huge ones together; all huge; all tiny; all 0.
+MIXES = {
+    "whole": [0, 1, 2, 3],
+    "far apart": [0, 1e-30, 1e-8, 1, 1e8],
+    "huge": [1e11, 3e11],
+    "tiny": [1e-12, 3e-12],
+    "none": [0],
+}
+
+
+def problem(sizes, n, seed):
+    """Inputs of which half are 0, labels, and an order in which some images come twice."""
+    rng = np.random.default_rng(seed)
+    images = uniform(seed, n, sizes[0])
+    images[rng.random(images.shape) < 0.5] = 0
+    labels = rng.integers(0, min(sizes[-1], 256), n).astype(np.uint8)
+    return images, labels, rng.integers(0, n, 2 * n).astype(np.int32)
+
+
+def network_of(kind, sizes, seed):
+    activation, loss = kind
+    return random_network(sizes, seed % 2**32, activation=activation, loss=loss)
+
+
+def assert_near(network, expected, size=1.0):
+    """As in `check_training`: some roundings of weights of about `size` in each of some steps."""
+    for got, oracle in zip(network.weights + network.biases, expected.weights + expected.biases):
+        tolerance = 32 * EPSILON * max(size, np.abs(oracle).max())
+        np.testing.assert_allclose(got, oracle, rtol=0, atol=tolerance)
+
+
+@every_schedule
+@given(
+    sizes=st.lists(st.sampled_from([1, 16, 33, 130, 257]), min_size=2, max_size=4),
+    n=st.integers(1, 20),
+    mix=st.sampled_from(list(MIXES)),
+    kind=KINDS,
+    block=st.sampled_from([1, 3, 32]),
+    seed=SEEDS,
+)
+@example([130, 257, 130, 10], 20, "whole", ("relu", "cross-entropy"), 32, 1)
+@example([130, 257, 130, 10], 20, "far apart", ("tanh", "squared"), 32, 2)
+@settings(max_examples=15)
+def test_weighted_steps_are_the_oracles(
+    simd_name, reference, schedule, sizes, n, mix, kind, block, seed
+):
+    """With the same bits for any number of threads. The greatest step is a stable one."""
+    weights = np.random.default_rng(seed).choice(np.array(MIXES[mix], np.float32), n)
+    greatest = float(weights.max()) or 1.0
+    arguments = *problem(sizes, n, seed), 0.1 / (max(sizes) + 1) / greatest
+    several, one, expected = (network_of(kind, sizes, seed) for _ in range(3))
+    wanted = reference.train(expected, *arguments, sample_weight=weights)
+    result = SimdBackend(simd_name, 3, schedule, block).train(
+        several, *arguments, sample_weight=weights
+    )
+    assert_near(several, expected)
+    assert (result.samples, result.errors) == (2 * n, wanted.errors)
+    assert result.loss == pytest.approx(wanted.loss, rel=1e-4, abs=1e-4 * greatest)
+    SimdBackend(simd_name, 1, schedule, block).train(one, *arguments, sample_weight=weights)
+    assert bits(one) == bits(several)
+
+
+@every_schedule
+@pytest.mark.parametrize("kind", [("tanh", "squared"), ("relu", "cross-entropy")])
+@pytest.mark.parametrize("packed_from", [0, 1 << 20])
+def test_a_power_of_two_for_all_is_that_factor_of_the_rate(simd_name, schedule, kind, packed_from):
+    """To the bit: it rounds nothing. Weight 1 is no weight."""
+    sizes, n = (150, 300, 140, 10), 40
+    data = problem(sizes, n, 3)
+    backend = SimdBackend(simd_name, 2, schedule, packed_from=packed_from)
+    plain = network_of(kind, sizes, 1)
+    wanted = backend.train(plain, *data, 1e-3)
+    for weight in (1.0, 4.0, 2.0**-20):
+        network, weights = network_of(kind, sizes, 1), np.full(n, weight, np.float32)
+        result = backend.train(network, *data, np.float32(1e-3) / weight, sample_weight=weights)
+        assert bits(network) == bits(plain)
+        assert (result.samples, result.errors) == (wanted.samples, wanted.errors)
+        assert result.loss == pytest.approx(weight * wanted.loss, rel=1e-12)
+
+
+@every_schedule
+def test_any_weight_for_all_is_that_factor_of_the_rate(simd_name, schedule):
+    sizes, n = (150, 300, 10), 40
+    data, backend = problem(sizes, n, 4), SimdBackend(simd_name, 2, schedule)
+    network, expected = (network_of(("relu", "cross-entropy"), sizes, 1) for _ in range(2))
+    backend.train(network, *data, 1e-3, sample_weight=np.full(n, 0.3, np.float32))
+    backend.train(expected, *data, 0.3e-3)
+    assert_near(network, expected)
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+def test_a_sample_of_weight_0_leaves_no_trace(name):
+    """The immediate schedule computes the same without it; others round in other places."""
+    sizes, n = (40, 300, 10), 30
+    schedule = None if name == "reference" else "immediate"
+    backend, (images, labels, order) = backends.get(name, 2, schedule), problem(sizes, n, 5)
+    weights = np.arange(n, dtype=np.float32) % 3
+    kept = order[weights[order] > 0]
+    network, expected = (network_of(("tanh", "squared"), sizes, 1) for _ in range(2))
+    backend.train(network, images, labels, order, 0.001, sample_weight=weights)
+    backend.train(expected, images, labels, kept, 0.001, sample_weight=weights)
+    assert bits(network) == bits(expected)
+
+
+@every_schedule
+@pytest.mark.parametrize("sizes", [(40, 10), (40, 300, 10)], ids=str)
+@pytest.mark.parametrize("kind", [("tanh", "squared"), ("relu", "cross-entropy")])
+def test_weights_of_0_alone_change_no_bit(simd_name, schedule, sizes, kind):
+    """Errors are counted all the same, and the loss is that of no sample."""
+    data, backend = problem(sizes, 40, 6), SimdBackend(simd_name, 3, schedule)
+    network, before, plain = (network_of(kind, sizes, 1) for _ in range(3))
+    result = backend.train(network, *data, 0.01, sample_weight=np.zeros(40, np.float32))
+    assert bits(network) == bits(before)
+    guesses = backend.predict(plain, data[0]).argmax(axis=1)
+    wrong = int(np.count_nonzero(guesses[data[2]] != data[1][data[2]]))
+    assert (result.samples, result.errors, result.loss) == (80, wrong, 0.0)
+
+
+@every_schedule
+def test_what_is_skipped_depends_on_the_loss_without_weight(simd_name, schedule):
+    sizes, n = (40, 30, 5), 30
+    data, backend = problem(sizes, n, 7), SimdBackend(simd_name, 2, schedule)
+    images, labels, order = data
+    losses = [
+        backend.train(Network(sizes, 1), images, labels, order[i : i + 1], 1e-6).loss
+        for i in range(2 * n)
+    ]
+    above, below = 1.1 * max(losses), 0.9 * min(losses)
+    for weight, threshold, skipped in ((100, above, True), (0.01, below, False)):
+        network, weights = Network(sizes, 1), np.full(n, weight, np.float32)
+        backend.train(network, *data, 1e-6, None, 1.0, threshold, weights)
+        expected = Network(sizes, 1)
+        if not skipped:
+            backend.train(expected, *data, 1e-6, sample_weight=weights)
+            assert bits(expected) != bits(Network(sizes, 1))
+        assert bits(network) == bits(expected)
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        ([1, 1, -2, 1], r"^sample_weight -2 of sample 2: expected 0 or more, and finite$"),
+        ([1, np.nan, 1, 1], r"^sample_weight nan of sample 1: expected 0 or more"),
+        ([1, 1, 1, np.inf], r"^sample_weight inf of sample 3: expected 0 or more"),
+        ([1, 1, 1], r"^sample_weight: float32 of shape \(3,\), expected .* shape \(4\)$"),
+        (np.ones(4), r"^sample_weight: float64 of shape \(4,\), expected float32"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(name, weights, message):
+    backend, network = backends.get(name), Network((3, 2), seed=1)
+    before, (images, labels, _) = bits(network), problem((3, 2), 4, 8)
+    if isinstance(weights, list):
+        weights = np.array(weights, np.float32)
+    order = np.zeros(4, np.int32)  # where the images of bad weights do not come
+    with pytest.raises(InputError, match=message):
+        backend.train(network, images, labels, order, 0.1, sample_weight=weights)
+    assert bits(network) == before

@@ -1,0 +1,82 @@
+"""What a trainer does with the weights of its samples."""
+
+import numpy as np
+import pytest
+
+from emulated import emulated_backend, needs_emulation
+from mlpcore import backends
+from mlpcore.deformation.parameters import IDENTITY
+from mlpcore.errors import InputError
+from mlpcore.training.trainer import Trainer
+from small_runs import (
+    BACKENDS,
+    DATA,
+    FLAT,
+    assert_same_result,
+    make_config,
+    run_with_stop,
+    same_weights,
+)
+
+#: As many people write them: whole numbers.
+WEIGHTS = (np.arange(230) % 4).tolist()
+
+
+def train(config, backend, weights, state=None):
+    trainer = Trainer(config, DATA, backend, state=state, sample_weight=weights)
+    assert trainer.run()
+    return trainer.state
+
+
+@pytest.mark.parametrize("name", [name for name in BACKENDS if name != "cuda"])
+def test_weights_reach_the_backend_and_the_loss_is_the_weighted_mean(name):
+    backend = backends.get(name)
+    config = make_config(epochs=1, deformation=IDENTITY)
+    state = train(config, backend, WEIGHTS)
+    network, weights = config.new_network((35, 9, 6, 3)), np.array(WEIGHTS, np.float32)
+    order, rates = backend.permutation(230, 5, 0), config.learning_rates_after(115, 230)
+    arguments = network, FLAT, DATA.train_labels, order, rates
+    result = backend.train(*arguments, sample_weight=weights)
+    assert same_weights(state.network, network)
+    assert state.history[0].loss == pytest.approx(result.loss / weights.sum(), rel=1e-5)
+    assert state.history[0].training_errors == result.errors
+
+
+def test_weight_1_is_no_weight():
+    config, backend = make_config(epochs=2), backends.get()
+    assert_same_result(train(config, backend, None), train(config, backend, np.ones(230)))
+
+
+def test_a_run_continues_with_the_same_weights():
+    config, backend = make_config(epochs=2), backends.get("scalar")
+    stopping = run_with_stop(config, DATA, backend, 1, 128, sample_weight=WEIGHTS)
+    rest = train(config, backend, WEIGHTS, stopping.state)
+    assert_same_result(rest, train(config, backend, WEIGHTS))
+
+
+@pytest.mark.parametrize(
+    "weights, message",
+    [
+        (-np.ones(230), r"^sample_weight -1 of sample 0: expected 0 or more, and finite$"),
+        (np.full(230, 1e300), r"^sample_weight inf of sample 0: expected 0 or more"),
+        (np.zeros(230), r"^sample_weight: 0 everywhere, expected a greater one$"),
+        ([1, 2], r"^sample_weight: float32 of shape \(2,\), expected float32 of shape \(230\)$"),
+        (["a"] * 230, r"^sample_weight: <U1 of shape \(230,\), expected float32"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(weights, message):
+    with pytest.raises(InputError, match=message):
+        Trainer(make_config(), DATA, backends.get(), sample_weight=weights)
+
+
+@needs_emulation
+def test_a_backend_without_weights_says_so():
+    backend = emulated_backend("streaming")
+    with pytest.raises(
+        InputError, match=r"^sample_weight: the backend .* takes none, expected a CPU"
+    ):
+        Trainer(make_config(), DATA, backend, sample_weight=WEIGHTS)
+    loaded = backend.load(make_config().new_network((35, 9, 6, 3)))
+    order, weights = np.zeros(1, np.int32), np.ones(230, np.float32)
+    with pytest.raises(InputError, match=r"^sample_weight: the CUDA backend takes none"):
+        backend.train(loaded, FLAT, DATA.train_labels, order, 0.1, sample_weight=weights)
