@@ -1,8 +1,8 @@
 """OnlineMLPClassifier beside scikit-learn's MLPClassifier, both as they are by default.
 
 Prints a table in Markdown: accuracy, log loss and seconds of a fit, by five-fold cross-validation
-with three seeds, on scikit-learn's small data sets, scaled by StandardScaler. A second table has the
-recall and precision of a class of which one in 51 samples is, with and without balanced weights.
+with three seeds, on scikit-learn's small data sets, scaled. A second table has the recall and the
+precision of a class of which one in 51 samples is, with and without balanced weights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, log_loss, precision_score, recall_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -72,10 +71,14 @@ def cross_validated(kind: Any, X: AnyArray, y: AnyArray, seeds: int, balanced: b
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="0 ... N - 1 (%(default)s)")
+    parser.add_argument(
+        "--seeds", type=int, default=3, metavar="N", help="0 ... N - 1 (%(default)s)"
+    )
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore", ConvergenceWarning)  # of MLPClassifier
-    rows = [("data", "accuracy", "MLPClassifier", "log loss", "MLPClassifier", "fit", "MLPClassifier")]
+    rows = [
+        ("data", "accuracy", "MLPClassifier", "log loss", "MLPClassifier", "fit", "MLPClassifier")
+    ]
     for name, load in DATA.items():
         ours, theirs = (
             cross_validated(kind, *load(return_X_y=True), seeds, False) for kind in CLASSIFIERS

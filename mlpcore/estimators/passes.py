@@ -22,9 +22,10 @@ def train_in_order(
     epoch: int,
     backend: Backend,
 ) -> float:
-    """Trains a network on samples in their order, their images deformed for an epoch; mean loss.
+    """Trains a network on samples in their order, their images deformed for an epoch.
 
-    The learning rate is that of the beginning of a run, after its warm-up.
+    Returns the mean loss, weighted as the samples are. The learning rate is that of the beginning
+    of a run, after its warm-up.
     """
     shown, labels = backend.put(images), backend.put(samples.codes)
     if not config.deformation.is_identity:
@@ -33,12 +34,15 @@ def train_in_order(
     order = backend.put(np.arange(len(images), dtype=np.int32))
     loaded = backend.load(network)
     rates = config.layer_rates(config.learning_rate)
-    weights = None if samples.weights is None else backend.put(samples.weights)
+    weights, total = None, float(len(images))
+    if samples.weights is not None:
+        weights = backend.put(samples.weights)
+        total = float(samples.weights.sum(dtype=np.float64))
     result = backend.train(
         loaded, inputs, labels, order, rates, target=config.target, sample_weight=weights
     )
     backend.store(loaded, network)
-    return result.loss / len(images)
+    return result.loss / total
 
 
 def outputs(network: Network, X: Float32Array, backend: Backend) -> Float32Array:
