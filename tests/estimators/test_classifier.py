@@ -35,7 +35,11 @@ from small_runs import BACKENDS, DATA, make_config, make_pixels, same_weights
 OTHER_RATES = {"target": 1.5, "learning_rate_ratio": 2.0}
 
 
-@parametrize_with_checks([OnlineMLPClassifier()])
+#: A sample of weight 2 takes one step twice as long, not two steps at two times.
+NOT_REPEATED = {"check_sample_weight_equivalence_on_dense_data": "on-line steps have an order"}
+
+
+@parametrize_with_checks([OnlineMLPClassifier()], expected_failed_checks=lambda _: NOT_REPEATED)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -204,6 +208,32 @@ def test_pipeline_with_a_search_in_two_processes():
     assert np.array_equal(*(each.cv_results_["mean_test_score"] for each in (one, two)))
     assert two.best_params_["onlinemlpclassifier__max_iter"] == 9
     assert two.score(pixels, labels) > 0.9
+
+
+def test_a_search_finds_the_parameters_of_the_deformation():
+    mlp = make_mlp(max_iter=1, **DEFORMED)
+    assert mlp.get_params()["deformation__alpha"] == 4.0
+    pipeline = make_pipeline(FunctionTransformer(), mlp)
+    grid = {"onlinemlpclassifier__deformation__alpha": [0.0, 40.0]}
+    search = GridSearchCV(pipeline, grid, cv=2, scoring=lambda each, *_: each[-1].deformation.alpha)
+    assert search.fit(X, Y).best_params_ == {"onlinemlpclassifier__deformation__alpha": 40.0}
+
+
+def test_parameters_of_the_deformation():
+    mlp = make_mlp(**DEFORMED)
+    twin = clone(mlp).set_params(deformation__alpha=9.0, deformation__beta=1, max_iter=2)
+    assert twin.deformation == DEFORMATION.set_params(alpha=9.0, beta=1)
+    assert twin.max_iter == 2
+    assert mlp.deformation == DEFORMATION  # the two share it, and it never changes
+    assert not same(mlp.set_params(max_iter=2).fit(X, Y), twin.fit(X, Y))
+    twin.set_params(deformation=DEFORMATION, deformation__beta=2)
+    assert twin.deformation == DEFORMATION.set_params(beta=2)
+    with pytest.raises(InputError, match=r"^deformation parameter delta: expected sigma, alpha"):
+        twin.set_params(deformation__delta=1)
+    with pytest.raises(InputError, match=r"^deformation None: expected DeformationParameters"):
+        make_mlp().set_params(deformation__alpha=1)
+    with pytest.raises(ValueError, match="Invalid parameter 'deformatio'"):
+        mlp.set_params(deformatio__alpha=1)
 
 
 def count_threads(estimator, X, y):
