@@ -21,14 +21,14 @@ from sklearn.datasets import (
     make_classification,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score, log_loss, precision_score, recall_score
+from sklearn.metrics import log_loss, precision_score, recall_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
 from mlpcore import OnlineMLPClassifier
-from mlpcore.report.tables import markdown_table
+from mlpcore.report.tables import Rows, markdown_table
 from mlpcore.typing import AnyArray
 
 DATA = {
@@ -41,10 +41,7 @@ CLASSIFIERS = (OnlineMLPClassifier, MLPClassifier)
 
 
 def cross_validated(kind: Any, X: AnyArray, y: AnyArray, seeds: int, balanced: bool) -> AnyArray:
-    """Means over folds and seeds: accuracy, log loss, seconds of a fit, recall, precision.
-
-    Recall and precision are those of the class 1.
-    """
+    """Means over folds and seeds: accuracy, log loss, seconds of a fit, recall and precision of 1."""
     found = []
     for seed in range(seeds):
         for train, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y):
@@ -53,46 +50,38 @@ def cross_validated(kind: Any, X: AnyArray, y: AnyArray, seeds: int, balanced: b
             started = time.perf_counter()
             mlp = kind(random_state=seed).fit(scaler.transform(X[train]), y[train], weights)
             seconds = time.perf_counter() - started
-            probabilities = mlp.predict_proba(scaler.transform(X[test])).astype(np.float64)
-            probabilities /= probabilities.sum(axis=1, keepdims=True)
-            guesses = mlp.classes_[probabilities.argmax(axis=1)]
+            outputs = mlp.predict_proba(scaler.transform(X[test])).astype(np.float64)
+            outputs /= outputs.sum(axis=1, keepdims=True)  # float32 sums to 1 only about
+            guesses = mlp.classes_[outputs.argmax(axis=1)]
+            loss = log_loss(y[test], outputs, labels=mlp.classes_)
             one = {"labels": [1], "average": "macro", "zero_division": 0}
-            found.append(
-                (
-                    accuracy_score(y[test], guesses),
-                    log_loss(y[test], probabilities, labels=mlp.classes_),
-                    seconds,
-                    recall_score(y[test], guesses, **one),
-                    precision_score(y[test], guesses, **one),
-                )
+            recall, precision = (
+                score(y[test], guesses, **one) for score in (recall_score, precision_score)
             )
+            found.append((np.mean(guesses == y[test]), loss, seconds, recall, precision))
     return np.mean(found, axis=0)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--seeds", type=int, default=3, metavar="N", help="0 ... N - 1 (%(default)s)"
-    )
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3, help="(%(default)s)")
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore", ConvergenceWarning)  # of MLPClassifier
-    rows = [
-        ("data", "accuracy", "MLPClassifier", "log loss", "MLPClassifier", "fit", "MLPClassifier")
-    ]
+    theirs = "MLPClassifier"
+    rows: Rows = [("data", "accuracy", theirs, "log loss", theirs, "seconds", theirs)]
     for name, load in DATA.items():
-        ours, theirs = (
-            cross_validated(kind, *load(return_X_y=True), seeds, False) for kind in CLASSIFIERS
-        )
-        cells = [f"{value:.2%}" for value in (ours[0], theirs[0])]
-        cells += [f"{value:.3f}" for value in (ours[1], theirs[1])]
-        rows.append((name, *cells, *(f"{value:.2f} s" for value in (ours[2], theirs[2]))))
+        X, y = load(return_X_y=True)
+        pairs = zip(*(cross_validated(kind, X, y, seeds, False) for kind in CLASSIFIERS))
+        accuracies, losses, seconds, *_ = pairs
+        cells = [f"{value:.2%}" for value in accuracies] + [f"{value:.3f}" for value in losses]
+        rows.append((name, *cells, *(f"{value:.2f}" for value in seconds)))
     print(markdown_table(rows), end="\n\n")
     X, y = make_classification(5100, n_informative=6, weights=[50 / 51], random_state=0)
-    rows = [("weights", "recall", "MLPClassifier", "precision", "MLPClassifier")]
-    for balanced in (False, True):
-        ours, theirs = (cross_validated(kind, X, y, seeds, balanced) for kind in CLASSIFIERS)
-        values = (ours[3], theirs[3], ours[4], theirs[4])
-        rows.append(("balanced" if balanced else "none", *(f"{value:.2f}" for value in values)))
+    rows = [("weights", "recall", theirs, "precision", theirs)]
+    for name in ("none", "balanced"):
+        pairs = zip(*(cross_validated(kind, X, y, seeds, name != "none") for kind in CLASSIFIERS))
+        *_, recalls, precisions = pairs
+        rows.append((name, *(f"{value:.2f}" for value in (*recalls, *precisions))))
     print(markdown_table(rows))
 
 

@@ -18,6 +18,7 @@ from mlpcore.estimators import passes
 from mlpcore.estimators.fitting import Fitting
 from mlpcore.estimators.monitoring import EarlyStopping, observers_of
 from mlpcore.estimators.parameters import (
+    PAPER,
     check_classes,
     check_parameters,
     deformation_of,
@@ -39,9 +40,6 @@ from mlpcore.typing import AnyArray, Float32Array
 #: The epoch of the first `partial_fit`, for random numbers; `fit` never gets this far, so the
 #: two do not draw the same ones.
 FIRST_PARTIAL_EPOCH = 2**31
-
-#: The settings of the paper, and of classifiers pickled before there was a choice.
-PAPER = {"activation": "tanh", "loss": "squared", "init": "uniform", "decay": "factor"}
 
 #: A function of the classifier as it is after an epoch, and of the epoch's metrics.
 Callback = Observer | Callable[[Any, EpochMetrics], object]
@@ -82,14 +80,15 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         "cross-entropy" has softmax outputs: `predict_proba` gives them as they are. "squared" is
         1/2 |y - t|^2, with a target t of `target` for the class and -`target` for the others,
         and scaled tanh outputs.
-    init : {"he", "uniform"}, default="he"
-        Initial weights: scaled for the activation "relu", or uniform in [-0.05, 0.05].
+    init : {"glorot", "he", "uniform"}, default="glorot"
+        Initial weights: scaled by the numbers of inputs and neurons of each layer, or of inputs
+        only, for the activation "relu"; or uniform in [-0.05, 0.05].
     decay : {"linear", "cosine", "factor"}, default="linear"
         How the learning rate of `fit` falls: in small steps to 0, or by a constant factor from
         epoch to epoch.
     warm_up : int, default=0
         Number of samples over which the learning rate of `fit` rises from 0.
-    max_iter : int, default=200
+    max_iter : int, default=100
         Epochs that `fit` trains, if nothing stops it.
     deformation : DeformationParameters, default=None
         How the images of X are deformed, anew for every epoch. None leaves them as they are. A
@@ -106,7 +105,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         `early_stopping` stops after more than so many epochs without an accuracy better than
         the best by `tol`.
     tol : float, default=1e-4
-        See `n_iter_no_change`. A loss that falls by less each epoch has converged.
+        See `n_iter_no_change`.
     class_weight : dict or "balanced", default=None
         A factor of the learning rate for the samples of each class, 1 if it is not named.
         "balanced" gives all classes the same sum.
@@ -186,10 +185,10 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         target: float = USUAL_TARGET,
         activation: str = "relu",
         loss: str = "cross-entropy",
-        init: str = "he",
+        init: str = "glorot",
         decay: str = "linear",
         warm_up: int = 0,
-        max_iter: int = 200,
+        max_iter: int = 100,
         deformation: DeformationParameters | None = None,
         image_shape: tuple[int, int] | None = None,
         early_stopping: bool = False,
@@ -290,7 +289,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
 
         def fitted_so_far(trainer: Trainer) -> OnlineMLPClassifier:
             twin = copy.copy(self)
-            vars(twin).update(fitting.attributes(trainer.state.network.copy()))
+            twin.__dict__.update(fitting.attributes(trainer.state.network.copy()))
             return twin
 
         observers = observers_of(self.callbacks, fitted_so_far)
@@ -298,8 +297,8 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         with ExitStack() as stack:
             if self.verbose:
                 observers.append(stack.enter_context(Console(sys.stdout)))
-            network = fitting.train(samples, images, backend, observers, self.tol)
-        vars(self).update(fitting.attributes(network))
+            network = fitting.train(samples, images, backend, observers)
+        self.__dict__.update(fitting.attributes(network))
         return self
 
     @keeps_features
@@ -355,7 +354,9 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         if first:
             self.network_, self.classes_, self.loss_curve_ = network, known, losses
             self.validation_scores_ = self.best_validation_score_ = None
-            self._seed, self._history = seed, []
+            self._seed, self._history, self._n_samples = seed, [], 0
+        if self._n_samples is not None:
+            self._n_samples += len(labels)
         self.target_ = config.target
         return self
 

@@ -63,10 +63,9 @@ class Fitting:
         images: Float32Array,
         backend: Backend,
         observers: Sequence[Observer],
-        tol: float,
     ) -> Network:
         """Trains on samples, whose inputs are these images; returns the network to keep."""
-        codes, stopping = samples.codes, self.stopping
+        codes, stopping, self._n_samples = samples.codes, self.stopping, len(samples.codes)
         n_classes = len(self.classes)
         data = Dataset("X", images, codes, images[:0], codes[:0], n_classes, source="given")
         observers = [stopping, *observers] if stopping else observers
@@ -74,7 +73,7 @@ class Fitting:
             self.config, data, backend, observers, self.state, sample_weight=samples.weights
         )
         if trainer.run():
-            warn_if_still_falling(self.losses, tol)
+            warn_if_still_falling(self.state.history, self._n_before)
         return stopping.best if stopping and stopping.best else self.network
 
     def attributes(self, network: Network) -> dict[str, Any]:
@@ -90,6 +89,7 @@ class Fitting:
             "loss_curve_": [*before.get("loss_curve_", ()), *self.losses],
             "validation_scores_": scores,
             "best_validation_score_": stopping.best_score if stopping else None,
+            "_n_samples": self._n_samples,
             "_seed": self.config.seed,
             "_history": list(self.state.history),
         }

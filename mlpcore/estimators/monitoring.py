@@ -16,8 +16,9 @@ from mlpcore.network.network import Network
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
 
-#: The loss still falls if its mean falls by more than this share from one fifth of the epochs to
-#: the next, the last. A learning rate that falls to 0 brings less where nothing else is learnt.
+#: The loss still falls if what it fell in the second half of the learning exceeds this share of the
+#: first epoch's loss. Epochs count by their learning rates, because at a rate of almost 0 no loss
+#: falls. As many epochs again would gain about as much or less.
 STILL_FALLS = 0.1
 
 
@@ -92,24 +93,23 @@ def observers_of(callbacks: Any, snapshot: Callable[[Trainer], Any]) -> list[Obs
     return observers
 
 
-def still_falls(losses: Sequence[float], tol: float) -> bool:
-    """Whether the loss still falls in the last fifth of these epochs, one at least.
+def still_falls(losses: Sequence[float], rates: Sequence[float], first: float) -> bool:
+    """Whether the loss still falls after epochs with these mean losses and learning rates.
 
-    It does if its mean is below that of the fifth before by more than a share of `STILL_FALLS`, and
-    by more than `tol` per epoch: of a loss of almost 0 any share is little.
+    `first` is the loss of the first epoch of all, also of an earlier fit.
     """
-    n = max(1, len(losses) // 5)
-    if len(losses) < 2 * n:
-        return False
-    before, last = np.mean(losses[-2 * n : -n]), np.mean(losses[-n:])
-    return bool(before - last > max(STILL_FALLS * before, tol * n))
+    learnt = np.cumsum(rates)
+    half = int(np.searchsorted(learnt, learnt[-1] / 2))
+    return losses[half] - losses[-1] > STILL_FALLS * first
 
 
-def warn_if_still_falling(losses: Sequence[float], tol: float) -> None:
-    """Warns if the loss of these epochs, all that `fit` trains, still falls at their end."""
-    if still_falls(losses, tol):
+def warn_if_still_falling(history: Sequence[EpochMetrics], n_before: int) -> None:
+    """Warns if the loss still falls at the end of `fit`, before which there were some epochs."""
+    epochs = history[n_before:]
+    losses = [metrics.loss for metrics in epochs]
+    if still_falls(losses, [metrics.learning_rate for metrics in epochs], history[0].loss):
         warnings.warn(
-            f"The loss still falls after {len(losses)} epochs, to {losses[-1]:.4g}: training has "
+            f"The loss still falls after {len(epochs)} epochs, to {losses[-1]:.4g}: training has "
             "not converged. Raise max_iter or learning_rate_init.",
             ConvergenceWarning,
             stacklevel=5,  # of who called fit

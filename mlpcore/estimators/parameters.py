@@ -30,6 +30,14 @@ from mlpcore.typing import AnyArray, UInt8Array
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+#: The settings of the paper, and of classifiers pickled before there was a choice.
+PAPER: dict[str, Any] = {
+    "activation": "tanh",
+    "loss": "squared",
+    "init": "uniform",
+    "decay": "factor",
+}
+
 
 def keeps_features(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """Decorates a method that fits: if it fails, what is known of the features stays the same.

@@ -14,6 +14,7 @@ from mlpcore.estimators import passes
 from mlpcore.estimators.parameters import threads_of
 from mlpcore.evaluation import probabilities
 from mlpcore.network.network import Network
+from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray, Float32Array
 
 #: Weights that keep a thread busy. With fewer, threads wait for each other longer than they
@@ -34,6 +35,11 @@ class FittedNetwork:
     classes_: AnyArray
     target_: float
     loss_curve_: list[float]
+    validation_scores_: list[float] | None
+    best_validation_score_: float | None
+    _seed: int
+    _history: list[EpochMetrics]
+    _n_samples: int | None = None  # trained on; not known of pickles of earlier versions
 
     def predict(self, X: ArrayLike) -> AnyArray:
         """The class with the greatest output for each row of X, (n_samples,)."""
@@ -56,11 +62,13 @@ class FittedNetwork:
     def predict_proba(self, X: ArrayLike) -> Float32Array:
         """Estimates of the classes' probabilities, float32 of shape (n_samples, n_classes).
 
-        `mlpcore.evaluation.probabilities.of_network` says how. The class that `predict` gives has
-        the greatest one.
+        With the loss "cross-entropy" they are the outputs. With "squared",
+        `mlpcore.evaluation.probabilities` says how. The class that `predict` gives has the greatest
+        one. Where the values matter, calibrate them with
+        `sklearn.calibration.CalibratedClassifierCV`.
         """
         outputs = self._outputs(X)
-        found = probabilities.of_network(self.network_, outputs, self.target_)
+        found = probabilities.of_network(self.network_, outputs, self.target_, self._n_samples)
         return found.astype(np.float32)
 
     def _outputs(self, X: Any) -> Float32Array:

@@ -1,7 +1,7 @@
 """A small classifier, with the settings of `small_runs.make_config`, and its data."""
 
 from mlpcore import DeformationParameters, OnlineMLPClassifier
-from mlpcore.estimators.classifier import PAPER
+from mlpcore.estimators.parameters import PAPER
 from small_runs import DATA, same_weights
 
 X = DATA.train_images.reshape(230, 35)
