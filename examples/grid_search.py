@@ -14,17 +14,15 @@ def main() -> None:
     data = dataset.load(name="digits")  # 29x29 pixels in [-1, 1]
     images = data.train_images.reshape(len(data.train_images), -1)
     test_images = data.test_images.reshape(len(data.test_images), -1)
-    mlp = OnlineMLPClassifier(max_iter=15, random_state=0)
-    grid = {
-        "hidden_layer_sizes": [(30,), (100,)],
-        "deformation": [None, DeformationParameters(alpha=18, beta=7.5, gamma=7.5)],
-    }
+    deformation = DeformationParameters(beta=7.5, gamma=7.5)
+    mlp = OnlineMLPClassifier(max_iter=15, deformation=deformation, random_state=0)
+    grid = {"hidden_layer_sizes": [(30,), (100,)], "deformation__alpha": [0, 18]}
     # Each of the two processes trains with its share of the cores.
     search = GridSearchCV(mlp, grid, cv=3, n_jobs=2).fit(images, data.train_labels)
     results = search.cv_results_
     for parameters, score in zip(results["params"], results["mean_test_score"]):
-        deformed = "as they are" if parameters["deformation"] is None else "deformed"
-        print(f"{parameters['hidden_layer_sizes']!s:>8} {deformed:<12} {score:.1%} right")
+        hidden, alpha = parameters["hidden_layer_sizes"], parameters["deformation__alpha"]
+        print(f"{hidden!s:>8} alpha {alpha:<4} {score:.1%} right")
     score = search.score(test_images, data.test_labels)
     print(f"the best of them, on the test set: {score:.1%} right")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +18,10 @@ from mlpcore.typing import Float64Array
 @dataclass(frozen=True)
 class DeformationParameters:
     """How strongly images are deformed. The defaults are within the paper's ranges.
+
+    It has scikit-learn's `get_params` and `set_params`, so that a search finds its parameters by
+    names such as ``deformation__alpha``. Since an instance never changes, `set_params` returns
+    another one.
 
     Parameters
     ----------
@@ -74,6 +80,24 @@ class DeformationParameters:
         for label in labels:
             check_whole("similar label", label, 0, N_LABELS - 1)
         return tuple(map(int, labels))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name. `deep` changes nothing: none of them has parameters itself."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def set_params(self, **params: Any) -> DeformationParameters:
+        """An instance with other values of these parameters; this one stays as it is.
+
+        Raises
+        ------
+        InputError
+            When there is no such parameter, or its value cannot be used.
+        """
+        names = list(self.get_params())
+        for name in params:
+            if name not in names:
+                raise InputError(f"deformation parameter {name}: expected {', '.join(names)}")
+        return dataclasses.replace(self, **params)
 
     @property
     def is_identity(self) -> bool:

@@ -19,15 +19,24 @@ from sklearn.utils import check_random_state
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.base import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
-from mlpcore.checks import check_whole
+from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.cpu import cores_beside_others
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import MAX_WIDTH, parse_hidden_layers
+from mlpcore.training.config import MAX_EPOCHS
 from mlpcore.typing import AnyArray, UInt8Array
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+
+#: The settings of the paper, and of classifiers pickled before there was a choice.
+PAPER: dict[str, Any] = {
+    "activation": "tanh",
+    "loss": "squared",
+    "init": "uniform",
+    "decay": "factor",
+}
 
 
 def keeps_features(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -50,6 +59,35 @@ def keeps_features(fit: Callable[Arguments, Result]) -> Callable[Arguments, Resu
             raise
 
     return fit_or_restore
+
+
+def check_parameters(mlp: Any, parts: bool = False) -> None:
+    """Checks parameters of a classifier that nothing else checks by their names here.
+
+    `parts` is whether it trains in parts, without knowing all samples.
+    """
+    check_whole("max_iter", mlp.max_iter, 1, MAX_EPOCHS)
+    check_rate("learning_rate_init", mlp.learning_rate_init)
+    if mlp.learning_rate_end is not None:
+        check_rate("learning_rate_end", mlp.learning_rate_end)
+    check_rate("learning_rate_ratio", mlp.learning_rate_ratio)
+    check_real("validation_fraction", mlp.validation_fraction)
+    if not 0 < mlp.validation_fraction < 1:
+        raise InputError(
+            f"validation_fraction {mlp.validation_fraction}: expected a share between 0 and 1"
+        )
+    check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
+    check_real("tol", mlp.tol)
+    if parts and mlp.early_stopping:
+        raise InputError(
+            f"early_stopping {mlp.early_stopping!r}: expected False for partial_fit, which does "
+            "not know all samples"
+        )
+    if parts and isinstance(mlp.class_weight, str):
+        raise InputError(
+            f"class_weight {mlp.class_weight!r}: expected None or a dictionary for partial_fit, "
+            "which does not know all samples"
+        )
 
 
 def seed_of(random_state: Any) -> int:

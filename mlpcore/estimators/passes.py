@@ -7,34 +7,42 @@ import numpy as np
 from mlpcore.backends.base import Backend
 from mlpcore.deformation.deform import deform
 from mlpcore.errors import InputError
+from mlpcore.estimators.samples import Samples
 from mlpcore.evaluation import evaluation
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
-from mlpcore.typing import Float32Array, UInt8Array
+from mlpcore.typing import Float32Array
 
 
 def train_in_order(
     network: Network,
     images: Float32Array,
-    codes: UInt8Array,
+    samples: Samples,
     config: TrainingConfig,
     epoch: int,
     backend: Backend,
 ) -> float:
-    """Trains a network on images in their order, deformed for an epoch; the mean loss.
+    """Trains a network on samples in their order, their images deformed for an epoch.
 
-    The learning rate is that of the beginning of a run, after its warm-up.
+    Returns the mean loss, weighted as the samples are. The learning rate is that of the beginning
+    of a run, after its warm-up.
     """
-    shown, labels = backend.put(images), backend.put(codes)
+    shown, labels = backend.put(images), backend.put(samples.codes)
     if not config.deformation.is_identity:
         shown = deform(shown, labels, config.deformation, config.seed, epoch, backend)
     inputs = shown.reshape(len(images), network.layer_sizes[0])
     order = backend.put(np.arange(len(images), dtype=np.int32))
     loaded = backend.load(network)
     rates = config.layer_rates(config.learning_rate)
-    result = backend.train(loaded, inputs, labels, order, rates, target=config.target)
+    weights, total = None, float(len(images))
+    if samples.weights is not None:
+        weights = backend.put(samples.weights)
+        total = float(samples.weights.sum(dtype=np.float64))
+    result = backend.train(
+        loaded, inputs, labels, order, rates, target=config.target, sample_weight=weights
+    )
     backend.store(loaded, network)
-    return result.loss / len(images)
+    return result.loss / total
 
 
 def outputs(network: Network, X: Float32Array, backend: Backend) -> Float32Array:

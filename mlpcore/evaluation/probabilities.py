@@ -8,14 +8,27 @@ from mlpcore.network.network import Network
 from mlpcore.typing import AnyArray, Float64Array
 
 
-def of_network(network: Network, outputs: AnyArray, target: float = 1.0) -> Float64Array:
+def of_network(
+    network: Network, outputs: AnyArray, target: float = 1.0, n_samples: int | None = None
+) -> Float64Array:
     """Probabilities (n, n_classes) of the classes, from a network's outputs (n, n_classes).
 
-    With the loss "cross-entropy" they are the outputs. With "squared" they are `of_outputs`.
+    With the loss "cross-entropy" they are the outputs. With "squared" they are `of_outputs`, and
+    `unsure` by the number of samples that the network has learnt from, if it is given.
     """
     if network.loss == "cross-entropy":
         return outputs.astype(np.float64)
-    return of_outputs(outputs, target)
+    found = of_outputs(outputs, target)
+    return found if n_samples is None else unsure(found, n_samples)
+
+
+def unsure(probabilities: Float64Array, n_samples: int) -> Float64Array:
+    """Probabilities (n, n_classes) that are never 0 or 1, because n samples cannot prove that.
+
+    The result is (n_samples P + 1) / (n_samples + n_classes): Laplace's rule of succession, which
+    counts one more sample of each class.
+    """
+    return (n_samples * probabilities + 1) / (n_samples + probabilities.shape[1])
 
 
 def of_outputs(outputs: AnyArray, target: float = 1.0) -> Float64Array:

@@ -22,8 +22,9 @@ ACTIVATIONS = ("tanh", "relu")
 LOSSES = ("squared", "cross-entropy")
 """1/2 sum (y - t)^2 over scaled tanh outputs, or -log y of the class over softmax outputs."""
 
-INITS = ("uniform", "he")
-"""Initial weights: uniform in [-0.05, 0.05] (paper), or scaled for rectifiers (He et al. 2015)."""
+INITS = ("uniform", "he", "glorot")
+"""Initial weights: uniform in [-0.05, 0.05] (paper), or scaled by the widths of the layers
+(He et al. 2015, for rectifiers; Glorot and Bengio 2010)."""
 
 
 def check_target(value: Any) -> None:

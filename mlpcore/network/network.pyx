@@ -150,12 +150,14 @@ cdef class Network:
             ``"uniform"``: weights and biases uniform in [-0.05, 0.05] (paper, "Architectures").
             ``"he"``: weights uniform with the variance 2 / n_in, which keeps the size of
             rectified states from layer to layer (He et al. 2015), and biases 0.
+            ``"glorot"``: the same with the variance 2 / (n_in + n_out) (Glorot and Bengio 2010),
+            with which wide layers of few inputs start almost linear.
         """
         check_choice("init", init, INITS)
         for i, (weights, biases) in enumerate(zip(self.weights, self.biases)):
             drawn = philox.initial_values(weights.size + biases.size, seed, i)
-            limit = INITIAL_RANGE if init == "uniform" else (6 / self.layer_sizes[i]) ** 0.5
-            drawn *= np.float32(limit)
+            fan = self.layer_sizes[i] + (self.layer_sizes[i + 1] if init == "glorot" else 0)
+            drawn *= np.float32(INITIAL_RANGE if init == "uniform" else (6 / fan) ** 0.5)
             weights[...] = drawn[:weights.size].reshape(weights.shape)
             biases[...] = drawn[weights.size:] if init == "uniform" else 0
 

@@ -7,42 +7,39 @@ import numpy as np
 import pytest
 from joblib import cpu_count, parallel_config
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mlpcore import DeformationParameters, InputError, OnlineMLPClassifier, backends, deformation
+from mlpcore import InputError, OnlineMLPClassifier, backends, deformation
 from mlpcore.cpu import available_cores
 from mlpcore.data.scaling import normalise
 from mlpcore.deformation.parameters import IDENTITY
-from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
+from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH
+from mlpcore.estimators.prediction import WEIGHTS_PER_THREAD
 from mlpcore.network import Network
-from mlpcore.network.activation import A, B
-from mlpcore.training.trainer import Diverged, Trainer
+from mlpcore.training.trainer import Trainer
+from small_classifiers import (
+    DEFORMATION,
+    DEFORMED,
+    MODERN,
+    SHAPE,
+    X,
+    Y,
+    make_mlp,
+    same,
+)
 from small_runs import BACKENDS, DATA, make_config, make_pixels, same_weights
 
-X = DATA.train_images.reshape(230, 35)
-Y = DATA.train_labels
-SHAPE = DATA.image_shape
-DEFORMATION = DeformationParameters(6.0, 4.0, 5.0, 5.0, similar_labels=(1,))
-DEFORMED = {"deformation": DEFORMATION, "image_shape": SHAPE}
-MODERN = {"activation": "relu", "loss": "cross-entropy", "init": "he"}
 OTHER_RATES = {"target": 1.5, "learning_rate_ratio": 2.0}
 
 
-def make_mlp(hidden=(9, 6), **changes):
-    """A quick one, with the settings of `make_config` except for the deformation."""
-    settings = {"learning_rate_init": 0.01, "max_iter": 3, "random_state": 5}
-    return OnlineMLPClassifier(hidden, **settings | changes)
+#: A sample of weight 2 takes one step twice as long, not two steps at two times.
+NOT_REPEATED = {"check_sample_weight_equivalence_on_dense_data": "on-line steps have an order"}
 
 
-def same(a, b):
-    return same_weights(a.network_, b.network_)
-
-
-@parametrize_with_checks([OnlineMLPClassifier()])
+@parametrize_with_checks([OnlineMLPClassifier()], expected_failed_checks=lambda _: NOT_REPEATED)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -115,35 +112,6 @@ def test_hidden_layers(hidden, sizes):
     assert make_mlp(hidden, max_iter=1).fit(X, Y).network_.layer_sizes == (35, *sizes, 3)
 
 
-def test_weights_in_scikit_learns_orientation():
-    mlp = make_mlp().fit(X, Y)
-    states = X.astype(np.float64)
-    for weights, biases in zip(mlp.coefs_, mlp.intercepts_):
-        states = A * np.tanh(B * (states @ weights + biases))
-    # Three layers of sums of up to 35 products in float32.
-    np.testing.assert_allclose(mlp.decision_function(X), states, atol=1e-5)
-    mlp.coefs_[2][...] = 0
-    mlp.intercepts_[2][...] = (0, 1, 0)
-    assert set(mlp.predict(X)) == {1}
-
-
-def test_softmax_outputs_are_the_probabilities():
-    mlp = make_mlp(backend="reference", learning_rate_init=0.05, **MODERN).fit(X, Y)
-    states = X.astype(np.float64)
-    for weights, biases in zip(mlp.coefs_[:-1], mlp.intercepts_[:-1]):
-        states = np.maximum(states @ weights + biases, 0)
-    powers = np.exp(states @ mlp.coefs_[-1] + mlp.intercepts_[-1])
-    expected = powers / powers.sum(axis=1, keepdims=True)
-    # Three layers of sums of up to 35 products in float32.
-    np.testing.assert_allclose(mlp.predict_proba(X), expected, atol=1e-5)
-    assert np.array_equal(mlp.predict_proba(X), mlp.decision_function(X))
-    assert mlp.score(X, Y) > 0.9
-    twin = pickle.loads(pickle.dumps(mlp))
-    assert np.array_equal(twin.predict_proba(X), mlp.predict_proba(X))
-    before = mlp.loss_
-    assert mlp.partial_fit(X, Y).loss_ < before
-
-
 def test_partial_fit_has_the_whole_rate_at_any_decay():
     settings = {"learning_rate_ratio": 2.0, "backend": "scalar"}
     one = make_mlp(decay="linear", warm_up=1000, **settings).partial_fit(X, Y, classes=[0, 1, 2])
@@ -212,49 +180,6 @@ def test_classes_of_partial_fit():
     assert mlp.predict(X).max() <= 2
 
 
-# Labels and predictions
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [["seven", "nine", "one"], [-7, -1, 300], [0.0, 1.0, 2.0], [False, True], ["yes", "no"]],
-)
-def test_any_labels(labels):
-    labels = np.array(labels)
-    y = labels[Y % len(labels)]
-    mlp = make_mlp(max_iter=12).fit(X, y)
-    assert mlp.classes_.tolist() == sorted(labels)
-    guesses, scores, probabilities = mlp.predict(X), mlp.decision_function(X), mlp.predict_proba(X)
-    assert guesses.dtype == labels.dtype
-    assert mlp.score(X, y) == np.mean(guesses == y) > 0.9
-    assert scores.shape == ((230,) if len(labels) == 2 else (230, 3))
-    assert probabilities.shape == (230, len(labels))
-    codes = scores > 0 if len(labels) == 2 else scores.argmax(axis=1)
-    assert np.array_equal(mlp.classes_[codes.astype(int)], guesses)
-    assert np.array_equal(mlp.classes_[probabilities.argmax(axis=1)], guesses)
-
-
-def test_up_to_256_classes():
-    x = np.random.default_rng(0).uniform(-1, 1, (600, 4))
-    y = np.arange(600) % 257
-    assert make_mlp(max_iter=1).fit(x, y % 256).predict_proba(x).shape == (600, 256)
-    with pytest.raises(InputError):
-        make_mlp(max_iter=1).fit(x, y)
-
-
-@pytest.mark.parametrize("labels", [[-5, 0, 1], ["0", "05", "1"], ["a", "b", "c"]])
-def test_similar_labels_are_those_of_y(labels):
-    """The last label is number 2 for the network."""
-
-    def fitted(y, similar):
-        parameters = DeformationParameters(6.0, 4.0, 40.0, 5.0, tuple(similar))
-        return make_mlp(deformation=parameters, image_shape=SHAPE, max_iter=1).fit(X, y)
-
-    found = fitted(np.array(labels)[Y], ["c"] if labels[0] == "a" else [1, 7])
-    assert same(found, fitted(Y, [2]))
-    assert not same(found, fitted(Y, []))
-
-
 # With scikit-learn's tools
 
 
@@ -285,6 +210,32 @@ def test_pipeline_with_a_search_in_two_processes():
     assert two.score(pixels, labels) > 0.9
 
 
+def test_a_search_finds_the_parameters_of_the_deformation():
+    mlp = make_mlp(max_iter=1, **DEFORMED)
+    assert mlp.get_params()["deformation__alpha"] == 4.0
+    pipeline = make_pipeline(FunctionTransformer(), mlp)
+    grid = {"onlinemlpclassifier__deformation__alpha": [0.0, 40.0]}
+    search = GridSearchCV(pipeline, grid, cv=2, scoring=lambda each, *_: each[-1].deformation.alpha)
+    assert search.fit(X, Y).best_params_ == {"onlinemlpclassifier__deformation__alpha": 40.0}
+
+
+def test_parameters_of_the_deformation():
+    mlp = make_mlp(**DEFORMED)
+    twin = clone(mlp).set_params(deformation__alpha=9.0, deformation__beta=1, max_iter=2)
+    assert twin.deformation == DEFORMATION.set_params(alpha=9.0, beta=1)
+    assert twin.max_iter == 2
+    assert mlp.deformation == DEFORMATION  # the two share it, and it never changes
+    assert not same(mlp.set_params(max_iter=2).fit(X, Y), twin.fit(X, Y))
+    twin.set_params(deformation=DEFORMATION, deformation__beta=2)
+    assert twin.deformation == DEFORMATION.set_params(beta=2)
+    with pytest.raises(InputError, match=r"^deformation parameter delta: expected sigma, alpha"):
+        twin.set_params(deformation__delta=1)
+    with pytest.raises(InputError, match=r"^deformation None: expected DeformationParameters"):
+        make_mlp().set_params(deformation__alpha=1)
+    with pytest.raises(ValueError, match="Invalid parameter 'deformatio'"):
+        mlp.set_params(deformatio__alpha=1)
+
+
 def count_threads(estimator, X, y):
     """A scorer that runs where training has run."""
     return estimator._get_backend(Network((1000, 3000, 1000))).threads
@@ -296,7 +247,7 @@ def count_threads(estimator, X, y):
 )
 def test_a_search_does_not_take_more_threads_than_cores(context, n_jobs, threads, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr("mlpcore.estimators.classifier.WEIGHTS_PER_THREAD", 1)
+    monkeypatch.setattr("mlpcore.estimators.prediction.WEIGHTS_PER_THREAD", 1)
     grid = {"max_iter": [1, 2]}
     with parallel_config(context):
         search = GridSearchCV(make_mlp(), grid, cv=2, n_jobs=n_jobs, scoring=count_threads)
@@ -318,85 +269,3 @@ def test_verbose_prints_a_line_for_each_epoch(capsys):
     make_mlp(verbose=True).fit(X, Y)
     first_words = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert first_words == ["epoch", "1/3", "2/3", "3/3"]
-
-
-# Bad input
-
-
-#: What a message looks like.
-ONE_LINE = r"^[^\n]+\bexpected [^\n]+\Z"
-
-BAD = {
-    "hidden_layer_sizes": [(5, 0), None, "net6"],
-    "max_iter": [1.5],
-    "learning_rate_init": [None],
-    "learning_rate_end": [0],
-    "learning_rate_ratio": [0],
-    "target": [1.8],
-    "activation": ["logistic"],
-    "loss": ["hinge"],
-    "init": [None],
-    "decay": ["invscaling"],
-    "warm_up": [-1],
-    "random_state": [-1, "x"],
-    "deformation": [True, DeformationParameters(similar_labels=7)],
-    "image_shape": [None, (5, 5), 35, (5, -7)],
-    "backend": ["mmx"],
-    "schedule": ["late"],
-    "threads": ["2"],
-}
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, v) for name in BAD for v in BAD[name]])
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_parameters_that_cannot_be(name, value, method):
-    mlp = make_mlp(**DEFORMED).set_params(**{name: value})
-    with pytest.raises(InputError, match=ONE_LINE):
-        mlp.fit(X, Y) if method == "fit" else mlp.partial_fit(X, Y, classes=[0, 1, 2])
-    assert not hasattr(mlp, "network_")
-    assert not hasattr(mlp, "n_features_in_")
-
-
-def test_images_for_a_deformation_lie_within_one():
-    mlp = make_mlp(**DEFORMED)
-    with pytest.raises(InputError, match="X holds -254"):
-        mlp.fit(-254 * np.abs(X), Y)
-    mlp.fit(np.nextafter(X, 2 * X), Y)
-
-
-def test_values_whose_sums_overflow():
-    mlp = make_mlp().fit(X, Y)
-    mlp.coefs_[0][...] = 1
-    mlp.coefs_[0][::2] = -1
-    with pytest.raises(InputError, match=r"X holds 3e\+38"):
-        mlp.predict(np.full((1, 35), 3e38, np.float32))
-
-
-def test_a_failed_fit_keeps_the_fit_before():
-    mlp = make_mlp().fit(X, Y)
-    before = mlp.network_.copy()
-    mlp.set_params(learning_rate_init=3e38, learning_rate_end=3e38)
-    for warm_start in (False, True):
-        with np.errstate(all="ignore"), pytest.raises(Diverged):
-            mlp.set_params(warm_start=warm_start).fit(X, Y)
-    mlp.set_params(learning_rate_init=0.01, learning_rate_end=None, warm_start=False)
-    with pytest.raises(InputError):
-        mlp.fit(X[:, :4], np.zeros(len(X)))
-    assert same_weights(mlp.network_, before)
-    assert (mlp.n_iter_, mlp.n_features_in_) == (3, 35)
-    assert len(mlp.predict(X)) == len(X)
-
-
-def test_a_partial_fit_that_diverges_leaves_no_network():
-    mlp = make_mlp().fit(X, Y).set_params(learning_rate_init=3e38)
-    with np.errstate(all="ignore"), pytest.raises(Diverged):
-        mlp.partial_fit(X, Y)
-    with pytest.raises(NotFittedError):
-        mlp.predict(X)
-    mlp.set_params(learning_rate_init=0.01).partial_fit(X, Y, classes=[0, 1, 2])
-    assert np.isfinite(mlp.loss_)
-
-
-@pytest.mark.parametrize("name", ["coefs_", "intercepts_", "loss_", "n_iter_"])
-def test_before_fit(name):
-    assert not hasattr(make_mlp(), name)

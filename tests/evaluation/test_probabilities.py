@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlpcore import OnlineMLPClassifier
-from mlpcore.evaluation.probabilities import nearest_distributions
+from mlpcore.estimators.parameters import PAPER
+from mlpcore.evaluation.probabilities import nearest_distributions, unsure
 
 
 @given(st.lists(st.tuples(st.floats(-0.36, 1.36), st.floats(1e-3, 1)), min_size=2, max_size=12))
@@ -42,6 +43,21 @@ def test_they_estimate_the_posterior(target):
     x = rng.choice([-1.0, 1.0], (4000, 1))
     y = rng.uniform(size=4000) < np.where(x[:, 0] < 0, 0.8, 0.3)
     rates = {"learning_rate_init": 0.02, "learning_rate_end": 1e-3}
-    mlp = OnlineMLPClassifier((8,), target=target, max_iter=20, random_state=0, **rates)
+    mlp = OnlineMLPClassifier((8,), target=target, max_iter=20, random_state=0, **PAPER, **rates)
     found = mlp.fit(x, y).set_params(target=0.7).predict_proba([[-1.0], [1.0]])
     np.testing.assert_allclose(found, [[0.2, 0.8], [0.7, 0.3]], atol=0.08)
+
+
+def test_as_unsure_as_one_more_sample_of_each_class():
+    found = unsure(np.array([[1.0, 0.0], [0.5, 0.5]]), 8)
+    np.testing.assert_allclose(found, [[0.9, 0.1], [0.5, 0.5]], rtol=1e-15)
+
+
+def test_no_sample_is_beyond_doubt():
+    """300 samples of two classes far from each other: the outputs reach their targets."""
+    x = np.linspace(-1, 1, 300)[:, None]
+    y = (x[:, 0] > 0).astype(int)
+    mlp = OnlineMLPClassifier((8,), **PAPER, learning_rate_init=0.05, max_iter=60, random_state=0)
+    found = mlp.fit(np.sign(x), y).partial_fit(np.sign(x[:100]), y[:100]).predict_proba([[-1.0]])
+    # Two classes and 400 samples: the least probability is 1 / 402.
+    assert found[0].tolist() == pytest.approx([401 / 402, 1 / 402], abs=1e-4)

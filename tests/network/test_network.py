@@ -80,6 +80,15 @@ def test_initial_weights_are_uniform_and_follow_the_seed():
     assert not np.any(Network((841, 300, 10)).weights[0])
 
 
+@pytest.mark.parametrize(("init", "fans"), [("he", (841, 300)), ("glorot", (1141, 310))])
+def test_initial_weights_scaled_by_widths(init, fans):
+    network = Network((841, 300, 10), seed=1, init=init)
+    for weights, biases, fan in zip(network.weights, network.biases, fans):
+        # The mean of 3,000 squares or more has a standard error of 1.6 % or less.
+        assert np.mean(weights**2) == pytest.approx(2 / fan, rel=0.06)
+        assert not biases.any()
+
+
 def test_copies_are_equal_and_separate():
     network = Network((3, 4, 2), seed=1)
     for twin in (network.copy(), pickle.loads(pickle.dumps(network))):

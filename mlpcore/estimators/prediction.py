@@ -1,0 +1,103 @@
+"""What a classifier with a trained network offers: predictions, and its weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mlpcore import backends
+from mlpcore.backends.base import Backend
+from mlpcore.estimators import passes
+from mlpcore.estimators.parameters import threads_of
+from mlpcore.evaluation import probabilities
+from mlpcore.network.network import Network
+from mlpcore.training.state import EpochMetrics
+from mlpcore.typing import AnyArray, Float32Array
+
+#: Weights that keep a thread busy. With fewer, threads wait for each other longer than they
+#: compute: a step of an 841-300-100-10 network takes one thread 14 us, a barrier a few us.
+WEIGHTS_PER_THREAD = 2**18
+
+
+class FittedNetwork:
+    """Predictions and weights of a network, for classifiers with these parameters and attributes.
+
+    See `mlpcore.OnlineMLPClassifier` for their meaning.
+    """
+
+    backend: str
+    schedule: str | None
+    threads: int | None
+    network_: Network
+    classes_: AnyArray
+    target_: float
+    loss_curve_: list[float]
+    validation_scores_: list[float] | None
+    best_validation_score_: float | None
+    _seed: int
+    _history: list[EpochMetrics]
+    _n_samples: int | None = None  # trained on; not known of pickles of earlier versions
+
+    def predict(self, X: ArrayLike) -> AnyArray:
+        """The class with the greatest output for each row of X, (n_samples,)."""
+        guesses = self._outputs(X).argmax(axis=1)
+        return self.classes_[guesses]
+
+    def decision_function(self, X: ArrayLike) -> Float32Array:
+        """The network's outputs, float32 of shape (n_samples, n_classes).
+
+        They are probabilities, or near +-`target_` with the loss "squared".
+
+        For two classes, float32 of shape (n_samples,): half the difference of the second and
+        the first output. A positive number stands for ``classes_[1]``.
+        """
+        outputs = self._outputs(X)
+        if len(self.classes_) == 2:
+            return (outputs[:, 1] - outputs[:, 0]) * np.float32(0.5)
+        return outputs
+
+    def predict_proba(self, X: ArrayLike) -> Float32Array:
+        """Estimates of the classes' probabilities, float32 of shape (n_samples, n_classes).
+
+        With the loss "cross-entropy" they are the outputs. With "squared",
+        `mlpcore.evaluation.probabilities` says how. The class that `predict` gives has the greatest
+        one. Where the values matter, calibrate them with
+        `sklearn.calibration.CalibratedClassifierCV`.
+        """
+        outputs = self._outputs(X)
+        found = probabilities.of_network(self.network_, outputs, self.target_, self._n_samples)
+        return found.astype(np.float32)
+
+    def _outputs(self, X: Any) -> Float32Array:
+        check_is_fitted(self, "network_")
+        X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
+        return passes.outputs(self.network_, X, self._get_backend(self.network_))
+
+    def _get_backend(self, network: Network) -> Backend:
+        threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
+        return backends.get(self.backend, threads, self.schedule)
+
+    # ---- fitted attributes -------------------------------------------------------------
+
+    @property
+    def coefs_(self) -> list[Float32Array]:
+        """Weights of each layer, (n_in, n_out) views."""
+        return [weights.T for weights in self.network_.weights]
+
+    @property
+    def intercepts_(self) -> list[Float32Array]:
+        """Biases of each layer, (n_out,) views."""
+        return list(self.network_.biases)
+
+    @property
+    def loss_(self) -> float:
+        """The last of `loss_curve_`."""
+        return self.loss_curve_[-1]
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs and calls of `partial_fit` so far."""
+        return len(self.loss_curve_)

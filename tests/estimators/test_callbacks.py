@@ -1,0 +1,94 @@
+"""Callbacks: when they are called, with what, and how they stop a training."""
+
+import copy
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from mlpcore import InputError
+from mlpcore.training.trainer import Observer
+from small_classifiers import X, Y, make_mlp, same
+
+
+def test_a_function_gets_the_classifier_after_each_epoch():
+    seen = []
+    mlp = make_mlp()
+    mlp.set_params(callbacks=[lambda *args: seen.append(args)]).fit(X, Y)
+    assert [metrics.epoch for _, metrics in seen] == [1, 2, 3]
+    assert [each.n_iter_ for each, _ in seen] == [1, 2, 3]
+    assert [each.loss_ for each, _ in seen] == mlp.loss_curve_
+    assert [metrics.loss for _, metrics in seen] == mlp.loss_curve_
+    # Each is a copy of its own, which stays as it was, and of the last epoch it is the result.
+    errors = [np.sum(each.predict(X) != Y) for each, _ in seen]
+    assert errors == [metrics.validation_errors for _, metrics in seen]
+    assert not same(seen[0][0], seen[1][0])
+    assert same(seen[2][0], mlp)
+    assert all(each is not mlp for each, _ in seen)
+
+
+def test_callbacks_change_no_weight():
+    assert same(make_mlp(callbacks=[lambda *args: None]).fit(X, Y), make_mlp().fit(X, Y))
+
+
+@pytest.mark.parametrize("answer, n_iter", [(True, 2), (np.True_, 2), (None, 3), (False, 3)])
+def test_true_stops(answer, n_iter):
+    mlp = make_mlp(callbacks=[lambda each, metrics: answer if metrics.epoch == 2 else None])
+    assert mlp.fit(X, Y).n_iter_ == n_iter
+    assert len(mlp.loss_curve_) == n_iter
+    assert mlp.score(X, Y) > 0.9
+
+
+def test_it_is_called_with_scores_of_early_stopping():
+    seen = []
+
+    def keep(mlp, metrics):
+        seen.append(list(mlp.validation_scores_))
+
+    mlp = make_mlp(early_stopping=True, callbacks=[keep]).fit(X, Y)
+    assert [len(each) for each in seen] == [1, 2, 3]
+    assert seen[-1] == mlp.validation_scores_
+
+
+def test_an_observer_sees_the_trainer():
+    class Watch(Observer):
+        def __init__(self):
+            self.events = []
+
+        def on_epoch_start(self, trainer):
+            self.events.append("start")
+
+        def on_epoch_end(self, trainer, metrics):
+            self.events.append(trainer.state.epoch)
+            trainer.request_stop()
+
+        def on_stop(self, trainer):
+            self.events.append("stop")
+
+    watch = Watch()
+    assert make_mlp(callbacks=(watch,)).fit(X, Y).n_iter_ == 1
+    assert watch.events == ["start", 1, "stop"]
+
+
+def test_an_exception_leaves_the_fit_before():
+    def fail(mlp, metrics):
+        raise RuntimeError("no")
+
+    mlp = make_mlp().fit(X, Y)
+    before = copy.deepcopy(mlp)
+    with pytest.raises(RuntimeError):
+        mlp.set_params(callbacks=[fail]).fit(X, Y)
+    assert same(mlp, before)
+
+
+def test_clones_have_them():
+    def callback(mlp, metrics):
+        return True
+
+    assert clone(make_mlp(callbacks=[callback])).fit(X, Y).n_iter_ == 1
+
+
+@pytest.mark.parametrize("callbacks", [3, [3], print, [Observer]])
+def test_callbacks_that_cannot_be(callbacks):
+    with pytest.raises(InputError, match=r"^callbacks.*expected .*functions or Observers$"):
+        make_mlp(callbacks=callbacks).fit(X, Y)

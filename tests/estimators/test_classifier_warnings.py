@@ -1,0 +1,70 @@
+"""The classifier warns of inputs that are not scaled, and of losses that still fall."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from mlpcore import OnlineMLPClassifier
+from mlpcore.estimators.monitoring import still_falls
+from small_classifiers import X, Y, make_mlp
+
+
+def test_raw_measurements_get_the_remedy():
+    raw, y = load_breast_cancer(return_X_y=True)
+    with pytest.warns(UserWarning, match=r"^X is far outside \[-1, 1\].*StandardScaler") as caught:
+        make_mlp(max_iter=1).fit(raw, y)
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="feature 23 has a root mean square of 1048"):
+        make_mlp().partial_fit(raw, y, classes=[0, 1])
+
+
+@pytest.mark.parametrize("scale, warns", [(9.9, False), (10.1, True)])
+def test_the_limit(scale, warns):
+    signs = np.where(np.arange(460).reshape(230, 2) % 3, 1.0, -1.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_mlp(max_iter=1).fit(signs * [1.0, scale], Y)
+    assert bool(caught) is warns
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+def test_no_warning_by_default(load):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_pipeline(StandardScaler(), OnlineMLPClassifier(random_state=0)).fit(
+            *load(return_X_y=True)
+        )
+
+
+def test_the_loss_still_falls():
+    with pytest.warns(ConvergenceWarning, match=r"still falls after 3 epochs.*max_iter") as caught:
+        make_mlp().fit(X, Y)
+    assert caught[0].filename == __file__
+
+
+def test_no_warning_after_a_stop():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make_mlp(max_iter=4, callbacks=[lambda mlp, metrics: metrics.epoch == 3]).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("losses", "rates", "first", "expected"),
+    [
+        ([1.0], [1.0], 1.0, False),
+        ([1.0, 0.5], [1.0, 1.0], 1.0, True),
+        ([1.0, 0.95], [1.0, 1.0], 1.0, False),
+        ([1.0, 1.5], [1.0, 1.0], 1.0, False),
+        ([1.0, 0.5, 0.5, 0.45], [1.0] * 4, 1.0, False),
+        ([1.0, 0.9, 0.5, 0.45], [1.0] * 4, 1.0, True),
+        ([1.0, 0.9, 0.5, 0.45], [0.1, 0.1, 1.0, 0.1], 1.0, False),
+        ([0.1, 0.05], [1.0, 1.0], 1.0, False),
+    ],
+)
+def test_when_it_still_falls(losses, rates, first, expected):
+    assert still_falls(losses, rates, first) is expected

@@ -1,0 +1,109 @@
+"""Early stopping: when it stops, what it keeps, and on which samples it decides."""
+
+import numpy as np
+import pytest
+
+from mlpcore import InputError
+from mlpcore.estimators.monitoring import EarlyStopping
+from mlpcore.estimators.samples import Samples
+from small_classifiers import MODERN, X, Y, make_mlp, same
+
+QUICK = {**MODERN, "decay": "linear", "learning_rate_init": 0.05, "max_iter": 60}
+STOPS = {**QUICK, "early_stopping": True, "validation_fraction": 0.2, "n_iter_no_change": 3}
+
+
+def test_it_stops_and_keeps_the_best():
+    mlp = make_mlp(**STOPS).fit(X, Y)
+    scores = mlp.validation_scores_
+    assert len(scores) == mlp.n_iter_ == len(mlp.loss_curve_) < 60
+    assert mlp.best_validation_score_ == max(scores)
+    # Once the best is reached, no later epoch is better by `tol`: four more, then it stops.
+    assert len(scores) - 1 - scores.index(max(scores)) == 4
+
+
+def test_the_network_is_that_of_the_best_epoch():
+    """Trained again up to the best epoch, without more, it is the same."""
+    rates = {"decay": "factor", "learning_rate_init": 0.01, "learning_rate_end": 0.01}
+    mlp = make_mlp(**STOPS | rates).fit(X, Y)
+    best = mlp.validation_scores_.index(mlp.best_validation_score_)
+    assert best < mlp.n_iter_ - 1
+    again = make_mlp(**STOPS | rates | {"max_iter": best + 1}).fit(X, Y)
+    assert same(mlp, again)
+
+
+def test_held_out_samples_are_not_trained_on_and_have_all_classes():
+    weights = np.arange(230, dtype=np.float32)
+    kept, held_out = Samples(X, Y, weights).hold_out(0.2, 5)
+    assert len(kept.codes) == 184
+    assert sorted(np.bincount(held_out.codes)) == [15, 15, 16]
+    assert sorted([*kept.weights, *held_out.weights]) == weights.tolist()
+    for part in (kept, held_out):
+        places = part.weights.astype(int)
+        assert np.array_equal(part.inputs, X[places]) and np.array_equal(part.codes, Y[places])
+    assert not np.array_equal(held_out.weights, Samples(X, Y, weights).hold_out(0.2, 6)[1].weights)
+
+
+@pytest.mark.parametrize("tol, n_epochs", [(0.0, 6), (0.04, 5), (0.05, 4)])
+def test_the_rule(tol, n_epochs, monkeypatch):
+    """An epoch that equals the best counts as better with `tol` 0 only, as in MLPClassifier."""
+    scores = iter([0.5, 0.54, 0.54, 0.4, 0.4, 0.4, 0.4])
+
+    class Run:
+        state = type("State", (), {"network": type("Network", (), {"copy": lambda self: 0})()})
+        backend = None
+        stopped = False
+
+        def request_stop(self):
+            self.stopped = True
+
+    monkeypatch.setattr("numpy.average", lambda *args, **kwargs: next(scores))
+    monkeypatch.setattr(
+        "mlpcore.estimators.passes.outputs", lambda *args: np.zeros((1, 2), np.float32)
+    )
+    stopping, run = EarlyStopping(Samples(X[:1], Y[:1], None), 2, tol), Run()
+    while not run.stopped:
+        stopping.on_epoch_end(run, None)
+    assert len(stopping.scores) == n_epochs
+    assert stopping.best_score == 0.54
+
+
+def test_weights_count_in_the_score():
+    weights = 1.0 + Y
+    mlp = make_mlp(early_stopping=True, validation_fraction=0.2, max_iter=1).fit(X, Y, weights)
+    _, held_out = Samples(X, Y, weights).hold_out(0.2, 5)
+    right = mlp.predict(held_out.inputs) == held_out.codes
+    assert mlp.best_validation_score_ == pytest.approx(np.average(right, weights=held_out.weights))
+    assert mlp.best_validation_score_ != pytest.approx(np.mean(right))
+
+
+def test_without_it_there_are_no_scores():
+    mlp = make_mlp(max_iter=1).fit(X, Y)
+    assert mlp.validation_scores_ is None
+    assert mlp.best_validation_score_ is None
+
+
+def test_a_warm_start_appends_scores():
+    mlp = make_mlp(**STOPS, warm_start=True).set_params(max_iter=2).fit(X, Y)
+    first = list(mlp.validation_scores_)
+    mlp.fit(X, Y)
+    assert len(mlp.validation_scores_) == mlp.n_iter_ == 4
+    assert mlp.validation_scores_[:2] == first
+
+
+@pytest.mark.parametrize("fraction, rows", [(0.001, 230), (0.999, 230), (0.5, 4)])
+def test_splits_that_cannot_be(fraction, rows):
+    mlp = make_mlp(early_stopping=True, validation_fraction=fraction)
+    with pytest.raises(InputError, match=rf"validation_fraction of {fraction} of {rows} samples"):
+        mlp.fit(X[:rows], Y[:rows])
+
+
+def test_a_part_without_weight():
+    weights = np.zeros(230)
+    weights[0] = 1
+    with pytest.raises(InputError, match=r"^sample_weight: all are zero in a part"):
+        make_mlp(**STOPS).fit(X, Y, weights)
+
+
+def test_partial_fit_does_not_know_all_samples():
+    with pytest.raises(InputError, match=r"^early_stopping True: expected False"):
+        make_mlp(early_stopping=True).partial_fit(X, Y, classes=[0, 1, 2])
