@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -53,9 +54,9 @@ def page(mode: str) -> Iterator[dict[str, str]]:
     """Matplotlib's settings for text and lines on a page of this mode."""
     colours = MODES[mode]
     names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    style = dict.fromkeys(names, colours["text"])
-    fixed = {"font.size": 10, "svg.hashsalt": "mlpcore", "svg.fonttype": "path"}
-    with matplotlib.rc_context(style | fixed):
+    style: dict[Any, Any] = dict.fromkeys(names, colours["text"])
+    style |= {"font.size": 10, "svg.hashsalt": "mlpcore", "svg.fonttype": "path"}
+    with matplotlib.rc_context(style):
         yield colours
 
 
