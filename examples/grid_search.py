@@ -15,7 +15,7 @@ def main() -> None:
     images = data.train_images.reshape(len(data.train_images), -1)
     test_images = data.test_images.reshape(len(data.test_images), -1)
     deformation = DeformationParameters(beta=7.5, gamma=7.5)
-    mlp = OnlineMLPClassifier(max_iter=15, deformation=deformation, random_state=0)
+    mlp = OnlineMLPClassifier(max_iter=25, deformation=deformation, random_state=0)
     grid = {"hidden_layer_sizes": [(30,), (100,)], "deformation__alpha": [0, 18]}
     # Each of the two processes trains with its share of the cores.
     search = GridSearchCV(mlp, grid, cv=3, n_jobs=2).fit(images, data.train_labels)
