@@ -41,7 +41,10 @@ CLASSIFIERS = (OnlineMLPClassifier, MLPClassifier)
 
 
 def cross_validated(kind: Any, X: AnyArray, y: AnyArray, seeds: int, balanced: bool) -> AnyArray:
-    """Means over folds and seeds: accuracy, log loss, seconds of a fit, recall and precision of 1."""
+    """Means over folds and seeds: accuracy, log loss, seconds of a fit, recall and precision.
+
+    Recall and precision are those of the class 1.
+    """
     found = []
     for seed in range(seeds):
         for train, test in StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y):

@@ -59,7 +59,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
 
     Parameters
     ----------
-    hidden_layer_sizes : int, sequence of int or str, default=(100,)
+    hidden_layer_sizes : int, sequence of int or str, default=(300,)
         Neurons of each hidden layer, or the name of one of the paper's networks, such as "net1".
     learning_rate_init : float, default=0.01
         Learning rate of the first epoch, and of `partial_fit`.
@@ -177,7 +177,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
 
     def __init__(
         self,
-        hidden_layer_sizes: int | Sequence[int] | AnyArray | str = (100,),
+        hidden_layer_sizes: int | Sequence[int] | AnyArray | str = (300,),
         *,
         learning_rate_init: float = 1e-2,
         learning_rate_end: float | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from mlpcore import Trainer, backends, dataset
+from mlpcore.estimators.parameters import PAPER
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import weights_sha256
@@ -49,5 +50,6 @@ def test_a_pickled_classifier_predicts_and_goes_on():
     X = X / 8 - 1
     classes = classifier.predict(X[600:]).astype(np.uint8)
     assert sha256(classes) == EXPECTED["predictions of classifier"]
+    assert PAPER.items() <= classifier.get_params().items()
     before = classifier.n_iter_
     assert classifier.partial_fit(X[:50], y[:50]).n_iter_ == before + 1
