@@ -313,7 +313,8 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
 
         The learning rate is `learning_rate_init`. Many calls do the same as one call with all
         samples, apart from rounding and from `deformation`, for which each call is an epoch.
-        Shuffle sorted samples first. `callbacks` are not called.
+        Shuffle sorted samples first. `callbacks` are not called. If it raises `Diverged`, the
+        estimator is not fitted any more.
 
         Parameters
         ----------
@@ -324,11 +325,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
             may repeat them.
         sample_weight : array-like of shape (n_samples,), default=None
             A factor of each sample's learning rate, 0 or more; None stands for 1.
-
-        Raises
-        ------
-        Diverged
-            When weights or loss are no longer finite. The estimator is then not fitted.
         """
         first = not hasattr(self, "network_")
         check_parameters(self, parts=True)
@@ -342,14 +338,11 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         epoch, backend = FIRST_PARTIAL_EPOCH + len(losses), self._get_backend(network)
         samples = self._samples(inputs, labels, known, sample_weight)
         images = self._images(samples)
-        loss = passes.train_in_order(network, images, samples, config, epoch, backend)
-        if not (np.isfinite(loss) and network.is_finite()):
-            if not first:
-                del self.network_
-            raise Diverged(
-                f"training diverged at learning rate {self.learning_rate_init:.4g}: loss or "
-                "weights are not finite; expected a lower learning rate"
-            )
+        try:
+            loss = passes.train_in_order(network, images, samples, config, epoch, backend)
+        except Diverged:
+            self.__dict__.pop("network_", None)
+            raise
         losses.append(loss)
         if first:
             self.network_, self.classes_, self.loss_curve_ = network, known, losses

@@ -11,6 +11,7 @@ from mlpcore.estimators.samples import Samples
 from mlpcore.evaluation import evaluation
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
+from mlpcore.training.trainer import Diverged
 from mlpcore.typing import Float32Array
 
 
@@ -25,7 +26,7 @@ def train_in_order(
     """Trains a network on samples in their order, their images deformed for an epoch.
 
     Returns the mean loss, weighted as the samples are. The learning rate is that of the beginning
-    of a run, after its warm-up.
+    of a run, after its warm-up. Raises `Diverged` when weights or loss are no longer finite.
     """
     shown, labels = backend.put(images), backend.put(samples.codes)
     if not config.deformation.is_identity:
@@ -42,6 +43,11 @@ def train_in_order(
         loaded, inputs, labels, order, rates, target=config.target, sample_weight=weights
     )
     backend.store(loaded, network)
+    if not (np.isfinite(result.loss) and network.is_finite()):
+        raise Diverged(
+            f"training diverged at learning rate {config.learning_rate:.4g}: loss or weights are "
+            "not finite; expected a lower learning rate"
+        )
     return result.loss / total
 
 
