@@ -80,7 +80,7 @@ docs: $(CHECKERS)
 # ThreadSanitizer, in separate builds. Leaks are not reported: Python frees little at exit.
 SANITIZED := build/sanitize
 SANITIZERS := address,undefined
-SANITIZED_TESTS := $(filter-out %presets.py,$(wildcard tests/backends/test_*.py))
+SANITIZED_TESTS := $(filter-out %presets.py %sample_weight.py,$(wildcard tests/backends/test_*.py))
 SANITIZED_TESTS += tests/deformation tests/network
 library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
 sanitize: $(INSTALLED)

@@ -16,7 +16,7 @@ def main() -> None:
     test_images = data.test_images.reshape(len(data.test_images), -1)
     deformation = DeformationParameters(beta=7.5, gamma=7.5)
     mlp = OnlineMLPClassifier(max_iter=25, deformation=deformation, random_state=0)
-    grid = {"hidden_layer_sizes": [(30,), (100,)], "deformation__alpha": [0, 18]}
+    grid = {"hidden_layer_sizes": [(50,), (100,)], "deformation__alpha": [0, 12]}
     # Each of the two processes trains with its share of the cores.
     search = GridSearchCV(mlp, grid, cv=3, n_jobs=2).fit(images, data.train_labels)
     results = search.cv_results_
