@@ -101,7 +101,7 @@ def _import_onnx() -> Any:
             raise InputError(f"the package onnx cannot be imported: {reason}") from error
         raise InputError(
             "ONNX needs the package onnx, which is not installed: expected mlpcore's extra "
-            "'export' (pip install onnx)"
+            "'export' (pip install 'mlpcore[export]')"
         ) from None
     return onnx
 
