@@ -17,7 +17,7 @@ UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/cuda_snippets/*.cu 
 BUILT_FROM := setup.py pyproject.toml mlpcore/backends/cuda/nvcc.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*/*.p[yx][xd])
 
-.PHONY: install train reproduce readme pictures test lint format docs sanitize speedup gpu-check gpu-sanitize clean
+.PHONY: install train reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize clean
 
 install: $(INSTALLED)
 
@@ -94,6 +94,11 @@ sanitize: $(INSTALLED)
 	TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 \
 		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
 		$(BIN)/python tests/support/data_races.py
+
+# An hour of hostile tries: kills, power cuts, full disks, damaged files, wrong arguments. See
+# docs/robustness.md. Power cuts need to mount a disk image. ARGS='--minutes 5' shortens it.
+torture: $(INSTALLED)
+	$(BIN)/python tools/torture.py $(ARGS)
 
 # What only a GPU can show, in nine minutes at most: tests, compute-sanitizer, measurements. It uses
 # the Python on the PATH and installs nothing, because a machine with a GPU may have no package
