@@ -5,6 +5,7 @@ from functools import partial
 from speed.lesson import Contestant
 from speed.peers.base import Peer
 from speed.peers.batches import train_batches
+from speed.peers.jax_batches import train_jax
 from speed.peers.jax_scan import check_jax, jax_gpu
 from speed.peers.pytorch import (
     check_autograd,
@@ -45,12 +46,21 @@ def _batches(optimiser: str, batch: int, start: float) -> Contestant:
     return Contestant(f"PyTorch {optimiser} {batch}", text, train, start, ("torch",))
 
 
+def _jax(batch: int, start: float) -> Contestant:
+    """Mini-batches with JAX."""
+    text = f"relu, cross-entropy, batch {batch}, one cycle"
+    train = partial(train_jax, batch=batch)
+    return Contestant(f"JAX SGD {batch}", text, train, start, ("jax", "optax"))
+
+
 #: With torchvision, which deforms image by image, only one: it takes most of the time.
 LEARNERS = (
     _batches("AdamW", 64, 1e-3),
     _batches("AdamW", 256, 2e-3),
     _batches("SGD", 64, 0.1),
     _batches("SGD", 256, 0.2),
+    _jax(64, 0.1),
+    _jax(256, 0.2),
     Contestant(
         "PyTorch AdamW 64 torchvision",
         "relu, cross-entropy, batch 64, one cycle, deformed by torchvision",
