@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend
+from mlpcore.commands.copies import add_copies_options, given_copies
 from mlpcore.commands.options import (
     add_backend_options,
     add_data_options,
@@ -25,6 +26,7 @@ from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluation
 from mlpcore.evaluation.committee import Committee, mean_outputs
+from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_writable
 from mlpcore.network import Network
@@ -87,6 +89,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add_network_argument(parser, "networks", nargs="+")
     add_data_options(parser)
     add_backend_options(parser)
+    add_copies_options(parser)
     add("--all", action="store_true", help=f"list all misclassified images, not just {LISTED}")
     add("--json", type=Path, metavar="FILE", help="write all results as JSON")
     add("--figures", type=Path, metavar="DIR", help="draw errors, learning curves and weights")
@@ -114,8 +117,10 @@ def check_fit(candidates: Sequence[Candidate], data: Dataset) -> None:
             )
 
 
-def describe(candidates: Sequence[Candidate], data: Dataset, backend: Backend) -> None:
-    """Prints the data and the backend, with a note for networks of other data."""
+def describe(
+    candidates: Sequence[Candidate], data: Dataset, backend: Backend, copies: Copies | None
+) -> None:
+    """Prints the data, the backend and the copies, with a note for networks of other data."""
     height, width = data.image_shape
     if data.notice:
         print(f"note: {data.notice}")
@@ -133,11 +138,14 @@ def describe(candidates: Sequence[Candidate], data: Dataset, backend: Backend) -
         f"data: {data.name} ({shown(data.source)}): "
         f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
     )
-    print(f"backend: {backend.description}\n")
+    print(f"backend: {backend.description}")
+    if copies is not None:
+        print(copies.describe(len(candidates)))
+    print()
 
 
 def evaluate(
-    candidates: Sequence[Candidate], data: Dataset, backend: Backend
+    candidates: Sequence[Candidate], data: Dataset, backend: Backend, copies: Copies | None = None
 ) -> tuple[Results, Evaluation]:
     """The networks with their evaluations, and the evaluation of all together."""
     outputs: list[AnyArray] = []
@@ -145,7 +153,10 @@ def evaluate(
     for each in candidates:
         try:
             images = to_range(data.test_images, each.input_range)
-            outputs.append(evaluation.outputs(each.network, images, backend))
+            if copies is None:
+                outputs.append(evaluation.outputs(each.network, images, backend))
+            else:
+                outputs.append(copies.outputs(each.network, images, backend, each.input_range))
             results.append((each, Evaluation.of(outputs[-1], data.test_labels)))
         except InputError as error:
             raise InputError(f"{shown(each.path)}: {error}") from None
@@ -174,7 +185,9 @@ def show(results: Results, whole: Evaluation, list_all: bool, classes: Sequence[
             print(f"and {whole.errors - listed:,} more: --all lists them")
 
 
-def document(results: Results, whole: Evaluation, data: Dataset, backend: Backend) -> str:
+def document(
+    results: Results, whole: Evaluation, data: Dataset, backend: Backend, copies: Copies | None
+) -> str:
     """Everything, as JSON."""
     content: dict[str, object] = {
         "data": {"name": data.name, "source": data.source, "n_test": len(data.test_labels)},
@@ -186,6 +199,8 @@ def document(results: Results, whole: Evaluation, data: Dataset, backend: Backen
     }
     if len(results) > 1:
         content["committee"] = whole.to_json()
+    if copies is not None:
+        content["copies"] = copies.to_json(len(results))
     return json.dumps(content) + "\n"
 
 
@@ -212,6 +227,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def command() -> int:
         options = parse(argv)
+        copies = given_copies(options)
         backend = backends.get(options.backend or "auto", options.threads)
         if options.json:
             check_result_file(options.json)
@@ -221,11 +237,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         Committee([each.network for each in candidates])  # refuses what cannot be averaged
         data = load_data(options, candidates)
         check_fit(candidates, data)
-        describe(candidates, data, backend)
-        results, whole = evaluate(candidates, data, backend)
+        describe(candidates, data, backend, copies)
+        results, whole = evaluate(candidates, data, backend, copies)
         show(results, whole, options.all, data.classes)
         if options.json:
-            atomic_write(options.json, document(results, whole, data, backend).encode())
+            atomic_write(options.json, document(results, whole, data, backend, copies).encode())
         if options.figures:
             print()
             for path in draw(options.figures, candidates, whole, data):

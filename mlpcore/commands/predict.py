@@ -15,10 +15,12 @@ import numpy as np
 from PIL import Image
 
 from mlpcore import backends
+from mlpcore.commands.copies import add_copies_options, given_copies
 from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.data.digit import Digit, find_digit
 from mlpcore.data.pictures import MAX_FILE_BYTES, decode_grey, picture_files, read_grey
 from mlpcore.errors import InputError, shown
+from mlpcore.evaluation.copies import Copies
 from mlpcore.files import atomic_write, check_writable, make_folder
 from mlpcore.inference import TrainedClassifier
 from mlpcore.inference.classifier import PRETRAINED_FILE
@@ -78,6 +80,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "WebP or PPM files, folders of them, or - for the standard input"
     )
     add("paths", metavar="PATH", type=Path, nargs="+", help=what)
+    add_copies_options(parser)
     add("--json", action="store_true", help="print one JSON document, with all outputs")
     add("--show", action="store_true", help="draw what the network is given in characters")
     normalised = "save what the network is given as PNG files"
@@ -90,7 +93,7 @@ def is_network(path: Path) -> bool:
     return path.suffix == ".safetensors" or (path.is_dir() and holds_run(path))
 
 
-def read_networks(paths: Sequence[Path]) -> TrainedClassifier:
+def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassifier:
     """The networks, or that of the package; an InputError unless they take MNIST's format."""
     networks = [TrainedNetwork.read(path) for path in paths or [PRETRAINED_FILE]]
     for each in networks:
@@ -99,7 +102,9 @@ def read_networks(paths: Sequence[Path]) -> TrainedClassifier:
             print(f"note: {each.assumption}", file=sys.stderr)
     if not paths:
         print(f"note: {pretrained_note(networks[0])}", file=sys.stderr)
-    return TrainedClassifier(networks, backends.get("cpu", 1))
+    if copies is not None:
+        print(f"note: {copies.describe(len(networks))}", file=sys.stderr)
+    return TrainedClassifier(networks, backends.get("cpu", 1), copies)
 
 
 def pretrained_note(trained: TrainedNetwork) -> str:
@@ -163,7 +168,10 @@ def document(classifier: TrainedClassifier, answers: Sequence[Answer]) -> dict[s
         {"file": str(each.path), "layer_sizes": each.network.layer_sizes}
         for each in classifier.networks
     ]
-    return {"networks": networks, "pictures": found}
+    result: dict[str, object] = {"networks": networks, "pictures": found}
+    if classifier.copies is not None:
+        result["copies"] = classifier.copies.to_json(len(networks))
+    return result
 
 
 def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
@@ -199,11 +207,12 @@ def predict(options: argparse.Namespace) -> int:
         if os.path.lexists(folder):
             raise InputError(f"{shown(folder)} exists: expected a new folder")
         check_writable(folder)
+    copies = given_copies(options)
     networks = [path for path in options.paths if is_network(path)]
     paths = [path for path in options.paths if not is_network(path)]
     if not paths:
         raise InputError(f"{shown(networks[0])} is a network: expected pictures beside it")
-    classifier = read_networks(networks)
+    classifier = read_networks(networks, copies)
     if folder is not None:
         make_folder(folder)
     answers = []

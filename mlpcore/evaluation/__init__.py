@@ -6,6 +6,7 @@ results belong in `mlpcore.report`.
 """
 
 from mlpcore.evaluation.committee import Committee
+from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation, evaluate
 
-__all__ = ["Committee", "Evaluation", "evaluate"]
+__all__ = ["Committee", "Copies", "Evaluation", "evaluate"]

@@ -13,11 +13,12 @@ from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.evaluation.committee import Committee, mean_outputs
+from mlpcore.evaluation.copies import Copies
 from mlpcore.inference.inputs import as_path, read_inputs
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.typing import AnyArray, Float64Array, StrPath
+from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath
 
 #: The name of the network in the package, and its file.
 PRETRAINED = "pretrained"
@@ -25,7 +26,13 @@ PRETRAINED_FILE = Path(__file__).resolve().parents[1] / "pretrained" / "net1.saf
 
 
 def load(
-    source: StrPath | Sequence[StrPath], *, backend: str = "cpu", threads: int | None = None
+    source: StrPath | Sequence[StrPath],
+    *,
+    backend: str = "cpu",
+    threads: int | None = None,
+    copies: int | None = None,
+    strength: float = 0.5,
+    seed: int = 0,
 ) -> TrainedClassifier:
     """Load trained networks to classify with.
 
@@ -38,6 +45,10 @@ def load(
         "./pretrained".
     backend, threads
         Who computes: see `mlpcore.backends.get`.
+    copies, strength, seed
+        Over how many deformed copies of each sample the outputs are averaged, how strongly these
+        are deformed, and the seed of their maps: see `mlpcore.evaluation.Copies`. By default the
+        sample itself is classified.
 
     Returns
     -------
@@ -47,7 +58,7 @@ def load(
     ------
     InputError
         When a file cannot be read or is damaged, the networks do not take the same images and
-        know the same classes, or there is no such backend.
+        know the same classes, there is no such backend, or a number is out of range.
 
     Examples
     --------
@@ -66,7 +77,8 @@ def load(
     if not isinstance(sources, Sequence):
         raise InputError(f"an object of type {type(source).__name__}: expected {SOURCES}")
     computing = backends.get(backend, threads)
-    return TrainedClassifier([_read(each) for each in sources], computing)
+    averaged = None if copies is None else Copies(copies, strength, seed)
+    return TrainedClassifier([_read(each) for each in sources], computing, averaged)
 
 
 SOURCES = "the folder of a run, a file of weights, or 'pretrained'"
@@ -116,6 +128,8 @@ class TrainedClassifier:
     networks : sequence of TrainedNetwork
         At least one, all for the same images and classes.
     backend : Backend
+    copies : Copies, optional
+        The deformed copies of each sample over which outputs are averaged.
 
     Attributes
     ----------
@@ -125,6 +139,7 @@ class TrainedClassifier:
     input : NetworkInput
         The images that the first network takes; the others take the same.
     backend : Backend
+    copies : Copies or None
     classes : ndarray, shape (n_classes,)
         What each output stands for: 0 to n_classes - 1 unless the training had other labels.
 
@@ -136,10 +151,12 @@ class TrainedClassifier:
 
     __module__ = "mlpcore"
 
-    def __init__(self, networks: Sequence[TrainedNetwork], backend: Backend):
+    def __init__(
+        self, networks: Sequence[TrainedNetwork], backend: Backend, copies: Copies | None = None
+    ):
         Committee([each.network for each in networks])  # refuses what cannot be averaged
         self.networks = tuple(networks)
-        self.backend = backend
+        self.backend, self.copies = backend, copies
         self.input: NetworkInput = networks[0].input
         for each in networks:
             _check_same_images(each, networks[0])
@@ -160,12 +177,19 @@ class TrainedClassifier:
         outputs = []
         for each in self.networks:
             values = inputs.for_range(each.input.input_range)
-            outputs.append(evaluation.outputs(each.network, values, self.backend))
+            outputs.append(self._outputs(each, values))
             if not np.isfinite(outputs[-1]).all():
                 raise InputError(
                     f"{shown(each.path)}: its outputs are not finite, expected numbers"
                 )
         return mean_outputs([each.network for each in self.networks], outputs)
+
+    def _outputs(self, one: TrainedNetwork, inputs: Float32Array) -> Float64Array:
+        """Outputs (n, n_classes) of a network for its inputs (n, n_in), or for their copies."""
+        if self.copies is None:
+            return evaluation.outputs(one.network, inputs, self.backend)
+        images = inputs.reshape(-1, *one.input.image_shape)
+        return self.copies.outputs(one.network, images, self.backend, one.input.input_range)
 
     def predict_proba(self, x: object) -> Float64Array:
         """Probabilities (n, n_classes) of the classes; the class of `predict` has the greatest.

@@ -12,7 +12,7 @@ import pytest
 
 from mlpcore import Committee, Network, backends, dataset
 from mlpcore.commands import evaluate
-from mlpcore.evaluation import evaluation
+from mlpcore.evaluation import Copies, Evaluation, evaluation
 from mlpcore.report.results import confusion_table, misclassified_table
 from mlpcore.report.tables import text_table
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run
@@ -135,6 +135,26 @@ def test_a_committee_and_its_json(call):
     assert document["networks"][0] == json.loads(json.dumps(alone))
 
 
+def test_copies(call):
+    """Each network sees copies of its own inputs, and the committee is their mean."""
+    network, _ = read_network(WEIGHTS)
+    write_network(Path("unit"), network, {"input_range": "unit"})
+    options = ("--copies", 3, "--strength", "0.1", "--seed", 4, "--data", DATA)
+    out = call("evaluate", WEIGHTS, "unit", *options, "--json", "c.json")
+    assert "copies: 3 of each image, deformed at strength 0.1 " in out
+    assert "; 6 passes of 2 networks per prediction\n" in out
+    document, data = json.loads(Path("c.json").read_text()), dataset.load(DATA)
+    assert document["copies"] == {"n": 3, "strength": 0.1, "seed": 4, "passes": 6}
+    outputs, backend = [], backends.get("scalar", 1)
+    for input_range in ("signed", "unit"):
+        images = data.with_range(input_range).test_images
+        outputs.append(Copies(3, 0.1, 4).outputs(network, images, backend, input_range))
+    found = [each["confusion"] for each in (*document["networks"], document["committee"])]
+    for confusion, each in zip(found, (*outputs, np.mean(outputs, axis=0)), strict=True):
+        assert confusion == Evaluation.of(each, data.test_labels).confusion.tolist()
+    assert call("evaluate", WEIGHTS, "unit", *options) == out
+
+
 def test_figures(call):
     out = call("evaluate", RUN, WEIGHTS, "--figures", "a/b")
     names = ["misclassified", "confusion", "learning-curves-1", "first-layer-1", "first-layer-2"]
@@ -185,6 +205,13 @@ def test_a_run_in_use_stays_as_it_is(call):
 def test_no_result_replaces_a_file_of_a_run(refusal, name):
     text = refusal("evaluate", RUN, "--json", RUN / name)
     assert f"../run/{name} belongs to a run: expected another" in text
+
+
+def test_copies_that_are_not_named(refusal):
+    for option in ("--strength", "--seed"):
+        text = refusal("evaluate", RUN, option, 1)
+        assert f"{option} without --copies: expected both or none" in text
+    assert "copies 0: expected" in refusal("evaluate", RUN, "--copies", 0)
 
 
 def test_networks_for_other_data(refusal):

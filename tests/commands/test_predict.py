@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import mlpcore
 import pictures
 from mlpcore import backends, dataset
 from mlpcore.commands import main, predict
@@ -76,6 +77,24 @@ def test_guesses_are_the_two_greatest_outputs(digits_run, call, input_range):
     assert np.abs(written - outputs[best]).max() <= 1e-4  # four digits
     assert np.abs(picture["outputs"] - outputs).max() <= 1e-4
     assert content["networks"] == [{"file": str(path), "layer_sizes": [841, 80, 10]}]
+
+
+def test_copies(digits_run, capsys):
+    """The same answer for a picture alone and beside others; the cost is said."""
+    names = [write_picture(f"{number}.png", number) for number in range(3)]
+    found = {}
+    for paths in (names, names[2:]):
+        options = "--copies", "4", "--strength", "0.2", "--seed", "1", "--json"
+        assert main(["predict", str(digits_run), *paths, *options]) == 0
+        out, err = capsys.readouterr()
+        assert re.fullmatch(r"note: copies: 4 of [^\n]*; 4 passes per prediction\n", err)
+        document = json.loads(out)
+        assert document["copies"] == {"n": 4, "strength": 0.2, "seed": 1, "passes": 4}
+        found[len(paths)] = document["pictures"]
+    assert found[1] == found[3][2:]
+    net = mlpcore.load(digits_run, copies=4, strength=0.2, seed=1)
+    outputs = [each["outputs"] for each in found[3]]
+    assert np.abs(net.outputs(names) - outputs).max() <= 1e-4  # four digits
 
 
 def test_a_line_for_each_picture(digits_run, call):

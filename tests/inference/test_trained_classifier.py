@@ -14,7 +14,7 @@ import pictures
 from mlpcore import Dataset, InputError, backends, dataset
 from mlpcore.data.digit import normalise_digit
 from mlpcore.data.scaling import INPUT_RANGES, normalise, resize, to_range
-from mlpcore.evaluation import evaluation
+from mlpcore.evaluation import Copies, evaluation
 from mlpcore.evaluation.probabilities import of_outputs
 from mlpcore.inference import classifier
 from mlpcore.store.export import write_safetensors
@@ -154,6 +154,19 @@ def test_scikit_learns_digits(tmp_path):
     pixels = digits.images[test].astype(int)
     np.testing.assert_array_equal(net.outputs(pixels), net.outputs(data.test_images))
     assert "expected 0 to 16" in refusal(net.outputs, pixels * 15)
+
+
+@pytest.mark.parametrize("network_input", [MNIST, UNIT])
+def test_copies_of_every_form(network_input):
+    path = save("n.safetensors", network_input=network_input)
+    net = mlpcore.load(path, backend="scalar", threads=1, copies=3, strength=1, seed=2)
+    values = to_range(IMAGES, network_input.input_range)
+    expected = Copies(3, 1, 2).outputs(
+        read_network(path)[0], values, net.backend, network_input.input_range
+    )
+    for form in (PIXELS, IMAGES, values.reshape(4, 841)):
+        np.testing.assert_array_equal(net.outputs(form), expected)
+    assert net.outputs(PIXELS[:0]).shape == (0, 10)
 
 
 # Committees

@@ -1,0 +1,97 @@
+"""Predictions averaged over deformed copies: their mean, their maps, memory, refusals."""
+
+import numpy as np
+import pytest
+
+import emulated
+from mlpcore import DeformationParameters, InputError
+from mlpcore.data import scaling
+from mlpcore.data.scaling import BACKGROUNDS, to_range
+from mlpcore.deformation import deform_selected
+from mlpcore.evaluation import Copies, evaluation
+from oracle import random_network
+from small_runs import DATA
+
+IMAGES = DATA.test_images[:10]
+
+#: One of each kind of arithmetic: the oracle is plain, C the fastest, CUDA computes elsewhere.
+BACKENDS = [name for name in emulated.BACKENDS if name in ("reference", "scalar", "cuda")]
+
+
+def network(seed=1, **kind):
+    return random_network((35, 8, 3), seed, **kind)
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+@pytest.mark.parametrize("input_range", BACKGROUNDS)
+def test_the_mean_of_copies_deformed_one_by_one(name, input_range):
+    """Copy k has the map that a training with these parameters would give to image k."""
+    backend = emulated.get_backend(name, 1, "streaming" if name == "cuda" else None)
+    member, images = network(loss="cross-entropy"), to_range(IMAGES, input_range)
+    parameters = DeformationParameters(6.0, 9.0, 3.75, 3.75, similar_labels=())
+    singly = []
+    for image in images:
+        copies = deform_selected(
+            np.repeat(image[None], 5, axis=0),
+            np.arange(5),
+            np.ones(5, np.uint8),  # a label that turns by half the angle in training
+            parameters,
+            3,
+            0,
+            backend,
+            BACKGROUNDS[input_range],
+        )
+        singly.append(evaluation.outputs(member, copies, backend).mean(axis=0))
+    found = Copies(5, 0.25, seed=3).outputs(member, images, backend, input_range)
+    # Displacements are rounded once more: by 1e-6 pixels of a slope of 2 at most, in 35 inputs.
+    np.testing.assert_allclose(found, singly, rtol=0, atol=2e-5)
+    plain = evaluation.outputs(member, images, backend)
+    assert np.abs(found - plain).max() > 1e-3
+
+
+def test_parts_are_small_and_change_nothing(reference, monkeypatch):
+    """So neither the number of images nor that of copies decides the memory."""
+    whole = Copies(9).outputs(network(), IMAGES, reference, "signed")
+    limit, seen = 4 * 35, []
+    deform_by = type(reference).deform_by
+    monkeypatch.setattr(scaling, "_BATCH_PIXELS", limit)
+    monkeypatch.setattr(
+        type(reference), "deform_by", lambda *a: [seen.append(a[1].size), deform_by(*a)][1]
+    )
+    found = Copies(9).outputs(network(), IMAGES, reference, "signed")
+    np.testing.assert_allclose(found, whole, rtol=0, atol=1e-14)  # sums in another order
+    assert max(seen) <= limit
+    assert sum(seen) == 9 * IMAGES.size
+
+
+def test_other_images_change_nothing_and_other_seeds_do(reference):
+    copies = Copies(3)
+    whole = copies.outputs(network(), IMAGES, reference, "signed")
+    alone = copies.outputs(network(), IMAGES[4:5], reference, "signed")
+    np.testing.assert_allclose(alone[0], whole[4], rtol=0, atol=1e-14)  # sums in another order
+    other = Copies(3, seed=1).outputs(network(), IMAGES[4:5], reference, "signed")
+    assert np.abs(other - alone).max() > 1e-3
+
+
+def test_what_is_said():
+    assert Copies(32).describe(3) == (
+        "copies: 32 of each image, deformed at strength 0.5 (alpha 18, beta 7.5, gamma 7.5, "
+        "seed 0); 96 passes of 3 networks per prediction"
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((0,), "copies 0: expected .* 1 to"),
+        ((2.5,), "copies 2.5: expected"),
+        ((8, 0), "strength 0: expected more than 0, at most 5"),
+        ((8, 5.1), "strength 5.1: expected more than 0"),
+        ((8, float("nan")), "strength nan: expected more than 0"),
+        ((8, "1"), "strength '1': expected a number"),
+        ((8, 0.5, -1), "seed -1: expected"),
+    ],
+)
+def test_refusals(arguments, message):
+    with pytest.raises(InputError, match=message):
+        Copies(*arguments)
