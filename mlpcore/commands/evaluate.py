@@ -21,8 +21,8 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.scaling import to_range
 from mlpcore.data.summary import DataSummary
+from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluation
 from mlpcore.evaluation.committee import Committee, mean_outputs
@@ -35,6 +35,7 @@ from mlpcore.report.figures import evaluation_figures, network_figures, write_fi
 from mlpcore.report.page import title_of
 from mlpcore.report.results import confusion_table, evaluation_table, misclassified_table
 from mlpcore.report.tables import text_table
+from mlpcore.store.inputs import read_width
 from mlpcore.store.run_folder import check_result_file, read_history
 from mlpcore.store.trained import read_saved
 from mlpcore.training.state import EpochMetrics
@@ -58,6 +59,7 @@ class Candidate:
     path: Path
     network: Network
     input_range: str
+    width: int | None
     data_name: str
     data: DataSummary | None
     history: Sequence[EpochMetrics]
@@ -76,8 +78,9 @@ def read_candidate(path: Path, with_history: bool) -> Candidate:
     """Reads a run's folder, in which a training may go on, or a file of weights."""
     network, metadata, data = read_saved(path)
     history = read_history(path) if data and with_history else ()
-    input_range, data_name = metadata["input_range"], metadata.get("dataset", "")
-    return Candidate(path, network, input_range, data_name, data, history)
+    data_name = metadata.get("dataset", "")
+    seen = metadata["input_range"], read_width(metadata)
+    return Candidate(path, network, *seen, data_name, data, history)
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -152,7 +155,7 @@ def evaluate(
     results: Results = []
     for each in candidates:
         try:
-            images = to_range(data.test_images, each.input_range)
+            images = to_inputs(data.test_images, each.input_range, each.width)
             if copies is None:
                 outputs.append(evaluation.outputs(each.network, images, backend))
             else:

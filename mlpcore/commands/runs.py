@@ -16,7 +16,7 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.data import dataset
-from mlpcore.data.scaling import to_range
+from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation, evaluate
 from mlpcore.files import atomic_write, check_writable
@@ -197,7 +197,8 @@ def _train(
 ) -> int:
     """Trains to the end, or to a stop; returns the exit status."""
     name, n = format_hidden_layers(run.config.hidden_layers), trainer.state.network.n_parameters
-    console.print(f"network: {name}, {n:,} weights; run: {shown(run.folder)}")
+    width = "" if run.config.width is None else f"; width of the ink: {run.config.width} pixels"
+    console.print(f"network: {name}, {n:,} weights{width}; run: {shown(run.folder)}")
     if trainer.state.seconds:
         console.print(f"resumed: {_place(trainer)}")
     trainer.observers = (run, console)
@@ -238,7 +239,7 @@ def _present(trainer: Trainer, run: Run, console: Console) -> None:
     test: Evaluation | None = None
     figures: list[Path] = []
     try:
-        images = to_range(data.test_images, run.config.input_range)
+        images = to_inputs(data.test_images, run.config.input_range, run.config.width)
         test = evaluate(state.best, images, data.test_labels, trainer.backend)
         figures = draw(run.folder / "figures", state.best, state.history, data, test)
     except Exception as error:  # no failure of a figure may fail a training that is done

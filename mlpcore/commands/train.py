@@ -64,6 +64,7 @@ SETTINGS = {
     "target": "target",
     "warm_up": "warm_up",
     "skip": "skip",
+    "width": "width",
     "seed": "seed",
 } | {name: name for name in CHOICES}
 
@@ -93,6 +94,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for name, choices in CHOICES.items():
         text = f"{', '.join(choices)}: {MEANINGS[name]}"
         add(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
+    add_whole("--width", help="bring the ink of images to N pixels in width, and centre it")
     add_real("--lr", help="learning rate at first (modern: 0.01, else 0.001)")
     add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
     add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")

@@ -24,6 +24,7 @@ from mlpcore.data.folder import EMBEDDED_WHITE as EMBEDDED_WHITE
 from mlpcore.data.folder import FILES, absolute, embedded_digits, find, read_folder
 from mlpcore.data.idx import md5, read_idx
 from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_range
+from mlpcore.data.width import normalise_width
 from mlpcore.errors import InputError, shown
 from mlpcore.html import ReprHtmlMixin
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
@@ -200,6 +201,24 @@ class Dataset(ReprHtmlMixin):
             test_images=self.train_images[rest:],
             test_labels=self.train_labels[rest:],
             held_out=n,
+        )
+
+    def with_width(self, width: int | None) -> Dataset:
+        """Return the data with the ink of each image brought to a width (`normalise_width`).
+
+        The images of this data set must be in [-1, 1]. It returns itself if the width is None.
+
+        Raises
+        ------
+        InputError
+            When the width is not from 1 to the width of the images.
+        """
+        if width is None:
+            return self
+        return dataclasses.replace(
+            self,
+            train_images=normalise_width(self.train_images, width),
+            test_images=normalise_width(self.test_images, width),
         )
 
     def with_range(self, input_range: str) -> Dataset:

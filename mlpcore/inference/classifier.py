@@ -112,8 +112,9 @@ class TrainedClassifier:
     integers (h, w, 3 or 4) or (n, h, w, ..)  colour pictures, as from a file
     floats (n, H, W) or (H, W)                images as a `Dataset` holds them, MNIST's of 29 x 29:
                                               the ground is -1, the ink 1
-    floats (n, n_inputs)                      inputs, in the range that the network was trained on:
-                                              -1 to 1, or 0 to 1 for the recipe "modern"
+    floats (n, n_inputs)                      inputs, in the width and the range that the network
+                                              was trained on: -1 to 1, or 0 to 1 for the recipe
+                                              "modern"
     ========================================  ======================================================
 
     Bytes are integers. Anything that `numpy.asarray` takes is an array, such as a tensor of PyTorch
@@ -169,15 +170,15 @@ class TrainedClassifier:
         losses averages probabilities.
         """
         inputs = read_inputs(x, self.input)
-        if inputs.in_range and len({each.input.input_range for each in self.networks}) > 1:
+        seen = {(each.input.input_range, each.input.width) for each in self.networks}
+        if inputs.in_range and len(seen) > 1:
             raise InputError(
-                "inputs for networks of the ranges [-1, 1] and [0, 1]: expected pictures, or "
-                "images (n, H, W) from -1 to 1"
+                "inputs for networks of different ranges or widths: expected pictures, or images "
+                "(n, H, W) from -1 to 1"
             )
         outputs = []
         for each in self.networks:
-            values = inputs.for_range(each.input.input_range)
-            outputs.append(self._outputs(each, values))
+            outputs.append(self._outputs(each, inputs.of(each.input)))
             if not np.isfinite(outputs[-1]).all():
                 raise InputError(
                     f"{shown(each.path)}: its outputs are not finite, expected numbers"

@@ -14,7 +14,7 @@ from PIL import Image
 from mlpcore.data import dataset
 from mlpcore.data.digit import SIDE, find_digit
 from mlpcore.data.pictures import grey_of, picture_files, read_grey
-from mlpcore.data.scaling import normalise, resize, to_range
+from mlpcore.data.scaling import normalise, resize
 from mlpcore.errors import InputError, shown
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.typing import AnyArray, Float32Array, UInt8Array
@@ -30,15 +30,15 @@ class Inputs(NamedTuple):
     ----------
     values : ndarray of float32, shape (n, n_inputs)
     in_range : bool
-        Whether they are in the networks' own range of inputs. Else they are in [-1, 1].
+        Whether they are the networks' own inputs. Else they are images in [-1, 1].
     """
 
     values: Float32Array
     in_range: bool = False
 
-    def for_range(self, input_range: str) -> Float32Array:
-        """The inputs of a network of this range, `mlpcore.data.scaling.INPUT_RANGES`."""
-        return self.values if self.in_range else to_range(self.values, input_range)
+    def of(self, network_input: NetworkInput) -> Float32Array:
+        """The inputs of one of the networks."""
+        return self.values if self.in_range else network_input.of_images(self.values)
 
 
 def as_path(value: object, what: str) -> Path:

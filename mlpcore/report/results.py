@@ -181,6 +181,8 @@ def _setting_lines(config: TrainingConfig, backend: str) -> list[str]:
     settings |= settings.pop("deformation")
     if config.loss == "cross-entropy":
         del settings["target"]
+    if config.width is None:
+        del settings["width"]
     if config.decay != "factor":
         del settings["learning_rate_end"]
     earlier = ", ".join(f"until epoch {each.until}: {each.epochs}" for each in config.earlier)

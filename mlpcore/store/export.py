@@ -50,7 +50,7 @@ from typing import Any
 
 import numpy as np
 
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
@@ -116,6 +116,11 @@ def to_onnx(trained: TrainedNetwork) -> bytes:
     """
     onnx = _import_onnx()
     network = trained.network
+    if trained.input.width is not None:
+        raise InputError(
+            f"{shown(trained.path)} sees ink of a width of {trained.input.width} pixels: expected "
+            "a network without --width for ONNX"
+        )
     n_bytes = 4 * count_parameters(network.layer_sizes)
     if n_bytes + MAX_OTHER_BYTES > MAX_BYTES:
         raise InputError(
@@ -165,7 +170,7 @@ def write_safetensors(
     """
     known = trained.input.to_metadata()
     if trained.input.assumed:
-        known = {"input_range": known["input_range"]}
+        known = {name: known[name] for name in ("input_range", "width") if name in known}
     if trained.target != USUAL_TARGET:
         known["target"] = repr(trained.target)
     if trained.classes != tuple(range(len(trained.classes))):

@@ -11,6 +11,7 @@ from mlpcore.data import dataset
 from mlpcore.data import scaling as images
 from mlpcore.data.idx import MAX_SIDE
 from mlpcore.data.summary import DataSummary
+from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError
 from mlpcore.typing import Float32Array
 
@@ -34,6 +35,8 @@ class NetworkInput:
         Whether part of this was not recorded, but guessed.
     input_range : str
         The range of the inputs (`mlpcore.data.scaling.INPUT_RANGES`).
+    width : int, optional
+        The width to which the ink of an image is brought (`mlpcore.data.width`).
     """
 
     data: str
@@ -41,11 +44,12 @@ class NetworkInput:
     pixel_shape: tuple[int, int]
     assumed: bool = False
     input_range: str = "signed"
+    width: int | None = None
 
     @classmethod
-    def of(cls, data: DataSummary, input_range: str) -> NetworkInput:
+    def of(cls, data: DataSummary, input_range: str, width: int | None) -> NetworkInput:
         """The inputs for the data of a run. Early runs did not record `pixel_shape`."""
-        made = partial(cls, data.name, data.image_shape, input_range=input_range)
+        made = partial(cls, data.name, data.image_shape, input_range=input_range, width=width)
         if data.pixel_shape is not None:
             return made(data.pixel_shape)
         known = {dataset.MNIST: MNIST_PIXELS, dataset.EMBEDDED: dataset.EMBEDDED_PIXELS}
@@ -56,24 +60,25 @@ class NetworkInput:
     @classmethod
     def from_metadata(cls, metadata: dict[str, str], n_inputs: int) -> NetworkInput:
         """The inputs that a file of weights records. Without a record, 841 inputs are MNIST's."""
-        input_range = metadata.get("input_range", "signed")
+        input_range, width = metadata.get("input_range", "signed"), read_width(metadata)
         if not metadata.keys() & {"dataset", "image_shape", "pixel_shape"}:
             if n_inputs != MNIST_IMAGE[0] * MNIST_IMAGE[1]:
                 raise InputError(
                     f"{n_inputs:,} inputs of unknown height and width: expected 841, or the "
                     "folder of a run"
                 )
-            return cls("", MNIST_IMAGE, MNIST_PIXELS, True, input_range)
-        height, width = image_shape = _read_shape(metadata, "image_shape")
-        if height * width != n_inputs:
-            raise InputError(f"image_shape {height},{width}: expected {n_inputs:,} pixels")
+            return cls("", MNIST_IMAGE, MNIST_PIXELS, True, input_range, width)
+        rows, columns = image_shape = _read_shape(metadata, "image_shape")
+        if rows * columns != n_inputs:
+            raise InputError(f"image_shape {rows},{columns}: expected {n_inputs:,} pixels")
         pixel_shape = _read_shape(metadata, "pixel_shape")
         data = metadata.get("dataset", "")
-        return cls(data, image_shape, pixel_shape, input_range=input_range)
+        return cls(data, image_shape, pixel_shape, False, input_range, width)
 
     def to_metadata(self) -> dict[str, str]:
         """The inverse of `from_metadata`."""
-        return {
+        width = {} if self.width is None else {"width": str(self.width)}
+        return width | {
             "dataset": self.data,
             "image_shape": "{},{}".format(*self.image_shape),
             "pixel_shape": "{},{}".format(*self.pixel_shape),
@@ -96,6 +101,19 @@ class NetworkInput:
         """Whether the network takes images in the format of MNIST's, scaled as these are."""
         return self.image_shape == MNIST_IMAGE
 
+    def of_images(self, images: Float32Array) -> Float32Array:
+        """The inputs (n, n_inputs) from images in [-1, 1], as a `Dataset` holds them.
+
+        Raises
+        ------
+        InputError
+            When these images are less wide than `width`.
+        """
+        height, width = self.image_shape
+        shaped = images.reshape(-1, height, width)
+        inputs = to_inputs(shaped, self.input_range, self.width)
+        return inputs.reshape(-1, height * width)
+
     def interpolation(self) -> tuple[Float32Array, Float32Array]:
         """Matrices R (H, h) and C (W, w) that scale pixels P (h, w) to R P C^T (H, W)."""
         (height, width), (n_rows, n_columns) = self.image_shape, self.pixel_shape
@@ -115,3 +133,13 @@ def _read_shape(metadata: dict[str, str], name: str) -> tuple[int, int]:
     if len(text) > 20 or len(sides) != 2 or not all(2 <= side <= MAX_SIDE + 1 for side in sides):
         raise InputError(f"{name} {text[:40]!r} in the metadata: expected height,width")
     return sides[0], sides[1]
+
+
+def read_width(metadata: dict[str, str]) -> int | None:
+    """The width of the ink that a file of weights records; None if the ink stays as it is."""
+    text = metadata.get("width")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MAX_SIDE + 1):
+        raise InputError(f"width {text[:40]!r} in the metadata: expected a number of pixels")
+    return int(text)

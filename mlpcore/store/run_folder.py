@@ -32,6 +32,7 @@ The weights are as in `mlpcore.store.weights`. To its metadata both files add
 | ``revision``, ``machine`` | the source and the computer that computed the weights |
 | ``classes`` | JSON: the classes of the outputs, if these are not 0, 1 ... themselves |
 | ``dataset``, ``image_shape``, ``pixel_shape``, ``input_range`` | `mlpcore.store.inputs` |
+| ``width`` | the same, if there is one |
 
 ``best`` also has ``metrics``, its line of ``metrics.jsonl`` without the percentages. ``last`` has
 ``progress`` (`mlpcore.training.EpochProgress`), ``best_epoch``, ``training`` (as in
@@ -309,7 +310,7 @@ class Run(Observer):
                 "revision": provenance.revision(),
                 "machine": provenance.machine(),
             }
-            | NetworkInput.of(self.data, self.config.input_range).to_metadata()
+            | NetworkInput.of(self.data, self.config.input_range, self.config.width).to_metadata()
         )
 
     def load(self) -> TrainingState:

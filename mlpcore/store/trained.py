@@ -76,9 +76,9 @@ class TrainedNetwork:
         network, metadata, data = read_saved(path)
         file = weights_file(path)
         if data is not None:
-            network_input = NetworkInput.of(data, metadata["input_range"])
-            target = read_settings(path)[0].target
-            return cls(file, network, network_input, metadata, target, data.classes or ())
+            config = read_settings(path)[0]
+            network_input = NetworkInput.of(data, config.input_range, config.width)
+            return cls(file, network, network_input, metadata, config.target, data.classes or ())
         try:
             network_input = NetworkInput.from_metadata(metadata, network.layer_sizes[0])
             target, classes = _target(metadata), _classes(metadata)

@@ -20,6 +20,7 @@ Runs and exported networks add what the inputs are (`mlpcore.store.inputs`):
 | ``image_shape`` | ``height,width`` of the images that are the inputs, row by row |
 | ``pixel_shape`` | ``height,width`` of the data set's own images, which are scaled to that |
 | ``input_range`` | what pixels become: ``signed`` is [-1, 1], ``unit`` is [0, 1] |
+| ``width`` | to which the ink is brought (`mlpcore.data.width`); absent if it stays |
 | ``target`` | of the output for the class in training, if the loss is squared and it is not 1 |
 
 The first files lack ``activation``, ``loss`` and ``input_range``: their networks are ``tanh``,

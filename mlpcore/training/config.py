@@ -23,6 +23,7 @@ import msgspec
 import numpy as np
 
 from mlpcore.checks import check_choice, check_fields, check_rate, check_real, check_whole
+from mlpcore.data.idx import MAX_SIDE
 from mlpcore.data.scaling import INPUT_RANGES
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
@@ -71,6 +72,7 @@ LATER: dict[str, Any] = {
     "decay": "factor",
     "warm_up": 0,
     "skip": 0.0,
+    "width": None,
     "earlier": (),
 }
 """What these were in runs from before they became settings."""
@@ -127,6 +129,9 @@ class TrainingConfig:
         Hidden neurons, loss and initial weights: see `Network`.
     input_range
         The range of the network's inputs: "signed" is [-1, 1], "unit" is [0, 1].
+    width
+        The width in pixels to which the ink of each image is brought, before it is deformed
+        (`mlpcore.data.width`). None leaves the images as they are.
     decay
         "factor" is that of `learning_rate_end`. "linear" and "cosine" let the rate fall with
         every segment of an epoch (`mlpcore.training.trainer`), and to 0 at the end of the run:
@@ -165,6 +170,7 @@ class TrainingConfig:
     loss: str = "squared"
     init: str = "uniform"
     input_range: str = "signed"
+    width: int | None = None
     decay: str = "factor"
     warm_up: int = 0
     skip: float = 0.0
@@ -181,6 +187,8 @@ class TrainingConfig:
         put("seed", _whole("seed", self.seed, 0, 2**64 - 1))
         for name, choices in CHOICES.items():
             check_choice(name.replace("_", " "), getattr(self, name), choices)
+        if self.width is not None:
+            put("width", _whole("width", self.width, 1, MAX_SIDE + 1))
         put("warm_up", _whole("warm-up", self.warm_up, 0, MAX_WARM_UP))
         put("learning_rate", _rate("learning rate", self.learning_rate))
         put("learning_rate_end", self._end())

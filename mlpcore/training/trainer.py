@@ -78,7 +78,7 @@ class Trainer(ReprHtmlMixin):
         The settings. `config.backend` only records a name; `backend` computes.
     dataset
         Images in [-1, 1], labels and the number of classes. The network gets the images in the
-        range that the settings name.
+        width and the range that the settings name.
     backend
         Computes everything.
     observers
@@ -93,9 +93,9 @@ class Trainer(ReprHtmlMixin):
     Raises
     ------
     InputError
-        When the network of `state` does not fit the settings and the data, a label is beyond
-        the number of classes, a learning rate would be 0 in float32, or a weight is negative,
-        not finite, or 0 as all others are.
+        When the network of `state` does not fit the settings and the data, the width is more
+        than that of the images, a label is beyond the number of classes, a learning rate would
+        be 0 in float32, or a weight is negative, not finite, or 0 as all others are.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class Trainer(ReprHtmlMixin):
         self._stop = False
         self._part = IMAGES_PER_GRID  # images to deform at once
         self._network = backend.load(network)
-        ranged = dataset.with_range(config.input_range)
+        ranged = dataset.with_width(config.width).with_range(config.input_range)
         self._train_images = backend.put(ranged.train_images)
         self._train_labels = backend.put(dataset.train_labels)
         self._test_images = backend.put(ranged.test_images)

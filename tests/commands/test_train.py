@@ -77,6 +77,18 @@ def test_a_run_prints_plain_lines_and_a_table(train, data):
     assert sorted(os.listdir("r")) == sorted([BEST, LAST, CONFIG, METRICS, runs.REPORT])
 
 
+def test_a_width_is_named_and_refused_in_one_line(train, call, data, refusal):
+    assert "; width of the ink: 4 pixels; run: r" in train("--width", "4").splitlines()[2]
+    report = Path("r", runs.REPORT).read_text()
+    assert "- width: 4" in report.splitlines()
+    test_error = run_state("r").best_metrics.test_error
+    assert f"of 60 images, {test_error:.2f} %" in report  # counted on images of that width
+    for width, most in (("6", "5"), ("0", "1,025")):
+        message = refusal("train", "--data", data, *QUICK, "--out", "new", "--width", width)
+        assert f"width {width}: expected a whole number from 1 to {most}\n" in message
+    assert "--width together with --resume" in refusal("train", "--resume", "r", "--width", "4")
+
+
 @pytest.mark.figures
 def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
     drawn = []
@@ -114,12 +126,13 @@ def test_options_reach_the_settings(train):
     options = "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3"
     options += " --backend scalar --schedule immediate --lr-ratio 2 --target 1.5 --arch 7,5"
     options += " --activation tanh --loss squared --init he --input-range signed --decay factor"
+    options += " --width 4"
     train(*options.split(), "--warm-up", "300", "--skip", "0.1", "--recipe", "modern")
     assert settings() == {
         "hidden_layers": [7, 5], "epochs": 2, "learning_rate": 0.02, "learning_rate_end": 0.01,
         "learning_rate_ratio": 2, "target": 1.5, "activation": "tanh", "loss": "squared",
-        "init": "he", "input_range": "signed", "decay": "factor", "warm_up": 300, "skip": 0.1,
-        "seed": 3,
+        "init": "he", "input_range": "signed", "width": 4, "decay": "factor", "warm_up": 300,
+        "skip": 0.1, "seed": 3,
         "backend": "scalar", "schedule": "immediate", "deformation": {
             "sigma": 5, "alpha": 37, "beta": 10, "gamma": 20, "similar_labels": [],
         },

@@ -1,7 +1,8 @@
 """The same bits at every revision: hashes of weights, deformed images and orders.
 
-The hashes were printed by revision 7a385d4. A change that alters one of them changes what a seed
-gives: it says so in the CHANGELOG, with its reason.
+The hashes were printed by revision 7a385d4, that of widths by the first revision that had them. A
+change that alters one of them changes what a seed gives: it says so in the CHANGELOG, with its
+reason.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ import pytest
 
 from mlpcore import DeformationParameters, Network, backends, dataset, deformation, philox
 from mlpcore.backends.simd import INSTRUCTION_SETS, SCHEDULES, SimdBackend, unavailable_reason
+from mlpcore.data.width import normalise_width
 
 EXPECTED = json.loads((Path(__file__).parent / "hashes.json").read_text())
 
@@ -65,6 +67,11 @@ def test_deformed_images(name):
         first=30,
     )
     assert sha256(deformed) == EXPECTED["deformed"][name]
+
+
+def test_images_of_a_width():
+    images = digits().train_images[:150]
+    assert sha256(*(normalise_width(images, width) for width in (10, 20))) == EXPECTED["widths"]
 
 
 def test_orders_and_initial_weights():

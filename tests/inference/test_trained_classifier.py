@@ -13,12 +13,13 @@ import mlpcore
 import pictures
 from mlpcore import Dataset, InputError, backends, dataset
 from mlpcore.data.digit import normalise_digit
-from mlpcore.data.scaling import INPUT_RANGES, normalise, resize, to_range
+from mlpcore.data.scaling import normalise, resize, to_range
+from mlpcore.data.width import to_inputs
 from mlpcore.evaluation import Copies, evaluation
 from mlpcore.evaluation.probabilities import of_outputs
 from mlpcore.inference import classifier
 from mlpcore.store.export import write_safetensors
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.inputs import NetworkInput, read_width
 from mlpcore.store.run_folder import BEST, read_settings
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
@@ -31,6 +32,7 @@ PIXELS = np.stack([normalise_digit(grey) for grey in PAPER])  # (4, 28, 28)
 IMAGES = resize(normalise(PIXELS), 29, 29)
 MNIST = NetworkInput("MNIST", (29, 29), (28, 28))
 UNIT = dataclasses.replace(MNIST, input_range="unit")
+WIDE = dataclasses.replace(MNIST, width=20)
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +49,7 @@ def save(name, network=None, network_input=MNIST, **changes):
 
 def expected_outputs(path, images=IMAGES):
     network, metadata = read_network(path)
-    inputs = to_range(images, metadata["input_range"])
+    inputs = to_inputs(images, metadata["input_range"], read_width(metadata))
     return evaluation.outputs(network, inputs, backends.get("scalar", 1))
 
 
@@ -84,10 +86,10 @@ def write_pictures():
 
 
 @pytest.mark.parametrize("name", list(ways()))
-@pytest.mark.parametrize("input_range", INPUT_RANGES)
-def test_every_form_of_the_same_pictures(name, input_range):
+@pytest.mark.parametrize("network_input", [MNIST, UNIT, WIDE])
+def test_every_form_of_the_same_pictures(name, network_input):
     write_pictures()
-    path = save("n.safetensors", network_input=MNIST if input_range == "signed" else UNIT)
+    path = save("n.safetensors", network_input=network_input)
     found = load(path).outputs(ways()[name])
     np.testing.assert_array_equal(found, expected_outputs(path))
 
@@ -120,7 +122,7 @@ def test_inputs_are_taken_as_they_are():
 
 def test_no_samples():
     for none in (PIXELS[:0], IMAGES[:0], IMAGES[:0].reshape(0, 841)):
-        net = load(save("n.safetensors"))
+        net = load(save("n.safetensors", network_input=WIDE))
         assert net.predict(none).shape == (0,) and net.predict_proba(none).shape == (0, 10)
 
 
@@ -184,7 +186,18 @@ def test_committees_of_both_ranges(losses):
     probabilities = net.predict_proba(PIXELS)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-6)  # float32 softmax
     assert probabilities.argmax(axis=1).tolist() == net.predict(PIXELS).tolist()
-    assert "[0, 1]" in refusal(net.outputs, IMAGES.reshape(4, 841))
+    assert "different ranges" in refusal(net.outputs, IMAGES.reshape(4, 841))
+
+
+def test_each_member_of_a_committee_sees_its_own_width():
+    inputs = [dataclasses.replace(MNIST, width=width) for width in (None, 10, 20)]
+    names = "a.safetensors", "b.safetensors", "c.safetensors"
+    paths = [save(name, network_input=each) for name, each in zip(names, inputs)]
+    each = [expected_outputs(path) for path in paths]
+    assert not np.array_equal(each[0], each[1]) and not np.array_equal(each[1], each[2])
+    for x in (PIXELS, IMAGES):
+        np.testing.assert_array_equal(load(*paths).outputs(x), np.mean(each, 0))
+    assert "different ranges or widths" in refusal(load(*paths).outputs, IMAGES.reshape(4, 841))
 
 
 def test_probabilities_know_the_target(tmp_path):

@@ -169,7 +169,7 @@ def test_onnx_says_what_it_is():
 def test_safetensors_holds_the_network_alone(tmp_path):
     arrays = (make_pixels(n, n, height=6, width=9) for n in (40, 9))
     data = dataset.load(write_arrays(tmp_path / "data", chain(*arrays)))
-    run = train(tmp_path / "run", data, input_range="unit")
+    run = train(tmp_path / "run", data, input_range="unit", width=5)
     path = tmp_path / "net.safetensors"
     export.write_safetensors(TrainedNetwork.read(run), path)
     network, metadata = read_network(path)
@@ -178,7 +178,7 @@ def test_safetensors_holds_the_network_alone(tmp_path):
     assert recorded.keys() - metadata.keys() == {"metrics"}
     assert metadata.items() <= recorded.items()
     again = TrainedNetwork.read(path)
-    expected = NetworkInput("data", (7, 9), (6, 9), input_range="unit")
+    expected = NetworkInput("data", (7, 9), (6, 9), input_range="unit", width=5)
     assert again.input == TrainedNetwork.read(run).input == expected
     twice = tmp_path / "twice.safetensors"
     for source in (run / BEST, run / LAST, path):
@@ -187,7 +187,8 @@ def test_safetensors_holds_the_network_alone(tmp_path):
 
 
 def test_what_is_assumed_is_not_written_as_a_fact(tmp_path):
-    write_network(tmp_path / "a.safetensors", Network((841, 10), 1), {"input_range": "unit"})
+    known = {"input_range": "unit"}
+    write_network(tmp_path / "a.safetensors", Network((841, 10), 1), known)
     trained = TrainedNetwork.read(tmp_path / "a.safetensors")
     assert trained.input.assumed
     export.write_safetensors(trained, tmp_path / "b.safetensors")

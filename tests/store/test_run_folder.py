@@ -128,6 +128,7 @@ def test_runs_of_early_versions_are_read(tmp_path):
     network, metadata = read_network(stopped / LAST)
     training = json.loads(metadata["training"])
     added = "learning_rate_ratio", "target", "activation", "loss", "init", "input_range"
+    added += ("width",)
     for name in added:
         del training[name], content["training"][name]
     del content["data"]["pixel_shape"], content["data"]["held_out"], metadata["revisions"]

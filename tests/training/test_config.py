@@ -224,7 +224,7 @@ def test_settings_of_numpy_types_survive_json():
 
 def test_runs_from_before_these_were_settings():
     values = {name: value for name, value in ORIGINAL.items() if name not in LATER}
-    assert len(values) == len(ORIGINAL) - 9
+    assert len(values) == len(ORIGINAL) - 10
     assert TrainingConfig.from_json(values) == make_config()
 
 

@@ -8,10 +8,21 @@ import pytest
 
 from mlpcore import backends, philox
 from mlpcore.deformation.parameters import IDENTITY
+from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.training import trainer as training
 from mlpcore.training.trainer import Diverged, Trainer
-from small_runs import DATA, FLAT, FLAT_TEST, MODERN, Hook, make_config, train
+from small_runs import (
+    DATA,
+    FLAT,
+    FLAT_TEST,
+    MODERN,
+    Hook,
+    assert_same_result,
+    make_config,
+    same_weights,
+    train,
+)
 
 
 class Scripted:
@@ -119,6 +130,17 @@ def test_names_of_the_settings_reach_the_network_and_its_inputs(monkeypatch):
     assert (state.best.activation, state.best.loss) == ("relu", "cross-entropy")
     errors = backend.count_errors(network, (FLAT_TEST + 1) / 2, DATA.test_labels)
     assert state.history[0].test_errors == errors
+
+
+def test_images_get_their_width_before_they_are_deformed():
+    backend = backends.get("scalar", 1)
+    wide = train(make_config(width=4), backend)
+    trainer = Trainer(make_config(), DATA.with_width(4), backend)
+    assert trainer.run()
+    assert_same_result(wide, trainer.state)
+    assert not same_weights(wide.network, train(make_config(), backend).network)
+    with pytest.raises(InputError, match="width 6: expected a whole number from 1 to 5"):
+        Trainer(make_config(width=6), DATA, backend)
 
 
 def test_divergence_names_epoch_and_learning_rate(backend):

@@ -1,0 +1,194 @@
+"""Width normalisation, beside a plain reference and by its properties."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mlpcore import dataset
+from mlpcore.data.width import MAX_STRETCH, THRESHOLD, UNIT, normalise_width, to_inputs
+from mlpcore.errors import InputError
+
+DIGITS = dataset.load(name="digits").train_images[:8]
+
+#: A weight is off by at most half a unit, and a mean has at most 30 of them in either direction.
+ROUNDING = 60 / UNIT
+
+
+def crossing(profile, least):
+    """Where a profile first exceeds `least`, from its beginning."""
+    for x, value in enumerate(profile):
+        if value > least:
+            before = profile[x - 1] if x else 0.0
+            return x - (value - least) / (value - before)
+    raise AssertionError("no ink")
+
+
+def middle(mass):
+    return sum(x * value for x, value in enumerate(mass)) / sum(mass)
+
+
+def tents(profile, mass, least, stretch_of):
+    """For each result, the weight of every source, which may lie outside the image."""
+    side, margin = len(mass), 1 - THRESHOLD
+    begin = crossing(profile, least)
+    end = side - 1 - crossing(profile[::-1], least)
+    stretch, source = stretch_of(end - begin), middle(mass)
+    target = (side - 1) / 2
+    target += max(0.0, -margin - (target + stretch * (begin - source)))
+    target -= max(0.0, target + stretch * (end - source) - (side - 1 + margin))
+    reach = max(1.0, 1 / stretch)
+    result = []
+    for x in range(side):
+        at = source + (x - target) / stretch
+        sources = range(math.floor(at - reach), math.ceil(at + reach) + 1)
+        weights = {i: max(0.0, 1 - abs(i - at) / reach) for i in sources}
+        total = sum(weights.values())
+        result.append({i: weight / total for i, weight in weights.items()})
+    return result
+
+
+def mean(weights, values):
+    return sum(weight * values[i] for i, weight in weights.items() if 0 <= i < len(values))
+
+
+def reference(image, width):
+    """One image, pixel by pixel, with floats."""
+    ink = [[max(0.0, float(value) + 1) for value in row] for row in image]
+    columns = [list(column) for column in zip(*ink)]
+    least = THRESHOLD * max(map(max, ink))
+    if least == 0:
+        return np.full(image.shape, -1)
+    across = tents(
+        list(map(max, columns)),
+        list(map(sum, columns)),
+        least,
+        lambda box: min(width / box, MAX_STRETCH),
+    )
+    down = tents(list(map(max, ink)), list(map(sum, ink)), least, lambda box: 1.0)
+    shifted = list(zip(*([mean(weights, column) for weights in down] for column in columns)))
+    return np.array([[mean(weights, row) - 1 for weights in across] for row in shifted])
+
+
+def blob(height, width, seed, share=0.2):
+    """An image of random ink in a part of its pixels."""
+    rng = np.random.default_rng(seed)
+    ink = rng.uniform(0, 2, (height, width)) * (rng.uniform(size=(height, width)) < share)
+    return (ink - 1).astype(np.float32)
+
+
+def at(image, top, left, height=29, width=29):
+    """An image of this size with a smaller one in it."""
+    result = np.full((height, width), -1, np.float32)
+    result[top : top + image.shape[0], left : left + image.shape[1]] = image
+    return result
+
+
+@pytest.mark.parametrize("width", [1, 10, 16, 20, 29])
+def test_digits_are_those_of_the_reference(width):
+    result = normalise_width(DIGITS, width)
+    assert result.dtype == np.float32 and result.flags.c_contiguous
+    for image, normalised in zip(DIGITS, result):
+        np.testing.assert_allclose(normalised, reference(image, width), rtol=0, atol=ROUNDING)
+
+
+@given(st.integers(2, 12), st.integers(2, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_any_image_is_that_of_the_reference(height, width, wanted, seed):
+    image = blob(height, width, seed)
+    wanted = min(wanted, width)
+    [result] = normalise_width(image[None], wanted)
+    np.testing.assert_allclose(result, reference(image, wanted), rtol=0, atol=ROUNDING)
+    assert result.min() >= -1 and result.max() <= 1
+
+
+@pytest.mark.parametrize("width", [1, 16, 29])
+def test_degenerate_images(width):
+    images = np.full((4, 29, 29), -1, np.float32)
+    images[1, 3, 25] = 1  # one pixel
+    images[2] = 1  # full
+    images[3, 2:27, 4] = 1  # one column
+    result = normalise_width(images, width)
+    assert np.all(result[0] == -1)
+    for image, normalised in zip(images[1:], result[1:]):
+        np.testing.assert_allclose(normalised, reference(image, width), rtol=0, atol=ROUNDING)
+    assert result[1, 14, 14] == 1 if width > 1 else result[1, 14, 14] > 0
+    assert np.all(result[2, :, 14] == result[2].max()) and (result[2].max() == 1) == (width > 1)
+    assert not normalise_width(images[:0], width).size
+
+
+def test_the_width_is_that_of_the_box_and_the_mass_is_in_the_centre():
+    # The box of k full pixels is k + 0.5 wide: it ends where the ink has fallen to a quarter.
+    for bar, width in ((3, 16), (9, 16), (13, 10), (20, 10), (20, 20)):
+        image = np.full((29, 29), -1, np.float32)
+        image[3:21, 2 : 2 + bar] = 1
+        [result] = normalise_width(image[None], width) + 1
+        rows, columns = result.sum(axis=1), result.sum(axis=0)
+        # A pixel is a mean around its source, which moves the centre of mass by less than this.
+        assert abs(middle(columns) - 14) < 0.05 and abs(middle(rows) - 14) < 1e-4
+        profile, least = result.max(axis=0).tolist(), THRESHOLD * result.max()
+        box = 28 - crossing(profile, least) - crossing(profile[::-1], least)
+        expected = min(width, MAX_STRETCH * (bar + 0.5))
+        # The result has whole pixels, and its edges are blurred.
+        assert abs(box - expected) <= 0.75, (bar, width)
+        assert abs(rows.sum() / rows.max() - 18) < 1e-4, "the height changed"
+
+
+@given(st.integers(0, 14), st.integers(0, 14), st.integers(1, 29), st.integers(0, 2**32 - 1))
+def test_the_place_of_the_ink_does_not_matter(top, left, width, seed):
+    image = blob(13, 13, seed)
+    image[6, 6] = 1  # at least one pixel of ink
+    # Padded on all sides, so that nothing is at a border.
+    here, there = at(image, 8, 8), at(image, 1 + top, 1 + left)
+    first, second = normalise_width(np.stack([here, there]), width)
+    np.testing.assert_allclose(first, second, rtol=0, atol=ROUNDING)
+
+
+def test_the_brightness_of_the_ink_does_not_matter():
+    half = (DIGITS + 1) / 2 - 1
+    results = (normalise_width(images, 16) + 1 for images in (DIGITS, half))
+    np.testing.assert_allclose(next(results) / 2, next(results), rtol=0, atol=ROUNDING)
+
+
+def test_background_stays_exactly_background():
+    result = to_inputs(DIGITS, "unit", 16)
+    assert np.mean(result == 0) > 0.5 and result.max() <= 1
+    far = np.abs(np.arange(29) - 14) > 14  # beyond a box of 16 pixels and its blurred edges
+    assert np.all(result[:, :, far] == 0)
+    assert to_inputs(DIGITS, "signed", None) is DIGITS
+
+
+def test_what_is_darker_than_the_background_is_background():
+    darker = DIGITS.copy()
+    darker[DIGITS == -1] = -1.5
+    np.testing.assert_array_equal(normalise_width(darker, 16), normalise_width(DIGITS, 16))
+
+
+def test_an_image_does_not_depend_on_those_beside_it():
+    images = np.concatenate([DIGITS, blob(29, 29, 1)[None], np.full((1, 29, 29), 1, np.float32)])
+    together = normalise_width(images, 12)
+    for image, expected in zip(images, together):
+        np.testing.assert_array_equal(normalise_width(image[None], 12)[0], expected)
+
+
+def test_no_label_reaches_the_images():
+    data = dataset.load(name="digits").hold_out(100)
+    permuted = dataclasses.replace(
+        data,
+        train_labels=np.random.default_rng(1).permutation(data.train_labels),
+        test_labels=np.random.default_rng(1).permutation(data.test_labels),
+    )
+    assert np.any(permuted.train_labels != data.train_labels)
+    for name in ("train_images", "test_images"):
+        first, second = (getattr(each.with_width(16), name) for each in (data, permuted))
+        np.testing.assert_array_equal(first, second)
+        np.testing.assert_array_equal(first, normalise_width(getattr(data, name), 16))
+    assert data.with_width(None) is data
+
+
+@pytest.mark.parametrize("width", [0, 30, 1.5, "16", True])
+def test_bad_widths(width):
+    with pytest.raises(InputError, match=r"width .*: expected a whole number from 1 to 29"):
+        normalise_width(DIGITS, width)
