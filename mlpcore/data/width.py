@@ -74,7 +74,7 @@ def normalise_width(images: Float32Array, width: int | None) -> Float32Array:
     >>> image = np.full((1, 5, 9), -1, np.float32)
     >>> image[0, 1:4, 1:7] = 1  # 3 x 6 pixels of ink
     >>> print(normalise_width(image, 3)[0, 2].round(1))
-    [-1.  -1.  -1.   0.   1.   0.  -1.  -1.  -1. ]
+    [-1.  -1.  -0.9  0.6  1.   0.6 -0.9 -1.  -1. ]
     """
     if width is None:
         return images
