@@ -7,14 +7,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 from figure_style import BLUE, GREEN, GREY, ORANGE, RED, apply
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
+from mlpcore import dataset
+from mlpcore.data.width import normalise_width
+
 DOCS = Path(__file__).resolve().parent
 FEW_DIGITS = DOCS.parent / "benchmarks" / "results" / "2026-11-24-few-digits.json"
 PALE = "#d9d9d9"
+
+#: Training images of MNIST: 0, four times 1, and 2 to 9.
+WIDTH_DIGITS = [21, 8, 6, 3, 23, 16, 7, 26, 0, 18, 15, 41, 22]
 
 
 def canvas(width: float, height: float) -> tuple[Figure, Axes]:
@@ -154,12 +161,29 @@ def few_digits() -> Figure:
     return figure
 
 
+def widths() -> Figure:
+    """The same digits of MNIST as they are and in all widths, a row each."""
+    images = dataset.load(name="mnist").train_images[WIDTH_DIGITS]
+    rows, side, left = (None, 10, 12, 14, 16, 18, 20), 0.5, 0.85
+    right = left + side * len(images)
+    figure, axes = canvas(right, side * len(rows))
+    for row, width in enumerate(rows):
+        y = row * side
+        text = "original" if width is None else f"width {width}"
+        axes.text(left - 0.1, y + side / 2, text, size=9, ha="right", va="center")
+        strip = np.hstack(list(normalise_width(images, width)))
+        axes.imshow(strip, "gray_r", interpolation="none", extent=(left, right, y + side, y))
+    axes.set(xlim=(0, right), ylim=(side * len(rows), 0))
+    return figure
+
+
 DRAWINGS: dict[str, Callable[[], Figure]] = {
     "deferred-updates": deferred,
     "packed-weights": packed,
     "sparse-steps": sparse,
     "resident-training": resident,
     "few-digits": few_digits,
+    "widths": widths,
 }
 
 
