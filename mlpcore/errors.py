@@ -1,8 +1,11 @@
-"""The exception for input that cannot be used, and paths in its messages."""
+"""The exception for input that cannot be used, and foreign text in its messages."""
 
 from __future__ import annotations
 
 import os
+
+#: The most characters of a line, and of a path or a name in it.
+MAX_LINE, MAX_NAME = 300, 200
 
 
 class InputError(ValueError):
@@ -13,7 +16,29 @@ class InputError(ValueError):
     """
 
 
+def printable(text: str, most: int = MAX_LINE) -> str:
+    """Return text of any origin as one line that is safe on a terminal.
+
+    Characters that would control the terminal are escaped, and the middle of a long text is left
+    out.
+
+    Examples
+    --------
+    >>> print(printable("ab\\x1b[31m"), printable("abcdefghi", 5))
+    ab\\x1b[31m ab…hi
+    """
+    line = " ".join(text.splitlines())
+    if len(line) > most:
+        line = f"{line[: most // 2]}…{line[len(line) - (most - 1) // 2 :]}"
+    if line.isprintable():
+        return line
+    line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+    return line if len(line) <= most else printable(line, most)
+
+
 def shown(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
-    """Return a path as text that is safe in a one-line message."""
+    """Return a path or a name as text that is safe in a one-line message."""
     text = os.fsdecode(path)
-    return text if text.isprintable() and text else repr(text)
+    if text and text.isprintable() and len(text) <= MAX_NAME:
+        return text
+    return printable(text if text and text.isprintable() else repr(text), MAX_NAME)

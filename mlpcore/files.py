@@ -12,12 +12,16 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
 
 #: `is_locked` holds a shared lock for an instant, so `lock` tries several times.
 LOCK_TRIES, LOCK_SECONDS = 5, 0.01
+
+#: Flags that open a file which is not there yet.
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class InUse(InputError):
@@ -35,11 +39,17 @@ def _explained(action: str, path: StrPath) -> Iterator[None]:
         raise InputError(f"cannot {action} {shown(path)}: {error.strerror or error}") from None
 
 
-def atomic_write(path: StrPath, *parts: bytes) -> None:
+def atomic_write(path: StrPath, *parts: bytes, locked: int | None = None) -> None:
     """Write a file so that it is complete or, if anything goes wrong, the old one.
 
     When several processes write the file at once, the last one wins. A killed process leaves a
     temporary file behind: see `remove_temporary`.
+
+    Parameters
+    ----------
+    locked
+        What `lock` returned for the folder of the file. Nothing is written to another folder that
+        has taken its place.
 
     Raises
     ------
@@ -49,19 +59,45 @@ def atomic_write(path: StrPath, *parts: bytes) -> None:
     """
     path = Path(path)
     _check_regular(path)
-    temporary = _temporary(path)
-    with _explained("write", path):
+    temporary = _temporary(path).name
+    with _explained("write", path), _opened(path.parent, locked) as folder:
         try:
-            with open(temporary, "xb") as file:
-                file.writelines(parts)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
+            descriptor = os.open(temporary, NEW_FILE, 0o666, dir_fd=folder)
+            try:
+                for part in parts:
+                    _write(descriptor, part)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.remove(temporary)
+                os.unlink(temporary, dir_fd=folder)
             raise
-        _sync_folder(path.parent)
+        with contextlib.suppress(OSError):  # some file systems cannot make a rename durable
+            os.fsync(folder)
+
+
+@contextlib.contextmanager
+def _opened(folder: Path, locked: int | None) -> Iterator[int]:
+    """The descriptor of a folder, which must be the locked one if there is one."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if locked is not None and not os.path.sameopenfile(descriptor, locked):
+            raise InputError(
+                f"{shown(folder)} has been replaced by another folder: expected the one that "
+                "this process locked"
+            )
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _write(descriptor: int, content: bytes) -> None:
+    """Write all of some bytes; the system may take fewer at once."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def check_replaceable(path: StrPath) -> None:
@@ -102,16 +138,6 @@ def remove_temporary(folder: Path, names: Iterable[str]) -> None:
                 os.remove(path)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable. Some file systems cannot, which is no error."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def read_bounded(path: StrPath, limit: int) -> bytes:
     """The content of a regular file; an InputError if it has more than `limit` bytes."""
     content, size = read_start(path, limit)
@@ -122,12 +148,25 @@ def read_bounded(path: StrPath, limit: int) -> bytes:
 
 def read_start(path: StrPath, limit: int) -> tuple[bytes, int]:
     """The first `limit` bytes of a regular file, and the file's size."""
+    with open_regular(path) as file, _explained("read", path):
+        return file.read(limit), os.fstat(file.fileno()).st_size
+
+
+def open_regular(path: StrPath) -> IO[bytes]:
+    """Open a regular file to read it; an InputError for anything else.
+
+    Opening a pipe would wait for ever, so this does not wait, and looks at what it has opened.
+    """
     with _explained("read", path):
-        status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
-            raise InputError(f"{shown(path)} is not a regular file")
-        with open(path, "rb") as file:
-            return file.read(limit), status.st_size
+        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return file
+        file.close()
+        raise InputError(f"{shown(path)} is not a regular file")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def make_folder(folder: StrPath) -> list[Path]:
@@ -139,7 +178,12 @@ def make_folder(folder: StrPath) -> list[Path]:
     with _explained("create", folder):
         missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)][::-1]
         try:
-            os.makedirs(folder, exist_ok=True)
+            for path in missing or [folder]:
+                try:
+                    os.mkdir(path)
+                except FileExistsError:
+                    if not os.path.isdir(path):
+                        raise
         except OSError:
             remove_folders(missing)
             raise

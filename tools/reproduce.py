@@ -2,7 +2,7 @@
 
 import sys
 
-from table1.command import main
+from mlpcore.__main__ import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("table1.command"))

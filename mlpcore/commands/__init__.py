@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from mlpcore.commands.options import run_tool
 from mlpcore.errors import InputError
+from mlpcore.terminal import say
 from mlpcore.version import __version__
 
 COMMANDS = {
@@ -41,21 +42,21 @@ Example: mlpcore train --arch 100 --epochs 2 --dataset digits"""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a subcommand and returns its exit status: 0, 2 for bad input, 128 + n for signal n."""
-    arguments = sys.argv[1:] if argv is None else argv
-    return run_tool(lambda: _run(*arguments or ["--help"]))
-
-
-def _run(name: str, *arguments: str) -> int:
+    name, *arguments = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in COMMANDS:
-        module = importlib.import_module(f"mlpcore.commands.{name}")
-        status: int = module.main(arguments)
+        status: int = importlib.import_module(f"mlpcore.commands.{name}").main(arguments)
         return status
+    return run_tool(lambda: _answer(name, arguments))
+
+
+def _answer(name: str, arguments: Sequence[str]) -> int:
+    """What is not a subcommand: --help, --version, or a mistake."""
     if arguments:
         raise InputError(f"{name!r} before {arguments[0]!r}: expected {', '.join(COMMANDS)}")
     if name in ("-h", "--help"):
-        print(HELP)
+        say(HELP)
     elif name == "--version":
-        print(_version())
+        say(_version())
     else:
         raise InputError(
             f"no command {name!r}: expected {', '.join(COMMANDS)}, --help or --version"

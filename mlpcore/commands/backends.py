@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mlpcore import backends
 from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.report.tables import Rows, text_table
+from mlpcore.terminal import say
 
 
 def table() -> str:
@@ -33,8 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def command() -> int:
         parse(argv)
-        print(table())
-        print(f"\n--backend auto chooses {backends.get().name}.")
+        say(table())
+        say(f"\n--backend auto chooses {backends.get().name}.")
         return 0
 
     return run_tool(command)

@@ -38,6 +38,7 @@ from mlpcore.report.tables import text_table
 from mlpcore.store.inputs import read_width
 from mlpcore.store.run_folder import check_result_file, read_history
 from mlpcore.store.trained import read_saved
+from mlpcore.terminal import say
 from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray
 
@@ -126,25 +127,25 @@ def describe(
     """Prints the data, the backend and the copies, with a note for networks of other data."""
     height, width = data.image_shape
     if data.notice:
-        print(f"note: {data.notice}")
+        say(f"note: {data.notice}")
     sha256 = DataSummary.of(data).sha256
     for each in candidates:
         if each.data and each.data.sha256 != sha256:
             part = ", a part held out" if each.data.held_out else ""
-            print(
+            say(
                 f"note: {shown(each.path)} was trained on other data than these: "
                 f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
             )
         elif not each.data and each.data_name not in ("", data.name):
-            print(f"note: {shown(each.path)} was trained on data called {shown(each.data_name)}")
-    print(
+            say(f"note: {shown(each.path)} was trained on data called {shown(each.data_name)}")
+    say(
         f"data: {data.name} ({shown(data.source)}): "
         f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
     )
-    print(f"backend: {backend.description}")
+    say(f"backend: {backend.description}")
     if copies is not None:
-        print(copies.describe(len(candidates)))
-    print()
+        say(copies.describe(len(candidates)))
+    say()
 
 
 def evaluate(
@@ -176,16 +177,16 @@ def show(results: Results, whole: Evaluation, list_all: bool, classes: Sequence[
     if len(rows) > 1:
         of = " of the committee"
         rows.append((f"committee of {len(rows)}", "", whole))
-    print(text_table(evaluation_table(rows)))
+    say(text_table(evaluation_table(rows)))
     if whole.n_classes <= MAX_COLUMNS:
-        print(f"\nconfusion matrix{of}, rows: label, columns: first guess")
-        print(text_table(confusion_table(whole, classes)))
+        say(f"\nconfusion matrix{of}, rows: label, columns: first guess")
+        say(text_table(confusion_table(whole, classes)))
     if whole.errors:
         listed = whole.errors if list_all else min(whole.errors, LISTED)
-        print(f"\nmisclassified{of}, with the two greatest outputs")
-        print(text_table(misclassified_table(whole, listed, classes)))
+        say(f"\nmisclassified{of}, with the two greatest outputs")
+        say(text_table(misclassified_table(whole, listed, classes)))
         if listed < whole.errors:
-            print(f"and {whole.errors - listed:,} more: --all lists them")
+            say(f"and {whole.errors - listed:,} more: --all lists them")
 
 
 def document(
@@ -246,9 +247,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.json:
             atomic_write(options.json, document(results, whole, data, backend, copies).encode())
         if options.figures:
-            print()
+            say()
             for path in draw(options.figures, candidates, whole, data):
-                print(f"figure: {shown(path)}")
+                say(f"figure: {shown(path)}")
         return 0
 
     return run_tool(command)

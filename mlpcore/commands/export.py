@@ -14,6 +14,7 @@ from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store import export
 from mlpcore.store.run_folder import check_result_file
 from mlpcore.store.trained import TrainedNetwork
+from mlpcore.terminal import say
 
 TEXT = """\
 Writes a trained network for other programs. The ONNX file takes the bytes of
@@ -56,13 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         pixels = export.describe_input(trained.input)
         if trained.input.assumed:
             note = f"note: {shown(trained.path)} does not tell its data: assumed {pixels}"
-            print(note, file=sys.stderr)
+            say(note, sys.stderr)
         if options.onnx:
             export.write_onnx(trained, options.onnx)
-            print(f"{shown(options.onnx)}: {layers}, of {pixels}")
+            say(f"{shown(options.onnx)}: {layers}, of {pixels}")
         if options.safetensors:
             export.write_safetensors(trained, options.safetensors)
-            print(f"{shown(options.safetensors)}: {layers}, weights and biases")
+            say(f"{shown(options.safetensors)}: {layers}, weights and biases")
         return 0
 
     return run_tool(command, smaller="a smaller network")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import io
 import os
 import shlex
 import shutil
@@ -14,7 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mlpcore.errors import InputError
+from mlpcore import terminal
+from mlpcore.errors import InputError, printable
+from mlpcore.interrupts import raise_on_interrupt
 
 
 class Parser(argparse.ArgumentParser):
@@ -63,7 +64,21 @@ def called_as(name: str) -> list[str]:
 
 def command_text(name: str, *arguments: str) -> str:
     """The line to type to call a subcommand in the way in which this process was called."""
-    return shlex.join([*called_as(name), *arguments])
+    return " ".join(map(_quoted, [*called_as(name), *arguments]))
+
+
+def _quoted(argument: str) -> str:
+    """An argument as a shell takes it, without characters that would control the terminal."""
+    if argument.isprintable():
+        return shlex.quote(argument)
+    plain = set(range(32, 127)) - set(b"'\\")
+    return (
+        "$'"
+        + "".join(
+            chr(each) if each in plain else f"\\x{each:02x}" for each in os.fsencode(argument)
+        )
+        + "'"
+    )
 
 
 def _in_shell(program: str) -> str:
@@ -170,11 +185,11 @@ def run_tool(
     int
         The exit status: that of `command`, 2 for bad input, 128 + n for signal n.
     """
-    for stream in (sys.stdout, sys.stderr):  # escape what the encoding lacks, rather than fail
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    message = ""
+    terminal.open_streams()
     try:
-        status = command()
+        raise_on_interrupt()
+        status = _status(command)
         sys.stdout.flush()
         return status
     except InputError as error:
@@ -182,12 +197,22 @@ def run_tool(
     except MemoryError as error:
         message = f"out of memory: {str(error) or 'no details'}; expected {smaller}"
     except KeyboardInterrupt:
-        print(interrupted, file=sys.stderr)
+        terminal.settle(sys.stdout)
+        terminal.say(interrupted, sys.stderr)
         return 128 + signal.SIGINT
     except BrokenPipeError:  # nobody reads the output any more
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        terminal.settle(sys.stdout)
         return 128 + signal.SIGPIPE
     except OSError as error:  # such as a full disk behind stdout
         message = str(error)
-    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
+    terminal.settle(sys.stdout)
+    terminal.say(printable(f"error: {message}"), sys.stderr)
     return 2
+
+
+def _status(command: Callable[[], int]) -> int:
+    """The exit status of a command; argparse leaves after --help."""
+    try:
+        return command()
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 0

@@ -19,7 +19,7 @@ from mlpcore.commands.copies import add_copies_options, given_copies
 from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.data.digit import Digit, find_digit
 from mlpcore.data.pictures import MAX_FILE_BYTES, decode_grey, picture_files, read_grey
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, printable, shown
 from mlpcore.evaluation.copies import Copies
 from mlpcore.files import atomic_write, check_writable, make_folder
 from mlpcore.inference import TrainedClassifier
@@ -27,6 +27,7 @@ from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.inference.inputs import check_takes_digits, several_digits
 from mlpcore.store.run_folder import holds_run
 from mlpcore.store.trained import TrainedNetwork
+from mlpcore.terminal import say
 from mlpcore.typing import UInt8Array
 
 GREY_LEVELS = " .:-=+*#%@"
@@ -99,11 +100,11 @@ def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassi
     for each in networks:
         check_takes_digits(each.input, shown(each.path))
         if each.input.assumed:
-            print(f"note: {each.assumption}", file=sys.stderr)
+            say(f"note: {each.assumption}", sys.stderr)
     if not paths:
-        print(f"note: {pretrained_note(networks[0])}", file=sys.stderr)
+        say(f"note: {pretrained_note(networks[0])}", sys.stderr)
     if copies is not None:
-        print(f"note: {copies.describe(len(networks))}", file=sys.stderr)
+        say(f"note: {copies.describe(len(networks))}", sys.stderr)
     return TrainedClassifier(networks, backends.get("cpu", 1), copies)
 
 
@@ -186,16 +187,16 @@ def report(found: Answer, number: int, options: argparse.Namespace) -> None:
     """Shows and saves an answer as the options say."""
     for kind, line in (("error", found.error), ("warning", found.warning)):
         if line:
-            print(f"{kind}: {line}", file=sys.stderr)
+            say(printable(f"{kind}: {line}"), sys.stderr)
     if found.pixels is None:
         return
     if options.save_normalised is not None:
         save(options.save_normalised, number, found.path, found.pixels)
     if not options.json:
         guesses = (f"{label} ({output:.2f})" for label, output in found.guesses)
-        print(f"{shown(found.path)}: {', then '.join(guesses)}", flush=True)
+        say(f"{shown(found.path)}: {', then '.join(guesses)}")
     if options.show:
-        print(in_characters(found.pixels))
+        say(in_characters(found.pixels))
 
 
 def predict(options: argparse.Namespace) -> int:

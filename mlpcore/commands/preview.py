@@ -26,6 +26,7 @@ from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.report.preview import draw
+from mlpcore.terminal import say
 from mlpcore.typing import AnyArray
 
 #: Rows or columns; pixels of all images together.
@@ -115,9 +116,9 @@ def preview(options: argparse.Namespace) -> int:
     )
     atomic_write(options.out, content)
     if data.notice:
-        print(f"note: {data.notice}")
-    print(title)
-    print(f"preview: {shown(options.out)}")
+        say(f"note: {data.notice}")
+    say(title)
+    say(f"preview: {shown(options.out)}")
     return 0
 
 

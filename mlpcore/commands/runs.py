@@ -217,7 +217,7 @@ def _train(
     if not signals:
         return 0
     console.print(f"stopped: {_place(trainer)}; saved. To go on:")
-    console.print(f"  {command}")
+    console.print_whole(f"  {command}")
     return 128 + signals[0]
 
 

@@ -21,6 +21,7 @@ from mlpcore.checks import check_real, check_whole
 from mlpcore.data.idx import MAX_BYTES, MAX_SIDE
 from mlpcore.data.scaling import batches, resize, scale
 from mlpcore.errors import InputError, shown
+from mlpcore.files import open_regular
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 
 #: Training images, their labels, test images, their labels.
@@ -287,7 +288,7 @@ def read_npz(path: Path) -> tuple[list[AnyArray | None], list[str]]:
     reading them could run any code. The memory grows with the data that arrive.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as content, zipfile.ZipFile(content) as archive:
             members = set(archive.namelist())
             keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
             if keys[0] is None or keys[1] is None:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import math
-import os
-import stat
 import struct
 import zlib
 from collections.abc import Sequence
@@ -20,6 +18,7 @@ from typing import IO
 import numpy as np
 
 from mlpcore.errors import InputError, shown
+from mlpcore.files import open_regular
 from mlpcore.typing import StrPath, UInt8Array
 
 #: The magic number of labels (one dimension) and of images (count, height, width).
@@ -54,9 +53,7 @@ def read_idx(path: StrPath) -> UInt8Array:
         (`MAX_SIDE`, `MAX_BYTES`), or is longer or shorter than its header says.
     """
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for ever
-            raise InputError(f"{shown(path)} is not a regular file; expected an IDX file")
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return decode(file, shown(path))
     except OSError as error:
         raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from mlpcore.data.dataset import kind_of_test
+from mlpcore.errors import printable
 from mlpcore.report.tables import NONE, Rows, text_table
+from mlpcore.terminal import say, settle
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
 
@@ -69,7 +73,7 @@ class Console(Observer):
     """
 
     def __init__(self, out: TextIO):
-        self.out = out
+        self.out: TextIO | None = out
         self._live = _Display(out) if out.isatty() else None
         self._has_header = False
 
@@ -77,21 +81,40 @@ class Console(Observer):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._live:
-            self._live.stop()
+        self._end_live()
 
     def print(self, text: str = "") -> None:
-        """Prints a line that stays."""
-        if self._live:
-            self._live.print(text)
-        else:
-            print(text, file=self.out, flush=True)
+        """Prints lines that stay, each as `printable` shows it."""
+        self.print_whole("\n".join(map(printable, text.split("\n"))))
+
+    def print_whole(self, text: str) -> None:
+        """Prints lines that stay and are safe already, such as a command to type."""
+        with self._surviving():
+            if self._live:
+                self._live.print(text)
+            elif self.out:
+                print(text, file=self.out, flush=True)
 
     def print_table(self, rows: Rows) -> None:
         """Prints a table that stays; the live display ends before it."""
-        if self._live:
-            self._live.stop()
+        self._end_live()
         self.print(text_table(rows))
+
+    @contextmanager
+    def _surviving(self) -> Iterator[None]:
+        """Go on without output when it fails: a training is worth more than what it prints."""
+        try:
+            yield
+        except OSError as error:
+            if self.out is sys.stdout:
+                settle(self.out)
+            self.out = self._live = None
+            say(f"note: no output any more ({error.strerror}); the work goes on", sys.stderr)
+
+    def _end_live(self) -> None:
+        with self._surviving():
+            if self._live:
+                self._live.stop()
 
     def on_epoch_start(self, trainer: Trainer) -> None:
         """Prints the header before the first line."""
@@ -102,7 +125,8 @@ class Console(Observer):
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
         """Updates the live display."""
         if self._live:
-            self._live.show(trainer, phase, done, total)
+            with self._surviving():
+                self._live.show(trainer, phase, done, total)
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Prints the line of an epoch."""
@@ -112,8 +136,7 @@ class Console(Observer):
 
     def on_run_end(self, trainer: Trainer) -> None:
         """Ends the live display."""
-        if self._live:
-            self._live.stop()
+        self._end_live()
 
 
 class _Display:

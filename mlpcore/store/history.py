@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -24,6 +25,10 @@ def history_lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
         yield json.dumps(values).encode() + b"\n"
 
 
+#: A line is shorter.
+MAX_LINE = 2**10
+
+
 def parse_history(path: Path, lines: Iterable[bytes]) -> list[EpochMetrics]:
     """The inverse of `history_lines`, for lines of a file that may be damaged."""
     try:
@@ -36,6 +41,7 @@ def parse_history(path: Path, lines: Iterable[bytes]) -> list[EpochMetrics]:
             check_whole("validation_errors", metrics.validation_errors, 0, metrics.n_train)
             check_whole("test_errors", metrics.test_errors, 0, metrics.n_test)
             check_rate("learning_rate", metrics.learning_rate)
+            _check_sums(metrics)
     except (ValueError, RecursionError):
         raise InputError(f"{shown(path)} is damaged: expected metrics of epochs") from None
     return history
@@ -46,4 +52,13 @@ def parse_progress(text: str, n_train: int) -> EpochProgress:
     values = check_fields("progress", msgspec.json.decode(text), EpochProgress)
     progress = msgspec.convert(values, EpochProgress)
     check_whole("samples", progress.samples, 0, n_train)
+    check_whole("errors", progress.errors, 0, progress.samples)
+    _check_sums(progress)
     return progress
+
+
+def _check_sums(values: EpochMetrics | EpochProgress) -> None:
+    """Raise a ValueError unless the loss and all times are finite, and 0 or more."""
+    for name, value in dataclasses.asdict(values).items():
+        if (name == "loss" or name.endswith("seconds")) and not 0 <= value < math.inf:
+            raise ValueError(f"{name} {value}: expected a finite number, 0 or more")

@@ -7,7 +7,8 @@
 | ``metrics.jsonl`` | a line for each epoch |
 | ``last.safetensors`` | the network with which training continues, and its place in the epoch |
 
-Each file is replaced as a whole, in this order. If a run is killed in between, other files may be
+Each file is replaced as a whole, in this order. The clock decides after which epochs, and the bits
+do not depend on it. If a run is killed in between, other files may be
 newer than ``last.safetensors``. That file decides: surplus lines are dropped, and an epoch that is
 trained again gives the same bits. `mlpcore.commands.train` adds ``report.md``, which nothing reads.
 
@@ -45,8 +46,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
+import io
+import itertools
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -61,13 +65,14 @@ from mlpcore.files import (
     lock,
     make_folder,
     read_bounded,
+    read_start,
     remove_folders,
     remove_temporary,
 )
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.store import provenance
-from mlpcore.store.history import history_lines, parse_history, parse_progress
+from mlpcore.store.history import MAX_LINE, history_lines, parse_history, parse_progress
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.provenance import Revisions, revisions_of
 from mlpcore.store.weights import CHOICES, read_network, write_network
@@ -82,7 +87,9 @@ BEST, LAST = "best.safetensors", "last.safetensors"
 RUN_FILES = (CONFIG, METRICS, BEST, LAST)
 
 MAX_CONFIG_BYTES = 2**24
-MAX_METRICS_BYTES = 2**30
+
+#: The share of the time in which a run is saved, apart from stops.
+SAVING_SHARE = 0.02
 
 
 class AlreadyThere(InputError):
@@ -133,8 +140,9 @@ def _parse_settings(path: Path) -> tuple[TrainingConfig, DataSummary, dict[str, 
 
 def read_history(folder: StrPath) -> list[EpochMetrics]:
     """The metrics of all epochs of a run, which another process may be training."""
-    path = Path(folder, METRICS)
-    return parse_history(path, read_bounded(path, MAX_METRICS_BYTES).splitlines())
+    path, epochs = Path(folder, METRICS), read_settings(folder)[0].epochs
+    # A killed process may have left a line that is not counted.
+    return parse_history(path, io.BytesIO(read_bounded(path, MAX_LINE * (epochs + 1))))
 
 
 def read_run_network(
@@ -160,7 +168,11 @@ def weights_file(path: StrPath) -> Path:
 
 
 class Run(Observer):
-    """The folder of a run. As an observer of its `Trainer` it writes every epoch and every stop.
+    """The folder of a run. As an observer of its `Trainer` it writes what a kill must not lose.
+
+    It saves when training stops or ends and, in between, after an epoch if saving takes at most
+    `SAVING_SHARE` of the time. A kill costs the epochs since then, which are computed again, to the
+    same bits.
 
     Attributes
     ----------
@@ -175,6 +187,8 @@ class Run(Observer):
         #: On disk: the epoch of the best network, and the number of epochs with metrics. After a
         #: save that failed they are behind the state, and the next one catches up.
         self._best_epoch = self._epochs = 0
+        #: When the next save in between is due, by `time.monotonic`.
+        self._due = 0.0
         #: The revisions that computed the run until this process, up to this epoch and sample.
         self._revisions: Revisions = ()
         self._begun = 0, 0
@@ -218,7 +232,7 @@ class Run(Observer):
             _check_new(folder)  # another process may have been faster
             for name in RUN_FILES:
                 undo.callback((folder / name).unlink, missing_ok=True)
-            atomic_write(folder / CONFIG, _document(content))
+            atomic_write(folder / CONFIG, _document(content), locked=run._lock)
             run.save(state)
             undo.pop_all()
         return run
@@ -246,7 +260,8 @@ class Run(Observer):
         """Record what `TrainingConfig.with_epochs` returned for the state that `load` read."""
         path = self.folder / CONFIG
         _, _, values = _parse_settings(path)
-        atomic_write(path, _document(values | {"training": config.to_json()}))
+        content = _document(values | {"training": config.to_json()})
+        atomic_write(path, content, locked=self._lock)
         self.config = config
 
     def check_data(self, dataset: Dataset) -> None:
@@ -260,8 +275,9 @@ class Run(Observer):
             )
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Save the epoch."""
-        self.save(trainer.state)
+        """Save the epoch if it is the last one, or a save is due."""
+        if trainer.state.epoch == trainer.config.epochs or time.monotonic() >= self._due:
+            self.save(trainer.state)
 
     def on_stop(self, trainer: Trainer) -> None:
         """Save where to continue."""
@@ -269,15 +285,21 @@ class Run(Observer):
 
     def save(self, state: TrainingState) -> None:
         """Write what is not on disk yet of a state; if that fails, all files are still complete."""
+        started = time.monotonic()
+        self._save(state)
+        ended = time.monotonic()
+        self._due = ended + (ended - started) / SAVING_SHARE
+
+    def _save(self, state: TrainingState) -> None:
         best = state.best_metrics
         if best is not None and best.epoch != self._best_epoch:
             assert state.best is not None
             metadata = self._metadata(best.epoch, best.learning_rate) | {"metrics": _json(best)}
-            write_network(self.folder / BEST, state.best, metadata)
+            self._write(BEST, state.best, metadata)
             self._best_epoch = best.epoch
         lines = b"".join(history_lines(state.history))
         if state.epoch != self._epochs:
-            atomic_write(self.folder / METRICS, lines)
+            atomic_write(self.folder / METRICS, lines, locked=self._lock)
             self._epochs = state.epoch
         learning_rate = self.config.learning_rate_at(min(state.epoch, self.config.epochs - 1))
         metadata = self._metadata(state.epoch, learning_rate) | {
@@ -287,7 +309,10 @@ class Run(Observer):
             "metrics_sha256": hashlib.sha256(lines).hexdigest(),
             "revisions": json.dumps(self._computed_by(state)),
         }
-        write_network(self.folder / LAST, state.network, metadata)
+        self._write(LAST, state.network, metadata)
+
+    def _write(self, name: str, network: Network, metadata: dict[str, str]) -> None:
+        write_network(self.folder / name, network, metadata, locked=self._lock)
 
     def _computed_by(self, state: TrainingState) -> Revisions:
         """The revisions before this process, and ours if it has trained a sample."""
@@ -316,7 +341,7 @@ class Run(Observer):
     def load(self) -> TrainingState:
         """Read the state that `save` wrote last, from files that fit each other."""
         last = self.folder / LAST
-        if not os.path.lexists(last) and not os.path.lexists(self.folder / METRICS):
+        if not any(os.path.lexists(self.folder / name) for name in (LAST, METRICS, BEST)):
             config = self.config  # killed at once
             names = config.activation, config.loss, config.init
             return TrainingState(Network(self.layer_sizes, config.seed, *names))
@@ -348,7 +373,8 @@ class Run(Observer):
         if epoch == 0:
             return []
         path = self.folder / METRICS
-        lines = read_bounded(path, MAX_METRICS_BYTES).splitlines(keepends=True)[:epoch]
+        content, _ = read_start(path, MAX_LINE * epoch)
+        lines = list(itertools.islice(io.BytesIO(content), epoch))
         if hashlib.sha256(b"".join(lines)).hexdigest() != sha256:
             raise InputError(
                 f"{shown(path)} is damaged: its first {epoch} lines do not fit {LAST} beside it"

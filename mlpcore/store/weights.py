@@ -47,18 +47,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import struct
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
+import msgspec
 import numpy as np
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from mlpcore.checks import check_choice
 from mlpcore.data.scaling import INPUT_RANGES
 from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write, read_start
+from mlpcore.files import atomic_write, open_regular
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.network.architecture import count_parameters, format_layer_sizes
@@ -78,7 +80,11 @@ MAX_HEADER = 2**24
 
 
 def write_network(
-    path: StrPath, network: Network, metadata: dict[str, str], dtype: str = "float32"
+    path: StrPath,
+    network: Network,
+    metadata: dict[str, str],
+    dtype: str = "float32",
+    locked: int | None = None,
 ) -> None:
     """Write a network with the caller's metadata, atomically.
 
@@ -86,6 +92,8 @@ def write_network(
     ----------
     dtype
         "float32", or "float16" for half the bytes: weights are rounded to 11 bits.
+    locked
+        As for `mlpcore.files.atomic_write`.
 
     Raises
     ------
@@ -104,7 +112,7 @@ def write_network(
     }
     metadata["sha256"] = _checksum(network, metadata)
     tensors = {name: np.ascontiguousarray(array, dtype) for name, array in _tensors(network)}
-    atomic_write(path, save(tensors, metadata))
+    atomic_write(path, save(tensors, metadata), locked=locked)
 
 
 def _tensors(network: Network) -> Iterator[tuple[str, Float32Array]]:
@@ -130,8 +138,8 @@ def read_network(
 ) -> tuple[Network, dict[str, str]]:
     """Read a network and its metadata, without ``sha256`` and with all `CHOICES`.
 
-    A damaged file cannot make this take more memory than twice the length of the file. Weights of
-    float16 become float32.
+    A damaged file cannot make this take more memory than three times the length of the file.
+    Weights of float16 become float32.
 
     Parameters
     ----------
@@ -145,27 +153,32 @@ def read_network(
         an activation, a loss or an input range that is unknown here.
     """
     name = shown(path)
-    header_bytes, file_size = _check_lengths(path)
     try:
-        with safe_open(path, framework="np") as file:
-            metadata = file.metadata() or {}
+        with open_regular(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            header, length = _read_header(file, size, name)
+            metadata = header.metadata
             sizes = _layer_sizes(name, metadata)
             if layer_sizes is not None and sizes != tuple(layer_sizes):
                 raise InputError(
                     f"{name} holds a network of {format_layer_sizes(sizes)}, "
                     f"expected {format_layer_sizes(layer_sizes)}"
                 )
-            expected = 8 + header_bytes + _item_bytes(file) * count_parameters(sizes)
-            if file_size != expected:
+            # The type of all tensors is that of the first.
+            item_bytes = 2 if header.first.dtype == DTYPES["float16"] else 4
+            expected = 8 + length + item_bytes * count_parameters(sizes)
+            if size != expected:
                 raise InputError(
-                    f"{name} is damaged: {file_size:,} bytes, expected {expected:,} "
+                    f"{name} is damaged: {size:,} bytes, expected {expected:,} "
                     f"for a network of {format_layer_sizes(sizes)}"
                 )
             choices = _choices(name, metadata)
-            network = Network(sizes, activation=choices["activation"], loss=choices["loss"])
-            for tensor_name, target in _tensors(network):
-                _read_tensor(file, tensor_name, target)
-    except (SafetensorError, OSError, TypeError, AttributeError) as error:
+            file.seek(0)
+            tensors = dict(deserialize(file.read(size)))  # type: ignore[no-untyped-call]
+        network = Network(sizes, activation=choices["activation"], loss=choices["loss"])
+        for tensor_name, target in _tensors(network):
+            _take_tensor(tensors.pop(tensor_name, None), tensor_name, target)
+    except (SafetensorError, msgspec.MsgspecError, UnicodeError, OSError, RecursionError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{name} is not a readable safetensors file: {reason}") from None
     if metadata.pop("sha256", "") != _checksum(network, metadata):
@@ -175,19 +188,31 @@ def read_network(
     return network, choices | metadata
 
 
-def _check_lengths(path: StrPath) -> tuple[int, int]:
-    """The lengths of header and file, checked before anything takes memory for them."""
-    start, file_size = read_start(path, 8)
-    if file_size < 8:
-        raise InputError(f"{shown(path)} holds {file_size} bytes: expected a safetensors file")
-    header_bytes = struct.unpack("<Q", start)[0]
-    limit = min(file_size - 8, MAX_HEADER)
+def _read_header(file: IO[bytes], size: int, name: str) -> tuple[_Header, int]:
+    """The header of a file of so many bytes, and the length of the header."""
+    if size < 8:
+        raise InputError(f"{name} holds {size} bytes: expected a safetensors file")
+    (header_bytes,) = struct.unpack("<Q", file.read(8))
+    limit = min(size - 8, MAX_HEADER)
     if header_bytes > limit:
         raise InputError(
-            f"{shown(path)} is truncated or not a safetensors file: "
+            f"{name} is truncated or not a safetensors file: "
             f"expected a header of at most {limit:,} bytes, found {header_bytes:,}"
         )
-    return header_bytes, file_size
+    return msgspec.json.decode(file.read(header_bytes), type=_Header), header_bytes
+
+
+class _Tensor(msgspec.Struct):
+    """What a header says of a tensor."""
+
+    dtype: str = ""
+
+
+class _Header(msgspec.Struct):
+    """The header of a file, apart from most tensors: `deserialize` checks it all."""
+
+    metadata: dict[str, str] = msgspec.field(name="__metadata__", default_factory=dict)
+    first: _Tensor = msgspec.field(name="layers.0.weight", default_factory=_Tensor)
 
 
 def _layer_sizes(name: str, metadata: dict[str, str]) -> tuple[int, ...]:
@@ -208,18 +233,15 @@ def _choices(name: str, metadata: dict[str, str]) -> dict[str, str]:
     return found
 
 
-def _read_tensor(file: Any, name: str, target: Float32Array) -> None:
+def _take_tensor(tensor: dict[str, Any] | None, name: str, target: Float32Array) -> None:
     """Copy a tensor into the weights or biases of a layer."""
-    tensor = file.get_slice(name)
-    dtype, shape = tensor.get_dtype(), tuple(tensor.get_shape())
+    if tensor is None:
+        raise SafetensorError(f"there is no {name}")
+    dtype, shape = tensor["dtype"], tuple(tensor["shape"])
     if dtype not in DTYPES.values() or shape != target.shape:
         raise SafetensorError(f"{name} is {dtype} {shape}, expected F32 or F16 {target.shape}")
-    target[...] = file.get_tensor(name)
-
-
-def _item_bytes(file: Any) -> int:
-    """The bytes of a weight. The type of all tensors is that of the first."""
-    return 2 if file.get_slice("layers.0.weight").get_dtype() == DTYPES["float16"] else 4
+    numbers = np.dtype("<f2" if dtype == DTYPES["float16"] else "<f4")
+    target[...] = np.frombuffer(tensor["data"], numbers).reshape(shape)
 
 
 def weights_sha256(network: Network) -> str:

@@ -44,8 +44,7 @@ def test_help_lists_the_commands_and_loads_nothing(call):
 def test_a_help_page_fits_a_screen_and_ends_with_an_example(name, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/usr/bin/mlpcore", name, "--help"])
     monkeypatch.setattr(options.shutil, "which", lambda program: f"/usr/bin/{program}")
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main()
+    assert main() == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) <= 40 and max(map(len, lines)) <= 80
     assert lines[0].startswith(f"usage: mlpcore {name}")

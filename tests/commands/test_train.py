@@ -312,13 +312,15 @@ def test_a_finished_run_only_shows_its_result_again(train, call):
 def deny_new_files(patch):
     """As in a folder that is only to be read; root, as whom tests may run, may write any."""
 
-    def refuse(path=None, mode="", **kwargs):
-        if mode != "rb":
+    open_file = os.open
+
+    def refuse(path="", flags=os.O_CREAT, *args, **kwargs):
+        if flags & os.O_CREAT:
             raise PermissionError(13, "Permission denied")
-        return open(path, mode)
+        return open_file(path, flags, *args, **kwargs)
 
     patch.setattr(files.tempfile, "mkdtemp", refuse)
-    patch.setattr(files, "open", refuse, raising=False)
+    patch.setattr(os, "open", refuse)
 
 
 def test_a_run_in_a_folder_that_cannot_be_written(data, refusal, capsys, monkeypatch):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import os
 import shutil
 import tempfile
 from contextlib import closing
@@ -108,6 +109,21 @@ def test_files_of_another_run(stopped, tmp_path, name):
     assert name in refusal(load_run, stopped)
 
 
+def test_a_run_that_lacks_its_last_network(stopped):
+    """No kill leaves that, so it must not begin anew in silence."""
+    (stopped / LAST).unlink()
+    assert LAST in refusal(load_run, stopped)
+    (stopped / METRICS).unlink()
+    assert LAST in refusal(load_run, stopped)
+
+
+def test_metrics_that_are_longer_than_any_epochs(stopped):
+    """256 MiB of line breaks would become as many lines."""
+    os.truncate(stopped / METRICS, 2**40)  # a file with a hole
+    assert "expected at most 4,096 bytes" in refusal(read_history, stopped)
+    assert load_run(stopped).epoch == 2  # which reads as much as two lines may be long
+
+
 def test_other_data(stopped):
     with closing(Run.open(stopped)) as run:
         refusal(run.check_data, make_dataset(n_test=59))
@@ -122,7 +138,9 @@ def test_other_data(stopped):
         {"progress": "{}"},
         {"progress": '{"samples": 0, "errors": 0, "loss": 0}'},
         *({"samples": value} for value in (-1, 231, 1.5, True, "1", None)),
-        *({"loss": value} for value in (math.nan, True, "1", 10**400)),
+        *({"loss": value} for value in (math.nan, -1, True, "1", 10**400)),
+        *({"errors": value} for value in (-1, 65, 2**40)),
+        {"training_seconds": math.inf},
         {"training": "{}"},
         {"metrics_sha256": "0"},
         *({"revisions": value} for value in ("{}", "[[true, 1]]", "[[1]]")),
@@ -132,7 +150,7 @@ def test_other_data(stopped):
 def test_metadata_that_make_no_sense(stopped, changes):
     """With a checksum that fits: nobody's accident, but still one line."""
     network, metadata = read_network(stopped / LAST)
-    if changes.keys() & {"samples", "loss"}:
+    if changes.keys() & {"samples", "loss", "errors", "training_seconds"}:
         changes = {"progress": json.dumps(json.loads(metadata["progress"]) | changes)}
     write_network(stopped / LAST, network, metadata | changes)
     assert "damaged" in refusal(load_run, stopped)
@@ -150,7 +168,8 @@ def test_metadata_that_make_no_sense(stopped, changes):
             "validation_errors": [-1],
             "test_errors": [61, 0.5],
             "learning_rate": [0, math.nan, 10**400],
-            "loss": [math.inf, "1", None],
+            "loss": [math.inf, -1, "1", None],
+            "evaluation_seconds": [-1],
         }.items()
         for value in values
     ],

@@ -3,7 +3,9 @@
 import dataclasses
 import errno
 import json
+import math
 import os
+import shutil
 import tempfile
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from mlpcore import backends
 from mlpcore.data.summary import DataSummary
 from mlpcore.network import Network
-from mlpcore.store import provenance
+from mlpcore.store import provenance, run_folder
 from mlpcore.store.run_folder import (
     BEST,
     CONFIG,
@@ -70,11 +72,17 @@ def uninterrupted(tmp_path_factory):
     return finish_run(tmp_path_factory.mktemp("runs") / "run", CONFIG_3, DATA)
 
 
+@pytest.fixture
+def every_epoch(monkeypatch):
+    """Runs are saved after every epoch, however long that takes."""
+    monkeypatch.setattr(run_folder, "SAVING_SHARE", math.inf)
+
+
 class Killed(BaseException):
     """Ends everything on the spot."""
 
 
-def full(*args):
+def full(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
@@ -236,24 +244,25 @@ def test_weights_name_the_classes(tmp_path):
 )
 def test_a_run_goes_on_after_kills_and_interrupts_at_any_file(uninterrupted, events):
     """Before the n-th file takes its place; a killed process may leave half of that file."""
-    replace, remove, done = os.replace, os.remove, []
+    replace, unlink, done = os.replace, os.unlink, []
 
-    def fail(source, target):
+    def fail(source, target, **folders):
         done.append(target)
         match events.get(len(done) - 1):
             case "interrupt":
                 raise KeyboardInterrupt
             case "half":
-                os.truncate(source, os.path.getsize(source) // 2)
-                patch.setattr(os, "remove", lambda path: None)
+                os.truncate(folder / source, os.path.getsize(folder / source) // 2)
+                patch.setattr(os, "unlink", lambda *args, **folders: None)
                 raise Killed
             case "kill":
                 raise Killed
-        replace(source, target)
+        replace(source, target, **folders)
 
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         folder = Path(name)
         trainer, run = start_run(folder, CONFIG_3, DATA)
+        patch.setattr(run_folder, "SAVING_SHARE", math.inf)  # saves every epoch
         patch.setattr(os, "replace", fail)
         running = True
         while running:
@@ -267,7 +276,7 @@ def test_a_run_goes_on_after_kills_and_interrupts_at_any_file(uninterrupted, eve
                 assert_same_result(uninterrupted, trainer.state)
         run.close()
         patch.setattr(os, "replace", replace)
-        patch.setattr(os, "remove", remove)
+        patch.setattr(os, "unlink", unlink)
         assert_same_result(uninterrupted, resume(folder))
         assert sorted(os.listdir(folder)) == sorted(RUN_FILES)
         assert without_times(read_history(folder)) == without_times(uninterrupted.history)
@@ -288,7 +297,7 @@ def test_a_killed_run_begins_with_the_network_of_its_settings(tmp_path):
     assert same_weights(network, Network((35, 9, 6, 3), 5, **kind))
 
 
-def test_a_stop_saves_what_an_interrupted_save_did_not(tmp_path, monkeypatch):
+def test_a_stop_saves_what_an_interrupted_save_did_not(tmp_path, monkeypatch, every_epoch):
     trainer, run = start_run(tmp_path / "run", CONFIG_3, DATA)
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", full)
@@ -315,7 +324,9 @@ def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_be
     assert os.listdir(tmp_path) == []
 
 
-def test_a_full_disk_at_an_epochs_end_keeps_the_epoch_before(tmp_path, monkeypatch, uninterrupted):
+def test_a_full_disk_at_an_epochs_end_keeps_the_epoch_before(
+    tmp_path, monkeypatch, uninterrupted, every_epoch
+):
     trainer, run = start_run(tmp_path / "run", CONFIG_3, DATA)
     write = os.fsync
     with monkeypatch.context() as patch:
@@ -325,6 +336,46 @@ def test_a_full_disk_at_an_epochs_end_keeps_the_epoch_before(tmp_path, monkeypat
     assert sorted(os.listdir(run.folder)) == sorted(RUN_FILES)
     assert load_run(run.folder).epoch == 1
     assert_same_result(uninterrupted, resume(run.folder))
+
+
+# When a run is saved
+
+
+@pytest.mark.parametrize(("taken", "saved"), [(0.01, [0, 1, 2, 3]), (0.02, [0, 2, 3]), (9, [0, 3])])
+def test_saving_takes_at_most_a_fiftieth_of_the_time(tmp_path, monkeypatch, taken, saved):
+    """By a clock that counts 0.7 seconds for an epoch; the last epoch is always saved."""
+    now, epochs, write = [0.0], [], Run._save
+
+    def save(run, state):
+        epochs.append(state.epoch)
+        now[0] += taken
+        write(run, state)
+
+    def wait(trainer, event, *_):
+        now[0] += 0.7 * (event == "epoch_end")
+
+    monkeypatch.setattr(run_folder.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Run, "_save", save)
+    trainer, run = start_run(tmp_path / "run", CONFIG_3, DATA)
+    trainer.observers = Hook(wait), run
+    assert trainer.run() is True
+    run.close()
+    assert epochs == saved
+    assert_same_result(trainer.state, load_run(run.folder))
+
+
+def test_a_run_does_not_write_to_a_folder_that_took_the_place_of_its_own(tmp_path, every_epoch):
+    """As when a user removes the folder and begins anew while the first training goes on."""
+    folder = tmp_path / "run"
+    first, run = start_run(folder, CONFIG_3, DATA)
+    shutil.rmtree(folder)
+    text = refusal(first.run)
+    assert f"cannot write {folder}" in text or "No such file" in text
+    state = finish_run(folder, make_config(seed=6), DATA)
+    first.request_stop()
+    assert "has been replaced by another folder" in refusal(first.run)
+    run.close()
+    assert_same_result(state, load_run(folder))
 
 
 # Folders
