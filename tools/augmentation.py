@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -17,6 +18,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from mlpcore import ElasticDeformer
+from mlpcore.commands.options import run_tool
 from mlpcore.typing import AnyArray
 from speed.timing import Case, Settings, measure
 
@@ -81,7 +83,7 @@ def by_albumentations(images: AnyArray) -> Iterator[Contestant]:
         yield name, 1, partial(repeat, partial(transform, image=images[0]))
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sides", type=int, nargs="+", default=[28, 128], help="of the images")
     parser.add_argument("--channels", type=int, default=1)
@@ -107,7 +109,8 @@ def main() -> None:
             print(f"{side} x {side} x {options.channels}, {np.dtype(dtype)}: images a second")
             for (name, *_), timing in zip(contestants, timings):
                 print(f"  {name:40} {1 / timing.seconds:10,.0f}   {timing.seconds * 1e3:8.3f} ms")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -8,6 +8,7 @@ precision of a class of which one in 51 samples is, with and without balanced we
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 import warnings
 from typing import Any
@@ -28,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.class_weight import compute_sample_weight
 
 from mlpcore import OnlineMLPClassifier
+from mlpcore.commands.options import run_tool
 from mlpcore.report.tables import Rows, markdown_table
 from mlpcore.typing import AnyArray
 
@@ -65,7 +67,7 @@ def cross_validated(kind: Any, X: AnyArray, y: AnyArray, seeds: int, balanced: b
     return np.mean(found, axis=0)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="(%(default)s)")
     seeds = parser.parse_args().seeds
@@ -86,7 +88,8 @@ def main() -> None:
         *_, recalls, precisions = pairs
         rows.append((name, *(f"{value:.2f}" for value in (*recalls, *precisions))))
     print(markdown_table(rows))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from scipy.interpolate import make_interp_spline
 
 import mlpcore
 from mlpcore import DeformationParameters, backends, dataset, deformation
+from mlpcore.commands.options import run_tool
 from mlpcore.data.digit import read_digit
 from mlpcore.files import atomic_write, make_folder
 
@@ -226,7 +228,7 @@ def draw_speed(mode: str) -> None:
         write(figure, f"speed-{mode}")
 
 
-def main() -> None:
+def main() -> int:
     """Draws everything."""
     make_folder(IMAGES)
     draw_drawing(IMAGES / "drawn.png")
@@ -235,7 +237,8 @@ def main() -> None:
         draw_answer(mode)
         draw_error(mode)
         draw_speed(mode)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_tool(main))

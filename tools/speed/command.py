@@ -14,6 +14,7 @@ from mlpcore.cpu import available_cores, total_memory
 from mlpcore.errors import InputError
 from mlpcore.files import check_replaceable
 from mlpcore.network.architecture import PRESETS, count_parameters, parse_hidden_layers
+from mlpcore.terminal import say
 from speed import chart, contests, medians
 from speed.error_tables import error_tables
 from speed.measure import COLUMNS, Plan, measure_plan, unavailable
@@ -154,7 +155,7 @@ def main(argv: list[str] | None = None, settings: Settings | None = None) -> int
     """
 
     def progress(title: str) -> None:
-        print(title, file=sys.stderr, flush=True)
+        say(title, sys.stderr)
 
     def command() -> int:
         options, failed = parser().parse_args(argv), False

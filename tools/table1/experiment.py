@@ -15,12 +15,13 @@ from mlpcore.backends.base import Backend
 from mlpcore.commands import runs
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import InUse
 from mlpcore.network.architecture import PRESETS, count_parameters
 from mlpcore.report.console import Console
 from mlpcore.report.tables import NONE, Rows, duration, text_table
 from mlpcore.store.run_folder import AlreadyThere, holds_run
+from mlpcore.terminal import say
 from mlpcore.training.config import PAPER_LEARNING_RATE_END, TrainingConfig
 from mlpcore.training.recipes import PAPER_RECIPE, RECIPES
 from table1.records import PAUSE_SECONDS, Record, read_record
@@ -130,7 +131,7 @@ class Experiment:
     def _fail(self, folder: Path, error: InputError) -> None:
         if folder not in self.failed:
             self.failed.add(folder)
-            print(f"error: {folder.name}: {error}", file=sys.stderr, flush=True)
+            say(printable(f"error: {folder.name}: {error}"), sys.stderr)
 
     def train_all(self, data: Dataset, command: str, threads: int | None) -> int:
         """Checks all runs, then trains what is left; returns 0, or 128 + n after signal n."""
@@ -139,7 +140,7 @@ class Experiment:
             record.check_data(summary)
         while (folder := self.next_run()) is not None:
             self.show()
-            print(f"{folder.name}:", flush=True)
+            Console(sys.stdout).print(f"{folder.name}:")
             config = with_labels(self.plan[folder], data.similar_labels)
             try:
                 if stopped := train(folder, config, data, threads, command):
@@ -171,7 +172,8 @@ class Experiment:
                 total += 0.0 if state == "running" else seconds
             rows.append((folder.name, state, f"{done:,}/{config.epochs:,}", left))
         left = "not known before the first epoch" if math.isnan(total) else duration(total)
-        print(f"{text_table(rows)}\ntime left for this process: {left}\n", flush=True)
+        text = f"{text_table(rows)}\ntime left for this process: {left}\n"
+        Console(sys.stdout).print(text)
 
 
 def seconds_per_epoch(config: TrainingConfig, records: Iterable[Record]) -> float:

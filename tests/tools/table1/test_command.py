@@ -48,12 +48,12 @@ def test_killed_before_any_file_is_written_it_goes_on(data, monkeypatch, whole):
     while not survived:
         left = n
 
-        def kill(source, target):
+        def kill(source, target, **folders):
             nonlocal left
             left -= 1
             if left < 0:
                 raise Killed
-            replace(source, target)
+            replace(source, target, **folders)
 
         with monkeypatch.context() as patch:
             patch.setattr(os, "replace", kill)
