@@ -1,5 +1,6 @@
 """tools/reproduce.py: stopped anywhere it goes on; it refuses bad input; it reports."""
 
+import math
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlpcore.files import lock
+from mlpcore.store import run_folder
 from mlpcore.store.run_folder import CONFIG, LAST, METRICS, Run
 from mlpcore.training.trainer import Diverged, Trainer
 from small_runs import assert_same_result, write_idx
@@ -44,6 +46,7 @@ class Killed(BaseException):
 
 
 def test_killed_before_any_file_is_written_it_goes_on(data, monkeypatch, whole):
+    monkeypatch.setattr(run_folder, "SAVING_SHARE", math.inf)  # each epoch is saved
     replace, survived, n = os.replace, False, 0
     while not survived:
         left = n
