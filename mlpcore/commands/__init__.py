@@ -17,6 +17,7 @@ from mlpcore.version import __version__
 
 COMMANDS = {
     "train": "train a network on deformed digits, or go on with a stopped run",
+    "committee": "train many networks that decide together, here or on a cluster",
     "evaluate": "count the errors of networks, and of their committee",
     "predict": "read pictures of digits",
     "preview": "draw training images and their deformations",

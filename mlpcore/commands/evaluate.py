@@ -35,6 +35,7 @@ from mlpcore.report.figures import evaluation_figures, network_figures, write_fi
 from mlpcore.report.page import title_of
 from mlpcore.report.results import confusion_table, evaluation_table, misclassified_table
 from mlpcore.report.tables import text_table
+from mlpcore.store.committee import with_members
 from mlpcore.store.inputs import read_width
 from mlpcore.store.run_folder import check_result_file, read_history
 from mlpcore.store.trained import read_saved
@@ -50,7 +51,8 @@ MAX_COLUMNS = 20
 
 TEXT = """\
 Counts what networks get wrong on a test set. A folder of a run stands for its
-best network. Several networks are evaluated alone and as a committee."""
+best network, that of a committee for its members. Several networks are
+evaluated alone and as a committee."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +239,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_result_file(options.json)
         if options.figures:
             check_writable(options.figures)
-        candidates = [read_candidate(path, bool(options.figures)) for path in options.networks]
+        paths = with_members(options.networks)
+        candidates = [read_candidate(path, bool(options.figures)) for path in paths]
         Committee([each.network for each in candidates])  # refuses what cannot be averaged
         data = load_data(options, candidates)
         check_fit(candidates, data)

@@ -25,6 +25,7 @@ from mlpcore.files import atomic_write, check_writable, make_folder
 from mlpcore.inference import TrainedClassifier
 from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.inference.inputs import check_takes_digits, several_digits
+from mlpcore.store.committee import holds_committee, with_members
 from mlpcore.store.run_folder import holds_run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.terminal import say
@@ -77,8 +78,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     what = (
-        "networks: folders of runs, .safetensors files; pictures: PNG, JPEG, GIF, BMP, TIFF, "
-        "WebP or PPM files, folders of them, or - for the standard input"
+        "networks: folders of runs or committees, .safetensors files; pictures: PNG, JPEG, GIF, "
+        "BMP, TIFF, WebP or PPM files, folders of them, or - for the standard input"
     )
     add("paths", metavar="PATH", type=Path, nargs="+", help=what)
     add_copies_options(parser)
@@ -90,13 +91,15 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def is_network(path: Path) -> bool:
-    """Whether an argument names a network: the folder of a run, or a .safetensors file."""
-    return path.suffix == ".safetensors" or (path.is_dir() and holds_run(path))
+    """Whether an argument names networks: a run's folder, a committee's, or a .safetensors file."""
+    if path.suffix == ".safetensors":
+        return True
+    return path.is_dir() and (holds_run(path) or holds_committee(path))
 
 
 def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassifier:
     """The networks, or that of the package; an InputError unless they take MNIST's format."""
-    networks = [TrainedNetwork.read(path) for path in paths or [PRETRAINED_FILE]]
+    networks = [TrainedNetwork.read(path) for path in with_members(paths or [PRETRAINED_FILE])]
     for each in networks:
         check_takes_digits(each.input, shown(each.path))
         if each.input.assumed:

@@ -94,12 +94,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     for name, choices in CHOICES.items():
         text = f"{', '.join(choices)}: {MEANINGS[name]}"
         add(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
-    add_whole("--width", help="bring the ink of images to N pixels in width, and centre it")
+    add_whole("--width", help="bring the ink of images to a width of N pixels")
     add_real("--lr", help="learning rate at first (modern: 0.01, else 0.001)")
     add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
     add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")
     add_whole("--warm-up", help="training images over which the learning rate rises (0)")
-    add_real("--skip", help="learn only from losses above X of the last epoch's mean (0)")
+    add_real("--skip", help="learn only from losses above X of the last mean (0)")
     add_real("--target", help="squared: wanted output of the class, the others get -X")
     add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")

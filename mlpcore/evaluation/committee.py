@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -71,3 +72,44 @@ def mean_outputs(networks: Sequence[Network], outputs: Sequence[AnyArray]) -> Fl
     if len({network.loss for network in networks}) > 1:
         outputs = [probabilities.of_network(*pair) for pair in zip(networks, outputs)]
     return np.asarray(np.mean(outputs, axis=0, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two answers to the same samples, and McNemar's exact test of whether one is better.
+
+    Attributes
+    ----------
+    first_only, second_only : int
+        Samples that only the first, and only the second, gets wrong.
+    p_value : float
+        How probable a difference at least as great would be if both were as good: of the samples
+        that one alone gets wrong, each would do so for half of them (two-sided; Q. McNemar (1947),
+        Note on the sampling error of the difference between correlated proportions, Psychometrika
+        12).
+    """
+
+    first_only: int
+    second_only: int
+    p_value: float
+
+
+def compare(first: Evaluation, second: Evaluation) -> Comparison:
+    """Compares two evaluations of the same samples."""
+    from scipy.stats import binomtest  # takes long to import, and training does not need it
+
+    both = shared_errors([first, second])[0, 1]
+    alone = int(first.errors - both), int(second.errors - both)
+    p_value = float(binomtest(alone[0], sum(alone)).pvalue) if any(alone) else 1.0
+    return Comparison(*alone, p_value)
+
+
+def shared_errors(evaluations: Sequence[Evaluation]) -> AnyArray:
+    """Samples that two of m evaluations of the same samples both get wrong, (m, m).
+
+    The diagonal has the errors of each.
+    """
+    wrong = np.zeros((len(evaluations), evaluations[0].n), np.int64)
+    for row, each in zip(wrong, evaluations):
+        row[each.misclassified.indices] = 1
+    return wrong @ wrong.T

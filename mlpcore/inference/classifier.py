@@ -16,6 +16,7 @@ from mlpcore.evaluation.committee import Committee, mean_outputs
 from mlpcore.evaluation.copies import Copies
 from mlpcore.inference.inputs import as_path, read_inputs
 from mlpcore.network.architecture import format_layer_sizes
+from mlpcore.store.committee import with_members
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath
@@ -39,10 +40,10 @@ def load(
     Parameters
     ----------
     source : str, os.PathLike or sequence of these
-        The folder of a run, which stands for its best network; a file of weights; or
-        "pretrained", the network net1 in the package, trained on MNIST. Several of these are a
-        committee, whose outputs are the mean. A folder of the name "pretrained" is
-        "./pretrained".
+        The folder of a run, which stands for its best network; that of a committee, which stands
+        for its members; a file of weights; or "pretrained", the network net1 in the package,
+        trained on MNIST. Several of these are a committee, whose outputs are the mean. A folder of
+        the name "pretrained" is "./pretrained".
     backend, threads
         Who computes: see `mlpcore.backends.get`.
     copies, strength, seed
@@ -78,16 +79,16 @@ def load(
         raise InputError(f"an object of type {type(source).__name__}: expected {SOURCES}")
     computing = backends.get(backend, threads)
     averaged = None if copies is None else Copies(copies, strength, seed)
-    return TrainedClassifier([_read(each) for each in sources], computing, averaged)
+    return TrainedClassifier([each for s in sources for each in _read(s)], computing, averaged)
 
 
-SOURCES = "the folder of a run, a file of weights, or 'pretrained'"
+SOURCES = "the folder of a run or of a committee, a file of weights, or 'pretrained'"
 
 
-def _read(source: StrPath) -> TrainedNetwork:
+def _read(source: StrPath) -> list[TrainedNetwork]:
     if isinstance(source, str) and source == PRETRAINED:
-        return TrainedNetwork.read(PRETRAINED_FILE)
-    return TrainedNetwork.read(as_path(source, SOURCES))
+        return [TrainedNetwork.read(PRETRAINED_FILE)]
+    return [TrainedNetwork.read(path) for path in with_members([as_path(source, SOURCES)])]
 
 
 class TrainedClassifier:

@@ -161,10 +161,10 @@ def report(
 
 The best validation error, that of the whole undeformed training set, is
 {best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.
-{_test_section(evaluation, images)}{_figure_section(figures)}
+{_test_section(evaluation, images)}{figure_section(figures)}
 ## Settings
 
-{chr(10).join(_setting_lines(config, backend))}
+{chr(10).join(setting_lines(config, backend))}
 
 ## Data
 
@@ -175,7 +175,7 @@ The best validation error, that of the whole undeformed training set, is
 """
 
 
-def _setting_lines(config: TrainingConfig, backend: str) -> list[str]:
+def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
     """A line for each setting that has a meaning beside the others."""
     settings = dataclasses.asdict(config)
     settings |= settings.pop("deformation")
@@ -205,7 +205,8 @@ The network of that epoch, on {images}. Misclassified: {describe_error(evaluatio
 """
 
 
-def _figure_section(figures: Sequence[str]) -> str:
+def figure_section(figures: Sequence[str]) -> str:
+    """The section of a report that shows these files, if there are any."""
     if not figures:
         return ""
     images = (f"![{Path(file).stem.replace('-', ' ')}]({file})" for file in figures)

@@ -183,6 +183,8 @@ class Run(Observer):
 
     def __init__(self, folder: StrPath, config: TrainingConfig, data: DataSummary):
         self.folder, self.config, self.data = Path(folder), config, data
+        #: The computer that computes the weights, if it is another than this.
+        self.machine: str | None = None
         self._lock: int | None = None
         #: On disk: the epoch of the best network, and the number of epochs with metrics. After a
         #: save that failed they are behind the state, and the next one catches up.
@@ -333,7 +335,7 @@ class Run(Observer):
                 "seed": str(self.config.seed),
                 "learning_rate": repr(learning_rate),
                 "revision": provenance.revision(),
-                "machine": provenance.machine(),
+                "machine": self.machine or provenance.machine(),
             }
             | NetworkInput.of(self.data, self.config.input_range, self.config.width).to_metadata()
         )

@@ -134,7 +134,7 @@ def test_what_the_output_cannot_show_is_escaped(encoding):
 # Bad arguments
 
 BAD = [
-    ("trian", "'trian': expected train, evaluate"),
+    ("trian", "'trian': expected train, committee"),
     ("--verbose", "'--verbose': expected train"),
     ("backends now", "unrecognized arguments: now"),
     ("--version now", "'--version' before 'now'"),

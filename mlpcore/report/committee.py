@@ -1,0 +1,184 @@
+"""What a committee gains: its errors beside those of its members, as text and as figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mlpcore.data.dataset import kind_of_test, test_images_text
+from mlpcore.errors import shown
+from mlpcore.evaluation.committee import compare, shared_errors
+from mlpcore.evaluation.evaluation import Evaluation
+from mlpcore.report.figures import confusion, misclassified
+from mlpcore.report.page import BLUE, GREY, LIGHT, MARGIN, RED, WIDTH, new_page
+from mlpcore.report.results import figure_section, setting_lines
+from mlpcore.report.tables import NONE, Rows, markdown_table
+from mlpcore.store.committee import CommitteeFolder
+from mlpcore.typing import AnyArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A member, or the committee, on the undeformed training images and on the test images."""
+
+    name: str
+    validation: Evaluation
+    test: Evaluation
+    passes: int = 1
+
+
+def mean_rate(evaluations: Sequence[Evaluation]) -> float:
+    """The mean error in percent."""
+    return sum(each.error_rate for each in evaluations) / len(evaluations)
+
+
+def committee_table(members: Sequence[Judged], whole: Judged, held_out: int = 0) -> Rows:
+    """A row for each member, one for their mean and one for the committee."""
+    kind = kind_of_test(held_out)
+    rows: Rows = [("network", "validation", "95 %", kind, "95 %", "passes")]
+    rows += [_row(each) for each in members]
+    means = [mean_rate([m.validation for m in members]), mean_rate([m.test for m in members])]
+    validation, test = (f"{mean:.3f} %" for mean in means)
+    rows.append(("mean of the members", validation, NONE, test, NONE, "1"))
+    rows.append(_row(whole))
+    return rows
+
+
+def _row(judged: Judged) -> tuple[str, ...]:
+    cells = [judged.name]
+    for each in (judged.validation, judged.test):
+        low, high = each.interval
+        cells += [f"{each.error_rate:.3f} %", f"{low:.2f} to {high:.2f} %"]
+    return (*cells, str(judged.passes))
+
+
+def comparison_line(members: Sequence[Judged], whole: Judged, held_out: int = 0) -> str:
+    """The committee beside the member that errs least on these test images, in a sentence."""
+    best = min(members, key=lambda each: each.test.errors)
+    found = compare(whole.test, best.test)
+    kind = kind_of_test(held_out)
+    return (
+        f"The committee beside the best member on the {kind} images, {best.name}: "
+        f"{found.second_only} images are wrong only for the member, {found.first_only} only for "
+        f"the committee (McNemar's exact test: p = {found.p_value:.2g})."
+    )
+
+
+def committee_report(
+    committee: CommitteeFolder,
+    members: Sequence[Judged],
+    whole: Judged,
+    backend: str,
+    figures: Sequence[str] = (),
+) -> str:
+    """A trained committee in Markdown.
+
+    Parameters
+    ----------
+    backend
+        The description of what evaluated it.
+    figures
+        Files of figures, relative to the report's folder.
+    """
+    data, first = committee.data, committee.members[0].config
+    seeds = ", ".join(f"{m.name} {m.config.seed}" for m in committee.members)
+    own = ("- seed", "- width")  # each member has its own
+    settings = [line for line in setting_lines(first, backend) if not line.startswith(own)]
+    return f"""# Committee of {len(members)} networks on {data.name}
+
+{markdown_table(committee_table(members, whole, data.held_out))}
+
+{comparison_line(members, whole, data.held_out)}
+
+Validation errors are those on the {data.n_train:,} undeformed training images, the others those
+on {test_images_text(data.n_test, data.held_out)}. The last column has the passes of a prediction.
+{figure_section(figures)}
+## Settings
+
+- seeds: {seeds}
+{chr(10).join(settings)}
+
+## Data
+
+- {data.name} ({shown(data.source)})
+- SHA-256 of the arrays: {data.sha256}
+"""
+
+
+def committee_figures(
+    images: AnyArray, members: Sequence[Judged], whole: Judged, data_name: str, held_out: int = 0
+) -> dict[str, Figure]:
+    """The figures of a committee, by name; `images` (n, h, w) are those of the test."""
+    title, kind = f"Committee of {len(members)} networks on {data_name}", kind_of_test(held_out)
+    return {
+        "members": members_figure(members, whole, title, kind),
+        "agreement": agreement(members, title, kind),
+        "misclassified": misclassified(images, whole.test, title),
+        "confusion": confusion(whole.test, title),
+    }
+
+
+def members_figure(
+    members: Sequence[Judged], whole: Judged, title: str = "", kind: str = "test"
+) -> Figure:
+    """The errors of the members and of the committee, with their intervals."""
+    shown = [*members, whole]
+    lines = [
+        f"Dots: {kind} errors. Bars: 95 % intervals. Line: mean of the members, "
+        f"{mean_rate([m.test for m in members]):.3f} %."
+    ]
+    step, left, below = 0.24, 1.6, 0.55
+    figure, *_ = new_page(title, lines, step * len(shown) + below + MARGIN)
+    _, height = figure.get_size_inches()
+    frame = (left / WIDTH, below / height, 1 - (left + MARGIN) / WIDTH, step * len(shown) / height)
+    axes = figure.add_axes(frame)
+    for y, each in enumerate(shown):
+        colour = RED if each is whole else BLUE
+        axes.plot(each.test.interval, (y, y), color=colour, linewidth=2, alpha=0.5)
+        axes.plot(each.test.error_rate, y, "o", color=colour, markersize=5)
+    axes.axvline(mean_rate([m.test for m in members]), color=GREY, linewidth=0.8)
+    axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(0, None))
+    axes.set_yticks(range(len(shown)), [each.name for each in shown])
+    for label in axes.get_yticklabels():
+        label.set_parse_math(False)
+    axes.set_xlabel(f"{kind} error (%)", size=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(color=LIGHT, axis="x")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def agreement(members: Sequence[Judged], title: str = "", kind: str = "test") -> Figure:
+    """How many test images two members both get wrong, for every pair of them."""
+    shared = shared_errors([each.test for each in members])
+    n = len(members)
+    lines = [
+        f"How many {kind} images two members both get wrong. Diagonal: errors of each member.",
+        "The darker, the larger the share of the errors of the member of the row.",
+    ]
+    left, below = 1.6, 0.9
+    side = min(0.5 * n, WIDTH - left - MARGIN)
+    figure, *_ = new_page(title, lines, side + below + MARGIN)
+    _, height = figure.get_size_inches()
+    axes = figure.add_axes((left / WIDTH, below / height, side / WIDTH, side / height))
+    share = shared / np.maximum(1, shared.diagonal())[:, None]
+    np.fill_diagonal(share, 0)
+    axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
+    size = min(8.0, 30 * side / n)
+    for i, j in np.ndindex(n, n):
+        colour = "white" if share[i, j] > 0.6 else "black"
+        weight = "bold" if i == j else "normal"
+        text = str(shared[i, j])
+        axes.text(j, i, text, size=size, color=colour, weight=weight, ha="center", va="center")
+    names = [each.name for each in members]
+    axes.set_xticks(range(n), names, rotation=90)
+    axes.set_yticks(range(n), names)
+    axes.tick_params(labelsize=max(4.0, size), length=0)
+    axes.spines[:].set_color(GREY)
+    return figure

@@ -1,0 +1,213 @@
+"""A committee in a folder: a document that fixes its members, and the run of each.
+
+| file | content |
+|---|---|
+| ``committee.json`` | the data, and each member's name and settings |
+| ``NAME/`` | the run of the member of this name (`mlpcore.store.run_folder`) |
+
+The document is written before anything is trained. It is a JSON object:
+
+- ``data`` has the fields of `mlpcore.data.summary.DataSummary`.
+- ``members`` is a list of objects. Each has a ``name``, and ``training``, the fields of
+  `mlpcore.training.TrainingConfig`.
+- ``mixed`` tells whether members may have been trained by other instruction sets than their
+  settings name.
+- ``library`` and ``version`` are for human readers.
+
+`mlpcore.commands.committee` adds ``report.md`` and ``figures``, which nothing reads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlpcore.checks import check_whole
+from mlpcore.data.dataset import Dataset
+from mlpcore.data.summary import DataSummary
+from mlpcore.errors import InputError, shown
+from mlpcore.files import atomic_write, check_writable, make_folder, read_bounded
+from mlpcore.store.run_folder import MAX_CONFIG_BYTES, read_settings
+from mlpcore.training.config import TrainingConfig
+from mlpcore.typing import StrPath
+from mlpcore.version import __version__
+
+DOCUMENT = "committee.json"
+
+#: The most members of a committee.
+MAX_MEMBERS = 1000
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a committee: the name of its folder, and its settings."""
+
+    name: str
+    config: TrainingConfig
+
+
+def plan(config: TrainingConfig, widths: Sequence[int | None], n: int = 1) -> tuple[Member, ...]:
+    """The members of a committee whose networks see digits of different widths.
+
+    Parameters
+    ----------
+    config
+        The settings of all members, but for width and seed. The first member has its seed, and
+        each of the following ones the next.
+    widths
+        To which widths the digits are brought; None leaves them as they are.
+    n
+        The number of members for each width.
+
+    Raises
+    ------
+    InputError
+        When a width is out of range or named twice, or there are too many members.
+    """
+    check_whole("members", n, 1, MAX_MEMBERS)
+    check_whole("members for all widths", n * len(widths), 1, MAX_MEMBERS)
+    if len(set(widths)) < len(widths):
+        names = ",".join(map(name_of_width, widths))
+        raise InputError(f"widths {names}: expected each once; --members trains several of each")
+    members: list[Member] = []
+    for width in widths:
+        for k in range(1, n + 1):
+            name = name_of_width(width) + (f"-{k}" if n > 1 else "")
+            seed = config.seed + len(members)
+            members.append(Member(name, dataclasses.replace(config, width=width, seed=seed)))
+    return tuple(members)
+
+
+def flat(config: TrainingConfig) -> dict[str, object]:
+    """The settings, and the deformation's among them."""
+    values = config.to_json()
+    return values | values.pop("deformation")
+
+
+def name_of_width(width: int | None) -> str:
+    """The name of a width in options and of members: ``original`` or ``width-16``."""
+    return "original" if width is None else f"width-{width}"
+
+
+@dataclass(frozen=True)
+class CommitteeFolder:
+    """The folder of a committee.
+
+    Attributes
+    ----------
+    folder : Path
+    data : DataSummary
+        The data of all members.
+    members : tuple of Member
+    mixed : bool
+        Whether members may have been trained by other instruction sets than their settings name.
+    """
+
+    folder: Path
+    data: DataSummary
+    members: tuple[Member, ...]
+    mixed: bool = False
+
+    @classmethod
+    def create(
+        cls, folder: StrPath, data: Dataset, members: Sequence[Member], mixed: bool = False
+    ) -> CommitteeFolder:
+        """Fix the members of a new committee; an InputError unless the folder can be used."""
+        committee = cls(Path(folder), DataSummary.of(data), tuple(members), mixed)
+        check_writable(folder)
+        content = {
+            "library": "mlpcore",
+            "version": __version__,
+            "mixed": mixed,
+            "data": dataclasses.asdict(committee.data),
+            "members": [{"name": m.name, "training": m.config.to_json()} for m in members],
+        }
+        make_folder(folder)
+        text = json.dumps(content, indent=1).encode() + b"\n"
+        atomic_write(committee.folder / DOCUMENT, text)
+        return committee
+
+    @classmethod
+    def open(cls, folder: StrPath) -> CommitteeFolder:
+        """Read the document of a committee; an InputError when it is damaged."""
+        path = Path(folder, DOCUMENT)
+        content = read_bounded(path, MAX_CONFIG_BYTES)
+        try:
+            values = json.loads(content)
+            data = DataSummary.from_json(values["data"])
+            members = tuple(
+                Member(each["name"], TrainingConfig.from_json(each["training"]))
+                for each in values["members"]
+            )
+            names = [each.name for each in members]
+            # A name is one of a folder in this one.
+            sound = all(re.fullmatch(r"\w[\w-]*", name) for name in names)
+            if not sound or not 0 < len(set(names)) == len(names):
+                raise InputError("names of members: expected different ones, of letters and digits")
+            return cls(Path(folder), data, members, bool(values.get("mixed", False)))
+        except InputError as error:
+            raise InputError(f"{shown(path)} is damaged: {error}") from None
+        except (KeyError, TypeError, ValueError, RecursionError):
+            raise InputError(f"{shown(path)} is damaged: expected the members") from None
+
+    def check_same(self, members: Sequence[Member], data: Dataset) -> None:
+        """Raise InputError unless these are the members and the data of the committee."""
+        name, expected = shown(self.folder), "expected the same command as at first, or a new --out"
+        if [each.name for each in members] != [each.name for each in self.members]:
+            found = ", ".join(each.name for each in self.members)
+            raise InputError(f"{name} holds a committee of the members {found}: {expected}")
+        for asked, begun in zip(members, self.members):
+            wanted = flat(asked.config)
+            differ = [
+                f"{key.replace('_', ' ')} {value}"
+                for key, value in flat(begun.config).items()
+                if wanted.get(key) != value
+            ]
+            if differ:
+                raise InputError(
+                    f"{name} holds a committee with {', '.join(differ)} for the member "
+                    f"{begun.name}: {expected}"
+                )
+        if DataSummary.of(data).sha256 != self.data.sha256:
+            raise InputError(
+                f"the data from {shown(data.source)} are not those that the committee in {name} "
+                f"began with: expected {self.data.name} as it was in {shown(self.data.source)}"
+            )
+
+    def run_folder(self, member: Member) -> Path:
+        """The folder of a member's run."""
+        return self.folder / member.name
+
+    def check_run(self, member: Member) -> None:
+        """Raise InputError unless a member's run, which exists, has the member's settings."""
+        folder = self.run_folder(member)
+        config, data = read_settings(folder)
+        if config != member.config or data.sha256 != self.data.sha256:
+            raise InputError(
+                f"{shown(folder)} is the run of other settings or data than {DOCUMENT} beside it "
+                "has for this member: expected the run that the committee began"
+            )
+
+
+def holds_committee(folder: StrPath) -> bool:
+    """Whether a folder is that of a committee."""
+    return os.path.lexists(Path(folder, DOCUMENT))
+
+
+def with_members(paths: Iterable[StrPath]) -> list[Path]:
+    """The paths, with the runs of its members in place of each committee's folder."""
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if not holds_committee(path):
+            found.append(path)
+            continue
+        committee = CommitteeFolder.open(path)
+        for member in committee.members:
+            committee.check_run(member)
+            found.append(committee.run_folder(member))
+    return found

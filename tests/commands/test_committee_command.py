@@ -1,0 +1,195 @@
+"""`mlpcore committee`: its runs and its result, how it stops and goes on, what it refuses."""
+
+import json
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mlpcore import dataset
+from mlpcore.commands import committee as command
+from mlpcore.commands import main, runs
+from mlpcore.store.committee import DOCUMENT, CommitteeFolder
+from mlpcore.store.run_folder import BEST, CONFIG, LAST
+from mlpcore.training.trainer import Trainer
+from small_runs import load_run, same_weights, without_times, write_idx
+
+OPTIONS = "--arch", "8,6", "--epochs", "3", "--recipe", "paper", "--lr", "0.01", "--threads", "1"
+WIDTHS = "--widths", "original,2,4"
+NAMES = ["original", "width-2", "width-4"]
+
+
+@pytest.fixture(autouse=True)
+def few_figures(request, monkeypatch):
+    """Figures take longer than these trainings."""
+    if not request.node.get_closest_marker("figures"):
+        monkeypatch.setattr(command, "committee_figures", lambda *args: {})
+
+
+@pytest.fixture
+def argv(data):
+    """The command of a committee of three in the folder ``c``."""
+    return ["committee", "--data", data, *OPTIONS, *WIDTHS, "--out", "c"]
+
+
+def weights(folder="c"):
+    """The bytes of all networks of a committee."""
+    return {path: path.read_bytes() for path in sorted(Path(folder).glob("*/*.safetensors"))}
+
+
+def alone(member, data):
+    """The state of a member's training without folder and committee."""
+    trainer = Trainer(member.config, data, command.backends.get(member.config.backend, 1))
+    assert trainer.run()
+    return trainer.state
+
+
+def test_members_are_ordinary_runs_of_their_width_and_seed(call, argv, data):
+    call(*argv, "--seed", "7")
+    committee = CommitteeFolder.open("c")
+    assert [(m.name, m.config.width, m.config.seed) for m in committee.members] == [
+        ("original", None, 7), ("width-2", 2, 8), ("width-4", 4, 9),
+    ]  # fmt: skip
+    for member in committee.members:
+        state = load_run(committee.run_folder(member))
+        expected = alone(member, dataset.load(data))
+        assert same_weights(state.network, expected.network)
+        assert same_weights(state.best, expected.best)
+        assert without_times(state.history) == without_times(expected.history)
+        call("train", "--resume", committee.run_folder(member))
+
+
+def test_several_members_for_each_width(call, argv):
+    call(*argv[:-4], "--widths", "original,3", "--members", "2", "--out", "c")
+    members = CommitteeFolder.open("c").members
+    assert [m.name for m in members] == ["original-1", "original-2", "width-3-1", "width-3-2"]
+    assert [m.config.seed for m in members] == [0, 1, 2, 3]
+
+
+@pytest.mark.figures
+def test_the_result(call, argv, data):
+    """Errors, their mean, and the comparison are those of the mean of the members' outputs."""
+    lines = call(*argv).splitlines()
+    rows = {row[0]: row[1:] for row in (re.split(r"\s{2,}", line) for line in lines)}
+    given, wrong = dataset.load(data), []
+    for member in CommitteeFolder.open("c").members:
+        state = load_run(Path("c", member.name))
+        best = state.best_metrics
+        shown = rows[member.name]
+        assert shown[0] == f"{best.validation_error:.3f} %"
+        assert shown[2] == f"{best.test_error:.3f} %" and shown[-1] == "1"
+        seen = given.with_width(member.config.width).test_images.reshape(60, -1)
+        wrong.append(command.backends.get("reference").predict(state.best, seen))
+    errors = np.mean(wrong, axis=0).argmax(axis=1) != given.test_labels
+    singly = [each.argmax(axis=1) != given.test_labels for each in wrong]
+    assert rows["committee of 3"][2] == f"{100 * errors.mean():.3f} %"
+    assert rows["committee of 3"][-1] == "3"
+    assert rows["mean of the members"][2] == f"{100 * np.mean(singly):.3f} %"
+    best = min(singly, key=np.sum)
+    alone = np.count_nonzero(best & ~errors), np.count_nonzero(errors & ~best)
+    said = "{} images are wrong only for the member, {} only for the committee".format(*alone)
+    assert said in lines[-2]
+    text = Path("c", runs.REPORT).read_text()
+    assert said in text and "- epochs: 3" in text and "width-4 2" in text
+    figures = re.findall(r"!\[[a-z]+\]\((.*)\)", text)
+    assert sorted(Path("c", each) for each in figures) == sorted(Path("c/figures").iterdir())
+    assert len(figures) == 4
+
+
+def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
+    call, argv, monkeypatch, capsys
+):
+    call(*argv)
+    expected = {path: load_run(path.parent) for path in weights()}
+    shutil.move("c", "undisturbed")
+    for member, epoch in ((1, 1), (2, 2)):  # in two members, in the middle of an epoch
+        on_samples, sent = Trainer._on_samples, []
+
+        def hook(self, *arguments, place=(member, epoch), go_on=on_samples, sent=sent):
+            if (self.config.seed, self.state.epoch) == place and not sent:
+                sent.append(True)
+                os.kill(os.getpid(), signal.SIGINT)
+            return go_on(self, *arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "_on_samples", hook)
+            assert main(argv) == 128 + signal.SIGINT
+        assert " committee " in capsys.readouterr().out.splitlines()[-1]
+    out = call(*argv)
+    assert "member 1 of 3: original, seed 0, is trained" in out and "width-4, seed 2\n" in out
+    for path, state in expected.items():
+        found = load_run(path.parent)
+        assert same_weights(found.network, state.network) and same_weights(found.best, state.best)
+
+
+def test_a_finished_committee_shows_its_result_again(call, argv):
+    lines = call(*argv).splitlines()
+    before = weights()
+    assert call(*argv).splitlines()[-8:] == lines[-8:]
+    assert weights() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--sigma 5", "c holds a committee with sigma 6.0 for the member original: expected"),
+        ("--lr 0.02", "learning rate 0.01"),
+        ("--seed 1", "with seed 0"),
+        ("--widths original,2", "members original, width-2, width-4: expected the same command"),
+        ("--members 2", "members original, width-2, width-4: expected the same command"),
+        ("--hold-out 30", "are not those that the committee in c began with"),
+        ("--backend scalar --schedule immediate", "schedule"),
+        ("--out .", ". already holds"),
+        ("--widths 6 --out new", "width 6: expected a whole number from 1 to 5"),
+        ("--members 0 --out new", "members 0: expected a whole number from 1 to 1,000"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, refusal, argv, options, words, monkeypatch):
+    monkeypatch.setattr(command, "train_here", lambda *a: 1)
+    assert main(argv) == 1
+    Path(CONFIG).touch()  # the working folder is a run
+    assert words in refusal(*argv, *options.split())
+
+
+def test_other_data_are_refused(refusal, argv, tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "train_here", lambda *a: 1)
+    assert main(argv) == 1
+    other = write_idx(tmp_path / "other", n_train=231)
+    assert f"the data from {other} are not those" in refusal(*argv, "--data", other)
+
+
+def test_the_backend_is_that_of_the_beginning(call, argv, monkeypatch):
+    """Another machine may have another best one."""
+    call(*argv, "--backend", "scalar")
+    monkeypatch.setenv("MLPCORE_BACKEND", "reference")
+    assert "3: width-4, seed 2, is trained" in call(*argv)
+
+
+def damage(path, change):
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda: Path("c", DOCUMENT).write_text("{"), f"c/{DOCUMENT} is damaged"),
+        (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"][1].update(name="../x")),
+         f"c/{DOCUMENT} is damaged: names of members"),
+        (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"][1]["training"].pop("seed")),
+         f"c/{DOCUMENT} is damaged: training"),
+        (lambda: Path("c/width-2", LAST).write_bytes(b"x" * 99), f"c/width-2/{LAST}"),
+        (lambda: damage(Path("c/width-2", CONFIG), lambda c: c["training"].update(seed=9)),
+         "c/width-2 is the run of other settings"),
+        (lambda: Path("c/width-2", BEST).unlink(), f"c/width-2/{BEST}"),
+    ],
+)  # fmt: skip
+def test_a_damaged_member_is_named(call, refusal, argv, change, words):
+    call(*argv)
+    change()
+    assert words in refusal(*argv)
