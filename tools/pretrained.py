@@ -13,7 +13,6 @@ from typing import Any
 from mlpcore import backends
 from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.data.dataset import MNIST
-from mlpcore.data.scaling import to_range
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluate
 from mlpcore.files import atomic_write, make_folder
@@ -74,7 +73,7 @@ def make(folder: Path, path: Path) -> None:
     """Writes the file and its SHA-256."""
     run, trained = Run.open(folder, to_train=False), TrainedNetwork.read(folder)
     evidence, data = evidence_of(run), run.data.load()
-    images = to_range(data.test_images, trained.input.input_range)
+    images = trained.input.of_images(data.test_images)
     rounded = in_float16(trained.network)
     result = evaluate(rounded, images, data.test_labels, backends.get("cpu"))
     evidence |= {"test_errors": str(result.errors), "n_test": str(result.n)}

@@ -72,6 +72,11 @@ class Candidate:
         """Its layer sizes as text."""
         return format_layer_sizes(self.network.layer_sizes)
 
+    @property
+    def layers_and_width(self) -> str:
+        """Its layer sizes, and the width of the ink if it has one."""
+        return self.layers if self.width is None else f"{self.layers}, width {self.width}"
+
 
 #: Networks with their evaluations.
 Results: TypeAlias = list[tuple[Candidate, Evaluation]]
@@ -174,7 +179,7 @@ def evaluate(
 
 def show(results: Results, whole: Evaluation, list_all: bool, classes: Sequence[object]) -> None:
     """Prints the tables."""
-    rows = [(shown(each.path), each.layers, result) for each, result in results]
+    rows = [(shown(each.path), each.layers_and_width, result) for each, result in results]
     of = ""
     if len(rows) > 1:
         of = " of the committee"
@@ -199,7 +204,9 @@ def document(
         "data": {"name": data.name, "source": data.source, "n_test": len(data.test_labels)},
         "backend": backend.description,
         "networks": [
-            {"path": str(each.path), "layer_sizes": each.network.layer_sizes} | result.to_json()
+            {"path": str(each.path), "layer_sizes": each.network.layer_sizes}
+            | ({} if each.width is None else {"width": each.width})
+            | result.to_json()
             for each, result in results
         ],
     }

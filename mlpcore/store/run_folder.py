@@ -150,10 +150,10 @@ def read_run_network(
 ) -> tuple[Network, dict[str, str]]:
     """A network of a run and the metadata of its file, which fit the run's settings and data."""
     network, metadata = read_network(path, data.layer_sizes(config.hidden_layers))
-    for name in CHOICES:
+    for name in (*CHOICES, "width"):
         expected = getattr(config, name)
-        if metadata[name] != expected:
-            raise InputError(f"{shown(path)} has {name} {metadata[name]}, expected {expected}")
+        if metadata.get(name) != (None if expected is None else str(expected)):
+            raise InputError(f"{shown(path)} has {name} {metadata.get(name)}, expected {expected}")
     return network, metadata
 
 

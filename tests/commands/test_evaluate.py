@@ -124,13 +124,15 @@ def test_each_member_sees_its_own_width(call):
     data, backend = dataset.load(DATA), backends.get("scalar", 1)
     for width in (2, 4):
         train(Path(f"w{width}"), data, width=width)
-    call("evaluate", RUN, "w2", "w4", "--json", "c.json")
+    rows = call("evaluate", RUN, "w2", "w4", "--json", "c.json").splitlines()[4:7]
+    assert [re.split(r"\s{2,}", row)[1][8:] for row in rows] == ["", ", width 2", ", width 4"]
     document = json.loads(Path("c.json").read_text())
     outputs = []
     for path, width, found in zip((RUN, "w2", "w4"), (None, 2, 4), document["networks"]):
         images = data.with_width(width).test_images
         outputs.append(evaluation.outputs(read_network(Path(path, BEST))[0], images, backend))
         alone = evaluation.Evaluation.of(outputs[-1], data.test_labels)
+        assert found.get("width") == width
         assert found["confusion"] == alone.confusion.tolist()
     whole = evaluation.Evaluation.of(np.mean(outputs, axis=0), data.test_labels)
     assert document["committee"] == json.loads(json.dumps(whole.to_json()))

@@ -102,6 +102,13 @@ def test_networks_of_another_kind(stopped, name, key):
         assert f"{name} has {key} {other}, expected" in refusal(TrainedNetwork.read, stopped)
 
 
+@pytest.mark.parametrize("name", [BEST, LAST])
+def test_networks_of_another_width(stopped, name):
+    network, metadata = read_network(stopped / name)
+    write_network(stopped / name, network, metadata | {"width": "4"})
+    assert f"{name} has width 4, expected None" in refusal(load_run, stopped)
+
+
 @pytest.mark.parametrize("name", [BEST, LAST, METRICS])
 def test_files_of_another_run(stopped, tmp_path, name):
     finish_run(tmp_path / "other", make_config(epochs=2, seed=6), DATA)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from mlpcore import backends
 from mlpcore.data.dataset import EMBEDDED, MNIST, Dataset
-from mlpcore.data.scaling import to_range
 from mlpcore.data.summary import DataSummary
+from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.committee import mean_outputs
 from mlpcore.evaluation.evaluation import Evaluation, outputs
@@ -238,7 +238,7 @@ def _test(group: list[Record], data: Dataset, threads: int | None, measured: Mea
         name = record.config.backend
         usable = name in backends.names() and backends.available()[name] is None
         backend = backends.get(name if usable else "auto", threads)
-        images = to_range(data.test_images, record.config.input_range)
+        images = to_inputs(data.test_images, record.config.input_range, record.config.width)
         found[record.name] = network, outputs(network, images, backend)
         record.test = _count(found[record.name][1], data)
     finished = distinct_seeds(record for record in group if record.finished)
