@@ -9,10 +9,11 @@ An ONNX file takes the pixels of images and gives the outputs of the network:
 
 The class is that of the greatest output.
 
-The graph scales the pixels as `mlpcore.data.scaling` does, and applies the layers. Its operators
-are those of opset 13 (2020), so that old runtimes can read it. Pixels are bytes, as in files and
-from cameras. An input of floats would accept any range: pixels that were already scaled to
-[0, 1] would silently give wrong classes.
+The graph scales the pixels as `mlpcore.data.scaling` does, brings the ink to the network's width
+if it has one (`mlpcore.data.width`), and applies the layers. Its operators are those of opset 13
+(2020), so that old runtimes can read it. Pixels are bytes, as in files and from cameras. An input
+of floats would accept any range: pixels that were already scaled to [0, 1] would silently give
+wrong classes.
 
 The metadata are text:
 
@@ -24,6 +25,7 @@ The metadata are text:
 | ``classes`` | the number of classes; output k is that of label k |
 | ``input`` | a sentence that describes the pixels |
 | ``white`` | the greatest value of a pixel; 0 is the background of digits |
+| ``width`` | the width in pixels to which the graph brings the ink, if it does |
 | ``dataset`` | the data that the network was trained on, if known |
 | ``weights_sha256`` | see `mlpcore.store.weights.weights_sha256` |
 
@@ -50,20 +52,19 @@ from typing import Any
 
 import numpy as np
 
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
 from mlpcore.network.architecture import count_parameters, format_layer_sizes
 from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.onnx_graph import Graph
+from mlpcore.store.onnx_width import add_width
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import weights_sha256, write_network
 from mlpcore.training.config import USUAL_TARGET
-from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath
+from mlpcore.typing import Float32Array, StrPath
 from mlpcore.version import __version__
-
-#: The operators that we use have not changed since this version.
-OPSET, IR_VERSION = 13, 7
 
 #: Limit of a protocol buffer, which an ONNX file is, and the part of it that is not for weights.
 MAX_BYTES, MAX_OTHER_BYTES = 2**31 - 1, 2**26
@@ -116,18 +117,13 @@ def to_onnx(trained: TrainedNetwork) -> bytes:
     """
     onnx = _import_onnx()
     network = trained.network
-    if trained.input.width is not None:
-        raise InputError(
-            f"{shown(trained.path)} sees ink of a width of {trained.input.width} pixels: expected "
-            "a network without --width for ONNX"
-        )
     n_bytes = 4 * count_parameters(network.layer_sizes)
     if n_bytes + MAX_OTHER_BYTES > MAX_BYTES:
         raise InputError(
             f"a network of {format_layer_sizes(network.layer_sizes)} has {n_bytes:,} bytes of "
             f"weights: expected at most {MAX_BYTES - MAX_OTHER_BYTES:,} for an ONNX file"
         )
-    graph = _Graph(onnx)
+    graph = Graph(onnx)
     states = _add_input(graph, trained.input)
     for i in range(network.n_layers):
         weights = graph.constant(f"layers.{i}.weight", network.weights[i])
@@ -179,46 +175,7 @@ def write_safetensors(
     write_network(path, trained.network, metadata, dtype)
 
 
-class _Graph:
-    """The operators and constants of an ONNX graph."""
-
-    def __init__(self, onnx: Any):
-        self.onnx = onnx
-        self._nodes: list[Any] = []
-        self._constants: dict[str, Any] = {}
-
-    def constant(self, name: str, value: ArrayLike, dtype: type = np.float32) -> str:
-        """Add a constant, once for each name; return its name."""
-        if name not in self._constants:
-            array: AnyArray = np.asarray(value, dtype, order="C")
-            self._constants[name] = self.onnx.numpy_helper.from_array(array, name)
-        return name
-
-    def add(self, operator: str, *inputs: str, name: str = "", **attributes: int) -> str:
-        """Append an operator; return the name of its result."""
-        name = name or f"{operator.lower()}_{len(self._nodes)}"
-        node = self.onnx.helper.make_node(operator, inputs, [name], name, **attributes)
-        self._nodes.append(node)
-        return name
-
-    def model(self, pixel_shape: tuple[int, int], n_classes: int) -> Any:
-        """The model that computes ``outputs`` from ``pixels``."""
-        helper, types = self.onnx.helper, self.onnx.TensorProto
-        pixels = helper.make_tensor_value_info("pixels", types.UINT8, ["n", *pixel_shape])
-        outputs = helper.make_tensor_value_info("outputs", types.FLOAT, ["n", n_classes])
-        graph = helper.make_graph(
-            self._nodes, "mlpcore", [pixels], [outputs], list(self._constants.values())
-        )
-        return helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=IR_VERSION,
-            producer_name="mlpcore",
-            producer_version=__version__,
-        )
-
-
-def _add_input(graph: _Graph, network_input: NetworkInput) -> str:
+def _add_input(graph: Graph, network_input: NetworkInput) -> str:
     """Append the conversion of pixels to inputs, as `mlpcore.data` computes it.
 
     The interpolation comes before the subtraction of 1, so pixels outside the box of embedded
@@ -231,12 +188,14 @@ def _add_input(graph: _Graph, network_input: NetworkInput) -> str:
     rows, columns = network_input.interpolation()
     images = _interpolate(graph, images, "rows", rows, axis=1)
     images = _interpolate(graph, images, "columns", columns, axis=2)
+    if network_input.width is not None:
+        images = add_width(graph, images, network_input.image_shape, network_input.width)
     if signed:
         images = graph.add("Sub", images, graph.constant("one", 1))
     return graph.add("Flatten", images, axis=1)
 
 
-def _interpolate(graph: _Graph, images: str, name: str, matrix: Float32Array, axis: int) -> str:
+def _interpolate(graph: Graph, images: str, name: str, matrix: Float32Array, axis: int) -> str:
     """Append the product of a `NetworkInput.interpolation` matrix and one axis of images.
 
     A row of the matrix has at most two weights other than 0, and they are neighbours. So this
@@ -257,7 +216,7 @@ def _interpolate(graph: _Graph, images: str, name: str, matrix: Float32Array, ax
     return graph.add("Add", *terms)
 
 
-def _add_activation(graph: _Graph, sums: str, network: Network, layer: int) -> str:
+def _add_activation(graph: Graph, sums: str, network: Network, layer: int) -> str:
     """Append what a layer computes from its sums; the last layer's are the outputs."""
     is_last = layer == network.n_layers - 1
     name = "outputs" if is_last else ""
@@ -281,6 +240,7 @@ def _metadata(trained: TrainedNetwork) -> dict[str, str]:
     return {
         **_origin(trained),
         **({"dataset": data} if data else {}),
+        **({} if trained.input.width is None else {"width": str(trained.input.width)}),
         "version": __version__,
         "architecture": ",".join(map(str, sizes)),
         "activation": trained.network.activation,

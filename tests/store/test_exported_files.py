@@ -105,6 +105,43 @@ def test_onnx_scales_every_grey_value():
     np.testing.assert_allclose(outputs, expected, rtol=0, atol=tolerance)
 
 
+#: Ours rounds ink, weights and means to 2**-20. ONNX Runtime rounds positions of up to 14 pixels
+#: to 2**-20. The slope of an image is at most 2 in a pixel, and a mean has some 5 weights.
+WIDTH_TOLERANCE = 10 * 2**-20
+
+
+@pytest.mark.parametrize("width", [1, 10, 16, 20, 29])
+@pytest.mark.parametrize("network_input", [MNIST, UNIT], ids=INPUT_RANGES)
+def test_onnx_brings_ink_to_its_width(network_input, width):
+    pytest.importorskip("onnx")
+    network_input = dataclasses.replace(network_input, width=width)
+    network = Network((841, 841))
+    network.weights[0][...] = np.eye(841)
+    blank, point, column, full = np.zeros((4, 28, 28), np.uint8)
+    point[3, 25], column[2:20, 4], full[...] = 7, 255, 200
+    noise = np.random.default_rng(5).integers(0, 256, (20, 28, 28), np.uint8)
+    digits = dataset.load(name="digits").test_images[:50, :28, :28]
+    digits = np.rint(127.5 * (digits + 1)).astype(np.uint8)
+    pixels = np.concatenate([np.stack([blank, point, column, full]), noise, digits])
+    inputs = network_input.of_images(dataset.resize(dataset.normalise(pixels), 29, 29))
+    onnx_session = session(export.to_onnx(trained_network(network, network_input)))
+    for n in (0, 1, len(pixels)):
+        (outputs,) = onnx_session.run(None, {"pixels": pixels[:n]})
+        expected = 1.7159 * np.tanh(0.6666 * inputs[:n].astype(np.float64))
+        np.testing.assert_allclose(outputs, expected, rtol=0, atol=WIDTH_TOLERANCE)
+
+
+@pytest.mark.parametrize("shape", [(7, 9), (13, 3), (3, 13), (9, 9)])
+def test_onnx_brings_images_of_any_shape_to_their_width(shape):
+    pytest.importorskip("onnx")
+    height, width = shape
+    network_input = NetworkInput("x", shape, (height - 1, width - 1), width=2 + width // 3)
+    network = random_network((height * width, 8, 3), 1)
+    pixels = np.random.default_rng(2).integers(0, 256, (50, height - 1, width - 1), np.uint8)
+    inputs = network_input.of_images(dataset.resize(dataset.normalise(pixels), *shape))
+    check_equal(export.to_onnx(trained_network(network, network_input)), network, pixels, inputs)
+
+
 @given(
     sides=st.tuples(*[st.integers(2, 12)] * 4),
     hidden=st.lists(st.integers(1, 40), max_size=9),
@@ -141,7 +178,8 @@ def test_onnx_of_every_kind_of_network(activation, loss, network_input):
 def test_onnx_says_what_it_is():
     onnx = pytest.importorskip("onnx")
     network = random_network((841, 7, 10), 0, activation="relu", loss="cross-entropy")
-    trained = trained_network(network, MNIST, epoch="3", seed="5", progress="{}", metrics="{}")
+    wide = dataclasses.replace(MNIST, width=16)
+    trained = trained_network(network, wide, epoch="3", seed="5", progress="{}", metrics="{}")
     content = export.to_onnx(trained)
     assert content == export.to_onnx(trained)
     model = onnx.load_model_from_string(content)
@@ -159,6 +197,7 @@ def test_onnx_says_what_it_is():
         "weights_sha256": weights_sha256(network),
         "epoch": "3",
         "seed": "5",
+        "width": "16",
     }
     shapes = {each.name: (each.type, each.shape) for each in session(content).get_inputs()}
     assert shapes == {"pixels": ("tensor(uint8)", ["n", 28, 28])}
@@ -187,7 +226,7 @@ def test_safetensors_holds_the_network_alone(tmp_path):
 
 
 def test_what_is_assumed_is_not_written_as_a_fact(tmp_path):
-    known = {"input_range": "unit"}
+    known = {"input_range": "unit", "width": "16"}
     write_network(tmp_path / "a.safetensors", Network((841, 10), 1), known)
     trained = TrainedNetwork.read(tmp_path / "a.safetensors")
     assert trained.input.assumed
