@@ -12,13 +12,15 @@ from mlpcore.commands.options import add_network_argument, command_parser, run_t
 from mlpcore.errors import InputError, shown
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store import export
+from mlpcore.store.committee import with_members
 from mlpcore.store.run_folder import check_result_file
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.terminal import say
 
 TEXT = """\
 Writes a trained network for other programs. The ONNX file takes the bytes of
-pictures, scales them, and returns an output for each class."""
+pictures, scales them, and returns an output for each class. The folder of a
+committee gives one ONNX file of all members and their mean."""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -52,17 +54,25 @@ def main(argv: Sequence[str] | None = None) -> int:
             export.require_onnx()
         targets = [path for path in (options.onnx, options.safetensors) if path]
         check_targets(options.network, targets)
-        trained = TrainedNetwork.read(options.network)
-        layers = format_layer_sizes(trained.network.layer_sizes)
-        pixels = export.describe_input(trained.input)
-        if trained.input.assumed:
-            note = f"note: {shown(trained.path)} does not tell its data: assumed {pixels}"
+        paths = with_members([options.network])
+        if options.safetensors and len(paths) > 1:
+            raise InputError(
+                f"{shown(options.network)} is a committee of {len(paths)}: expected --onnx, or the "
+                "folder of a member"
+            )
+        trained = [TrainedNetwork.read(path) for path in paths]
+        first = trained[0]
+        layers = format_layer_sizes(first.network.layer_sizes)
+        pixels = export.describe_input(first.input)
+        if first.input.assumed:
+            note = f"note: {shown(first.path)} does not tell its data: assumed {pixels}"
             say(note, sys.stderr)
         if options.onnx:
-            export.write_onnx(trained, options.onnx)
-            say(f"{shown(options.onnx)}: {layers}, of {pixels}")
+            export.write_onnx(options.onnx, *trained)
+            members = f"committee of {len(trained)}, {layers}" if len(trained) > 1 else layers
+            say(f"{shown(options.onnx)}: {members}, of {pixels}")
         if options.safetensors:
-            export.write_safetensors(trained, options.safetensors)
+            export.write_safetensors(first, options.safetensors)
             say(f"{shown(options.safetensors)}: {layers}, weights and biases")
         return 0
 

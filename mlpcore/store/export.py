@@ -32,6 +32,9 @@ The metadata are text:
 ``epoch``, ``seed``, ``learning_rate``, ``revision`` and ``machine`` are copied from the file of
 weights if it has them (`mlpcore.store.run_folder`).
 
+The file of a committee holds all members and the mean of their outputs. It has the metadata that
+all members have in common, and ``members``, a list in JSON of those of each.
+
 >>> from pathlib import Path
 >>> from mlpcore import Network
 >>> trained = TrainedNetwork(
@@ -47,7 +50,7 @@ Network((841, 10))
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,6 +99,7 @@ def require_onnx() -> None:
 def _import_onnx() -> Any:
     try:
         import onnx
+        import onnx.compose
     except ImportError as error:
         if error.name != "onnx":
             reason = " ".join(str(error).split())
@@ -107,22 +111,66 @@ def _import_onnx() -> Any:
     return onnx
 
 
-def to_onnx(trained: TrainedNetwork) -> bytes:
-    """The content of an ONNX file, the same for the same network.
+def to_onnx(*trained: TrainedNetwork) -> bytes:
+    """The content of an ONNX file, the same for the same networks.
+
+    Several are a committee: ``outputs`` is the mean of theirs, and each sees its own view of the
+    pixels.
 
     Raises
     ------
     InputError
-        When the package `onnx` is missing, or the network is larger than ONNX's 2 GiB.
+        When the package `onnx` is missing, the networks are larger than ONNX's 2 GiB, or members of
+        a committee take different pixels or have different losses.
     """
     onnx = _import_onnx()
-    network = trained.network
-    n_bytes = 4 * count_parameters(network.layer_sizes)
+    sizes = [each.network.layer_sizes for each in trained]
+    n_bytes = 4 * sum(map(count_parameters, sizes))
     if n_bytes + MAX_OTHER_BYTES > MAX_BYTES:
+        names = ", ".join(map(format_layer_sizes, sizes))
         raise InputError(
-            f"a network of {format_layer_sizes(network.layer_sizes)} has {n_bytes:,} bytes of "
+            f"a network of {names} has {n_bytes:,} bytes of "
             f"weights: expected at most {MAX_BYTES - MAX_OTHER_BYTES:,} for an ONNX file"
         )
+    models = [_model(onnx, each) for each in trained]
+    model = models[0] if len(models) == 1 else _mean(onnx, models, trained)
+    onnx.checker.check_model(model, full_check=True)
+    return model.SerializeToString(deterministic=True)
+
+
+def _mean(onnx: Any, models: Sequence[Any], trained: Sequence[TrainedNetwork]) -> Any:
+    """The model of a committee: all members' operators, and the mean of their outputs."""
+    for what, values in (
+        ("loss", [each.network.loss for each in trained]),
+        ("classes", [each.classes for each in trained]),
+        ("pixels", [describe_input(each.input) for each in trained]),
+    ):
+        if len(set(values)) > 1:
+            different = " and ".join(dict.fromkeys(map(str, values)))
+            raise InputError(f"members of different {what}, {different}: expected the same")
+    graph = Graph(onnx)
+    for number, model in enumerate(models, 1):
+        member = onnx.compose.add_prefix(model, f"{number}.").graph
+        graph.add("Identity", "pixels", name=member.input[0].name)
+        graph.extend(member)
+    outputs = [f"{number}.outputs" for number in range(1, len(models) + 1)]
+    graph.add("Mean", *outputs, name="outputs")
+    first, of_each = trained[0], [_metadata(each) for each in trained]
+    whole = graph.model(first.input.pixel_shape, first.network.layer_sizes[-1])
+    own = {key: value for key, value in of_each[0].items() if all(m[key] == value for m in of_each)}
+    layers = ", ".join(format_layer_sizes(each.network.layer_sizes) for each in trained)
+    whole.doc_string = whole.graph.doc_string = (
+        f"Committee of {len(models)} multilayer perceptrons: {layers}. pixels (n, height, width): "
+        f"{describe_input(first.input)}. outputs (n, classes): the mean of the members' outputs; "
+        "the greatest is the class."
+    )
+    onnx.helper.set_model_props(whole, own | {"members": json.dumps(of_each)})
+    return whole
+
+
+def _model(onnx: Any, trained: TrainedNetwork) -> Any:
+    """The model of a single network."""
+    network = trained.network
     graph = Graph(onnx)
     states = _add_input(graph, trained.input)
     for i in range(network.n_layers):
@@ -139,13 +187,12 @@ def to_onnx(trained: TrainedNetwork) -> bytes:
         "outputs (n, classes): the greatest is the class."
     )
     onnx.helper.set_model_props(model, metadata)
-    onnx.checker.check_model(model, full_check=True)
-    return model.SerializeToString(deterministic=True)
+    return model
 
 
-def write_onnx(trained: TrainedNetwork, path: StrPath) -> None:
+def write_onnx(path: StrPath, *trained: TrainedNetwork) -> None:
     """Write the result of `to_onnx`, atomically; an InputError when that fails."""
-    atomic_write(path, to_onnx(trained))
+    atomic_write(path, to_onnx(*trained))
 
 
 def write_safetensors(

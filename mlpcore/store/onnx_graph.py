@@ -35,6 +35,11 @@ class Graph:
         self._nodes.append(node)
         return name
 
+    def extend(self, graph: Any) -> None:
+        """Append the operators and constants of another graph, whose names are different."""
+        self._nodes += graph.node
+        self._constants |= {each.name: each for each in graph.initializer}
+
     def model(self, pixel_shape: tuple[int, int], n_classes: int) -> Any:
         """The model that computes ``outputs`` from ``pixels``."""
         helper, types = self.onnx.helper, self.onnx.TensorProto

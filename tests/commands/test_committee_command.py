@@ -10,17 +10,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import mlpcore
 from mlpcore import dataset
 from mlpcore.commands import committee as command
 from mlpcore.commands import main, runs
 from mlpcore.store.committee import DOCUMENT, CommitteeFolder
 from mlpcore.store.run_folder import BEST, CONFIG, LAST
 from mlpcore.training.trainer import Trainer
-from small_runs import load_run, same_weights, without_times, write_idx
+from small_runs import (
+    load_run,
+    make_pixels,
+    same_weights,
+    without_times,
+    write_arrays,
+    write_idx,
+)
 
 OPTIONS = "--arch", "8,6", "--epochs", "3", "--recipe", "paper", "--lr", "0.01", "--threads", "1"
 WIDTHS = "--widths", "original,2,4"
-NAMES = ["original", "width-2", "width-4"]
+DRAWN = Path(mlpcore.__file__).parents[1] / "docs/images/drawn.png"
+
+#: Two roundings in float32 of sums as in `tests/store/test_exported_files.py`, and the mean's.
+TOLERANCE = 1e-5
 
 
 @pytest.fixture(autouse=True)
@@ -193,3 +204,50 @@ def test_a_damaged_member_is_named(call, refusal, argv, change, words):
     call(*argv)
     change()
     assert words in refusal(*argv)
+
+
+# The folder in place of networks
+
+
+@pytest.fixture
+def pictures(call, tmp_path):
+    """A committee of two on images of 28 x 28 pixels in the folder ``c``; pixels of such images."""
+    parts = (make_pixels(60, 0, height=28, width=28), make_pixels(30, 1, height=28, width=28))
+    folder = write_arrays(tmp_path / "squares", [array for part in parts for array in part])
+    call("committee", "--data", folder, *OPTIONS, "--widths", "original,12", "--out", "c")
+    return parts[1][0]
+
+
+def test_every_command_takes_the_folder_of_a_committee(call, pictures):
+    members = [mlpcore.load(f"c/{name}") for name in ("original", "width-12")]
+    mean = np.mean([each.outputs(pictures) for each in members], axis=0)
+    assert not np.allclose(*(each.outputs(pictures) for each in members))
+    committee = mlpcore.load("c")
+    np.testing.assert_array_equal(committee.outputs(pictures), mean)
+
+    row = call("evaluate", "c", "--json", "found.json").split("committee of 2")[1].split()
+    wrong = np.count_nonzero(mean.argmax(axis=1) != np.arange(30) % 3)
+    assert row[0] == str(wrong)
+    found = json.loads(Path("found.json").read_text())
+    assert [each["path"] for each in found["networks"]] == ["c/original", "c/width-12"]
+
+    answer = json.loads(call("predict", "c", DRAWN, "--json"))["pictures"][0]
+    np.testing.assert_allclose(answer["outputs"], committee.outputs(DRAWN)[0], rtol=0, atol=5e-5)
+
+    runtime = pytest.importorskip("onnxruntime")
+    call("export", "c", "--onnx", "c.onnx")
+    session = runtime.InferenceSession("c.onnx", providers=["CPUExecutionProvider"])
+    (outputs,) = session.run(None, {"pixels": pictures})
+    np.testing.assert_allclose(outputs, mean, rtol=0, atol=TOLERANCE)
+    known = session.get_modelmeta().custom_metadata_map
+    assert [each["seed"] for each in json.loads(known["members"])] == ["0", "1"]
+
+
+@pytest.mark.parametrize("argv", ["evaluate c", "predict c x.png", "export c --onnx c.onnx"])
+def test_a_damaged_member_is_named_by_every_command(refusal, pictures, argv):
+    Path("c/width-12", BEST).write_bytes(b"x" * 99)
+    assert f"c/width-12/{BEST}" in refusal(*argv.split())
+
+
+def test_a_committee_is_no_file_of_weights(refusal, pictures):
+    assert "c is a committee of 2" in refusal("export", "c", "--safetensors", "w")
