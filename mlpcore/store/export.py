@@ -157,7 +157,9 @@ def _mean(onnx: Any, models: Sequence[Any], trained: Sequence[TrainedNetwork]) -
     graph.add("Mean", *outputs, name="outputs")
     first, of_each = trained[0], [_metadata(each) for each in trained]
     whole = graph.model(first.input.pixel_shape, first.network.layer_sizes[-1])
-    own = {key: value for key, value in of_each[0].items() if all(m[key] == value for m in of_each)}
+    own = {
+        key: value for key, value in of_each[0].items() if all(m.get(key) == value for m in of_each)
+    }
     layers = ", ".join(format_layer_sizes(each.network.layer_sizes) for each in trained)
     whole.doc_string = whole.graph.doc_string = (
         f"Committee of {len(models)} multilayer perceptrons: {layers}. pixels (n, height, width): "
