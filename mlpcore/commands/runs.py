@@ -147,10 +147,8 @@ def _describe(console: Console, backend: Backend, data: dataset.Dataset) -> None
     """Prints the data and the backend."""
     if data.notice:
         console.print(f"note: {data.notice}")
-    height, width = data.image_shape
     console.print(
-        f"data: {data.name} ({shown(data.source)}): {len(data.train_labels):,} training and "
-        f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
+        f"data: {data.name} ({shown(data.source)}): {data.contents}"
         + (", values {:g} to {:g}".format(*data.value_range) if data.value_range else "")
     )
     console.print(f"backend: {backend.description}")

@@ -44,7 +44,7 @@ MNIST_SUMS = [mnist.MD5[file] for file in FILES]
 MEMORY = "arrays in memory"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Dataset(ReprHtmlMixin):
     """Training and test images with their labels.
 
@@ -151,8 +151,10 @@ class Dataset(ReprHtmlMixin):
         >>> from sklearn.datasets import load_digits
         >>> digits = load_digits()
         >>> data = Dataset.from_arrays(digits.images, digits.target, test_size=0.25)
-        >>> data.train_images.shape, data.test_images.shape, data.value_range
-        ((1347, 9, 9), (450, 9, 9), (0.0, 16.0))
+        >>> data
+        Dataset('arrays': 1,347 training and 450 test images of 9 x 9, 10 classes)
+        >>> data.value_range
+        (0.0, 16.0)
         """
         values, names = (X, y, X_test, y_test), ("X", "y", "X_test", "y_test")
         fields = fields_of(values, names, image_shape, value_range, test_size, seed, similar_labels)
@@ -169,6 +171,16 @@ class Dataset(ReprHtmlMixin):
         """Pixels of an image, which is the size of a network's input layer."""
         height, width = self.image_shape
         return height * width
+
+    @property
+    def contents(self) -> str:
+        """The numbers and the size of the images, in words."""
+        images = test_images_text(len(self.test_labels), self.held_out)
+        sides = "{} x {}".format(*self.image_shape)
+        return f"{len(self.train_labels):,} training and {images} of {sides}"
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}: {self.contents}, {self.n_classes} classes)"
 
     def hold_out(self, n: int) -> Dataset:
         """Return the data with the last n training images in place of the test images.

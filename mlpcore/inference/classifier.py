@@ -116,6 +116,8 @@ class TrainedClassifier:
     floats (n, n_inputs)                      inputs, in the width and the range that the network
                                               was trained on: -1 to 1, or 0 to 1 for the recipe
                                               "modern"
+    numbers (n, h, w), (h, w) or (n, h w)     values and sizes as in the arrays of the training, for
+                                              a network whose training images were no bytes
     ========================================  ======================================================
 
     Bytes are integers. Anything that `numpy.asarray` takes is an array, such as a tensor of PyTorch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import numpy as np
 from PIL import Image
 
 from mlpcore.data import dataset
+from mlpcore.data.arrays import odd_sided
 from mlpcore.data.digit import SIDE, find_digit
 from mlpcore.data.pictures import grey_of, picture_files, read_grey
 from mlpcore.data.scaling import normalise, resize
@@ -67,6 +69,10 @@ def read_inputs(x: object, network_input: NetworkInput) -> Inputs:
         pixels = [_normalised(*pair, network_input) for each in x for pair in _pictures(each)]
         return _flat(_scaled(np.stack(pixels), network_input))
     array = _array(x)
+    if network_input.value_range:
+        low, high = network_input.value_range
+        if _is_of_data(array, network_input, low):
+            return _flat(_scaled_values(array, network_input, low, high))
     if array.dtype.kind == "f":
         return _real_inputs(array, network_input)
     return _flat(_scaled_pixels(array, network_input))
@@ -115,6 +121,37 @@ def check_takes_digits(network_input: NetworkInput, name: str) -> None:
 def several_digits(name: str, n_seen: int) -> str:
     """The line that warns of a picture with several digits."""
     return f"{name} seems to show {n_seen} digits side by side: expected one"
+
+
+def _is_of_data(array: AnyArray, network_input: NetworkInput, low: float) -> bool:
+    """Whether an array is like those that the data of a network came from, with values from `low`.
+
+    Its shape decides. If a `Dataset` kept the shape, real numbers in rows are inputs, and images
+    with negative values are a `Dataset`'s where the data had none.
+    """
+    shape = network_input.pixel_shape
+    if array.dtype.kind == "f" and shape == network_input.image_shape:
+        rows = array.ndim == 2 and array.shape != shape
+        if rows or (array.size and array.min() < 0 <= low):
+            return False
+    return array.shape == shape or array.shape[1:] in (shape, (math.prod(shape),))
+
+
+def _scaled_values(
+    array: AnyArray, network_input: NetworkInput, low: float, high: float
+) -> Float32Array:
+    """Images in [-1, 1] from values low to high, as `Dataset.from_arrays` makes them.
+
+    Values may lie beyond, as in a test set, but not by as much as the range is wide.
+    """
+    if not np.isfinite(array).all():
+        raise InputError("the images are not all finite: expected numbers")
+    if array.size and not (2 * low - high <= array.min() and array.max() <= 2 * high - low):
+        raise InputError(
+            f"images from {array.min():g} to {array.max():g}: expected {low:g} to {high:g}, as "
+            "the training images"
+        )
+    return odd_sided(array.reshape(-1, *network_input.pixel_shape), low, high)
 
 
 def _real_inputs(array: AnyArray, network_input: NetworkInput) -> Inputs:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from mlpcore.data.dataset import Dataset, test_images_text
+from mlpcore.data.dataset import Dataset
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.report.curves import learning_curves
 from mlpcore.report.figures import MAX_NUMBERED, confusion
@@ -48,18 +48,14 @@ def to_html(shown: object) -> str:
 @to_html.register
 def _(data: Dataset) -> str:
     """A contact sheet: the first training images of each class."""
-    height, width = data.image_shape
     classes, counts = np.unique(data.train_labels, return_counts=True)
-    images = test_images_text(len(data.test_labels), data.held_out)
-    text = (
-        f"{len(data.train_labels):,} training and {images} of {height} x {width}, "
-        f"{data.n_classes} classes"
-    )
+    text = f"{data.contents}, {data.n_classes} classes"
     rows = []
     for label, count in list(zip(classes.tolist(), counts.tolist()))[:MAX_CLASSES]:
         first = np.flatnonzero(data.train_labels == label)[:EXAMPLES]
-        strip = _strip(data.train_images[first], f"{len(first)} images of label {label}")
-        rows.append((f"<b>{label}</b>", strip, f"{count:,}"))
+        name = escape(str(data.classes[label]))
+        strip = _strip(data.train_images[first], f"{len(first)} images of {name}")
+        rows.append((f"<b>{name}</b>", strip, f"{count:,}"))
     more = [f"and {len(classes) - len(rows)} more classes"] * (len(classes) > len(rows))
     header = "label", '<div style="text-align: left">first images</div>', "number"
     return _block(data.name, [text], _table([header, *rows]), more)

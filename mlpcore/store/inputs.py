@@ -9,6 +9,7 @@ import numpy as np
 
 from mlpcore.data import dataset
 from mlpcore.data import scaling as images
+from mlpcore.data.arrays import check_range
 from mlpcore.data.idx import MAX_SIDE
 from mlpcore.data.summary import DataSummary
 from mlpcore.data.width import to_inputs
@@ -37,6 +38,8 @@ class NetworkInput:
         The range of the inputs (`mlpcore.data.scaling.INPUT_RANGES`).
     width : int, optional
         The width to which the ink of an image is brought (`mlpcore.data.width`).
+    value_range : tuple of float, optional
+        `Dataset.value_range` of the data: the values of pixels that became the two ends.
     """
 
     data: str
@@ -45,11 +48,19 @@ class NetworkInput:
     assumed: bool = False
     input_range: str = "signed"
     width: int | None = None
+    value_range: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, data: DataSummary, input_range: str, width: int | None) -> NetworkInput:
         """The inputs for the data of a run. Early runs did not record `pixel_shape`."""
-        made = partial(cls, data.name, data.image_shape, input_range=input_range, width=width)
+        made = partial(
+            cls,
+            data.name,
+            data.image_shape,
+            input_range=input_range,
+            width=width,
+            value_range=data.value_range,
+        )
         if data.pixel_shape is not None:
             return made(data.pixel_shape)
         known = {dataset.MNIST: MNIST_PIXELS, dataset.EMBEDDED: dataset.EMBEDDED_PIXELS}
@@ -73,17 +84,22 @@ class NetworkInput:
             raise InputError(f"image_shape {rows},{columns}: expected {n_inputs:,} pixels")
         pixel_shape = _read_shape(metadata, "pixel_shape")
         data = metadata.get("dataset", "")
-        return cls(data, image_shape, pixel_shape, False, input_range, width)
+        values = _read_range(metadata["value_range"]) if "value_range" in metadata else None
+        return cls(data, image_shape, pixel_shape, False, input_range, width, values)
 
     def to_metadata(self) -> dict[str, str]:
         """The inverse of `from_metadata`."""
-        width = {} if self.width is None else {"width": str(self.width)}
-        return width | {
+        metadata = {
             "dataset": self.data,
             "image_shape": "{},{}".format(*self.image_shape),
             "pixel_shape": "{},{}".format(*self.pixel_shape),
             "input_range": self.input_range,
         }
+        if self.width is not None:
+            metadata["width"] = str(self.width)
+        if self.value_range:
+            metadata["value_range"] = "{!r},{!r}".format(*self.value_range)
+        return metadata
 
     @property
     def is_embedded(self) -> bool:
@@ -143,3 +159,11 @@ def read_width(metadata: dict[str, str]) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 5 and 1 <= int(text) <= MAX_SIDE + 1):
         raise InputError(f"width {text[:40]!r} in the metadata: expected a number of pixels")
     return int(text)
+
+
+def _read_range(text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise InputError(f"value_range {text[:40]!r} in the metadata: expected low,high") from None
+    return check_range((low, high), "value_range in the metadata")

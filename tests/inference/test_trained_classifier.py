@@ -381,3 +381,26 @@ def test_classes_of_the_data_are_what_it_predicts():
         assert list(net.predict(images)) == list(names[net.outputs(images).argmax(axis=1)])
     finish_run("numbers", make_config(), Dataset.from_arrays(pixels, labels, pixels, labels))
     assert "knows other classes than" in refusal(load, "run", "numbers")
+
+
+@pytest.mark.parametrize("side", [8, 9])
+@pytest.mark.parametrize("dtype", [int, float])
+def test_values_as_in_the_arrays_of_the_training(side, dtype):
+    """From a run, from its weights alone, and after an export; also if sides were odd already."""
+    pixels, labels = make_pixels(60, 1, height=side, width=side)
+    values = (pixels // 16).astype(dtype)
+    data = Dataset.from_arrays(values, labels, values[:9], labels[:9])
+    finish_run("run", make_config(), data)
+    write_safetensors(TrainedNetwork.read("run"), "exported.safetensors")
+    expected = load("run").outputs(data.test_images)
+    for source in ("run", f"run/{BEST}", "exported.safetensors"):
+        net = load(source)
+        np.testing.assert_array_equal(net.outputs(values[:9]), expected)
+        np.testing.assert_array_equal(net.outputs(values[3]), expected[3:4])
+        if side == 8 or dtype is int:  # else rows are inputs
+            np.testing.assert_array_equal(net.outputs(values[:9].reshape(9, -1)), expected)
+        assert "0 to 15" in refusal(net.outputs, values * 16)
+        assert net.predict(values[:0]).shape == (0,)
+    broken = TrainedNetwork.read("run").input.to_metadata() | {"value_range": "0"}
+    write_network("broken.safetensors", TrainedNetwork.read("run").network, broken)
+    assert "value_range '0'" in refusal(load, "broken.safetensors")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mlpcore import Evaluation, Trainer, backends
+from mlpcore import Dataset, Evaluation, Trainer, backends
 from mlpcore.report import html
 from small_runs import DATA, make_config, make_dataset
 
@@ -48,15 +48,17 @@ def test_a_contact_sheet():
 def test_many_classes_and_large_images():
     images = np.zeros((50, 201, 101), np.float32)
     labels = np.arange(50, dtype=np.uint8)
-    large = dataclasses.replace(DATA, train_images=images, train_labels=labels, n_classes=50)
+    large = Dataset("large", images, labels, images, labels, 50, source="nowhere")
     text = large._repr_html_()
     assert len(pictures(text)) == html.MAX_CLASSES and "and 30 more classes" in text
     assert pictures(text)[0].shape[0] <= html.MAX_SIDE
 
 
 def test_names_are_text():
-    text = make_dataset(name="<script>&")._repr_html_()
+    classes = ("<b>", "owl", "tit")
+    text = dataclasses.replace(make_dataset(name="<script>&"), classes=classes)._repr_html_()
     assert "&lt;script&gt;&amp;" in text and "<script" not in text
+    assert "<b>&lt;b&gt;</b>" in text and "<b>owl</b>" in text
 
 
 def test_an_evaluation():
