@@ -22,23 +22,30 @@ static float weight_of(const mlp_training *training, int image)
     return training->sample_weights ? training->sample_weights[image] : 1.0f;
 }
 
+static mlp_wanted wanted_of(const mlp_training *training, const mlp_layer *layer, int image)
+{
+    const float *soft = training->soft_targets;
+    return (mlp_wanted){training->labels[image], training->target,
+                        soft ? soft + (long)image * layer->n_out : NULL};
+}
+
 int mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *delta,
                      mlp_outcome *outcome)
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_training *training = schedule->training;
     const mlp_layer *layer = output_layer(schedule);
-    const int label = training->labels[image], softmax = layer->activation == MLP_SOFTMAX;
+    const int softmax = layer->activation == MLP_SOFTMAX;
+    const mlp_wanted wanted = wanted_of(training, layer, image);
     const float weight = weight_of(training, image);
     const int may_skip = training->skip_below > 0.0 || weight == 0.0f;
     int begin, end;
     mlp_worker_rows(self, training->network->n_layers - 1, &begin, &end);
     if (may_skip || (softmax && mlp_n_owners(layer) > 1)) mlp_barrier(self->team, self->thread);
     if (may_skip || (softmax && (begin < end || self->thread == 0))) /* which observes */
-        *outcome = mlp_judge(layer, y, label, training->target);
+        *outcome = mlp_judge(layer, y, &wanted);
     if (may_skip && (weight == 0.0f || outcome->loss < training->skip_below)) return 1;
-    mlp_output_deltas(schedule->kernels, layer, y, label, training->target, weight, outcome, begin,
-                      end, delta);
+    mlp_output_deltas(schedule->kernels, layer, y, &wanted, weight, outcome, begin, end, delta);
     return 0;
 }
 
@@ -46,13 +53,13 @@ void mlp_observe(mlp_schedule *schedule, const float *y, int image, mlp_outcome 
 {
     mlp_training *training = schedule->training;
     const mlp_layer *layer = output_layer(schedule);
-    const int label = training->labels[image];
+    const mlp_wanted wanted = wanted_of(training, layer, image);
     int guess = 0;
     for (int i = 1; i < layer->n_out; i++)
         if (y[i] > y[guess]) guess = i;
-    if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, label, training->target);
+    if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, &wanted);
     training->loss += (double)weight_of(training, image) * outcome->loss;
-    training->errors += guess != label;
+    training->errors += guess != wanted.label;
     training->done = done;
     mlp_ask(&training->poll);
 }

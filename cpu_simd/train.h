@@ -14,6 +14,7 @@ typedef struct {
     const uint8_t *labels;       /* a class per image */
     const int32_t *order;        /* the image of each step */
     const float *sample_weights; /* of each image, or NULL: 1 everywhere */
+    const float *soft_targets;   /* a row of probabilities per image, or NULL: 1 of the label */
     int n_samples;               /* steps */
     const float *learning_rates; /* of each layer */
     float target;                /* t of the class; -t is that of the others */

@@ -27,6 +27,7 @@ from mlpcore.backends.base import (
     layer_shape,
 )
 from mlpcore.backends.rates import check_sample_weight, layer_rates
+from mlpcore.backends.targets import check_soft_targets
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B, check_target
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, Int32Array, UInt8Array
@@ -67,7 +68,8 @@ def derivative(activation: str, y: AnyArray) -> AnyArray:
 def output_loss(network: Network, y: Float64Array, wanted: Float64Array) -> float:
     """E of one sample."""
     if network.loss == "cross-entropy":
-        return -float(np.log(y[wanted == 1])[0])
+        some = wanted > 0
+        return -float(wanted[some] @ np.log(y[some]))
     return 0.5 * float(np.sum((y - wanted) ** 2))
 
 
@@ -171,6 +173,7 @@ class ReferenceBackend(Backend):
         target: float = 1.0,
         skip_below: float = 0.0,
         sample_weight: Float32Array | None = None,
+        soft_targets: Float32Array | None = None,
     ) -> TrainingResult:
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = check_array("images", images, (None, n_in))
@@ -182,9 +185,12 @@ class ReferenceBackend(Backend):
         check_target(target)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, len(images))
-        others = 0.0 if network.loss == "cross-entropy" else -target
-        this = 1.0 if network.loss == "cross-entropy" else target
-        wanted = np.where(np.eye(n_classes, dtype=bool), this, others)  # a row per class
+        if soft_targets is None:
+            wanted = np.eye(n_classes)[labels]
+        else:
+            wanted = check_soft_targets(soft_targets, len(images), network).astype(np.float64)
+        if network.loss == "squared":
+            wanted = target * (2 * wanted - 1)
         weights = [w.astype(np.float64) for w in network.weights]
         biases = [b.astype(np.float64) for b in network.biases]
         done, errors, loss = 0, 0, 0.0
@@ -199,7 +205,7 @@ class ReferenceBackend(Backend):
                 image, label = images[i].astype(np.float64), labels[i]
                 factor = 1.0 if sample_weight is None else float(sample_weight[i])
                 outputs, sample_loss = _step(
-                    network, weights, biases, image, wanted[label], factor * rates, skip_below
+                    network, weights, biases, image, wanted[i], factor * rates, skip_below
                 )
                 loss += factor * sample_loss
                 errors += int(outputs.argmax() != label)

@@ -27,6 +27,7 @@ from mlpcore.backends.base import (
     layer_shape,
 )
 from mlpcore.backends.rates import check_sample_weight, layer_rates
+from mlpcore.backends.targets import check_soft_targets
 from mlpcore.network.activation import check_target
 from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.cpu import available_cores
@@ -309,7 +310,7 @@ class SimdBackend(Backend):
         return sums, sums_below
 
     def train(self, Network network not None, images, labels, order, learning_rate, progress=None,
-              target=1.0, skip_below=0.0, sample_weight=None):
+              target=1.0, skip_below=0.0, sample_weight=None, soft_targets=None):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         labels = check_array("labels", labels, (len(images),), np.uint8)
         order = check_array("order", order, (None,), np.int32)
@@ -318,6 +319,8 @@ class SimdBackend(Backend):
         check_real("skip_below", skip_below)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, len(images))
+        if soft_targets is not None:
+            soft_targets = check_soft_targets(soft_targets, len(images), network)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
         check_range("labels", labels, network.layer_sizes[network.n_layers])
@@ -326,6 +329,7 @@ class SimdBackend(Backend):
         cdef const uint8_t[::1] t = labels
         cdef const int32_t[::1] o = order
         cdef const float[::1] eta = rates, factor = sample_weight
+        cdef const float[:, ::1] soft = soft_targets
         cdef mlp_training training
         cdef _Poll poll = _Poll()
         poll.callback, poll.training = progress, &training
@@ -336,6 +340,9 @@ class SimdBackend(Backend):
         training.sample_weights = NULL
         if sample_weight is not None:
             training.sample_weights = &factor[0]
+        training.soft_targets = NULL
+        if soft_targets is not None:
+            training.soft_targets = &soft[0, 0]
         training.n_samples = len(order)
         training.learning_rates = &eta[0]
         training.target = target

@@ -62,7 +62,7 @@ class CudaBackend(Backend):
     """
 
     threads = 1
-    can_skip = can_weight = False
+    can_skip = can_weight = can_soften = False
 
     def __init__(self, driver: Driver, schedule: str | None = None):
         self.schedule = SCHEDULES[0] if schedule is None else schedule
@@ -209,11 +209,14 @@ class CudaBackend(Backend):
         target: float = 1.0,
         skip_below: float = 0.0,
         sample_weight: BackendArray | None = None,
+        soft_targets: BackendArray | None = None,
     ) -> TrainingResult:
         if skip_below:
             raise InputError(f"skip_below {skip_below}: the CUDA backend trains every sample")
         if sample_weight is not None:
             raise InputError("sample_weight: the CUDA backend takes none, expected a CPU backend")
+        if soft_targets is not None:
+            raise InputError("soft_targets: the CUDA backend takes none, expected a CPU backend")
         images = self._on_device("images", images, (None, network.layer_sizes[0]))
         labels = self._on_device("labels", labels, (len(images),), np.uint8)
         order = self._on_device("order", order, (None,), np.int32)
