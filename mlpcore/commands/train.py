@@ -29,6 +29,7 @@ from mlpcore.commands.options import (
 from mlpcore.data import dataset
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
+from mlpcore.inference import Teacher
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.report.console import Console
 from mlpcore.report.tables import duration
@@ -36,6 +37,7 @@ from mlpcore.store.run_folder import check_output
 from mlpcore.training.config import CHOICES, MAX_EPOCHS, TrainingConfig
 from mlpcore.training.pace import seconds_per_epoch
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
+from mlpcore.training.teaching import Teaching
 
 #: The options that were given, by name.
 Options: TypeAlias = dict[str, Any]
@@ -69,8 +71,7 @@ SETTINGS = {
 } | {name: name for name in CHOICES}
 
 TEXT = """\
-Trains a network on digits that are deformed anew every epoch. Ctrl-C stops at
-any time; --resume goes on. Defaults are in parentheses."""
+Trains on digits deformed anew every epoch. Ctrl-C stops; --resume goes on."""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -85,7 +86,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add_whole = functools.partial(add, type=whole_number, metavar="N")
     add_real = functools.partial(add, type=number, metavar="X")
-    schedules = "sparse, packed, deferred, immediate; CUDA: resident, streaming"
+    schedules = "sparse, packed, deferred, immediate, resident, streaming"
     add("--arch", metavar="NET", help="net1 ... net5, or widths such as 1000,500 (net1)")
     add_whole("--epochs", help="passes over the training images (30 for MNIST)")
     add_real("--minutes", help="instead: as many passes as take about so long")
@@ -101,6 +102,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add_whole("--warm-up", help="training images over which the learning rate rises (0)")
     add_real("--skip", help="learn only from losses above X of the last mean (0)")
     add_real("--target", help="squared: wanted output of the class, the others get -X")
+    teacher = "learn the answers of a trained network, too; repeatable"
+    add("--teacher", type=folder_name, action="append", metavar="RUN", help=teacher)
+    add_real("--teacher-weight", help="share of its answers in the targets (0.5)")
     add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")
     add_data_options(parser)
@@ -113,7 +117,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def make_config(
-    options: Options, backend: Backend, similar_labels: Iterable[int] = (), epochs: int = 1
+    options: Options,
+    backend: Backend,
+    similar_labels: Iterable[int] = (),
+    epochs: int = 1,
+    teacher: Teacher | None = None,
 ) -> TrainingConfig:
     """The settings; `epochs` is used if no option gives it. Options come before the recipe."""
     deformation = IDENTITY
@@ -131,6 +139,7 @@ def make_config(
         deformation=deformation,
         backend=backend.name,
         schedule=backend.schedule,
+        teacher=_teaching(options, teacher),
         **settings,
     )
     if "target" in options and config.loss == "cross-entropy":
@@ -139,6 +148,21 @@ def make_config(
             "--loss squared, or --recipe paper"
         )
     return config
+
+
+def read_teacher(options: Options, backend: Backend) -> Teacher | None:
+    """The teacher that --teacher names, if it is given."""
+    if "teacher" in options:
+        return Teacher(options["teacher"], backend=backend.name, threads=backend.threads)
+    if "teacher_weight" in options:
+        raise InputError("--teacher-weight without --teacher: expected both")
+    return None
+
+
+def _teaching(options: Options, teacher: Teacher | None) -> Teaching | None:
+    """The settings of the teacher."""
+    weight = {"weight": options["teacher_weight"]} if "teacher_weight" in options else {}
+    return None if teacher is None else teacher.teaching(**weight)
 
 
 def check_minutes(options: Options) -> None:
@@ -151,13 +175,17 @@ def check_minutes(options: Options) -> None:
 
 
 def default_epochs(
-    options: Options, backend: Backend, data: dataset.Dataset, console: Console
+    options: Options,
+    backend: Backend,
+    data: dataset.Dataset,
+    console: Console,
+    teacher: Teacher | None = None,
 ) -> int:
     """The number of epochs of a run without --epochs: those that fill --minutes, or the usual."""
     if "minutes" not in options:
         return max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
-    config = make_config(options, backend, data.similar_labels)
-    seconds = seconds_per_epoch(config, data, backend)
+    config = make_config(options, backend, data.similar_labels, teacher=teacher)
+    seconds = seconds_per_epoch(config, data, backend, teacher)
     epochs = int(max(1, min(60 * options["minutes"] / seconds, MAX_EPOCHS)))
     taken = duration(epochs * seconds)
     console.print(
@@ -177,13 +205,21 @@ def default_folder(config: TrainingConfig) -> Path:
     return folder
 
 
-def resume_command(folder: Path, threads: int | None, data: str | None = None) -> str:
-    """What to type to go on; `data` is where data are that have moved since the run began."""
+def resume_command(
+    folder: Path,
+    threads: int | None,
+    data: str | None = None,
+    teacher: Sequence[str] | None = None,
+) -> str:
+    """What to type to go on; `data` and `teacher` are where these are if they have moved."""
     arguments = ["--resume", str(folder)]
     if threads is not None:
         arguments += ["--threads", str(threads)]
     if data is not None:
         arguments += ["--data", os.path.abspath(os.path.expanduser(data))]
+    if teacher is not None:
+        for each in teacher:
+            arguments += ["--teacher", os.path.abspath(os.path.expanduser(each))]
     return command_text("train", *arguments)
 
 
@@ -193,29 +229,32 @@ def start(options: Options, console: Console) -> int:
         options.get("backend", "auto"), options.get("threads"), options.get("schedule")
     )
     check_minutes(options)
-    config = make_config(options, backend)
+    teacher = read_teacher(options, backend)
+    config = make_config(options, backend, teacher=teacher)
     folder = Path(options["out"]) if "out" in options else default_folder(config)
     check_output(folder)
     data = dataset.load(options.get("data"), name=options.get("dataset"))
     if "hold_out" in options:
         data = data.hold_out(options["hold_out"])
-    epochs = default_epochs(options, backend, data, console)
-    config = make_config(options, backend, data.similar_labels, epochs)
+    epochs = default_epochs(options, backend, data, console, teacher)
+    config = make_config(options, backend, data.similar_labels, epochs, teacher)
     command = resume_command(folder, options.get("threads"))
-    return runs.start(folder, config, data, backend, console, command)
+    return runs.start(folder, config, data, backend, console, command, teacher=teacher)
 
 
 def resume(options: Options, console: Console) -> int:
     """Goes on with a run."""
     for name in options:
-        if name not in ("resume", "epochs", "threads", "data"):
+        if name not in ("resume", "epochs", "threads", "data", "teacher"):
             option = f"--{name.replace('_', '-')}"
             raise InputError(
-                f"{option} together with --resume: expected only --epochs, --threads and --data"
+                f"{option} together with --resume: expected only --epochs, --threads, --data and "
+                "--teacher"
             )
     folder, threads, data = Path(options["resume"]), options.get("threads"), options.get("data")
-    command = resume_command(folder, threads, data)
-    return runs.resume(folder, console, command, threads, data, epochs=options.get("epochs"))
+    teacher, epochs = options.get("teacher"), options.get("epochs")
+    command = resume_command(folder, threads, data, teacher)
+    return runs.resume(folder, console, command, threads, data, epochs=epochs, teacher=teacher)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -201,7 +201,10 @@ class TrainedClassifier:
         They are the outputs of a softmax. Those of the squared loss are estimated
         (`mlpcore.evaluation.probabilities.of_outputs`).
         """
-        outputs = self.outputs(x)
+        return self.to_probabilities(self.outputs(x))
+
+    def to_probabilities(self, outputs: Float64Array) -> Float64Array:
+        """The probabilities (n, n_classes) from what `outputs` gave."""
         if any(each.network.loss == "cross-entropy" for each in self.networks):
             return outputs
         # The mean of the outputs is drawn to the mean of the targets.

@@ -100,8 +100,9 @@ class MLflowLogger(Observer):
             self._mlflow.start_run()
             self._started = True
         settings = dataclasses.asdict(trainer.config)
-        for name, value in settings.pop("deformation").items():
-            settings[f"deformation.{name}"] = value
+        for group in ("deformation", "teacher"):
+            for name, value in (settings.pop(group) or {}).items():
+                settings[f"{group}.{name}"] = value
         self._mlflow.log_params(settings | {"data": trainer.dataset.name})
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:

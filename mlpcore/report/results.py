@@ -16,6 +16,7 @@ from mlpcore.network.architecture import count_parameters, format_hidden_layers
 from mlpcore.report.tables import NONE, Rows, duration, markdown_table, weights_text
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
+from mlpcore.training.teaching import Teaching
 
 #: The paper's Table 1: test error in percent for best validation, best test error, hours, millions
 #: of weights.
@@ -47,6 +48,9 @@ class Outcome(Protocol):
 
     @property
     def seconds(self) -> float: ...
+
+    @property
+    def teacher_share(self) -> float: ...
 
 
 def result_table(config: TrainingConfig, data: DataSummary, state: Outcome) -> Rows:
@@ -155,12 +159,14 @@ def report(
     height, width = data.image_shape
     images = test_images_text(data.n_test, data.held_out)
     classes = f": {', '.join(map(str, data.classes))}" if data.classes else ""
+    share = f"\nThe teacher took {100 * state.teacher_share:.0f} % of the time."
+    teacher = share if config.teacher else ""
     return f"""# {format_hidden_layers(config.hidden_layers)} on {data.name}
 
 {markdown_table(result_table(config, data, state))}
 
 The best validation error, that of the whole undeformed training set, is
-{best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.
+{best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.{teacher}
 {_test_section(evaluation, images)}{figure_section(figures)}
 ## Settings
 
@@ -175,6 +181,11 @@ The best validation error, that of the whole undeformed training set, is
 """
 
 
+def describe_teacher(teaching: Teaching) -> str:
+    """Whose answers are learnt, and how much they count."""
+    return f"{teaching.names} (SHA-256 {teaching.sha256[:12]}...), weight {teaching.weight:g}"
+
+
 def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
     """A line for each setting that has a meaning beside the others."""
     settings = dataclasses.asdict(config)
@@ -185,6 +196,9 @@ def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
         del settings["width"]
     if config.decay != "factor":
         del settings["learning_rate_end"]
+    del settings["teacher"]
+    if config.teacher is not None:
+        settings["teacher"] = describe_teacher(config.teacher)
     earlier = ", ".join(f"until epoch {each.until}: {each.epochs}" for each in config.earlier)
     settings["epochs"] = f"{config.epochs} ({earlier})" if earlier else config.epochs
     del settings["earlier"]

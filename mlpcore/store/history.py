@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -16,10 +17,18 @@ from mlpcore.errors import InputError, shown
 from mlpcore.training.state import EpochMetrics, EpochProgress
 
 
+def plain_values(epoch: EpochMetrics | EpochProgress) -> dict[str, Any]:
+    """For JSON. Without a teacher its time is left out, as before there were teachers."""
+    values = dataclasses.asdict(epoch)
+    if not epoch.teacher_seconds:
+        del values["teacher_seconds"]
+    return values
+
+
 def history_lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
     """A line of JSON for each epoch. Human readers get percentages, too."""
     for metrics in history:
-        values = dataclasses.asdict(metrics)
+        values = plain_values(metrics)
         for name in ("training_error", "validation_error", "test_error"):
             values[name] = round(getattr(metrics, name), 4)
         yield json.dumps(values).encode() + b"\n"
@@ -49,7 +58,10 @@ def parse_history(path: Path, lines: Iterable[bytes]) -> list[EpochMetrics]:
 
 def parse_progress(text: str, n_train: int) -> EpochProgress:
     """The progress in an epoch, from JSON; ValueError or RecursionError if it is damaged."""
-    values = check_fields("progress", msgspec.json.decode(text), EpochProgress)
+    values = msgspec.json.decode(text)
+    if isinstance(values, dict):
+        values = {"teacher_seconds": 0.0} | values  # which earlier runs lack
+    check_fields("progress", values, EpochProgress)
     progress = msgspec.convert(values, EpochProgress)
     check_whole("samples", progress.samples, 0, n_train)
     check_whole("errors", progress.errors, 0, progress.samples)

@@ -72,7 +72,13 @@ from mlpcore.files import (
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.store import provenance
-from mlpcore.store.history import MAX_LINE, history_lines, parse_history, parse_progress
+from mlpcore.store.history import (
+    MAX_LINE,
+    history_lines,
+    parse_history,
+    parse_progress,
+    plain_values,
+)
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.provenance import Revisions, revisions_of
 from mlpcore.store.weights import CHOICES, read_network, write_network
@@ -401,4 +407,4 @@ def _document(values: dict[str, Any]) -> bytes:
 
 
 def _json(values: EpochMetrics | EpochProgress) -> str:
-    return json.dumps(dataclasses.asdict(values))
+    return json.dumps(plain_values(values))

@@ -30,6 +30,7 @@ from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES, check_target
 from mlpcore.network.architecture import MAX_WIDTH, PRESETS
+from mlpcore.training.teaching import Teaching
 
 PAPER_LEARNING_RATE = 1e-3
 """The learning rate of the first epoch (paper, "Architectures")."""
@@ -73,6 +74,7 @@ LATER: dict[str, Any] = {
     "warm_up": 0,
     "skip": 0.0,
     "width": None,
+    "teacher": None,
     "earlier": (),
 }
 """What these were in runs from before they became settings."""
@@ -144,6 +146,8 @@ class TrainingConfig:
         skips none. 0 to below 1.
     deformation
         How the training set is deformed anew for every epoch.
+    teacher
+        The networks whose answers are learnt beside the labels, if any.
     seed
         The seed of all random numbers, 0 to 2**64 - 1.
     backend
@@ -175,6 +179,7 @@ class TrainingConfig:
     warm_up: int = 0
     skip: float = 0.0
     deformation: DeformationParameters = field(default_factory=DeformationParameters)
+    teacher: Teaching | None = None
     seed: int = 0
     backend: str = "auto"
     schedule: str | None = None
@@ -197,6 +202,8 @@ class TrainingConfig:
         check_target(self.target)
         put("target", float(self.target))
         put("deformation", _deformation(self.deformation))
+        if not isinstance(self.teacher, Teaching | None):
+            raise InputError(f"teacher {reprlib.repr(self.teacher)}: expected a `Teaching` or None")
         if not isinstance(self.backend, str):
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
         if not isinstance(self.schedule, str | None):
@@ -340,11 +347,9 @@ class TrainingConfig:
             check_rate("learning rate of a layer", rate)
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as plain values for a JSON file; `earlier` only if there are any."""
-        values = dataclasses.asdict(self)
-        if not self.earlier:
-            del values["earlier"]
-        return values
+        """The settings as plain values for a JSON file; `earlier` and `teacher` only if given."""
+        given = dataclasses.asdict(self).items()
+        return {name: each for name, each in given if each or name not in ("earlier", "teacher")}
 
     @classmethod
     def from_json(cls, values: object) -> TrainingConfig:

@@ -7,14 +7,17 @@ import dataclasses
 from mlpcore.backends.base import IMAGES_PER_GRID, Backend
 from mlpcore.data.dataset import Dataset
 from mlpcore.training.config import TrainingConfig
+from mlpcore.training.teaching import Teacher
 from mlpcore.training.trainer import Trainer
 
 #: An epoch of the part takes at least so long, unless the part is everything.
 MEASURED_SECONDS = 1.0
 
 
-def seconds_per_epoch(config: TrainingConfig, dataset: Dataset, backend: Backend) -> float:
-    """Seconds that an epoch of a run will take: deformation, training and evaluation.
+def seconds_per_epoch(
+    config: TrainingConfig, dataset: Dataset, backend: Backend, teacher: Teacher | None = None
+) -> float:
+    """Seconds that an epoch of a run will take: deformation, teacher, training, evaluation.
 
     Trains another network of the same settings for an epoch of the first images, of twice as many
     each time, until that takes `MEASURED_SECONDS`. The time of an epoch is in proportion to its
@@ -37,7 +40,7 @@ def seconds_per_epoch(config: TrainingConfig, dataset: Dataset, backend: Backend
             test_images=dataset.test_images[:part_test],
             test_labels=dataset.test_labels[:part_test],
         )
-        trainer = Trainer(config, some, backend)
+        trainer = Trainer(config, some, backend, teacher=teacher)
         trainer.run()
         if part == n or trainer.state.seconds >= MEASURED_SECONDS:
             return trainer.state.seconds * n / part

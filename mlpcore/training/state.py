@@ -29,6 +29,7 @@ class EpochMetrics:
     deformation_seconds: float
     training_seconds: float
     evaluation_seconds: float
+    teacher_seconds: float = 0.0
 
     @property
     def training_error(self) -> float:
@@ -48,7 +49,7 @@ class EpochMetrics:
     @property
     def seconds(self) -> float:
         """Duration of the epoch."""
-        return self.deformation_seconds + self.training_seconds + self.evaluation_seconds
+        return _seconds(self)
 
 
 @dataclass
@@ -61,11 +62,18 @@ class EpochProgress:
     deformation_seconds: float = 0.0
     training_seconds: float = 0.0
     evaluation_seconds: float = 0.0
+    teacher_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
         """Time spent on this epoch so far."""
-        return self.deformation_seconds + self.training_seconds + self.evaluation_seconds
+        return _seconds(self)
+
+
+def _seconds(epoch: EpochMetrics | EpochProgress) -> float:
+    """All the time that an epoch took."""
+    spent = epoch.deformation_seconds + epoch.training_seconds + epoch.evaluation_seconds
+    return spent + epoch.teacher_seconds
 
 
 class CompletedEpochs:
@@ -97,6 +105,11 @@ class CompletedEpochs:
     def seconds(self) -> float:
         """Time spent on the completed epochs, without interruptions."""
         return sum(m.seconds for m in self.history)
+
+    @property
+    def teacher_share(self) -> float:
+        """The teacher's share of that time, 0 to 1."""
+        return sum(m.teacher_seconds for m in self.history) / max(1e-9, self.seconds)
 
 
 @dataclass

@@ -1,11 +1,10 @@
-"""Soft targets: the oracle's step is down the gradient, and every schedule's step is the oracle's."""
+"""Soft targets: the oracle goes down the gradient, and every schedule takes the oracle's steps."""
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import emulated
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.errors import InputError
@@ -68,7 +67,9 @@ def test_the_oracles_step_is_down_the_gradient(reference, kind):
     (images, labels, _), soft = problem(sizes, 6, 1)
     for i in range(6):
         network = network_of(kind, sizes, 3)
-        before = [(w.astype(float), b.astype(float)) for w, b in zip(network.weights, network.biases)]
+        before = [
+            (w.astype(float), b.astype(float)) for w, b in zip(network.weights, network.biases)
+        ]
         x, q = images[i].astype(float), soft[i].astype(float)
         order = np.array([i], np.int32)
         result = reference.train(
@@ -141,14 +142,14 @@ def test_what_is_skipped_depends_on_the_loss_with_soft_targets(simd_name, schedu
     (images, labels, order), soft = problem(sizes, n, 7)
     backend, network = SimdBackend(simd_name, 2, schedule), network_of(kind, sizes, 1)
     losses = [
-        backend.train(network.copy(), images, labels, order[i : i + 1], 1e-6, soft_targets=soft).loss
+        backend.train(
+            network.copy(), images, labels, order[i : i + 1], 1e-6, soft_targets=soft
+        ).loss
         for i in range(2 * n)
     ]
     for threshold, skipped in ((1.1 * max(losses), True), (0.9 * min(losses), False)):
         trained, expected = network.copy(), network.copy()
-        backend.train(
-            trained, images, labels, order, 1e-6, skip_below=threshold, soft_targets=soft
-        )
+        backend.train(trained, images, labels, order, 1e-6, skip_below=threshold, soft_targets=soft)
         if not skipped:
             backend.train(expected, images, labels, order, 1e-6, soft_targets=soft)
         assert bits(trained) == bits(expected)

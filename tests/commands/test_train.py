@@ -182,7 +182,7 @@ def test_minutes_become_epochs_before_training(call, data, monkeypatch, minutes,
     out = call("train", "--data", data, *argv, "--minutes", minutes)
     assert settings()["epochs"] == run_state("r").epoch == epochs
     assert f"--minutes {minutes}: {said}\n" in out
-    ((config, given, backend),) = asked
+    ((config, given, backend, _),) = asked
     assert (config.hidden_layers, len(given.train_labels), backend.threads) == ((4,), 230, 1)
 
 

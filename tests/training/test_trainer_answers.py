@@ -98,7 +98,7 @@ def test_rates_of_layers_and_the_target_reach_the_backend():
     config = make_config(epochs=2, learning_rate_ratio=2, target=1.3)
     train(config, scripted)
     rates = [config.learning_rates_after(samples, 230) for samples in (115, 345)]
-    assert scripted.calls == [(230, each, (1.3, 0.0, None)) for each in rates]
+    assert scripted.calls == [(230, each, (1.3, 0.0, None, None)) for each in rates]
 
 
 def test_each_segment_has_the_rate_of_its_middle(monkeypatch):
