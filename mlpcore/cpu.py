@@ -8,6 +8,8 @@ import platform
 import re
 from pathlib import Path
 
+from mlpcore.errors import InputError
+
 
 def available_cores() -> int:
     """Return the number of cores that the affinity and the control group allow."""
@@ -44,6 +46,15 @@ def total_memory() -> int:
         except (OSError, ValueError):
             continue
     return total
+
+
+def check_memory(needed: int, what: str) -> None:
+    """Raise InputError if something needs more bytes than `total_memory`."""
+    if needed > (memory := total_memory()):
+        raise InputError(
+            f"{what} need about {needed / 2**30:,.1f} GiB: "
+            f"expected at most {memory / 2**30:,.1f} GiB, the memory of this machine"
+        )
 
 
 def cpu_model() -> str:

@@ -36,6 +36,11 @@ def printable(text: str, most: int = MAX_LINE) -> str:
     return line if len(line) <= most else printable(line, most)
 
 
+def printable_lines(text: str) -> str:
+    """Return text with each of its lines as `printable` shows it."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def shown(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
     """Return a path or a name as text that is safe in a one-line message."""
     text = os.fsdecode(path)

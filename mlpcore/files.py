@@ -107,12 +107,17 @@ def check_replaceable(path: StrPath) -> None:
     """
     path = Path(path)
     _check_regular(path)
-    if os.path.islink(path):
-        raise InputError(f"cannot write {shown(path)}, a link: expected a file or a new name")
+    check_no_link(path)
     with _explained("write", path):
         temporary = _temporary(path)
         temporary.touch(exist_ok=False)
         temporary.unlink()
+
+
+def check_no_link(path: Path) -> None:
+    """Raise InputError for a link, which leads somewhere that nobody named."""
+    if os.path.islink(path):
+        raise InputError(f"cannot write {shown(path)}, a link: expected a new name or no link")
 
 
 def _check_regular(path: Path) -> None:

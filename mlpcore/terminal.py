@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TextIO
 
-from mlpcore.errors import printable
+from mlpcore.errors import printable_lines
 
 
 def open_streams() -> None:
@@ -36,9 +36,8 @@ def say(text: str = "", file: TextIO | None = None) -> None:
     They go to the standard output, whose failure is the caller's, or to the standard error, which
     may fail without anybody to tell.
     """
-    lines = "".join(f"{printable(line)}\n" for line in text.split("\n"))
     with contextlib.suppress(OSError) if file is sys.stderr else contextlib.nullcontext():
-        print(lines, end="", file=file, flush=True)
+        print(printable_lines(text), file=file, flush=True)
 
 
 def settle(stream: TextIO) -> None:

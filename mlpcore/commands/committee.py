@@ -229,7 +229,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if options.workers or options.scheduler:
                 status = train_on_cluster(committee, data, options, threads)
                 if status:
-                    console.print(f"stopped; what came home is saved. To go on:\n  {again}")
+                    console.print_whole(f"stopped; what came home is saved. To go on:\n  {again}")
             else:
                 status = train_here(committee, data, threads, sys.stdout, again)
             if not status:

@@ -28,7 +28,7 @@ from mlpcore.evaluation import evaluation
 from mlpcore.evaluation.committee import Committee, mean_outputs
 from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
-from mlpcore.files import atomic_write, check_writable
+from mlpcore.files import atomic_write, check_no_link, check_writable
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.figures import evaluation_figures, network_figures, write_figures
@@ -245,6 +245,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.json:
             check_result_file(options.json)
         if options.figures:
+            check_no_link(options.figures)
             check_writable(options.figures)
         paths = with_members(options.networks)
         candidates = [read_candidate(path, bool(options.figures)) for path in paths]

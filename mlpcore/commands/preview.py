@@ -23,7 +23,7 @@ from mlpcore.commands.options import (
 from mlpcore.data import dataset
 from mlpcore.deformation.deform import deform_selected, displacements
 from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.report.preview import draw
 from mlpcore.terminal import say
@@ -68,7 +68,7 @@ def describe(parameters: DeformationParameters, seed: int, data: dataset.Dataset
     if data.similar_labels and parameters.beta:
         labels = " and ".join(str(data.classes[k]) for k in data.similar_labels)
         similar = f" ({labels}: {parameters.beta / 2:g})"
-    return (
+    return printable(
         f"{data.name}: sigma {parameters.sigma:g}, alpha {parameters.alpha:g}, "
         f"beta {parameters.beta:g}{similar}, gamma {parameters.gamma:g}, seed {seed}"
     )
@@ -109,7 +109,10 @@ def preview(options: argparse.Namespace) -> int:
     title = describe(parameters, seed, data)
     content = draw(
         np.stack(shown_images, axis=1),
-        [f"label {data.classes[k]}\nimage {index}" for k, index in zip(labels, indices)],
+        [
+            f"label {printable(str(data.classes[k]), 20)}\nimage {index}"
+            for k, index in zip(labels, indices)
+        ],
         ["original", *(f"epoch\n{epoch}" for epoch in epochs)],
         f"{title}\n{ARROWS}" if fields else title,
         np.stack(fields, axis=1) if fields else None,

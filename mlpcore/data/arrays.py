@@ -18,7 +18,7 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.checks import check_real, check_whole
-from mlpcore.data.idx import MAX_BYTES, MAX_SIDE
+from mlpcore.data.idx import MAX_BYTES, MAX_SIDE, check_ratio
 from mlpcore.data.scaling import batches, resize, scale
 from mlpcore.errors import InputError, shown
 from mlpcore.files import open_regular
@@ -299,12 +299,16 @@ def read_npz(path: Path) -> tuple[list[AnyArray | None], list[str]]:
                 )
             names = [f"{shown(path)}: {key or each[0]}" for key, each in zip(keys, KEYS)]
             arrays: list[AnyArray | None] = []
+            limit = 8 * MAX_BYTES
             for key, name in zip(keys, names):
                 if key is None:
                     arrays.append(None)
                     continue
+                compressed = archive.getinfo(f"{key}.npy").compress_size
                 with archive.open(f"{key}.npy") as file:
-                    arrays.append(_read_npy(file, name))
+                    array = _read_npy(file, name, limit, compressed)
+                limit -= array.nbytes
+                arrays.append(array)
             return arrays, names
     except OSError as error:
         raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
@@ -315,8 +319,8 @@ def read_npz(path: Path) -> tuple[list[AnyArray | None], list[str]]:
         raise InputError(f"{shown(path)} is not a readable .npz file: {reason}") from None
 
 
-def _read_npy(file: IO[bytes], name: str) -> AnyArray:
-    """Read an array in NumPy's format."""
+def _read_npy(file: IO[bytes], name: str, limit: int, compressed: int) -> AnyArray:
+    """Read an array in NumPy's format, of at most so many bytes, from so many compressed ones."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
         shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
@@ -327,8 +331,9 @@ def _read_npy(file: IO[bytes], name: str) -> AnyArray:
     if dtype.hasobject:
         raise InputError(f"{name} holds objects of Python: expected numbers, or strings as text")
     size = math.prod(shape) * dtype.itemsize
-    if not 0 < size <= 8 * MAX_BYTES:
-        raise InputError(f"{name} has {size:,} bytes: expected 1 to {8 * MAX_BYTES:,}")
+    if not 0 < size <= limit:
+        raise InputError(f"{name} has {size:,} bytes: expected 1 to {limit:,}")
+    check_ratio(size, compressed, name)
     content = file.read(size)
     if len(content) != size:
         raise InputError(f"{name} ends after {len(content):,} bytes: expected {size:,}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlpcore.data.idx import read_idx
+from mlpcore.data.idx import MAX_BYTES, read_idx
 from mlpcore.data.scaling import BACKGROUNDS, normalise, resize
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, Float32Array, StrPath, UInt8Array
@@ -34,8 +34,11 @@ def read_folder(folder: Path, advice: str = "") -> tuple[list[UInt8Array], list[
     if missing:
         raise InputError(f"{shown(folder)} lacks {', '.join(missing)} (each may end in .gz)")
     paths = [found[file] for file in FILES]
+    arrays: list[UInt8Array] = []
     try:
-        return [read_idx(path) for path in paths], paths
+        for path in paths:
+            arrays.append(read_idx(path, MAX_BYTES - sum(each.nbytes for each in arrays)))
+        return arrays, paths
     except InputError as error:
         raise InputError(f"{error}{advice}") from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import math
 import struct
 import zlib
@@ -31,16 +32,22 @@ MAX_SIDE = 1024
 #: Most bytes of an array: 1.3 million images of MNIST's size. In float32 they take four times this.
 MAX_BYTES = 2**30
 
+#: An array may be so many times as long as its compressed file, or so long whatever the file.
+#: MNIST's images are five times as long, and zeros a thousand times.
+MAX_RATIO, ALWAYS_BYTES = 100, 2**26
+
 _CHUNK = 2**20
 
 
-def read_idx(path: StrPath) -> UInt8Array:
+def read_idx(path: StrPath, limit: int = MAX_BYTES) -> UInt8Array:
     """Read an IDX file of unsigned bytes.
 
     Parameters
     ----------
     path : str or os.PathLike
         The file. Its content, not its name, tells whether it is gzipped.
+    limit : int
+        Most bytes of the array.
 
     Returns
     -------
@@ -54,7 +61,7 @@ def read_idx(path: StrPath) -> UInt8Array:
     """
     try:
         with open_regular(path) as file:
-            return decode(file, shown(path))
+            return decode(file, shown(path), limit)
     except OSError as error:
         raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
     except InputError:
@@ -63,7 +70,7 @@ def read_idx(path: StrPath) -> UInt8Array:
         raise InputError(f"{path!r} is not the path of an IDX file") from None
 
 
-def decode(file: IO[bytes], name: str) -> UInt8Array:
+def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> UInt8Array:
     """Read an IDX array from a seekable binary file.
 
     The memory grows with the data that arrive, up to what the header announces. So neither a
@@ -75,13 +82,18 @@ def decode(file: IO[bytes], name: str) -> UInt8Array:
         The file, gzipped or not, at its beginning.
     name
         The name of the file in error messages.
+    limit
+        Most bytes of the array.
     """
     zipped = file.read(2) == b"\x1f\x8b"
+    compressed = file.seek(0, io.SEEK_END)
     file.seek(0)
     stream = gzip.GzipFile(fileobj=file) if zipped else file
     try:
-        shape = _read_shape(stream, name)
+        shape = _read_shape(stream, name, limit)
         n = math.prod(shape)
+        if zipped:
+            check_ratio(n, compressed, name)
         data = _read(stream, n + 1)  # one byte more finds a file that is too long
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name} is truncated or corrupt gzip data: {error}") from None
@@ -101,6 +113,15 @@ def header(shape: Sequence[int]) -> bytes:
     return struct.pack(f">{1 + len(shape)}I", magic, *shape)
 
 
+def check_ratio(n_bytes: int, compressed: int, name: str) -> None:
+    """Raise InputError for compressed data that would fill the memory from a short file."""
+    if n_bytes > max(ALWAYS_BYTES, MAX_RATIO * compressed):
+        raise InputError(
+            f"{name} announces {n_bytes:,} bytes in {compressed:,} compressed ones: expected at "
+            f"most {MAX_RATIO} times as many"
+        )
+
+
 def md5(array: UInt8Array) -> str:
     """Return the MD5, in hexadecimal, of the uncompressed IDX file of an array."""
     digest = hashlib.md5(header(array.shape), usedforsecurity=False)
@@ -108,7 +129,7 @@ def md5(array: UInt8Array) -> str:
     return digest.hexdigest()
 
 
-def _read_shape(stream: IO[bytes] | gzip.GzipFile, name: str) -> tuple[int, ...]:
+def _read_shape(stream: IO[bytes] | gzip.GzipFile, name: str, limit: int) -> tuple[int, ...]:
     """Read and check the header; return the shape of the array."""
     magic = bytes(_read(stream, 4))
     n_dims = {MAGIC_LABELS: 1, MAGIC_IMAGES: 3}.get(int.from_bytes(magic, "big"), 0)
@@ -126,10 +147,10 @@ def _read_shape(stream: IO[bytes] | gzip.GzipFile, name: str) -> tuple[int, ...]
     shape = struct.unpack(f">{n_dims}I", sizes)
     if 0 in shape:
         raise InputError(f"{name} is empty: its header says {_text(shape)}, expected no zero")
-    if max(shape[1:], default=0) > MAX_SIDE or math.prod(shape) > MAX_BYTES:
+    if max(shape[1:], default=0) > MAX_SIDE or math.prod(shape) > limit:
         raise InputError(
             f"{name} is too large: its header says {_text(shape)}, expected sides of at most "
-            f"{MAX_SIDE} pixels and {MAX_BYTES:,} bytes in all"
+            f"{MAX_SIDE} pixels and {limit:,} bytes in all"
         )
     return shape
 

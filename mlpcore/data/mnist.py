@@ -6,6 +6,7 @@ import io
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from mlpcore.data import idx
 from mlpcore.files import check_writable
@@ -23,6 +24,9 @@ MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
     "https://storage.googleapis.com/cvdf-datasets/mnist/",
 )
+
+#: MNIST's longest file has 9.9 million bytes.
+MAX_DOWNLOAD = 2**25
 
 #: Seconds to wait for a connection, and for the next bytes.
 TIMEOUTS = 5, 15
@@ -75,11 +79,20 @@ def fetch(url: str, path: str, _: object) -> None:
     """Download a gzipped IDX file and store it uncompressed."""
     import pooch
 
-    content = io.BytesIO()
+    content = _Bounded()
     pooch.HTTPDownloader(timeout=TIMEOUTS)(url, content, None)
     content.seek(0)
     array = idx.decode(content, url)
     Path(path).write_bytes(idx.header(array.shape) + array.tobytes())
+
+
+class _Bounded(io.BytesIO):
+    """What a mirror sends, unless that is too much."""
+
+    def write(self, content: Any, /) -> int:
+        if self.tell() + len(content) > MAX_DOWNLOAD:
+            raise ValueError(f"sends more than {MAX_DOWNLOAD:,} bytes")
+        return super().write(content)
 
 
 def _reason(error: Exception) -> str:

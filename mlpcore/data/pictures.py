@@ -1,8 +1,8 @@
 """Pictures from files of any origin as arrays of brightness.
 
-Pillow decodes the files. Before that, this module limits what they may be: the kind by a short
-list, because some of Pillow's decoders start other programs; the length; and the number of pixels
-that the header announces.
+Pillow decodes the files. This module limits what they may be: the kind by a short list, because
+some of Pillow's decoders start other programs; the length; the number of pixels that the header
+announces; and the time, because a short file can keep a decoder busy for minutes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import contextlib
 import io
 import logging
 import os
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from mlpcore.errors import InputError, shown
 from mlpcore.files import read_start
@@ -42,6 +43,10 @@ SUFFIXES = (
 
 MAX_FILE_BYTES = 2**26
 MAX_PIXELS = 2**26  # 67 million: the cameras of phones have 50 million
+
+#: Seconds of the processor that a decoder may take, and how many bytes it gets at once. The largest
+#: pictures take about one second.
+MAX_SECONDS, BLOCK_BYTES = 3.0, 2**12
 
 #: A larger picture is reduced by a whole factor, to fewer than twice as many pixels a side.
 REDUCED_SIDE = 1024
@@ -130,15 +135,38 @@ def _refusing(name: str) -> Iterator[None]:
         raise InputError(f"{name} {_too_large('far more')}") from None
     except MemoryError:
         raise
+    except _Slow:
+        raise InputError(
+            f"{name} keeps its decoder busy for more than {MAX_SECONDS:g} seconds, {EXPECTED}"
+        ) from None
     except Exception as error:  # Pillow's decoders raise almost anything for damaged files
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"{name} is damaged ({reason[:200]}), {EXPECTED}") from None
 
 
+class _Timed(io.BytesIO):
+    """The bytes of a file for a decoder, until this has taken too long."""
+
+    def __init__(self, content: bytes):
+        super().__init__(content)
+        self._end = time.thread_time() + MAX_SECONDS
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if time.thread_time() > self._end:
+            raise _Slow
+        return super().read(size)
+
+
+class _Slow(Exception):
+    """A decoder has taken too long."""
+
+
 def _decode(content: bytes) -> Float32Array:
     """Decode the bytes of a file; raise an InputError, or whatever the decoders raise."""
-    with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+    with Image.open(_Timed(content), formats=FORMATS) as image:
         _check(image)
+        if isinstance(image, ImageFile.ImageFile):
+            image.decodermaxblock = BLOCK_BYTES  # a decoder of JPEG takes all it is given at once
         image.draft("L", (REDUCED_SIDE, REDUCED_SIDE))  # a JPEG need not be decoded in full
         ImageOps.exif_transpose(image, in_place=True)
         return _brightness(image)

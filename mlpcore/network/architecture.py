@@ -16,8 +16,8 @@ PRESETS: dict[str, tuple[int, ...]] = {
 }
 """Widths of the hidden layers in the paper's Table 1, by the paper's ID of the network."""
 
-MAX_WIDTH = 1_000_000
-"""A wider layer is a typing error."""
+MAX_WIDTH, MAX_LAYERS = 1_000_000, 100
+"""A wider layer, or more hidden layers, are a typing error."""
 
 
 def parse_hidden_layers(text: str) -> tuple[int, ...]:
@@ -37,7 +37,8 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
     if name in PRESETS:
         return PRESETS[name]
     expected = f"expected {', '.join(PRESETS)} or widths such as 1000,500"
-    widths = []
+    widths: list[int] = []
+    check_depth(name.count(",") + 1)
     for part in name.split(","):
         if not (part.isascii() and part.strip().isdigit()):
             raise InputError(f"architecture {text!r}: {part.strip()!r} is not a width; {expected}")
@@ -48,6 +49,12 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
             )
         widths.append(width)
     return tuple(widths)
+
+
+def check_depth(n_hidden: int) -> None:
+    """Raise InputError if a network has more hidden layers than any use."""
+    if n_hidden > MAX_LAYERS:
+        raise InputError(f"{n_hidden:,} hidden layers: expected at most {MAX_LAYERS}")
 
 
 def format_hidden_layers(hidden: Sequence[int]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlpcore.data.dataset import kind_of_test, test_images_text
-from mlpcore.errors import shown
+from mlpcore.errors import printable_lines, shown
 from mlpcore.evaluation.committee import compare, shared_errors
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.report.figures import confusion, misclassified
@@ -90,7 +90,7 @@ def committee_report(
     seeds = ", ".join(f"{m.name} {m.config.seed}" for m in committee.members)
     own = ("- seed", "- width")  # each member has its own
     settings = [line for line in setting_lines(first, backend) if not line.startswith(own)]
-    return f"""# Committee of {len(members)} networks on {data.name}
+    return printable_lines(f"""# Committee of {len(members)} networks on {data.name}
 
 {markdown_table(committee_table(members, whole, data.held_out))}
 
@@ -108,7 +108,7 @@ on {test_images_text(data.n_test, data.held_out)}. The last column has the passe
 
 - {data.name} ({shown(data.source)})
 - SHA-256 of the arrays: {data.sha256}
-"""
+""")
 
 
 def committee_figures(

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from mlpcore.data.dataset import kind_of_test
-from mlpcore.errors import printable
+from mlpcore.errors import printable_lines
 from mlpcore.report.tables import NONE, Rows, text_table
 from mlpcore.terminal import say, settle
 from mlpcore.training.state import EpochMetrics
@@ -84,8 +84,8 @@ class Console(Observer):
         self._end_live()
 
     def print(self, text: str = "") -> None:
-        """Prints lines that stay, each as `printable` shows it."""
-        self.print_whole("\n".join(map(printable, text.split("\n"))))
+        """Prints lines that stay, each as `mlpcore.errors.printable` shows it."""
+        self.print_whole(printable_lines(text))
 
     def print_whole(self, text: str) -> None:
         """Prints lines that stay and are safe already, such as a command to type."""

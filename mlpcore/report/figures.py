@@ -6,7 +6,6 @@ first line of each names the network and the data, where these are given.
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlpcore.evaluation.evaluation import Evaluation
-from mlpcore.files import atomic_write, make_folder
+from mlpcore.files import atomic_write, check_no_link, make_folder
 from mlpcore.network import Network
 from mlpcore.report.curves import learning_curves
 from mlpcore.report.page import (
@@ -27,6 +26,7 @@ from mlpcore.report.page import (
     Tiles,
     draw_image,
     new_page,
+    png,
     title_of,
 )
 from mlpcore.report.results import describe_error, describe_second
@@ -106,8 +106,8 @@ def first_layer(network: Network, image_shape: tuple[int, int], data_name: str =
     figure, axes, top = new_page(title, lines, tiles.height(len(shown)))
     _draw_scale(axes, limit, top - 0.24)
     for k, neuron in enumerate(shown):
-        image = weights[neuron].reshape(image_shape)
-        draw_image(axes, image, *tiles.place(k, top), tiles, DIVERGING, (-limit, limit))
+        image = weights[neuron].reshape(image_shape) / np.float32(limit)
+        draw_image(axes, image, *tiles.place(k, top), tiles, DIVERGING, (-1.0, 1.0))
     return figure
 
 
@@ -204,14 +204,13 @@ def write_figures(folder: StrPath, figures: Mapping[str, Figure]) -> list[Path]:
     Raises
     ------
     InputError
-        When a file cannot be written.
+        When a file cannot be written, or the folder is a link to another place.
     """
     folder = Path(folder)
+    check_no_link(folder)
     make_folder(folder)
     paths = []
     for name, figure in figures.items():
-        content = io.BytesIO()
-        figure.savefig(content, format="png", dpi=DPI)
         paths.append(folder / f"{name}.png")
-        atomic_write(paths[-1], content.getvalue())
+        atomic_write(paths[-1], png(figure, dpi=DPI))
     return paths

@@ -21,20 +21,23 @@ from mlpcore.data.dataset import Dataset
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.report.curves import learning_curves
 from mlpcore.report.figures import MAX_NUMBERED, confusion
-from mlpcore.report.page import title_of
+from mlpcore.report.page import png, title_of
 from mlpcore.report.results import describe_error, describe_second
 from mlpcore.report.tables import Rows
 from mlpcore.training.trainer import Trainer
 from mlpcore.typing import AnyArray
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 #: Classes of a contact sheet, and images of each.
 MAX_CLASSES, EXAMPLES = 20, 12
 
 #: Pixels on the screen of the longer side of an image, and the most that are sent.
 SIDE, MAX_SIDE = 40, 80
+
+#: Pixels an inch of a figure.
+DPI = 150
 
 CELL = "padding: 1px 8px; text-align: right; background: none"
 
@@ -65,7 +68,7 @@ def _(data: Dataset) -> str:
 def _(evaluation: Evaluation) -> str:
     """The error with its interval, and the confusion matrix."""
     if evaluation.n_classes > MAX_NUMBERED:
-        body = _picture(_png_of(confusion(evaluation)), "confusion matrix")
+        body = _picture(png(confusion(evaluation), dpi=DPI), "confusion matrix")
     else:
         body = _confusion_table(evaluation)
     lines = [
@@ -86,7 +89,7 @@ def _(trainer: Trainer) -> str:
     body = ""
     if state.history:
         curves = learning_curves(state.history, data.held_out)
-        body = _picture(_png_of(curves), "learning curves")
+        body = _picture(png(curves, dpi=DPI), "learning curves")
     return _block(title_of(state.network, data.name), lines, body)
 
 
@@ -146,13 +149,6 @@ def _strip(images: AnyArray, words: str) -> str:
     Image.fromarray(np.concatenate(list(framed), axis=1)).save(picture, "PNG")
     shown_height = max(1, round(SIDE * height / max(height, width)))
     return _picture(picture.getvalue(), words, f"height: {shown_height}px")
-
-
-def _png_of(figure: Figure) -> bytes:
-    """A figure as a PNG file."""
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=150)
-    return picture.getvalue()
 
 
 def _picture(content: bytes, words: str, size: str = "width: 700px; max-width: 100%") -> str:

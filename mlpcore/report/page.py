@@ -7,11 +7,14 @@ for every eye.
 
 from __future__ import annotations
 
+import io
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from mlpcore.errors import printable
 from mlpcore.network import Network
 from mlpcore.network.architecture import PRESETS, format_hidden_layers, format_layer_sizes
 from mlpcore.typing import AnyArray
@@ -133,8 +136,21 @@ def whole_page(figure: Figure, title: str, lines: Sequence[str]) -> Axes:
     texts = [(10, "bold", title)] * bool(title) + [(9, "normal", line) for line in lines]
     for k, (size, weight, text) in enumerate(texts):
         y = 0.25 + LINE * k
+        text = printable(text)
         axes.text(MARGIN, y, text, size=size, weight=weight, va="center", parse_math=False)
     return axes
+
+
+def png(figure: Figure, **settings: Any) -> bytes:
+    """A figure as a PNG file; the settings are those of Matplotlib's `savefig`.
+
+    Matplotlib warns of characters that its font lacks. The picture shows boxes for them.
+    """
+    content = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        figure.savefig(content, format="png", **settings)
+    return content.getvalue()
 
 
 def draw_image(

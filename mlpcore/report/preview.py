@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from mlpcore.report.page import png
 from mlpcore.typing import AnyArray, Float32Array
 
 #: The least inches from one image to the next: labels need them.
@@ -52,12 +52,12 @@ def draw(
     darkest = 1 if displacements is None else 2 / INK_UNDER_ARROWS - 1
     axes.imshow(sheet, "gray_r", vmin=-1, vmax=darkest, interpolation="nearest")
     tops, lefts = np.arange(rows) * (height + gap), np.arange(columns) * (width + gap)
-    axes.set_yticks(tops + (height - 1) / 2, row_names, size=7)
+    axes.set_yticks(tops + (height - 1) / 2, row_names, size=7, parse_math=False)
     axes.set_xticks(lefts + (width - 1) / 2, column_names, size=7)
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
     axes.spines[:].set_visible(False)
     axes.set_facecolor("#d8d8d8")
-    axes.set_title(title, loc="left", size=8)
+    axes.set_title(title, loc="left", size=8, parse_math=False)
     if displacements is not None:
         axes.autoscale(False)  # arrows would add a margin
         tails, arrows = _arrows(displacements, tops, lefts[1:])
@@ -69,10 +69,8 @@ def draw(
         }
         axes.quiver(*tails, *arrows, angles="xy", scale_units="xy", scale=1, units="inches",
                     minlength=0, color=ARROW_COLOUR, **style)  # fmt: skip
-    content = io.BytesIO()
     dpi = min(DPI, MAX_PICTURE_SIDE / (max(figure.get_size_inches()) + 2))
-    figure.savefig(content, format="png", dpi=dpi, bbox_inches="tight", pad_inches=0.12)
-    return content.getvalue()
+    return png(figure, dpi=dpi, bbox_inches="tight", pad_inches=0.12)
 
 
 def _arrows(

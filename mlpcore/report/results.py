@@ -10,7 +10,7 @@ from typing import Protocol
 
 from mlpcore.data.dataset import MNIST, kind_of_test, test_images_text
 from mlpcore.data.summary import DataSummary
-from mlpcore.errors import shown
+from mlpcore.errors import printable, printable_lines, shown
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.network.architecture import count_parameters, format_hidden_layers
 from mlpcore.report.tables import NONE, Rows, duration, markdown_table, weights_text
@@ -27,6 +27,10 @@ TABLE_1 = {
     "net4": (0.35, 0.32, 114.5, 12.11),
     "net5": (0.44, 0.43, 107.7, 8.86),
 }
+
+
+#: The most characters of a class's name in a column of its own, and elsewhere.
+MAX_COLUMN, MAX_CELL = 12, 40
 
 
 def is_the_papers(data: DataSummary) -> bool:
@@ -116,16 +120,21 @@ def confusion_table(evaluation: Evaluation, classes: Sequence[object] = ()) -> R
 
     `classes` are the names of the labels, by default the labels themselves.
     """
-    names = [str(each) for each in classes or range(evaluation.n_classes)]
+    names = _names(evaluation, classes, MAX_COLUMN)
     rows = zip(names, evaluation.confusion.tolist())
     return [("label", *names), *((name, *(str(n or ".") for n in row)) for name, row in rows)]
+
+
+def _names(evaluation: Evaluation, classes: Sequence[object], most: int) -> list[str]:
+    """The names of the classes, of at most so many characters."""
+    return [printable(str(each), most) for each in classes or range(evaluation.n_classes)]
 
 
 def misclassified_table(
     evaluation: Evaluation, limit: int | None = None, classes: Sequence[object] = ()
 ) -> Rows:
     """The misclassified samples, at most `limit` of them; `classes` as for `confusion_table`."""
-    names = [str(each) for each in classes or range(evaluation.n_classes)]
+    names = _names(evaluation, classes, MAX_CELL)
     wrong = evaluation.misclassified
     columns = (wrong.indices, wrong.labels, wrong.guesses, wrong.outputs)
     rows: Rows = [("sample", "label", "first guess", "output", "second guess", "output")]
@@ -161,7 +170,7 @@ def report(
     classes = f": {', '.join(map(str, data.classes))}" if data.classes else ""
     share = f"\nThe teacher took {100 * state.teacher_share:.0f} % of the time."
     teacher = share if config.teacher else ""
-    return f"""# {format_hidden_layers(config.hidden_layers)} on {data.name}
+    return printable_lines(f"""# {format_hidden_layers(config.hidden_layers)} on {data.name}
 
 {markdown_table(result_table(config, data, state))}
 
@@ -178,7 +187,7 @@ The best validation error, that of the whole undeformed training set, is
 - {data.n_train:,} training and {images} of {height} x {width} pixels
 - {data.n_classes} classes{classes}
 - SHA-256 of the arrays: {data.sha256}
-"""
+""")
 
 
 def describe_teacher(teaching: Teaching) -> str:

@@ -176,7 +176,8 @@ class CommitteeFolder:
         if DataSummary.of(data).sha256 != self.data.sha256:
             raise InputError(
                 f"the data from {shown(data.source)} are not those that the committee in {name} "
-                f"began with: expected {self.data.name} as it was in {shown(self.data.source)}"
+                f"began with: expected {shown(self.data.name)} "
+                f"as it was in {shown(self.data.source)}"
             )
 
     def run_folder(self, member: Member) -> Path:

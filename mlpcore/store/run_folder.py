@@ -278,7 +278,7 @@ class Run(Observer):
         if (found.sha256, found.classes) != (self.data.sha256, self.data.classes):
             raise InputError(
                 f"the data from {shown(dataset.source)} are not those that the run in "
-                f"{shown(self.folder)} began with: expected {self.data.name} "
+                f"{shown(self.folder)} began with: expected {shown(self.data.name)} "
                 f"as it was in {shown(self.data.source)}"
             )
 

@@ -63,7 +63,7 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, open_regular
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
-from mlpcore.network.architecture import count_parameters, format_layer_sizes
+from mlpcore.network.architecture import MAX_LAYERS, count_parameters, format_layer_sizes
 from mlpcore.typing import Float32Array, StrPath
 from mlpcore.version import __version__
 
@@ -222,6 +222,8 @@ def _layer_sizes(name: str, metadata: dict[str, str]) -> tuple[int, ...]:
     parts = metadata.get("architecture", "").split(",")
     if len(parts) < 2 or not all(p.isascii() and p.isdecimal() and len(p) < 8 for p in parts):
         raise InputError(f"{name} is damaged: its metadata give no layer sizes")
+    if len(parts) - 2 > MAX_LAYERS:
+        raise InputError(f"{name} has {len(parts):,} layers: expected at most {MAX_LAYERS} hidden")
     return tuple(map(int, parts))
 
 

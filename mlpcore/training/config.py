@@ -29,7 +29,7 @@ from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES, check_target
-from mlpcore.network.architecture import MAX_WIDTH, PRESETS
+from mlpcore.network.architecture import MAX_WIDTH, PRESETS, check_depth
 from mlpcore.training.teaching import Teaching
 
 PAPER_LEARNING_RATE = 1e-3
@@ -376,6 +376,7 @@ def _widths(value: Any) -> tuple[int, ...]:
     except TypeError:
         shown = reprlib.repr(value)
         raise InputError(f"hidden layers {shown}: expected a list of widths") from None
+    check_depth(len(widths))
     return tuple(_whole("hidden layer", width, 1, MAX_WIDTH) for width in widths)
 
 

@@ -21,10 +21,12 @@ import numpy as np
 from mlpcore import deformation
 from mlpcore.backends.base import IMAGES_PER_GRID, Backend, TrainingResult, check_range
 from mlpcore.backends.rates import check_sample_weight
+from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.scaling import BACKGROUNDS
 from mlpcore.errors import InputError
 from mlpcore.html import ReprHtmlMixin
+from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.observer import Observer as Observer
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
@@ -111,6 +113,12 @@ class Trainer(ReprHtmlMixin):
         self.config, self.dataset, self.backend = config, dataset, backend
         self.observers = tuple(observers)
         sizes = (dataset.n_inputs, *config.hidden_layers, dataset.n_classes)
+        # The current and the best network, what the backend packs, and what is being saved; the
+        # images as they are, in the network's range, and deformed.
+        images = dataset.train_images.nbytes + dataset.test_images.nbytes
+        check_memory(
+            4 * 4 * count_parameters(sizes) + 3 * images, "a network and data of this size"
+        )
         self.state = state or TrainingState(config.new_network(sizes))
         network = self.state.network
         found = network.layer_sizes, network.activation, network.loss
