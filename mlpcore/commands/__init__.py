@@ -21,7 +21,8 @@ COMMANDS = {
     "evaluate": "count the errors of networks, and of their committee",
     "predict": "read pictures of digits",
     "preview": "draw training images and their deformations",
-    "export": "write a network for other programs: ONNX, safetensors",
+    "draw": "open a page in the browser: draw a digit, see the answer",
+    "export": "write a network for other programs: ONNX, safetensors, a page",
     "backends": "list what can compute here, and why the rest cannot",
 }
 

@@ -1,0 +1,39 @@
+/** The networks in the page, and their answers for an image of 29 x 29 pixels in [-1, 1]. */
+import { deform } from "./deformation.js";
+import { inputsOf } from "./inputs.js";
+import { decode, layersOf, meanOutputs, states } from "./network.js";
+
+const content = JSON.parse(document.getElementById("data").textContent);
+
+export const classes = content.classes;
+
+/** Each with its name, layers, activation, loss, width and range of inputs. */
+export const networks = content.networks.map((network) => ({
+  ...network,
+  layers: layersOf(network.sizes, decode(network.weights, content.precision)),
+}));
+
+/** Whether outputs are probabilities; else they are near 1 and -1. */
+export const givesProbabilities = networks.some(({ loss }) => loss === "cross-entropy");
+
+/** The test digits that are misread: images, labels, guesses, their numbers; null without data. */
+export const wrong = content.wrong && { ...content.wrong, images: decode(content.wrong.images) };
+
+/** The parameters of the deformation in training. */
+export const usualDeformation = content.deformation;
+
+/**
+ * What the networks say.
+ * @param {object} [map] of `drawMap`, by which their inputs are deformed first
+ * @returns {{ inputs: Float32Array[], states: Float32Array[][], outputs: Float64Array }} the
+ *   inputs and the states of each network, and the mean of their outputs
+ */
+export function answer(image, map) {
+  const inputs = networks.map((network) => {
+    const plain = inputsOf(image, network);
+    return map ? deform(plain, map, network.unit ? 0 : -1) : plain;
+  });
+  const all = networks.map((network, i) => states(network, inputs[i]));
+  const outputs = meanOutputs(networks, all.map((each) => each.at(-1)));
+  return { inputs, states: all, outputs };
+}

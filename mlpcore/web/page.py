@@ -1,0 +1,201 @@
+"""One page of HTML with everything in it: networks, style sheet, program.
+
+A content-security policy in the page forbids every request, and every program but the page's own,
+which it knows by its SHA-256. Names from files are text in the page's data, where nothing is
+markup.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from mlpcore.checks import check_choice
+from mlpcore.data.dataset import Dataset
+from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.errors import InputError, shown
+from mlpcore.evaluation.evaluation import Evaluation
+from mlpcore.inference.classifier import TrainedClassifier
+from mlpcore.network import Network
+from mlpcore.network.architecture import format_layer_sizes
+from mlpcore.report.page import title_of
+from mlpcore.store.trained import TrainedNetwork
+from mlpcore.store.weights import DTYPES, in_float16
+from mlpcore.typing import AnyArray
+
+#: The modules of the program; each imports only from those before it.
+MODULES = (
+    "philox",
+    "deformation",
+    "network",
+    "inputs",
+    "digit",
+    "picture",
+    "drawing",
+    "pixels",
+    "model",
+    "inside",
+    "page",
+)
+
+#: The longest page that a browser on a phone can be expected to open.
+MAX_BYTES = 2**28
+
+#: Misread test digits that are shown.
+MAX_WRONG = 60
+
+
+def check_networks(networks: Sequence[TrainedNetwork], precision: str) -> None:
+    """Raise InputError unless the page can draw for these networks.
+
+    They take images of 29 x 29 pixels, to which the page brings a drawing, and fit into a page.
+    """
+    check_choice("precision", precision, tuple(DTYPES))
+    for each in networks:
+        if not each.input.is_mnist:
+            height, width = each.input.image_shape
+            raise InputError(
+                f"{shown(each.path)} is a network for images of {height} x {width} pixels: the "
+                "page is for grey pictures of one object, scaled to 29 x 29"
+            )
+    n_bytes = sum(each.network.n_parameters for each in networks) * np.dtype(precision).itemsize
+    size = 4 * n_bytes // 3  # in base64
+    if size > MAX_BYTES:
+        half = "" if precision == "float16" else "; --precision float16 halves it"
+        raise InputError(
+            f"a page of {size / 1e6:,.0f} MB: expected at most {MAX_BYTES / 1e6:,.0f} MB, which "
+            f"a browser opens{half}"
+        )
+
+
+def rounded(networks: Sequence[TrainedNetwork], precision: str) -> list[TrainedNetwork]:
+    """The networks with their weights in the precision of the page."""
+    if precision == "float32":
+        return list(networks)
+    return [dataclasses.replace(n, network=in_float16(n.network)) for n in networks]
+
+
+def to_page(
+    classifier: TrainedClassifier, test: Dataset | None = None, precision: str = "float32"
+) -> bytes:
+    """The page for one network or a committee.
+
+    Parameters
+    ----------
+    classifier
+        The networks. With the precision "float16" their weights are `rounded`.
+    test
+        The data whose test images that are misread are shown.
+    precision
+        Of the weights in the page, "float32" or "float16".
+
+    Raises
+    ------
+    InputError
+        As `check_networks`, or when an output is not finite.
+    """
+    check_networks(classifier.networks, precision)
+    result = _evaluated(classifier, test) if test else None
+    content = {
+        "classes": [str(each) for each in classifier.classes],
+        "precision": precision,
+        "networks": [_network(each, precision) for each in classifier.networks],
+        "deformation": DeformationParameters().get_params(),
+        "wrong": _wrong(test, result) if test and result else None,
+    }
+    style, script = _file("page.css"), program()
+    policy = (
+        f"default-src 'none'; img-src data:; style-src {_hash(style)}; "
+        f"script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
+    values = {
+        "policy": policy,
+        "style": style,
+        "script": script,
+        "description": escape(_description(classifier, result)),
+        "footer": escape(_footer(classifier, precision)),
+        "data": json.dumps(content).replace("<", "\\u003c"),  # no name can end the element
+    }
+    return Template(_file("page.html")).substitute(values).encode()
+
+
+def _evaluated(classifier: TrainedClassifier, test: Dataset) -> Evaluation:
+    return Evaluation.of(classifier.outputs(test.test_images), test.test_labels)
+
+
+def program() -> str:
+    """The JavaScript modules as one: a page from a disk cannot import others."""
+    text = "\n".join(_file(f"{name}.js") for name in MODULES)
+    text = re.sub(r"^import [^;]+;\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"^export ", "", text, flags=re.MULTILINE)
+
+
+def _file(name: str) -> str:
+    return (resources.files("mlpcore.web") / "files" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """How a content-security policy names an element with this text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _base64(array: AnyArray, dtype: str) -> str:
+    little_endian = np.dtype(dtype).newbyteorder("<")
+    return base64.b64encode(np.ascontiguousarray(array, little_endian).data).decode()
+
+
+def _network(trained: TrainedNetwork, precision: str) -> dict[str, Any]:
+    network = trained.network
+    parts = [part.ravel() for pair in zip(network.weights, network.biases) for part in pair]
+    return {
+        "name": f"{shown(trained.path)}: {format_layer_sizes(network.layer_sizes)}",
+        "sizes": network.layer_sizes,
+        "activation": network.activation,
+        "loss": network.loss,
+        "unit": trained.input.input_range == "unit",
+        "width": trained.input.width,
+        "weights": _base64(np.concatenate(parts), precision),
+    }
+
+
+def _wrong(test: Dataset, result: Evaluation) -> dict[str, Any]:
+    """The first misread test images, with the number of all."""
+    wrong = result.misclassified
+    first = wrong.indices[:MAX_WRONG]
+    return {
+        "images": _base64(test.test_images[first], "float32"),
+        "numbers": first.tolist(),
+        "labels": wrong.labels[:MAX_WRONG].tolist(),
+        "guesses": wrong.guesses[:MAX_WRONG, 0].tolist(),
+        "errors": result.errors,
+        "n": result.n,
+    }
+
+
+def _description(classifier: TrainedClassifier, result: Evaluation | None) -> str:
+    """The networks in a line, and how good they are."""
+    networks = classifier.networks
+    data = networks[0].input.data
+    text = title_of(networks[0].network, data)
+    if len(networks) > 1:
+        text = f"A committee of {len(networks)} networks" + (f" on {data}" if data else "")
+    if result:
+        text += f". It misreads {result.error_rate:.2f} % of {result.n:,} test digits"
+    return f"{text}. All is computed in this page, and nothing is sent anywhere."
+
+
+def _footer(classifier: TrainedClassifier, precision: str) -> str:
+    networks: list[Network] = [each.network for each in classifier.networks]
+    n = sum(each.n_parameters for each in networks)
+    megabytes = n * np.dtype(precision).itemsize / 1e6
+    return f"{n:,} weights in {precision}, {megabytes:.1f} MB. Made by mlpcore."

@@ -1,0 +1,98 @@
+"""`mlpcore draw` and `mlpcore export --html`: which network, where to, refusals."""
+
+import os
+import webbrowser
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import pytest
+
+from mlpcore import Network
+from mlpcore.data.dataset import EMBEDDED
+from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.weights import read_network, write_network
+from mlpcore.web import page
+from oracle import random_network
+from small_runs import same_weights
+
+
+@pytest.fixture
+def opened(monkeypatch, tmp_path):
+    """The pages that were opened."""
+    files = []
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(
+        webbrowser, "open", lambda url: files.append(Path(unquote(urlparse(url).path)))
+    )
+    return files
+
+
+def write(path, sizes=(841, 12, 10), seed=1):
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    network_input = NetworkInput(EMBEDDED, (29, 29), (8, 8))
+    write_network(path, random_network(sizes, seed), network_input.to_metadata())
+    return path
+
+
+def test_draw_opens_a_page(call, opened):
+    write("net.safetensors")
+    assert call("draw", "net.safetensors").endswith(f"{opened[0]}\n")
+    assert b"net.safetensors: 841-12-10" in opened[0].read_bytes()
+
+
+def test_without_a_network_the_newest_run_or_that_of_the_package(call, opened, digits_run):
+    assert "net1" in call("draw")
+    Path("runs").mkdir()
+    for age, name in enumerate(("b", "c", "a")):
+        Path("runs", name).mkdir()
+        for file in digits_run.iterdir():
+            Path("runs", name, file.name).write_bytes(file.read_bytes())
+        os.utime(Path("runs", name, "best.safetensors"), (age, age))
+    assert "runs/a, the newest run" in call("draw")
+    assert b"runs/a/best.safetensors: 841-80-10" in opened[1].read_bytes()
+    assert b'"wrong": {"images"' in opened[1].read_bytes()  # of the data of the run
+
+
+def test_a_committee_in_one_page(call):
+    networks = [write(f"{seed}.safetensors", seed=seed) for seed in range(3)]
+    assert "page of" in call("export", *networks, "--html", "a.html")
+    content = Path("a.html").read_text()
+    assert "A committee of 3 networks on scikit-learn digits" in content
+    assert "test digits" in content
+
+
+def test_float16_halves_the_files(call):
+    path = write("net.safetensors", (841, 400, 10))
+    call("export", path, "--html", "32.html", "--safetensors", "32.safetensors")
+    options = "--precision", "float16"
+    call("export", path, "--html", "16.html", "--safetensors", "16.safetensors", *options)
+    saved = [
+        Path(f"32.{kind}").stat().st_size - Path(f"16.{kind}").stat().st_size
+        for kind in ("safetensors", "html")
+    ]
+    n_bytes = 2 * (841 * 400 + 400 + 400 * 10 + 10)
+    assert saved == pytest.approx([n_bytes, 4 / 3 * n_bytes], rel=0.001)
+    assert same_weights(read_network("32.safetensors")[0], read_network(path)[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("draw missing", "missing"),
+        ("draw empty", "empty holds no best.safetensors"),
+        ("draw letters.safetensors", "grey pictures of one object"),
+        ("export net.safetensors large.safetensors --html a.html", "float16 halves it"),
+        ("export net.safetensors net.safetensors --safetensors a", "2 networks for a"),
+        ("export net.safetensors --onnx a.onnx --precision float16", "or --html"),
+        ("export net.safetensors letters.safetensors --html a.html", "letters"),
+    ],
+)
+def test_refusals(refusal, opened, monkeypatch, arguments, said):
+    monkeypatch.setattr(page, "MAX_BYTES", 100_000)
+    Path("empty").mkdir()
+    write("net.safetensors")
+    write("large.safetensors", (841, 30, 10))
+    shape = NetworkInput("letters", (7, 5), (7, 5)).to_metadata()
+    write_network("letters.safetensors", Network((35, 3), 1), shape)
+    assert said in refusal(*arguments.split())
+    assert not opened

@@ -1,0 +1,55 @@
+"""A real browser, in which pages open from the disk. Tests are skipped where there is none."""
+
+import shutil
+
+import pytest
+
+BROWSERS = "chromium", "chromium-browser", "google-chrome"
+
+#: Without these Chromium would ask its maker for updates; and it has no sandbox for root.
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium without a window, and with a new profile."""
+    library = pytest.importorskip("playwright.sync_api")
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        pytest.skip("no browser is found: Debian's package chromium has one")
+    with library.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield running
+        running.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens pages from the disk. They may ask for nothing else, and report no error."""
+    opened, errors, requests = [], [], []
+
+    def open_it(content, width=1280, height=900, scheme="light"):
+        file = tmp_path / f"page{len(opened)}.html"
+        file.write_bytes(content)
+        size = {"width": width, "height": height}
+        page = browser.new_page(viewport=size, color_scheme=scheme)
+        opened.append(page)
+        page.on("console", lambda m: errors.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(file.as_uri())
+        return page
+
+    yield open_it
+    for page in opened:
+        page.close()
+    assert errors == []
+    assert all(url.startswith("file:") and url.endswith(".html") for url in requests)

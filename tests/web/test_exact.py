@@ -1,0 +1,138 @@
+"""The JavaScript in the page computes what Python does."""
+
+import json
+
+import numpy as np
+import pytest
+
+from mlpcore import Network, backends, dataset, philox
+from mlpcore.data.dataset import MNIST
+from mlpcore.data.digit import find_digit, normalise_digit
+from mlpcore.data.scaling import normalise, resize
+from mlpcore.deformation import DeformationParameters, deform_selected
+from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
+from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.trained import TrainedNetwork
+from mlpcore.web.page import rounded, to_page
+
+BACKEND = backends.get("cpu", 1)
+
+#: Sums of float32 products round differently in the page, which adds in float64.
+OUTPUT_TOLERANCE = 1e-5
+
+#: The page rounds to float32 as a fused multiply-add does; instruction sets without one, and
+#: sines that differ in the last bit, move pixels of size 1 by some rounding errors of 6e-8.
+PIXEL_TOLERANCE = 2e-6
+
+
+def classifier_of(*networks, precision="float32"):
+    return TrainedClassifier(rounded(networks, precision), BACKEND)
+
+
+def network_of(seed, width=None, **settings):
+    """An untrained network for MNIST's pictures; its outputs are far from 0."""
+    network = Network((841, 30, 10), seed, **settings)
+    network.weights[-1][...] *= 20
+    network_input = NetworkInput(MNIST, (29, 29), (28, 28), False, "signed", width)
+    return TrainedNetwork(f"net{seed}.safetensors", network, network_input, {})
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """200 pictures of 28 x 28, as MNIST's."""
+    digits = dataset.load(name="digits").test_images[:200]
+    return np.stack([normalise_digit(np.rint(255 * (image + 1) / 2)) for image in digits])
+
+
+def test_outputs_and_guesses(open_page, pictures, digits_run):
+    """Of both kinds of networks, in both precisions, and of committees of mixed kinds."""
+    own, pretrained = TrainedNetwork.read(digits_run), TrainedNetwork.read(PRETRAINED_FILE)
+    cases = [
+        (classifier_of(own), "float32"),
+        (classifier_of(pretrained, precision="float16"), "float16"),
+        (classifier_of(own, network_of(1, 10), network_of(2, 20), network_of(3)), "float32"),
+        (classifier_of(pretrained, network_of(4, 14, activation="relu")), "float32"),
+    ]
+    script = """(all) => all.map(
+        (pixels) => Array.from(mlpcore.answer(mlpcore.imageOf(pixels)).outputs))"""
+    for classifier, precision in cases:
+        page = open_page(to_page(classifier, precision=precision))
+        found = np.array(page.evaluate(script, pictures.reshape(200, 784).tolist()))
+        expected = classifier.outputs(pictures)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=OUTPUT_TOLERANCE)
+        assert np.array_equal(found.argmax(axis=1), expected.argmax(axis=1))
+
+
+def scans():
+    """Pictures of digits: light or dark ink, uneven light, noise, dirt, two digits, odd sizes."""
+    rng = np.random.default_rng(3)
+    digits = dataset.load(name="digits").test_images
+    for k, (height, width) in enumerate(rng.integers(30, 330, (16, 2))):
+        ink = resize(digits[k : k + 1], int(height), int(width))[0] / 2 + 0.5
+        if k % 4 == 1:
+            ink = np.concatenate([ink, ink], axis=1)
+        if k % 4 == 2:
+            ink[1:3, 1:3] = 1
+        shadow = 60 * np.linspace(0, 1, len(ink))[:, None] * np.linspace(0.2, 1, ink.shape[1])
+        grey = (200 - shadow * (k % 3)) * (1 - 0.8 * ink) + rng.normal(0, k % 4, ink.shape)
+        yield np.clip(255 - grey if k % 5 == 0 else grey, 0, 255).astype(np.uint8)
+
+
+def test_normalisation(open_page, pictures):
+    """To the same pixels, the same count of digits, and the same bits of the image."""
+    page = open_page(to_page(classifier_of(network_of(1))))
+    script = """(scans) => scans.map(([width, height, data]) => {
+        const grey = { width, height, data: Float64Array.from(data) };
+        const { pixels, seen } = mlpcore.findDigit(grey);
+        return [Array.from(pixels), seen, Array.from(mlpcore.imageOf(pixels))];
+    })"""
+    greys = list(scans())
+    given = [(*grey.shape[::-1], grey.ravel().tolist()) for grey in greys]
+    for grey, (pixels, seen, image) in zip(greys, page.evaluate(script, given), strict=True):
+        expected = find_digit(grey, "scan")
+        assert pixels == expected.pixels.ravel().tolist()
+        assert seen == expected.n_seen
+        assert image == resize(normalise(expected.pixels[None]), 29, 29).ravel().tolist()
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_weights(open_page, precision):
+    """All bits arrive, those of the smallest numbers of float16 too."""
+    trained = network_of(1)
+    trained.network.weights[0][0, :8] = [0, -0.0, 6e-8, -6e-8, 6.1e-5, 1, -2, 65504]
+    classifier = classifier_of(trained, precision=precision)
+    page = open_page(to_page(classifier, precision=precision))
+    script = "() => Array.from(mlpcore.networks[0].layers[0].weights)"
+    expected = classifier.networks[0].network.weights[0]
+    assert page.evaluate(script) == expected.ravel().tolist()
+
+
+CASES = [
+    (DeformationParameters(similar_labels=()), 0, 0, 0),
+    (DeformationParameters(5.0, 38.0, 15.0, 20.0, ()), 1, 7, 3),
+    (DeformationParameters(0.0, 3.0, 0.0, 0.0, ()), 2**40 + 5, 2, 57),
+    (DeformationParameters(12.0, 120.0, 60.0, 60.0, ()), 12, 100, 1234),
+]
+
+
+def test_deformed_digits(open_page, pictures):
+    """The page's form of a digit is the one that `deform` gives an image of this number."""
+    page = open_page(to_page(classifier_of(network_of(1))))
+    script = """([pixels, parameters, seed, epoch, number]) => Array.from(mlpcore.answer(
+        mlpcore.imageOf(pixels), mlpcore.drawMap(parameters, 29, seed, epoch, number)).inputs[0])"""
+    for pixels, (parameters, seed, epoch, number) in zip(pictures, CASES):
+        given = [pixels.ravel().tolist(), parameters.get_params(), seed, epoch, number]
+        found = np.array(page.evaluate(script, json.loads(json.dumps(given))))
+        image = resize(normalise(pixels[None]), 29, 29)
+        drawing = np.array([number]), np.zeros(1, np.uint8), parameters, seed, epoch, BACKEND
+        expected = deform_selected(image, *drawing)
+        assert np.abs(expected - image).max() > 0.5
+        np.testing.assert_allclose(found, expected.ravel(), rtol=0, atol=PIXEL_TOLERANCE)
+
+
+def test_random_words(open_page):
+    counters = [[0, 0, 0, 0], [1, 2, 3, 4], [2**32 - 1] * 4, [7 << 16, 1, 99, 2]]
+    page = open_page(to_page(classifier_of(network_of(1))))
+    for seed in 0, 5, 2**32 + 3, 2**53 - 1:
+        script = "([all, seed]) => all.map((each) => mlpcore.philox4x32(each, seed))"
+        assert page.evaluate(script, [counters, seed]) == philox.philox4x32(counters, seed).tolist()
