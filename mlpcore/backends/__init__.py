@@ -59,6 +59,15 @@ def available() -> dict[str, str | None]:
     return {name: _reason(name) for name in names()}
 
 
+def default_schedule(name: str) -> str | None:
+    """The schedule of a backend for which none is named, also of one that cannot run here."""
+    if name == "cuda":
+        from mlpcore.backends.cuda.backend import SCHEDULES as CUDA_SCHEDULES
+
+        return CUDA_SCHEDULES[0]
+    return SCHEDULES[0] if name in INSTRUCTION_SETS else None
+
+
 def _resolve(name: str) -> str:
     """The backend that ``"auto"`` or ``"cpu"`` stands for; any other name as it is."""
     if name == "auto":

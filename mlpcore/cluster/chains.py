@@ -174,6 +174,7 @@ async def connected(scheduler: str | None, workers: int) -> AsyncIterator[Client
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",
                     memory_limit=None,
+                    silence_logs=logging.ERROR,
                     asynchronous=True,
                 )
             )
@@ -271,7 +272,7 @@ class _Training:
         if others:
             self.follower.say(
                 f"note: --mixed: {len(others)} of {len(found)} workers cannot run {backend}; "
-                "the weights of another run may differ in their bits"
+                "another run may have other bits"
             )
 
     async def _share_data(self) -> DataSummary | Future:

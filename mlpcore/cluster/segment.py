@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlpcore import backends
+from mlpcore.backends import INSTRUCTION_SETS
 from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
@@ -40,17 +41,18 @@ class Environment:
     def refusal(self, worker: Environment, backend: str, mixed: bool) -> str:
         """Why a worker may not train for this process, in a few words; else "".
 
-        `mixed` allows another instruction set than that of the settings.
+        `mixed` allows another instruction set than that of the settings, but not another kind of
+        machine.
         """
         if worker.version != self.version:
             return f"has mlpcore {worker.version}, expected {self.version}"
         if worker.revision != self.revision:
             found, expected = (each or "unknown" for each in (worker.revision, self.revision))
             return f"has revision {found} of mlpcore, expected {expected}"
-        if backend not in worker.backends and not mixed:
+        if backend not in worker.backends and not (mixed and backend in INSTRUCTION_SETS):
             return (
-                f"cannot run {backend}: expected a worker that can, --backend with one of "
-                f"{', '.join(worker.backends)}, or --mixed"
+                f"cannot run {backend}: expected a worker that can, or another --backend (it has "
+                f"{', '.join(worker.backends)}), or --mixed"
             )
         return ""
 

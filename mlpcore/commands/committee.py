@@ -7,8 +7,9 @@ import contextlib
 import dataclasses
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend
@@ -24,6 +25,7 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.summary import DataSummary
 from mlpcore.data.width import check_width
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
@@ -39,6 +41,7 @@ from mlpcore.report.figures import write_figures
 from mlpcore.report.members import MembersDisplay
 from mlpcore.store.committee import CommitteeFolder, Member, holds_committee, plan, with_members
 from mlpcore.store.run_folder import Run, check_output, holds_run
+from mlpcore.training.config import TrainingConfig
 
 TEXT = """\
 Trains networks that see digits of different widths, and averages them. The
@@ -100,18 +103,44 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, train.Options
     return options, settings
 
 
+@dataclass(frozen=True)
+class Computing:
+    """What trains the members, which may be on a cluster alone, and what judges them here."""
+
+    name: str
+    schedule: str | None
+    here: Backend
+
+    @classmethod
+    def of(
+        cls, settings: train.Options, begun: CommitteeFolder | None, on_cluster: bool
+    ) -> Computing:
+        """That of the options; a committee that has begun keeps its own."""
+        name, schedule = settings.get("backend", "auto"), settings.get("schedule")
+        if begun and "backend" not in settings:
+            name, schedule = begun.members[0].config.backend, begun.members[0].config.schedule
+        threads = settings.get("threads")
+        if on_cluster and backends.available().get(name):  # which says why it cannot run here
+            schedule = schedule or backends.default_schedule(name)
+            return cls(name, schedule, backends.get("cpu", threads))
+        here = backends.get(name, threads, schedule)
+        return cls(here.name, here.schedule, here)
+
+    def config(self, *arguments: Any) -> TrainingConfig:
+        """The settings of a member, as `train.make_config` makes them."""
+        config = train.make_config(*arguments)
+        return dataclasses.replace(config, backend=self.name, schedule=self.schedule)
+
+
 def begin(
     options: argparse.Namespace, settings: train.Options, console: Console
 ) -> tuple[CommitteeFolder, Dataset, Backend]:
-    """The committee in the folder, new or as it was begun, with its data and its backend."""
+    """The committee in the folder, new or as it was begun, with its data and what judges it."""
     folder = Path(options.out)
     begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
-    name, schedule = settings.get("backend", "auto"), settings.get("schedule")
-    if begun and "backend" not in settings:
-        name, schedule = begun.members[0].config.backend, begun.members[0].config.schedule
-    backend = backends.get(name, settings.get("threads"), schedule)
-    config = train.make_config(settings, backend)
-    plan(config, options.widths, options.members)  # refuses before data are read
+    computing = Computing.of(settings, begun, bool(options.workers or options.scheduler))
+    here = computing.here
+    plan(computing.config(settings, here), options.widths, options.members)  # refuses at once
     if begun is None:
         check_output(folder)
     data = dataset.load(settings.get("data"), name=settings.get("dataset"))
@@ -119,16 +148,21 @@ def begin(
         data = data.hold_out(settings["hold_out"])
     if not len(data.test_labels):
         raise InputError("no test images to judge a committee on: expected --hold-out N")
-    epochs = train.default_epochs(settings, backend, data, console)
-    config = train.make_config(settings, backend, data.similar_labels, epochs)
+    epochs = train.default_epochs(settings, here, data, console)
+    config = computing.config(settings, here, data.similar_labels, epochs)
     members = plan(config, options.widths, options.members)
     for width in options.widths:
         if width is not None:
             check_width(width, data.image_shape[1])
     if begun is None:
-        return CommitteeFolder.create(folder, data, members), data, backend
+        committee = CommitteeFolder(folder, DataSummary.of(data), members, options.mixed)
+        committee.write()
+        return committee, data, here
     begun.check_same(members, data)
-    return begun, data, backend
+    if options.mixed and not begun.mixed:
+        begun = dataclasses.replace(begun, mixed=True)
+        begun.write()
+    return begun, data, here
 
 
 def train_here(
@@ -154,16 +188,20 @@ def train_here(
 
 
 def train_on_cluster(
-    committee: CommitteeFolder, data: Dataset, options: argparse.Namespace, threads: int | None
+    committee: CommitteeFolder,
+    data: Dataset,
+    options: argparse.Namespace,
+    threads: int | None,
+    console: Console,
 ) -> int:
     """Trains the members at once on a cluster; returns the exit status."""
-    with MembersDisplay(sys.stdout, committee.members) as display:
+    with MembersDisplay(console, committee.members) as display:
         number = train_members(
             committee,
             data,
             display,
             scheduler=options.scheduler,
-            workers=options.workers,
+            workers=options.workers or 1,
             threads=threads,
             mixed=options.mixed,
         )
@@ -227,9 +265,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             committee, data, backend = begin(options, settings, console)
             threads = settings.get("threads")
             if options.workers or options.scheduler:
-                status = train_on_cluster(committee, data, options, threads)
+                status = train_on_cluster(committee, data, options, threads, console)
                 if status:
-                    console.print_whole(f"stopped; what came home is saved. To go on:\n  {again}")
+                    console.print("stopped; what came home is saved. To go on:")
+                    console.print_whole(f"  {again}")
             else:
                 status = train_here(committee, data, threads, sys.stdout, again)
             if not status:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TextIO
 
+from mlpcore.errors import printable
+from mlpcore.report.console import Console
 from mlpcore.report.tables import NONE
 from mlpcore.store.committee import Member
 from mlpcore.training.state import TrainingState
@@ -16,14 +17,14 @@ class MembersDisplay:
     A context manager, so that the terminal is left as it was.
     """
 
-    def __init__(self, out: TextIO, members: Iterable[Member]):
+    def __init__(self, console: Console, members: Iterable[Member]):
         from rich.console import Console as RichConsole
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         self._epochs = {member.name: member.config.epochs for member in members}
-        self._out = out
+        self._console, out = console, console.out
         self._progress: Progress | None = None
-        if out.isatty():
+        if out and out.isatty():
             self._progress = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=24),
@@ -49,9 +50,9 @@ class MembersDisplay:
     def say(self, text: str) -> None:
         """Prints a line that stays."""
         if self._progress:
-            self._progress.console.print(text, soft_wrap=True)
+            self._progress.console.print(printable(text), soft_wrap=True)
         else:
-            print(text, file=self._out, flush=True)
+            self._console.print(text)
 
     def epoch(self, name: str, epoch: int, worker: str) -> None:
         """Moves the bar of a member. An epoch that a worker repeats moves it back."""

@@ -31,7 +31,7 @@ from mlpcore.checks import check_whole
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write, check_writable, make_folder, read_bounded
+from mlpcore.files import atomic_write, make_folder, read_bounded
 from mlpcore.store.run_folder import MAX_CONFIG_BYTES, read_settings
 from mlpcore.training.config import TrainingConfig
 from mlpcore.typing import StrPath
@@ -113,24 +113,18 @@ class CommitteeFolder:
     members: tuple[Member, ...]
     mixed: bool = False
 
-    @classmethod
-    def create(
-        cls, folder: StrPath, data: Dataset, members: Sequence[Member], mixed: bool = False
-    ) -> CommitteeFolder:
-        """Fix the members of a new committee; an InputError unless the folder can be used."""
-        committee = cls(Path(folder), DataSummary.of(data), tuple(members), mixed)
-        check_writable(folder)
+    def write(self) -> None:
+        """Write the document; an InputError when the folder cannot be used."""
         content = {
             "library": "mlpcore",
             "version": __version__,
-            "mixed": mixed,
-            "data": dataclasses.asdict(committee.data),
-            "members": [{"name": m.name, "training": m.config.to_json()} for m in members],
+            "mixed": self.mixed,
+            "data": dataclasses.asdict(self.data),
+            "members": [{"name": m.name, "training": m.config.to_json()} for m in self.members],
         }
-        make_folder(folder)
+        make_folder(self.folder)
         text = json.dumps(content, indent=1).encode() + b"\n"
-        atomic_write(committee.folder / DOCUMENT, text)
-        return committee
+        atomic_write(self.folder / DOCUMENT, text)
 
     @classmethod
     def open(cls, folder: StrPath) -> CommitteeFolder:

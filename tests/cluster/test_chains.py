@@ -9,30 +9,12 @@ import pytest
 pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 
 from dask_processes import DaskProcesses
-from mlpcore import backends, dataset
-from mlpcore.cluster import LostScheduler, train_members
-from mlpcore.store.committee import CommitteeFolder, plan
-from mlpcore.training.trainer import Trainer
-from small_runs import assert_same_result, load_run, make_config, write_idx
+from mlpcore import dataset
+from mlpcore.cluster import LostScheduler, chains, train_members
+from small_committees import Follower, assert_undisturbed, make_committee
+from small_runs import write_idx
 
 LONG = bool(os.environ.get("MLPCORE_LONG_TESTS"))
-
-
-class Follower:
-    """Counts, and calls a function at every result that has come home."""
-
-    def __init__(self, at_home=lambda count: None):
-        self.lines, self.epochs, self.at_home, self.count = [], [], at_home, 0
-
-    def say(self, text):
-        self.lines.append(text)
-
-    def epoch(self, *event):
-        self.epochs.append(event)
-
-    def home(self, name, state, worker):
-        self.count += 1
-        self.at_home(self.count)
 
 
 @pytest.fixture
@@ -40,24 +22,10 @@ def data(tmp_path):
     return dataset.load(write_idx(tmp_path / "letters"))
 
 
-def make_committee(folder, data, widths=(None, 2, 4), n=1, **changes):
-    backend = backends.get("auto", 1)
-    config = make_config(backend=backend.name, schedule=backend.schedule, **changes)
-    return CommitteeFolder.create(folder, data, plan(config, widths, n))
-
-
-def assert_undisturbed(committee, data):
-    """Every state on disk is that of a training by one process, without tasks."""
-    for member in committee.members:
-        trainer = Trainer(member.config, data, backends.get(member.config.backend, 1))
-        assert trainer.run()
-        assert_same_result(load_run(committee.run_folder(member)), trainer.state)
-
-
 def test_killed_workers_and_a_killed_scheduler_change_no_bit(tmp_path, data):
     """Kills at random places of the training; seven members on two workers."""
     kills, epochs = (20, 60) if LONG else (2, 8)
-    committee = make_committee(tmp_path / "c", data, (None, 1, 2, 3, 4, 5), epochs=epochs)
+    committee = make_committee(tmp_path / "c", data, (4,), n=7, epochs=epochs)
     options = {"epochs_per_task": 2}
     results, rng = len(committee.members) * epochs // 2, random.Random(os.getpid())
     *places, last = sorted(rng.sample(range(1, results), kills + 1))
@@ -76,4 +44,18 @@ def test_killed_workers_and_a_killed_scheduler_change_no_bit(tmp_path, data):
     assert cluster.killed == kills
     with DaskProcesses(2) as cluster:
         train_members(committee, data, Follower(), scheduler=cluster.address, **options)
+    assert_undisturbed(committee, data)
+
+
+def test_no_epoch_that_is_at_home_is_trained_again(tmp_path, data, monkeypatch):
+    """Dask alone would go back to the first one, when the only worker is lost."""
+    monkeypatch.setattr(chains, "LOOK_SECONDS", 0.05)  # less than a worker takes to start
+    committee = make_committee(tmp_path / "c", data, (4,), epochs=24)
+    with DaskProcesses(1) as cluster:
+        follower = Follower(lambda count: cluster.kill_worker() if count == 8 else None)
+        options = {"scheduler": cluster.address, "epochs_per_task": 2}
+        train_members(committee, data, follower, **options)
+    done = [epoch for _, epoch, _ in follower.epochs]
+    assert cluster.killed == 1 and set(done) == set(range(1, 25))
+    assert all(done.count(epoch) == 1 for epoch in range(1, 17))
     assert_undisturbed(committee, data)
