@@ -13,7 +13,7 @@ CHECKERS := $(VENV)/.mlpcore-checkers
 C_FILES := $(wildcard cpu_simd/*.[ch])
 CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
 UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/cuda_snippets/*.cu \
-                               tests/support/amx_emulation/*.[ch] benchmarks/*.cu)
+                               tests/support/*.c benchmarks/*.cu)
 BUILT_FROM := setup.py pyproject.toml mlpcore/backends/cuda/nvcc.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*/*.p[yx][xd])
 

@@ -153,9 +153,10 @@ int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int he
     size_t stride = (size_t)mlp_padded(width);
     context.per_thread = (2 * (size_t)height + 1) * stride + padded_image_size(height, width);
     context.scratch = mlp_floats((size_t)n_threads * context.per_thread);
-    int ok = context.scratch && mlp_run_team(n_threads, lookup_task, &context);
+    const int status = context.scratch ? 0 : -1;
+    if (status == 0) mlp_run_team(n_threads, lookup_task, &context);
     free(context.scratch);
-    return ok ? 0 : -1;
+    return status;
 }
 
 /* ---- images of a set ------------------------------------------------------------------ */
@@ -377,10 +378,11 @@ static int run(const mlp_kernels *kernels, const mlp_deformation *deformation,
     workspace sizes;
     context.per_thread = make_workspace(&sizes, deformation, context.most_tiles, NULL);
     context.scratch = mlp_floats((size_t)n_threads * context.per_thread);
-    int ok = context.scratch && mlp_run_team(n_threads, deform_task, &context);
+    const int status = context.scratch ? 0 : -1;
+    if (status == 0) mlp_run_team(n_threads, deform_task, &context);
     free(context.scratch);
     free(context.grids);
-    return ok ? 0 : -1;
+    return status;
 }
 
 int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,

@@ -26,10 +26,11 @@ static int run(operation *op, mlp_task task, int n_threads)
     op->width = layer->stride > neurons ? layer->stride : neurons;
     op->scratch = mlp_floats(2 * (size_t)n_threads * (size_t)op->width);
     op->partials = mlp_floats((size_t)mlp_n_tiles(layer) * (size_t)layer->stride);
-    int ok = op->scratch && op->partials && mlp_run_team(n_threads, task, op);
+    const int status = op->scratch && op->partials ? 0 : -1;
+    if (status == 0) mlp_run_team(n_threads, task, op);
     free(op->scratch);
     free(op->partials);
-    return ok ? 0 : -1;
+    return status;
 }
 
 static void forward_task(void *argument, mlp_team *team, int thread, int n_threads)

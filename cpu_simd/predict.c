@@ -138,9 +138,9 @@ int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
         size_t longest = (size_t)(layer->stride > layer->n_out ? layer->stride : layer->n_out);
         if (longest * SAMPLES > p.room) p.room = longest * SAMPLES;
     }
-    int failed = sum_rows(&p);
+    p.failed = sum_rows(&p) != 0;
     n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
-    if (!failed) failed = mlp_run_team(n_threads, predict, &p) == 0 || p.failed;
+    if (!p.failed) mlp_run_team(n_threads, predict, &p);
     free(p.row_sums);
-    return failed ? -1 : 0;
+    return p.failed ? -1 : 0;
 }

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #if defined(__x86_64__) || defined(__i386__)
 #define PAUSE() __builtin_ia32_pause()
@@ -168,20 +169,35 @@ static void *run_member(void *argument)
     return NULL;
 }
 
-int mlp_run_team(int n_threads, mlp_task task, void *context)
+static void wait_for_ever(void *unused)
 {
-    mlp_team team = {.n_threads = n_threads, .task = task, .context = context};
-    if (n_threads <= 1) {
-        team.n_threads = 1;
-        task(context, &team, 0, 1);
-        return 1;
+    (void)unused;
+    for (;;) pause();
+}
+
+/* The caller's part. While the interpreter shuts down, Python ends a daemon thread that wants to
+ * run Python code. The team uses what is on that thread's stack, so it waits for the process's end.
+ */
+static void run_first(mlp_team *team)
+{
+    pthread_cleanup_push(wait_for_ever, NULL);
+    team->task(team->context, team, 0, team->n_threads);
+    pthread_cleanup_pop(0);
+}
+
+void mlp_run_team(int n_threads, mlp_task task, void *context)
+{
+    mlp_team team = {.n_threads = 1, .task = task, .context = context};
+    member *members = NULL;
+    if (n_threads > 1) {
+        members = malloc(sizeof *members * (size_t)n_threads);
+        team.places = aligned_alloc(64, sizeof *team.places * (size_t)n_threads);
     }
-    member *members = malloc(sizeof *members * (size_t)n_threads);
-    team.places = aligned_alloc(64, sizeof *team.places * (size_t)n_threads);
     if (!members || !team.places) {
         free(members);
         free(team.places);
-        return 0;
+        task(context, &team, 0, 1);
+        return;
     }
     for (int i = 0; i < n_threads; i++) atomic_init(&team.places[i].cpu, WOKEN);
     pthread_mutex_init(&team.mutex, NULL);
@@ -194,11 +210,10 @@ int mlp_run_team(int n_threads, mlp_task task, void *context)
     }
     team.n_threads = n;
     pthread_mutex_unlock(&team.mutex);
-    task(context, &team, 0, n);
+    run_first(&team);
     for (int i = 1; i < n; i++) pthread_join(members[i].handle, NULL);
     pthread_cond_destroy(&team.released);
     pthread_mutex_destroy(&team.mutex);
     free(members);
     free(team.places);
-    return n;
 }

@@ -8,8 +8,8 @@ typedef void (*mlp_task)(void *context, mlp_team *team, int thread, int n_thread
 
 /* Runs task on n_threads threads, the caller's being thread 0, and waits for all of them.
  * When fewer threads can be started, the task runs on those: the results do not depend on
- * their number. Returns the number that ran, or 0 when memory ran out before the start. */
-int mlp_run_team(int n_threads, mlp_task task, void *context);
+ * their number. */
+void mlp_run_team(int n_threads, mlp_task task, void *context);
 
 /* Returns when every thread of the team has called it. What a thread wrote before is seen
  * by all after. Spins and then sleeps, so an oversubscribed machine goes on. */

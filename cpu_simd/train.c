@@ -196,34 +196,41 @@ static int busy_threads(const mlp_network *network, int n_threads)
 }
 
 /* Trains the samples from training->done on, until the end, a stop, or until n_threads are too
- * many. */
-static int train_rest(const mlp_kernels *kernels, mlp_training *training, int n_threads,
-                      int *crowded)
+ * many. Returns whether they were. */
+static int train_rest(mlp_schedule *schedule, int n_threads)
 {
-    mlp_schedule schedule = {
-        .kernels = kernels, .training = training, .block = training->block ? training->block : 1};
-    mlp_task task = training->block ? mlp_train_deferred : mlp_train_immediate;
-    int status = allocate(&schedule, n_threads);
-    if (status == 0 && mlp_run_team(n_threads, task, &schedule) == 0) status = -1;
-    for (int l = 0; l < training->network->n_layers; l++)
-        mlp_clear_padding(&training->network->layers[l]);
-    *crowded = schedule.crowded;
-    release(&schedule);
-    return status;
+    const mlp_training *training = schedule->training;
+    schedule->crowded = 0;
+    for (int i = 0; i < 2; i++) schedule->blocks[i].n = 0; /* no block waits for its update */
+    if (schedule->buffers[0].tiles)
+        mlp_clear_uses(&schedule->buffers[0].uses, 0, training->network->layers[0].n_in + 1);
+    mlp_run_team(n_threads, training->block ? mlp_train_deferred : mlp_train_immediate, schedule);
+    return schedule->crowded && !training->poll.stop && training->done < training->n_samples;
+}
+
+static void train_in_teams(mlp_schedule *schedule, int n_threads)
+{
+    mlp_training *training = schedule->training;
+    for (;;) {
+        const double started = mlp_seconds();
+        const int team = mlp_team_size(training->crowding, n_threads);
+        if (!train_rest(schedule, team)) return;
+        mlp_note_crowd(training->crowding, team, started);
+    }
 }
 
 int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
 {
+    mlp_schedule schedule = {
+        .kernels = kernels, .training = training, .block = training->block ? training->block : 1};
     training->done = training->errors = 0;
     training->loss = 0.0;
     if (training->n_samples == 0) return 0;
     n_threads = busy_threads(training->network, n_threads);
-    for (;;) {
-        const double started = mlp_seconds();
-        const int team = mlp_team_size(training->crowding, n_threads);
-        int crowded;
-        if (train_rest(kernels, training, team, &crowded)) return -1;
-        if (!crowded || training->poll.stop || training->done == training->n_samples) return 0;
-        mlp_note_crowd(training->crowding, team, started);
-    }
+    const int status = allocate(&schedule, n_threads);
+    if (status == 0) train_in_teams(&schedule, n_threads);
+    for (int l = 0; l < training->network->n_layers; l++)
+        mlp_clear_padding(&training->network->layers[l]);
+    release(&schedule);
+    return status;
 }

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, settings
 
 import emulated
 from mlpcore import backends
+from mlpcore.backends import simd
 from small_runs import train_on_digits
 
 # Deadlines would make tests depend on the machine's speed.
@@ -31,6 +32,14 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.gpu)
         if reason and item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.skip(reason=f"no CUDA device can be used: {reason}"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def more_threads_than_cores():
+    """Lets tests use any number of threads, since the bits must not depend on it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simd, "_at_most_cores", int)
+        yield
 
 
 @pytest.fixture(scope="session", params=BACKENDS)

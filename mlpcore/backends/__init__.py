@@ -89,7 +89,8 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
         ``MLPCORE_BACKEND`` names, else a CUDA device, else the widest instruction set that
         runs here. ``"cpu"`` is that instruction set even where there is a device.
     threads
-        1 to 1,024, by default the cores available to this process. CUDA ignores it.
+        1 to 1,024, by default the cores available to this process. More are not used. CUDA ignores
+        it.
     schedule
         For the C backends ``"sparse"`` (the default), ``"packed"``, ``"deferred"`` or
         ``"immediate"``: see `SimdBackend`. For CUDA ``"resident"`` (the default) or

@@ -18,7 +18,7 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.backends import affine
-from mlpcore.checks import check_whole
+from mlpcore.checks import check_real, check_whole
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import (
@@ -56,6 +56,9 @@ MAX_EPOCH, MAX_IMAGES = 2**32 - 1, 2**31
 
 MAX_LENGTH = 2**31 - 2**10
 """Length of an array along an axis: kernels count in 32 bits, and round up."""
+
+MAX_ALPHA = 1e6
+"""The backends cannot compute displacements of millions of pixels."""
 
 MAX_SIDE = 2048
 """The largest side of an image that can be deformed, in pixels."""
@@ -102,7 +105,7 @@ def check_shape(
 def check_array(
     name: str, array: ArrayLike, shape: tuple[int | None, ...], dtype: DTypeLike = np.float32
 ) -> AnyArray:
-    """The array, C-contiguous; None in `shape` stands for any length.
+    """The array, C-contiguous and aligned; None in `shape` stands for any length.
 
     Raises
     ------
@@ -113,14 +116,31 @@ def check_array(
     check_shape(name, array, shape, dtype)
     if max(array.shape, default=0) > MAX_LENGTH:
         raise InputError(f"{name}: shape {array.shape}, expected at most {MAX_LENGTH:,} each way")
-    return np.ascontiguousarray(array)
+    return np.ascontiguousarray(array) if array.flags.aligned else array.copy()
+
+
+def check_finite(
+    name: str, array: ArrayLike, shape: tuple[int | None, ...], dtype: DTypeLike = np.float32
+) -> AnyArray:
+    """`check_array`, which also refuses NaN and infinities."""
+    array = check_array(name, array, shape, dtype)
+    if not np.isfinite(array).all():
+        raise InputError(f"{name}: expected finite numbers")
+    return array
 
 
 def check_out(out: AnyArray, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> None:
     """Raises InputError unless `out` can take a result of this shape and type."""
     check_array("out", out, shape, dtype)
-    if not (isinstance(out, np.ndarray) and out.flags.c_contiguous and out.flags.writeable):
-        raise InputError("out: expected a C-contiguous array that can be written to")
+    if not (isinstance(out, np.ndarray) and out.flags.carray):
+        raise InputError("out: expected a C-contiguous array that is aligned and can be written to")
+
+
+def apart(array: AnyArray, out: AnyArray) -> AnyArray:
+    """The array, aligned; a copy where writing to `out` may change it."""
+    if array.flags.aligned and not np.may_share_memory(array, out):
+        return array
+    return array.copy()
 
 
 def check_range(name: str, values: AnyArray, end: int) -> None:
@@ -134,6 +154,27 @@ def check_place(epoch: int, first: int, n: int) -> None:
     """Raises InputError unless random numbers exist for images first ... first + n - 1."""
     check_whole("epoch", epoch, 0, MAX_EPOCH)
     check_whole("first", first, 0, MAX_IMAGES - n)
+
+
+def check_noise(epoch: int, grid: int, height: int, width: int) -> None:
+    """Raises InputError unless a grid of images of this size can have noise."""
+    check_whole("epoch", epoch, 0, MAX_EPOCH)
+    check_whole("grid", grid, 0, MAX_IMAGES // IMAGES_PER_GRID)
+    check_sides(height, width)
+
+
+def check_scale(scale: float) -> None:
+    """Raises InputError unless images scaled by 1 - scale to 1 + scale keep some extent."""
+    check_real("scale", scale)
+    if not 0 <= scale < 1:
+        raise InputError(f"scale {scale:g}: expected 0 or more, and less than 1")
+
+
+def check_alpha(alpha: float) -> None:
+    """Raises InputError unless displacements of this scale can be computed in float32."""
+    check_real("alpha", alpha)
+    if not abs(alpha) <= MAX_ALPHA:
+        raise InputError(f"alpha {alpha:g}: expected a number from -{MAX_ALPHA:g} to {MAX_ALPHA:g}")
 
 
 def check_sides(height: int, width: int) -> None:
@@ -162,17 +203,24 @@ def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
 class Backend(ABC):
     """One way to compute the operations below."""
 
-    name: str
-    """As chosen by ``--backend``: ``"reference"``, ``"avx2"``, ``"cuda"``."""
-
-    threads: int
-    """Threads that compute; 1 where there is no choice."""
-
     can_skip: bool = True  # whether `train` takes `skip_below`
     can_weight: bool = True  # whether `train` takes `sample_weight`
     can_soften: bool = True  # whether `train` takes `soft_targets`
-    schedule: str | None = None
-    """When updates are applied, where there is a choice. It is part of what determines the bits."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As chosen by ``--backend``: ``"reference"``, ``"avx2"``, ``"cuda"``."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that compute; 1 where there is no choice."""
+        return 1
+
+    @property
+    def schedule(self) -> str | None:
+        """When updates are applied, where there is a choice. The bits depend on it."""
+        return None
 
     @property
     @abstractmethod
@@ -255,7 +303,9 @@ class Backend(ABC):
         network, images, labels
             As `load` and `put` gave them: images (n, n_in), labels (n,) uint8.
         order
-            (m,) int32, the image of each step, for example from `permutation`.
+            (m,) int32, the image of each step, for example from `permutation`. A CPU backend reads
+            `order`, `labels` and `sample_weight` before the first step. What is written to them
+            later has no effect.
         learning_rate
             eta in w -= eta dE/dw, E being the network's loss; one for all layers, or one for
             each.
@@ -310,6 +360,8 @@ class Backend(ABC):
 
         The result is `out` if given, else a new array where `put` would have put it.
         """
+        check_whole("n", n, 0, MAX_IMAGES)
+        check_place(epoch, 0, n)
         return self._placed(philox.permutation(n, seed, epoch), out)
 
     def affine_maps(
@@ -328,7 +380,9 @@ class Backend(ABC):
         bit. The result is `out` if given, else a new array where `put` would have put it.
         """
         labels = check_array("labels", labels, (None,), np.uint8)
-        angles = check_array("angles", angles, (affine.N_LABELS,), np.float64)
+        angles = check_finite("angles", angles, (affine.N_LABELS,), np.float64)
+        check_scale(scale)
+        check_place(epoch, first, len(labels))
         return self._placed(affine.affine_maps(labels, angles, scale, seed, epoch, first), out)
 
     def _placed(self, drawn: AnyArray, out: BackendArray | None) -> BackendArray:

@@ -19,7 +19,11 @@ from mlpcore.backends.base import (
     Poll,
     Progress,
     TrainingResult,
+    apart,
+    check_alpha,
     check_array,
+    check_finite,
+    check_noise,
     check_out,
     check_place,
     check_range,
@@ -120,7 +124,6 @@ class ReferenceBackend(Backend):
     """NumPy in float64: slow and plain. All other backends are compared with it."""
 
     name = "reference"
-    threads = 1
     description = "reference: NumPy, float64, 1 thread"
 
     def put(self, array: AnyArray) -> AnyArray:
@@ -177,14 +180,14 @@ class ReferenceBackend(Backend):
     ) -> TrainingResult:
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = check_array("images", images, (None, n_in))
-        labels = check_array("labels", labels, (len(images),), np.uint8)
-        order = check_array("order", order, (None,), np.int32)
+        labels = check_array("labels", labels, (len(images),), np.uint8).copy()
+        order = check_array("order", order, (None,), np.int32).copy()
         check_range("labels", labels, n_classes)
         check_range("order", order, len(images))
         rates = layer_rates(network, learning_rate)
         check_target(target)
         if sample_weight is not None:
-            sample_weight = check_sample_weight(sample_weight, len(images))
+            sample_weight = check_sample_weight(np.array(sample_weight), len(images))
         if soft_targets is None:
             wanted = np.eye(n_classes)[labels]
         else:
@@ -253,6 +256,7 @@ class ReferenceBackend(Backend):
         return outputs
 
     def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
+        check_noise(epoch, grid, height, width)
         shape = GRID * height + MARGIN, GRID * width + MARGIN
         fields = [
             philox.noise(seed, epoch, grid, purpose, *shape)
@@ -265,6 +269,7 @@ class ReferenceBackend(Backend):
     ) -> Float32Array:
         noise = check_array("noise", noise, (2, None, None)).astype(np.float64)
         taps = check_array("taps", taps, (TAPS,)).astype(np.float64)
+        check_alpha(alpha)
         rows, columns = noise.shape[1] - MARGIN, noise.shape[2] - MARGIN
         middle = sum(taps[i] * noise[:, i : i + rows] for i in range(TAPS))
         field = sum(taps[i] * middle[:, :, i : i + columns] for i in range(TAPS))
@@ -279,8 +284,8 @@ class ReferenceBackend(Backend):
     ) -> Float32Array:
         images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
-        affine = check_array("affine", affine, (n, 2, 2)).astype(np.float64)
-        displacement = check_array("displacement", displacement, (n, 2, height, width))
+        affine = check_finite("affine", affine, (n, 2, 2)).astype(np.float64)
+        displacement = check_finite("displacement", displacement, (n, 2, height, width))
         centre = np.array([(width - 1) / 2, (height - 1) / 2])
         y, x = np.mgrid[:height, :width].astype(np.float64)
         offset = np.stack([x, y], axis=-1) - centre
@@ -310,8 +315,10 @@ class ReferenceBackend(Backend):
         images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
         check_place(epoch, first, n)
+        affine = check_finite("affine", affine, (n, 2, 2))
         out = np.empty_like(images) if out is None else out
         check_out(out, images.shape)
+        images, affine = (apart(array, out) for array in (images, affine))
         for grid in range(first // IMAGES_PER_GRID, (first + n - 1) // IMAGES_PER_GRID + 1):
             noise = self.noise(seed, epoch, grid, height, width)
             field = self.displacement_field(noise, taps, alpha)

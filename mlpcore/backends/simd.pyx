@@ -4,20 +4,26 @@
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pystate cimport PyThreadState, PyThreadState_Get
 
+
+import reprlib
 
 import numpy as np
 
 from mlpcore import philox
 from mlpcore.backends.base import (
     GRID,
-    IMAGES_PER_GRID,
     MARGIN,
     MAX_IMAGES,
     TAPS,
     Backend,
     TrainingResult,
+    apart,
     check_array,
+    check_alpha,
+    check_finite,
+    check_noise,
     check_out,
     check_place,
     check_range,
@@ -58,6 +64,10 @@ from mlpcore.backends.cpu_simd cimport (
 )
 from mlpcore.network.network cimport MLP_RELU, MLP_TANH, Network, mlp_activation, mlp_layer
 
+cdef extern from "Python.h" nogil:
+    void PyEval_RestoreThread(PyThreadState *state)
+    PyThreadState *PyEval_SaveThread()
+
 __all__ = [
     "DEFAULT_BLOCK",
     "INSTRUCTION_SETS",
@@ -94,7 +104,7 @@ MAX_THREADS = 1024
 def unavailable_reason(name):
     """Why an instruction set cannot be used here, or None when it can."""
     cdef const char *reason = NULL
-    if not isinstance(name, str):
+    if not isinstance(name, str) or name not in INSTRUCTION_SETS:
         return f"expected {', '.join(INSTRUCTION_SETS)}"
     name_bytes = name.encode()
     if mlp_find_kernels(name_bytes, &reason) != NULL:
@@ -128,18 +138,59 @@ cdef class _Poll:
         return stop or self.exception is not None
 
 
-cdef int _ask(void *argument) noexcept with gil:
-    return (<_Poll>argument).stop()
+#: Who is asked, and the state of the thread that asks: the caller's.
+ctypedef struct asked:
+    void *poll
+    PyThreadState *state
+
+
+cdef int _ask(void *argument) noexcept nogil:
+    # `with gil` alone would look for the interpreter, which may have ended beside a daemon thread.
+    PyEval_RestoreThread((<asked *>argument).state)
+    cdef int stop = _ask_python((<asked *>argument).poll)
+    PyEval_SaveThread()
+    return stop
+
+
+cdef int _ask_python(void *poll) noexcept with gil:
+    return (<_Poll>poll).stop()
 
 
 cdef _result(const mlp_training *training):
     return TrainingResult(training.done, training.errors, training.loss)
 
 
-cdef class _Crowding:
-    """How many threads had room; zero at first."""
+def _at_most_cores(threads):
+    """As many threads or fewer: at every barrier, more than the cores would wait for a core."""
+    return 1 if threads == 1 else min(threads, available_cores())
 
-    cdef mlp_crowding c
+
+cdef class _Settings:
+    """What a backend was made with. C relies on it, so nobody can change it."""
+
+    cdef readonly str name, schedule
+    cdef readonly int threads, block
+    cdef readonly long packed_from
+    cdef const mlp_kernels *kernels
+    cdef mlp_crowding crowding  # how many threads had room; zero at first
+
+    def __cinit__(self, name, threads, schedule, block, packed_from):
+        reason = unavailable_reason(name)
+        if reason is not None:
+            raise InputError(f"backend {reprlib.repr(name)} cannot run: {reason}")
+        check_whole("threads", threads, 1, MAX_THREADS)
+        if not isinstance(schedule, str) or schedule not in SCHEDULES:
+            *others, last = SCHEDULES
+            raise InputError(f"schedule {reprlib.repr(schedule)}: expected {', '.join(others)} or "
+                             f"{last} with the backend {name}")
+        check_whole("block", block, 1, MAX_BLOCK)
+        check_whole("packed_from", packed_from, 0, MAX_WEIGHTS)
+        self.name, self.schedule = name, schedule
+        self.threads = _at_most_cores(threads)
+        self.block, self.packed_from = block, packed_from
+        name_bytes = name.encode()
+        cdef const char *unused = NULL
+        self.kernels = mlp_find_kernels(name_bytes, &unused)
 
 
 cdef int _check(int status) except -1:
@@ -156,9 +207,9 @@ class SimdBackend(Backend):
     name : str
         ``"scalar"``, ``"sse2"``, ``"neon"``, ``"avx2"`` or ``"avx512"``.
     threads : int or None
-        The most threads to use; by default the cores available to this process. Training takes
-        fewer while other processes want the cores. Results have the same bits whatever their
-        number.
+        The most threads to use, by default as many as cores are available to this process. More
+        are never used. Training takes fewer while other processes want the cores. Results have
+        the same bits whatever their number.
     schedule : str
         ``"immediate"`` applies each update at once. ``"deferred"`` applies the updates of a
         block of samples together, and corrects every sample so that it sees the weights as
@@ -181,23 +232,28 @@ class SimdBackend(Backend):
 
     def __init__(self, name, threads=None, schedule="sparse", block=DEFAULT_BLOCK,
                  packed_from=PACKED_FROM):
-        reason = unavailable_reason(name)
-        if reason is not None:
-            raise InputError(f"backend {name!r} cannot run: {reason}")
         threads = available_cores() if threads is None else threads
-        check_whole("threads", threads, 1, MAX_THREADS)
-        if schedule not in SCHEDULES:
-            *others, last = SCHEDULES
-            raise InputError(f"schedule {schedule!r}: expected {', '.join(others)} or {last} with "
-                             f"the backend {name}")
-        check_whole("block", block, 1, MAX_BLOCK)
-        check_whole("packed_from", packed_from, 0, MAX_WEIGHTS)
-        self.name = name
-        self.threads = threads
-        self.schedule = schedule
-        self.block = block
-        self.packed_from = packed_from
-        self._crowding = _Crowding()
+        self._settings = _Settings(name, threads, schedule, block, packed_from)
+
+    @property
+    def name(self):
+        return self._settings.name
+
+    @property
+    def threads(self):
+        return self._settings.threads
+
+    @property
+    def schedule(self):
+        return self._settings.schedule
+
+    @property
+    def block(self):
+        return self._settings.block
+
+    @property
+    def packed_from(self):
+        return self._settings.packed_from
 
     @property
     def description(self):
@@ -211,12 +267,12 @@ class SimdBackend(Backend):
     @property
     def packs(self):
         """Whether training reads packed copies of the weights, if there are enough of them."""
-        packs = self.schedule in ("sparse", "packed")
-        return packs and _kernels(self.name).pack_weights != NULL
+        cdef _Settings own = self._settings
+        return own.schedule in ("sparse", "packed") and own.kernels.pack_weights != NULL
 
     def pass_bytes(self, Network network not None):
         """Bytes that a forward pass reads of each layer above the first; backward reads as many."""
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef _Settings own = self._settings
         cdef const mlp_layer *layer
         cdef long from_ = self.packed_from if self.packs else -1, words
         result = []
@@ -224,7 +280,7 @@ class SimdBackend(Backend):
             layer = &network.c.layers[index]
             words = layer.n_in + 1
             if mlp_is_packed(&network.c, index, from_):
-                words = mlp_packed_stride(layer.stride, kernels.group_columns)
+                words = mlp_packed_stride(layer.stride, own.kernels.group_columns)
             result.append(4 * layer.n_out * words)
         return result
 
@@ -244,12 +300,12 @@ class SimdBackend(Backend):
         outputs = np.empty((len(inputs), n_out), np.float32)
         cdef const float[:, ::1] x = inputs
         cdef float[:, ::1] y = outputs
-        cdef int index = layer, n = len(inputs), threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef int index = layer, n = len(inputs), status
+        cdef _Settings own = self._settings
         if n:
             with nogil:
-                status = mlp_forward(kernels, &network.c.layers[index], &x[0, 0], n, &y[0, 0],
-                                     threads)
+                status = mlp_forward(own.kernels, &network.c.layers[index], &x[0, 0], n, &y[0, 0],
+                                     own.threads)
             _check(status)
         return outputs
 
@@ -260,13 +316,13 @@ class SimdBackend(Backend):
         below = np.empty((len(deltas), n_in), np.float32)
         cdef const float[:, ::1] d = deltas, y = states
         cdef float[:, ::1] b = below
-        cdef int index = layer, n = len(deltas), threads = self.threads, status
+        cdef int index = layer, n = len(deltas), status
         cdef mlp_activation hidden = MLP_RELU if network.activation == "relu" else MLP_TANH
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef _Settings own = self._settings
         if n:
             with nogil:
-                status = mlp_backward(kernels, &network.c.layers[index], hidden, &d[0, 0],
-                                      &y[0, 0], n, &b[0, 0], threads)
+                status = mlp_backward(own.kernels, &network.c.layers[index], hidden, &d[0, 0],
+                                      &y[0, 0], n, &b[0, 0], own.threads)
             _check(status)
         return below
 
@@ -277,12 +333,12 @@ class SimdBackend(Backend):
         check_rate("learning_rate", learning_rate)
         cdef const float[:, ::1] x = inputs, d = deltas
         cdef float eta = learning_rate
-        cdef int index = layer, n = len(inputs), threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef int index = layer, n = len(inputs), status
+        cdef _Settings own = self._settings
         if n:
             with nogil:
-                status = mlp_update(kernels, &network.c.layers[index], &x[0, 0], &d[0, 0], eta, n,
-                                    threads)
+                status = mlp_update(own.kernels, &network.c.layers[index], &x[0, 0], &d[0, 0], eta,
+                                    n, own.threads)
             _check(status)
 
     def packed_passes(self, Network network not None, layer, inputs, deltas):
@@ -301,24 +357,25 @@ class SimdBackend(Backend):
         cdef const float[:, ::1] x = inputs, d = deltas
         cdef float[:, ::1] a = sums, b = sums_below
         cdef int index = layer, n = len(inputs), status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef _Settings own = self._settings
         if n:
             with nogil:
-                status = mlp_packed_passes(kernels, &network.c.layers[index], &x[0, 0], &d[0, 0],
-                                           n, &a[0, 0], &b[0, 0])
+                status = mlp_packed_passes(own.kernels, &network.c.layers[index], &x[0, 0],
+                                           &d[0, 0], n, &a[0, 0], &b[0, 0])
             _check(status)
         return sums, sums_below
 
     def train(self, Network network not None, images, labels, order, learning_rate, progress=None,
               target=1.0, skip_below=0.0, sample_weight=None, soft_targets=None):
         images = check_array("images", images, (None, network.layer_sizes[0]))
-        labels = check_array("labels", labels, (len(images),), np.uint8)
-        order = check_array("order", order, (None,), np.int32)
+        # Copies: `progress` or another thread may write to these arrays.
+        labels = check_array("labels", labels, (len(images),), np.uint8).copy()
+        order = check_array("order", order, (None,), np.int32).copy()
         rates = layer_rates(network, learning_rate).astype(np.float32)
         check_target(target)
         check_real("skip_below", skip_below)
         if sample_weight is not None:
-            sample_weight = check_sample_weight(sample_weight, len(images))
+            sample_weight = check_sample_weight(np.array(sample_weight), len(images))
         if soft_targets is not None:
             soft_targets = check_soft_targets(soft_targets, len(images), network)
         if len(order) == 0:
@@ -349,15 +406,17 @@ class SimdBackend(Backend):
         training.block = 0 if self.schedule == "immediate" else self.block
         training.skip_below = skip_below
         training.packed_from = self.packed_from if self.packs else -1
-        cdef _Crowding crowding = self._crowding
-        training.crowding = &crowding.c
+        cdef _Settings own = self._settings
+        cdef mlp_crowding crowding = own.crowding
+        training.crowding = &crowding
         training.sparse = self.schedule == "sparse"
         training.sparse_images = training.sparse and _mostly_zero(images)
-        mlp_start_poll(&training.poll, _ask, <void *>poll)
-        cdef int threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef asked caller = asked(<void *>poll, PyThreadState_Get())
+        mlp_start_poll(&training.poll, _ask, &caller)
+        cdef int status
         with nogil:
-            status = mlp_train(kernels, &training, threads)
+            status = mlp_train(own.kernels, &training, own.threads)
+        own.crowding = crowding
         _check(status)
         poll.stop()
         if poll.exception is not None:
@@ -386,32 +445,32 @@ class SimdBackend(Backend):
         prediction.images = &x[0, 0]
         prediction.outputs = &y[0, 0]
         prediction.n = len(images)
-        mlp_start_poll(&prediction.poll, _ask, <void *>poll)
-        cdef int threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef asked caller = asked(<void *>poll, PyThreadState_Get())
+        mlp_start_poll(&prediction.poll, _ask, &caller)
+        cdef int status
+        cdef _Settings own = self._settings
         with nogil:
-            status = mlp_predict(kernels, &prediction, threads)
+            status = mlp_predict(own.kernels, &prediction, own.threads)
         if poll.exception is not None:
             raise poll.exception
         _check(status)
         return outputs
 
     def noise(self, seed, epoch, grid, height, width):
-        check_place(epoch, 0, 0)
-        check_whole("grid", grid, 0, MAX_IMAGES // IMAGES_PER_GRID)
-        check_sides(height, width)
+        check_noise(epoch, grid, height, width)
         rows, columns = GRID * height + MARGIN, GRID * width + MARGIN
         result = np.empty((2, rows, columns), np.float32)
         cdef float[:, :, ::1] out = result
         cdef uint32_t[2] key = philox.split_seed(seed)
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef _Settings own = self._settings
         for i, purpose in enumerate((philox.NOISE_X, philox.NOISE_Y)):
-            _check(mlp_noise(kernels, key, epoch, grid, purpose, rows, columns, &out[i, 0, 0]))
+            _check(mlp_noise(own.kernels, key, epoch, grid, purpose, rows, columns, &out[i, 0, 0]))
         return result
 
     def displacement_field(self, noise, taps, alpha):
         noise = check_array("noise", noise, (2, None, None))
         taps = check_array("taps", taps, (TAPS,))
+        check_alpha(alpha)
         rows, columns = noise.shape[1:]
         if min(rows, columns) < TAPS:
             raise InputError(f"noise: {rows} x {columns} cells, expected {TAPS} or more a side")
@@ -419,17 +478,17 @@ class SimdBackend(Backend):
         cdef const float[:, :, ::1] cells = noise
         cdef const float[::1] weights = taps
         cdef float[:, :, ::1] out = field
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef _Settings own = self._settings
         for i in range(2):
-            _check(mlp_displacement_field(kernels, &cells[i, 0, 0], rows, columns, &weights[0],
+            _check(mlp_displacement_field(own.kernels, &cells[i, 0, 0], rows, columns, &weights[0],
                                           alpha, &out[i, 0, 0]))
         return field
 
     def deform_by(self, images, affine, displacement, background=-1.0):
         images = check_array("images", images, (None, None, None))
         cdef int n = images.shape[0], height = images.shape[1], width = images.shape[2]
-        affine = check_array("affine", affine, (n, 2, 2))
-        displacement = check_array("displacement", displacement, (n, 2, height, width))
+        affine = check_finite("affine", affine, (n, 2, 2))
+        displacement = check_finite("displacement", displacement, (n, 2, height, width))
         check_sides(height, width)
         out = np.empty_like(images)
         if n == 0:
@@ -438,12 +497,12 @@ class SimdBackend(Backend):
         cdef const float[:, :, :, ::1] field = displacement
         cdef float[:, :, ::1] target = out
         cdef float around = background
-        cdef int threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef int status
+        cdef _Settings own = self._settings
         with nogil:
-            status = mlp_deform_by(kernels, &source[0, 0, 0], n, height, width,
+            status = mlp_deform_by(own.kernels, &source[0, 0, 0], n, height, width,
                                    &matrices[0, 0, 0], &field[0, 0, 0, 0], around,
-                                   &target[0, 0, 0], threads)
+                                   &target[0, 0, 0], own.threads)
         _check(status)
         return out
 
@@ -453,19 +512,20 @@ class SimdBackend(Backend):
         cdef int n = images.shape[0]
         check_sides(*images.shape[1:])
         check_place(epoch, first, n)
-        affine = check_array("affine", affine, (n, 2, 2))
+        affine = check_finite("affine", affine, (n, 2, 2))
         out = np.empty_like(images) if out is None else out
         check_out(out, images.shape)
+        images, affine = (apart(array, out) for array in (images, affine))
         if n == 0:
             return out
         cdef mlp_deformation deformation = _deformation(
             images.shape[1], images.shape[2], taps, alpha, seed, epoch, background)
         cdef mlp_selection selection = _selection(images[:, None], affine, out[:, None])
         selection.first = first
-        cdef int threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef int status
+        cdef _Settings own = self._settings
         with nogil:
-            status = mlp_deform(kernels, &deformation, &selection, threads)
+            status = mlp_deform(own.kernels, &deformation, &selection, own.threads)
         _check(status)
         return out
 
@@ -475,12 +535,16 @@ class SimdBackend(Backend):
         `indices` (n,) are their numbers in the set, in any order; consecutive ones are fastest.
         The channels of an image share its map. `images` and `out` may have any strides.
         """
-        check_shape("out", out, images.shape, np.float32)
+        images = np.asarray(images)
         check_shape("images", images, (None, None, None, None), np.float32)
+        if not (isinstance(out, np.ndarray) and out.flags.behaved):
+            raise InputError("out: expected an aligned array that can be written to")
+        check_shape("out", out, images.shape, np.float32)
         n, _, height, width = images.shape
         check_sides(height, width)
         check_place(epoch, 0, n)
-        affine = check_array("affine", affine, (n, 2, 2))
+        affine = check_finite("affine", affine, (n, 2, 2))
+        images, affine = (apart(array, out) for array in (images, affine))
         order, numbers = _ascending(indices, n)
         if out.size == 0:
             return
@@ -490,10 +554,10 @@ class SimdBackend(Backend):
         cdef const int32_t[::1] places = order
         cdef const uint32_t[::1] ascending = numbers
         selection.places, selection.indices = &places[0], &ascending[0]
-        cdef int threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef int status
+        cdef _Settings own = self._settings
         with nogil:
-            status = mlp_deform(kernels, &deformation, &selection, threads)
+            status = mlp_deform(own.kernels, &deformation, &selection, own.threads)
         _check(status)
 
     def fields(self, height, width, taps, alpha, seed, epoch, indices):
@@ -513,17 +577,19 @@ class SimdBackend(Backend):
         selection.n = len(indices)
         selection.places, selection.indices = &places[0], &ascending[0]
         cdef float[:, :, :, ::1] target = result
-        cdef int threads = self.threads, status
-        cdef const mlp_kernels *kernels = _kernels(self.name)
+        cdef int status
+        cdef _Settings own = self._settings
         with nogil:
-            status = mlp_fields(kernels, &deformation, &selection, &target[0, 0, 0, 0], threads)
+            status = mlp_fields(own.kernels, &deformation, &selection, &target[0, 0, 0, 0],
+                                own.threads)
         _check(status)
         return result
 
 
-cdef mlp_deformation _deformation(int height, int width, taps, float alpha, seed, uint32_t epoch,
+cdef mlp_deformation _deformation(int height, int width, taps, alpha, seed, uint32_t epoch,
                                   float background):
     cdef mlp_deformation result
+    check_alpha(alpha)
     result.height, result.width = height, width
     result.taps = check_array("taps", taps, (TAPS,))
     result.alpha = alpha
@@ -553,7 +619,7 @@ cdef mlp_selection _selection(images, affine, out):
 
 def _ascending(indices, n):
     """The order (n,) int32 that sorts image numbers, and the numbers (n,) uint32 in that order."""
-    indices = np.asarray(indices)
+    indices = np.array(indices)  # a copy that no other thread can change
     check_shape("indices", indices, (n,), indices.dtype)
     check_range("indices", indices, MAX_IMAGES)
     order = np.argsort(indices, kind="stable")
@@ -564,10 +630,3 @@ def _mostly_zero(images):
     """Whether it pays to look for the pixels that are not zero. Few images tell."""
     some = images[:64]
     return 2 * np.count_nonzero(some) < some.size
-
-
-cdef const mlp_kernels *_kernels(str name):
-    """The kernels of an instruction set that runs here."""
-    cdef const char *reason = NULL
-    name_bytes = name.encode()
-    return mlp_find_kernels(name_bytes, &reason)

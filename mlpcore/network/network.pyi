@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mlpcore.typing import Float32Array
+from mlpcore.typing import ArrayLike, Float32Array
 
 __all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
 
@@ -12,6 +12,9 @@ INITIAL_RANGE: float
 
 ALIGNMENT: int
 """Bytes of a cache line. Each buffer starts at a multiple of it, and so does each row."""
+
+class _Views(tuple[Float32Array, ...]):
+    def __setitem__(self, layer: int, values: ArrayLike) -> None: ...
 
 class Network:
     def __init__(
@@ -29,9 +32,9 @@ class Network:
     @property
     def loss(self) -> str: ...
     @property
-    def weights(self) -> list[Float32Array]: ...
+    def weights(self) -> _Views: ...
     @property
-    def biases(self) -> list[Float32Array]: ...
+    def biases(self) -> _Views: ...
     @property
     def n_layers(self) -> int: ...
     @property

@@ -4,6 +4,8 @@
 from libc.stdint cimport uintptr_t
 from libc.stdlib cimport calloc, free
 
+import reprlib
+
 import numpy as np
 
 from mlpcore import philox
@@ -28,15 +30,16 @@ def _check_layer_sizes(layer_sizes):
         sizes = tuple(layer_sizes)
     except TypeError:
         sizes = (layer_sizes,)
+    shown = reprlib.repr(sizes)
     if len(sizes) < 2:
-        raise InputError(f"layer sizes {sizes}: expected inputs, any hidden layers, and outputs")
+        raise InputError(f"layer sizes {shown}: expected inputs, any hidden layers, and outputs")
     for size in sizes:
-        check_whole(f"layer sizes {sizes}: size", size, 1, MAX_WIDTH)
+        check_whole(f"layer sizes {shown}: size", size, 1, MAX_WIDTH)
     sizes = tuple(int(size) for size in sizes)
     needed, memory = 4 * count_parameters(sizes), total_memory()
     if needed > memory:
         raise InputError(
-            f"layer sizes {sizes}: the weights need {needed / 2**30:,.1f} GiB, "
+            f"layer sizes {shown}: the weights need {needed / 2**30:,.1f} GiB, "
             f"this machine has {memory / 2**30:,.1f} GiB"
         )
     return sizes
@@ -49,8 +52,8 @@ def _aligned_zeros(n):
     return raw[offset:offset + 4 * n].view(np.float32)
 
 
-class _Views(list):
-    """A list of views, one per layer. Assigning to an item writes into the view."""
+class _Views(tuple):
+    """Views, one per layer. Assigning to an item writes into the view."""
 
     def __setitem__(self, layer, values):
         self[layer][...] = values
@@ -77,10 +80,10 @@ cdef class Network:
 
     Attributes
     ----------
-    weights : list of ndarray
+    weights : tuple of ndarray
         One (n_out, n_in) float32 view per layer. Writing into a view changes the network, and
-        so does assigning to an item of the list.
-    biases : list of ndarray
+        so does assigning to an item: ``network.weights[0] = values``.
+    biases : tuple of ndarray
         One (n_out,) float32 view per layer.
 
     Raises
@@ -123,19 +126,20 @@ cdef class Network:
         strides = [mlp_padded(n_in + 1) for n_in in self.layer_sizes[:-1]]
         ends = np.cumsum([n * s for n, s in zip(self.layer_sizes[1:], strides)])
         self._buffer = _aligned_zeros(int(ends[-1]))
-        self.weights, self.biases = _Views(), _Views()
+        weights, biases = [], []
         cdef mlp_layer *layer
         cdef int i
         for i, (n_in, n_out, stride) in enumerate(
             zip(self.layer_sizes, self.layer_sizes[1:], strides)
         ):
             rows = self._buffer[ends[i] - n_out * stride:ends[i]].reshape(n_out, stride)
-            self.weights.append(rows[:, :n_in])
-            self.biases.append(rows[:, n_in])
+            weights.append(rows[:, :n_in])
+            biases.append(rows[:, n_in])
             layer = &self.c.layers[i]
             layer.n_in, layer.n_out, layer.stride = n_in, n_out, stride
             layer.weights = <float *><uintptr_t>rows.ctypes.data
             layer.activation = MLP_RELU if self.activation == "relu" else MLP_TANH
+        self.weights, self.biases = _Views(weights), _Views(biases)
         layer = &self.c.layers[self.c.n_layers - 1]
         layer.activation = MLP_SOFTMAX if self.loss == "cross-entropy" else MLP_TANH
 

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 
 from mlpcore import backends
+from mlpcore.backends import simd
 from mlpcore.backends.base import MAX_SIDE, check_array
+from mlpcore.backends.simd import SimdBackend
+from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from oracle import random_network, uniform
+
+AT_MOST_CORES = simd._at_most_cores  # before the tests lift it
 
 CPU_BACKENDS = [
     name for name, reason in backends.available().items() if reason is None and name != "cuda"
@@ -110,6 +115,9 @@ def test_values_that_no_operation_can_use(name):
         "order": lambda: backend.train(network, images[:0], labels[:0], order, 0.1),
         "layer 0.5": lambda: backend.forward(network, 0.5, images),
         "epoch -1": lambda: backend.noise(0, -1, 0, 5, 5),
+        "angles: expected finite": lambda: backend.affine_maps(
+            labels, np.full(256, np.nan), 0, 0, 0
+        ),
         "grid -1": lambda: backend.noise(0, 0, -1, 5, 5),
         "seed -1": lambda: backend.noise(-1, 0, 0, 5, 5),
         "images of 1 x 2049": lambda: backend.noise(0, 0, 0, 1, 2049),
@@ -141,3 +149,71 @@ def test_an_array_too_long_for_the_kernels():
     long = np.broadcast_to(np.float32(0), (2**31, 1))
     with pytest.raises(InputError, match=r"^x: shape \(2147483648, 1\), expected at most"):
         check_array("x", long, (None, 1))
+
+
+@pytest.mark.parametrize("value", [0.5, "1", 2**32, -1, np.nan, None])
+def test_epochs_that_draw_nothing(backend, value):
+    labels, angles = backend.put(np.zeros(5, np.uint8)), np.zeros(256)
+    with pytest.raises(InputError, match=r"^epoch .*: expected a whole number"):
+        backend.permutation(5, 0, value)
+    with pytest.raises(InputError, match=r"^epoch .*: expected a whole number"):
+        backend.affine_maps(labels, angles, 0.1, 0, value)
+    with pytest.raises(InputError, match=r"^epoch .*: expected a whole number"):
+        backend.noise(0, value, 0, 5, 5)
+
+
+def test_numbers_that_draw_nothing(backend):
+    labels, angles = backend.put(np.zeros(5, np.uint8)), np.zeros(256)
+    for n in (-1, 2**31 + 1, 2.0, "5"):
+        with pytest.raises(InputError, match=r"^n .*: expected a whole number"):
+            backend.permutation(n, 0, 0)
+    for scale in (np.nan, np.inf, 1, -0.1, "0.1"):
+        with pytest.raises(InputError, match=r"^scale .*: expected"):
+            backend.affine_maps(labels, angles, scale, 0, 0)
+    with pytest.raises(InputError, match=r"^first -1: expected"):
+        backend.affine_maps(labels, angles, 0.1, 0, 0, first=-1)
+
+
+def test_displacements_that_no_backend_can_compute(backend):
+    images, maps = backend.put(np.zeros((2, 5, 5), np.float32)), np.zeros((2, 2, 2), np.float32)
+    taps, noise = np.full(21, 1 / 21, np.float32), np.zeros((2, 30, 30), np.float32)
+    for alpha in (np.nan, np.inf, -1e300, 2e6, "1"):
+        with pytest.raises(InputError, match=r"^alpha .*: expected a number"):
+            backend.deform(images, backend.put(maps), taps, alpha, 0, 0)
+        with pytest.raises(InputError, match=r"^alpha .*: expected a number"):
+            backend.displacement_field(noise, taps, alpha)
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+def test_maps_and_displacements_that_are_not_finite(name):
+    backend, images = backends.get(name), np.zeros((2, 5, 5), np.float32)
+    maps, taps = np.zeros((2, 2, 2), np.float32), np.full(21, 1 / 21, np.float32)
+    field, bad = np.zeros((2, 2, 5, 5), np.float32), maps + np.float32(np.nan)
+    with pytest.raises(InputError, match=r"^affine: expected finite numbers"):
+        backend.deform(images, bad, taps, 1.0, 0, 0)
+    with pytest.raises(InputError, match=r"^affine: expected finite numbers"):
+        backend.deform_by(images, bad, field)
+    with pytest.raises(InputError, match=r"^displacement: expected finite numbers"):
+        backend.deform_by(images, maps, field + np.float32(np.inf))
+
+
+def test_nothing_of_a_backend_can_be_changed(backend):
+    """C relies on the number of threads, the block and the instruction set."""
+    values = {"name": "nothing", "threads": -5, "schedule": "later"}
+    if isinstance(backend, SimdBackend):
+        values |= {"block": 100_000, "packed_from": -1}
+    for name, value in values.items():
+        before = getattr(backend, name)
+        with pytest.raises(AttributeError):
+            setattr(backend, name, value)
+        assert getattr(backend, name) == before
+
+
+def test_no_more_threads_than_cores(monkeypatch):
+    """More would wait for a core at every barrier."""
+    monkeypatch.setattr(simd, "_at_most_cores", AT_MOST_CORES)
+    cores = available_cores()
+    for threads in (1, cores, cores + 1, 1024):
+        backend = backends.get("scalar", threads)
+        assert backend.threads == min(threads, cores)
+        assert f" {backend.threads} thread" in backend.description

@@ -42,6 +42,23 @@ def test_bad_layer_sizes(sizes):
         Network(sizes)
 
 
+def test_bad_layer_sizes_are_named_in_a_short_line():
+    with pytest.raises(InputError, match=r"size 0: expected") as error:
+        Network([1] * 100_000 + [0])
+    assert len(str(error.value)) < 300
+
+
+def test_no_layer_can_be_taken_away():
+    """Without it a file of weights was written that nobody could read."""
+    network = Network((5, 3, 2), seed=1)
+    for views in (network.weights, network.biases):
+        with pytest.raises(AttributeError):
+            views.clear()
+        with pytest.raises((AttributeError, TypeError)):
+            del views[0]
+        assert len(views) == 2
+
+
 def test_weights_and_biases_are_views_of_aligned_rows():
     network = Network((5, 33, 2), seed=1)
     for n_in, n_out, weights, biases in zip((5, 33), (33, 2), network.weights, network.biases):

@@ -14,14 +14,18 @@ from mlpcore import philox
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.base import (
     MARGIN,
+    MAX_IMAGES,
     TAPS,
     Backend,
     LearningRate,
     Poll,
     Progress,
     TrainingResult,
+    check_alpha,
     check_array,
+    check_noise,
     check_place,
+    check_scale,
     check_shape,
     layer_shape,
 )
@@ -34,6 +38,7 @@ from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
 from mlpcore.backends.cuda.streaming import StreamingNetwork
 from mlpcore.backends.rates import layer_rates
+from mlpcore.checks import check_whole
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import check_target
@@ -61,19 +66,26 @@ class CudaBackend(Backend):
         When there is no such schedule.
     """
 
-    threads = 1
     can_skip = can_weight = can_soften = False
 
     def __init__(self, driver: Driver, schedule: str | None = None):
-        self.schedule = SCHEDULES[0] if schedule is None else schedule
+        self._schedule = SCHEDULES[0] if schedule is None else schedule
         if self.schedule not in SCHEDULES:
             expected = f"{' or '.join(SCHEDULES)} with the backend {driver.name}"
             raise InputError(f"schedule {schedule!r}: expected {expected}")
         #: Why the last network streams although its schedule is resident.
         self.notice: str | None = None
-        self.driver, self.name = driver, driver.name
+        self.driver = driver
         self._keys: DeviceArray | None = None
         self._fields = FieldMemory(driver)
+
+    @property
+    def name(self) -> str:
+        return self.driver.name
+
+    @property
+    def schedule(self) -> str:
+        return self._schedule
 
     @property
     def description(self) -> str:
@@ -299,6 +311,8 @@ class CudaBackend(Backend):
     def permutation(
         self, n: int, seed: int, epoch: int, out: BackendArray | None = None
     ) -> DeviceArray:
+        check_whole("n", n, 0, MAX_IMAGES)
+        check_place(epoch, 0, n)
         out = self._output(out, (n,), np.int32)
         if n:
             keys, key = self._sort_keys(n).address, philox.split_seed(seed)
@@ -325,6 +339,8 @@ class CudaBackend(Backend):
         labels = self._on_device("labels", labels, (None,), np.uint8)
         angles = self._on_device("angles", angles, (N_LABELS,), np.float64)
         n, key = len(labels), philox.split_seed(seed)
+        check_scale(scale)
+        check_place(epoch, first, n)
         out = self._output(out, (n, 2, 2))
         if n:
             arguments = n, first, angles.address, scale, key, epoch, out.address
@@ -335,6 +351,7 @@ class CudaBackend(Backend):
     # ---- deformation -------------------------------------------------------------------
 
     def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
+        check_noise(epoch, grid, height, width)
         shape, key = kernels.noise_shape(height, width), philox.split_seed(seed)
         result = self._empty(2, *shape)
         self._run(kernels.noise(key, epoch, grid, 1, shape, result.address))
@@ -345,6 +362,7 @@ class CudaBackend(Backend):
     ) -> Float32Array:
         noise = self._on_device("noise", noise, (2, None, None))
         taps = self._on_device("taps", taps, (TAPS,))
+        check_alpha(alpha)
         _, rows, columns = noise.shape
         if min(rows, columns) < TAPS:
             raise InputError(f"noise: {rows} x {columns} cells, expected {TAPS} or more a side")
@@ -386,9 +404,13 @@ class CudaBackend(Backend):
         images = self._on_device("images", images, (None, None, None))
         n = len(images)
         check_place(epoch, first, n)
+        check_alpha(alpha)
         affine = self._on_device("affine", affine, (n, 2, 2))
         taps = self._on_device("taps", taps, (TAPS,))
         out = self._output(out, images.shape)
+        ends = images.address + images.nbytes, out.address + out.nbytes
+        if out.address < ends[0] and images.address < ends[1]:
+            raise InputError("out: expected memory that the images do not use")
         if images.nbytes:
             key = philox.split_seed(seed)
             arguments = images, affine, out, taps, alpha, key, epoch, first, background

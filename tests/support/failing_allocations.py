@@ -1,0 +1,109 @@
+"""Every allocation and every start of a thread in C fails once. A test runs this as a program.
+
+It needs the library of `failing_allocations.c`, loaded before Python; its path is the argument.
+"""
+
+import ctypes
+import sys
+
+import numpy as np
+
+from mlpcore import Network
+from mlpcore.backends import simd
+from mlpcore.backends.simd import SCHEDULES, SimdBackend
+
+N, SIZES = 70, (300, 600, 300, 10)
+RNG = np.random.default_rng(0)
+IMAGES = np.maximum(RNG.uniform(-3, 1, (N, SIZES[0])), 0).astype(np.float32)
+LABELS = RNG.integers(0, SIZES[-1], N).astype(np.uint8)
+ORDER = RNG.permutation(N).astype(np.int32)
+PICTURES = RNG.uniform(-1, 1, (130, 5, 4)).astype(np.float32)
+MAPS = np.tile(np.eye(2, dtype=np.float32), (130, 1, 1))
+TAPS = np.full(21, 1 / 21, np.float32)
+FIELD = RNG.uniform(-1, 1, (130, 2, 5, 4)).astype(np.float32)
+
+
+def selected(backend):
+    out = np.zeros((130, 1, 5, 4), np.float32)
+    indices = np.arange(130)[::-1]
+    backend.deform_selected(PICTURES[:, None], MAPS, TAPS, 3.0, 0, 0, indices, 0.0, out)
+    return out
+
+
+def operations():
+    """What is called, by name: functions of a network, which they may change."""
+    backend = SimdBackend(simd.INSTRUCTION_SETS[0], 3)
+    yield "network", lambda _: Network(SIZES, 1).weights
+    names = [name for name in simd.INSTRUCTION_SETS if simd.unavailable_reason(name) is None]
+    for name in (names[0], names[-1]):
+        for schedule in SCHEDULES:
+            trainer = SimdBackend(name, 3, schedule, packed_from=0)
+            yield (
+                f"train {name} {schedule}",
+                lambda network, trainer=trainer: (
+                    trainer.train(network, IMAGES, LABELS, ORDER, 1e-3) and network.weights
+                ),
+            )
+        if SimdBackend(name, 1).packs:
+            packed = SimdBackend(name, 1)
+            yield (
+                f"packed passes {name}",
+                lambda network, packed=packed: packed.packed_passes(
+                    network, 0, IMAGES, np.ones((N, SIZES[1]), np.float32)
+                ),
+            )
+    yield "forward", lambda network: backend.forward(network, 0, IMAGES)
+    deltas = np.ones((N, SIZES[1]), np.float32)
+    yield "backward", lambda network: backend.backward(network, 0, deltas, IMAGES)
+    yield (
+        "update",
+        lambda network: backend.update(network, 0, IMAGES, deltas, 1e-3) or network.weights,
+    )
+    yield "predict", lambda network: backend.predict(network, IMAGES)
+    yield "count errors", lambda network: backend.count_errors(network, IMAGES, LABELS)
+    yield "noise", lambda _: backend.noise(0, 0, 0, 5, 4)
+    noise = np.ones((2, 30, 30), np.float32)
+    yield "displacement field", lambda _: backend.displacement_field(noise, TAPS, 1.0)
+    yield "deform by", lambda _: backend.deform_by(PICTURES, MAPS, FIELD)
+    yield "deform", lambda _: backend.deform(PICTURES, MAPS, TAPS, 3.0, 0, 0)
+    yield "deform selected", lambda _: selected(backend)
+    yield "fields", lambda _: backend.fields(5, 4, TAPS, 3.0, 0, 0, np.arange(130))
+
+
+def equal(one, other):
+    """Whether arrays, lists of arrays or numbers are the same."""
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(equal, one, other))
+    return np.array_equal(one, other)
+
+
+def fail_once_each(library, name, operation, start):
+    """Lets one call after the other fail; returns how many there were."""
+    expected, n = operation(start.copy()), 0
+    while True:
+        network, result, n = start.copy(), None, n + 1
+        library.fail_at(n)
+        try:
+            result = operation(network)
+        except MemoryError:
+            assert equal(network.weights, start.weights), f"{name}: call {n} failed: changed"
+        failed = library.stop_failing()
+        if result is not None:  # fewer threads, or no call has failed
+            assert equal(result, expected), f"{name}: call {n} failed: another result"
+        elif not failed:
+            raise SystemExit(f"{name}: no memory, although no call has failed")
+        result = None
+        assert library.blocks_left() == 0, f"{name}: call {n} failed: memory is not freed"
+        if not failed:
+            return n - 1
+
+
+def main():
+    library, start = ctypes.CDLL(sys.argv[1]), Network(SIZES, 1, "relu", "cross-entropy", "he")
+    simd._at_most_cores = int  # three threads on any machine
+    for name, operation in operations():
+        print(name, fail_once_each(library, name, operation, start), sep=": ")
+
+
+if __name__ == "__main__":
+    main()
