@@ -10,7 +10,8 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,13 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageDraw, ImageFilter
 from scipy.interpolate import make_interp_spline
 
+import headless
 import mlpcore
 from mlpcore import DeformationParameters, backends, dataset, deformation
 from mlpcore.commands.options import run_tool
 from mlpcore.data.digit import read_digit
 from mlpcore.files import atomic_write, make_folder
+from mlpcore.web.page import to_page
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -105,15 +108,19 @@ def draw_strip(mode: str) -> None:
         write(figure, f"strip-{mode}", "png")
 
 
+def smoothed(stroke: Sequence[tuple[float, float]], n: int = 40) -> np.ndarray:
+    """A curve (2, n) through the points of a stroke."""
+    curve = make_interp_spline(np.arange(len(stroke)), np.array(stroke), k=2)
+    return curve(np.linspace(0, len(stroke) - 1, n)).T
+
+
 def draw_drawing(path: Path) -> None:
     """Draws a digit in ink on paper that is lit unevenly, as a photograph would show it."""
     side, scale = 360, 4
     picture = Image.new("L", (side * scale, side * scale), 0)
     pen = ImageDraw.Draw(picture)
     for stroke in STROKES:
-        xs, ys = np.array(stroke).T * side * scale
-        curve = make_interp_spline(np.arange(len(xs)), np.stack([xs, ys], axis=-1), k=2)
-        for x, y in curve(np.linspace(0, len(xs) - 1, 400)):
+        for x, y in smoothed(stroke, 400).T * side * scale:
             width = 0.022 * side * scale
             pen.ellipse((x - width, y - width, x + width, y + width), fill=255)
     soft = picture.filter(ImageFilter.GaussianBlur(3 * scale)).resize((side, side))
@@ -149,6 +156,37 @@ def draw_answer(mode: str) -> None:
         answer.text(best, probabilities[best] + 0.02, f"{probabilities[best]:.1%}", ha="center")
         answer.set_ylim(0, 1.15)
         write(figure, f"answer-{mode}")
+
+
+def draw_page() -> None:
+    """The page of `mlpcore draw` with the same digit, as far as the deformed forms of it."""
+    if headless.find_browser() is None:
+        print("docs/images/page-*.png: not drawn, no browser is found")
+        return
+    with headless.browser() as browser, tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "digit.html")
+        data = dataset.load()
+        test = data if data.name == dataset.MNIST else None
+        file.write_bytes(to_page(mlpcore.load("pretrained"), test))
+        for mode in MODES:
+            sheet = browser.new_page(
+                viewport={"width": 960, "height": 1000}, color_scheme=mode, device_scale_factor=1.5
+            )
+            sheet.goto(file.as_uri())
+            box = sheet.locator("#drawing").bounding_box()
+            for xs, ys in map(smoothed, STROKES):
+                sheet.mouse.move(box["x"] + box["width"] * xs[0], box["y"] + box["height"] * ys[0])
+                sheet.mouse.down()
+                for x, y in zip(xs, ys):
+                    sheet.mouse.move(box["x"] + box["width"] * x, box["y"] + box["height"] * y)
+                sheet.mouse.up()
+            sheet.locator("#forms canvas").first.wait_for()
+            end = sheet.locator("section").nth(1).bounding_box()
+            height = end["y"] + end["height"] + 16
+            clip = {"x": 0, "y": 0, "width": 960, "height": height}
+            content = sheet.screenshot(clip=clip, full_page=True)
+            atomic_write(IMAGES / f"page-{mode}.png", content)
+            print(f"docs/images/page-{mode}.png: {len(content) / 1000:.0f} kB")
 
 
 def draw_error(mode: str) -> None:
@@ -232,6 +270,7 @@ def main() -> int:
     """Draws everything."""
     make_folder(IMAGES)
     draw_drawing(IMAGES / "drawn.png")
+    draw_page()
     for mode in MODES:
         draw_strip(mode)
         draw_answer(mode)

@@ -29,6 +29,7 @@ from mlpcore.inference.classifier import TrainedClassifier
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.page import title_of
+from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import DTYPES, in_float16
 from mlpcore.typing import AnyArray
@@ -156,9 +157,11 @@ def _base64(array: AnyArray, dtype: str) -> str:
 
 def _network(trained: TrainedNetwork, precision: str) -> dict[str, Any]:
     network = trained.network
+    # No folder above: the page may be sent to others.
+    name = trained.path.parent.name if trained.path.name == BEST else trained.path.stem
     parts = [part.ravel() for pair in zip(network.weights, network.biases) for part in pair]
     return {
-        "name": f"{shown(trained.path)}: {format_layer_sizes(network.layer_sizes)}",
+        "name": f"{name}: {format_layer_sizes(network.layer_sizes)}",
         "sizes": network.layer_sizes,
         "activation": network.activation,
         "loss": network.loss,

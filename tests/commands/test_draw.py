@@ -37,7 +37,7 @@ def write(path, sizes=(841, 12, 10), seed=1):
 def test_draw_opens_a_page(call, opened):
     write("net.safetensors")
     assert call("draw", "net.safetensors").endswith(f"{opened[0]}\n")
-    assert b"net.safetensors: 841-12-10" in opened[0].read_bytes()
+    assert b'"net: 841-12-10"' in opened[0].read_bytes()
 
 
 def test_without_a_network_the_newest_run_or_that_of_the_package(call, opened, digits_run):
@@ -49,7 +49,7 @@ def test_without_a_network_the_newest_run_or_that_of_the_package(call, opened, d
             Path("runs", name, file.name).write_bytes(file.read_bytes())
         os.utime(Path("runs", name, "best.safetensors"), (age, age))
     assert "runs/a, the newest run" in call("draw")
-    assert b"runs/a/best.safetensors: 841-80-10" in opened[1].read_bytes()
+    assert b'"a: 841-80-10"' in opened[1].read_bytes()
     assert b'"wrong": {"images"' in opened[1].read_bytes()  # of the data of the run
 
 

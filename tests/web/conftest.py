@@ -1,34 +1,18 @@
 """A real browser, in which pages open from the disk. Tests are skipped where there is none."""
 
-import shutil
-
 import pytest
-
-BROWSERS = "chromium", "chromium-browser", "google-chrome"
-
-#: Without these Chromium would ask its maker for updates; and it has no sandbox for root.
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """Chromium without a window, and with a new profile."""
-    library = pytest.importorskip("playwright.sync_api")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
+    """Chromium."""
+    pytest.importorskip("playwright")
+    import headless
+
+    if headless.find_browser() is None:
         pytest.skip("no browser is found: Debian's package chromium has one")
-    with library.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+    with headless.browser() as running:
         yield running
-        running.close()
 
 
 @pytest.fixture

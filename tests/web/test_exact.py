@@ -1,6 +1,8 @@
 """The JavaScript in the page computes what Python does."""
 
+import base64
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +27,14 @@ OUTPUT_TOLERANCE = 1e-5
 PIXEL_TOLERANCE = 2e-6
 
 
+#: JavaScript for the bytes of a text in base64, and the text.
+BYTES = "Uint8Array.from(atob(given), (each) => each.charCodeAt(0))"
+
+
+def in_base64(pixels):
+    return base64.b64encode(pixels.tobytes()).decode()
+
+
 def classifier_of(*networks, precision="float32"):
     return TrainedClassifier(rounded(networks, precision), BACKEND)
 
@@ -34,7 +44,7 @@ def network_of(seed, width=None, **settings):
     network = Network((841, 30, 10), seed, **settings)
     network.weights[-1][...] *= 20
     network_input = NetworkInput(MNIST, (29, 29), (28, 28), False, "signed", width)
-    return TrainedNetwork(f"net{seed}.safetensors", network, network_input, {})
+    return TrainedNetwork(Path(f"net{seed}.safetensors"), network, network_input, {})
 
 
 @pytest.fixture(scope="module")
@@ -53,11 +63,14 @@ def test_outputs_and_guesses(open_page, pictures, digits_run):
         (classifier_of(own, network_of(1, 10), network_of(2, 20), network_of(3)), "float32"),
         (classifier_of(pretrained, network_of(4, 14, activation="relu")), "float32"),
     ]
-    script = """(all) => all.map(
-        (pixels) => Array.from(mlpcore.answer(mlpcore.imageOf(pixels)).outputs))"""
+    script = f"""(given) => {{
+        const all = {BYTES};
+        return Array.from({{ length: 200 }}, (_, k) => Array.from(
+            mlpcore.answer(mlpcore.imageOf(all.subarray(784 * k, 784 * (k + 1)))).outputs));
+    }}"""
     for classifier, precision in cases:
         page = open_page(to_page(classifier, precision=precision))
-        found = np.array(page.evaluate(script, pictures.reshape(200, 784).tolist()))
+        found = np.array(page.evaluate(script, in_base64(pictures)))
         expected = classifier.outputs(pictures)
         np.testing.assert_allclose(found, expected, rtol=0, atol=OUTPUT_TOLERANCE)
         assert np.array_equal(found.argmax(axis=1), expected.argmax(axis=1))
@@ -81,13 +94,13 @@ def scans():
 def test_normalisation(open_page, pictures):
     """To the same pixels, the same count of digits, and the same bits of the image."""
     page = open_page(to_page(classifier_of(network_of(1))))
-    script = """(scans) => scans.map(([width, height, data]) => {
-        const grey = { width, height, data: Float64Array.from(data) };
-        const { pixels, seen } = mlpcore.findDigit(grey);
+    script = f"""(scans) => scans.map(([width, height, given]) => {{
+        const grey = {{ width, height, data: Float64Array.from({BYTES}) }};
+        const {{ pixels, seen }} = mlpcore.findDigit(grey);
         return [Array.from(pixels), seen, Array.from(mlpcore.imageOf(pixels))];
-    })"""
+    }})"""
     greys = list(scans())
-    given = [(*grey.shape[::-1], grey.ravel().tolist()) for grey in greys]
+    given = [(*grey.shape[::-1], in_base64(grey)) for grey in greys]
     for grey, (pixels, seen, image) in zip(greys, page.evaluate(script, given), strict=True):
         expected = find_digit(grey, "scan")
         assert pixels == expected.pixels.ravel().tolist()

@@ -3,8 +3,8 @@ import { IMAGE } from "./inputs.js";
 import { networks } from "./model.js";
 import { showStates, showWeights } from "./pixels.js";
 
-/** The most neurons whose weights are shown, in so many columns; neurons of a layer in a row. */
-const [SHOWN, COLUMNS, ROW] = [240, 20, 100];
+/** The most neurons whose weights are shown, and the least width of one; neurons in a row. */
+const [SHOWN, LEAST, ROW] = [240, 30, 100];
 
 const panel = document.getElementById("inside");
 const choice = document.createElement("select");
@@ -16,6 +16,8 @@ export function showInside(states) {
   if (panel.open) showStatesOf(Number(choice.value));
 }
 
+const columns = () => (panel.clientWidth < 20 * LEAST ? 10 : 20);
+
 function showAll() {
   const index = Number(choice.value);
   const { layers, sizes } = networks[index];
@@ -23,7 +25,7 @@ function showAll() {
   const some = n < sizes[1] ? `The first ${n} of ${sizes[1].toLocaleString("en")} neurons. ` : "";
   document.getElementById("weights-text").textContent =
     `${some}Each picture is what a neuron looks for. Inactive neurons are pale.`;
-  showWeights(document.getElementById("weights"), layers[0].weights, IMAGE, n, COLUMNS);
+  showWeights(document.getElementById("weights"), layers[0].weights, IMAGE, n, columns());
   showStatesOf(index);
 }
 
@@ -51,12 +53,13 @@ function showStatesOf(index) {
 /** Covers the weights of first-layer neurons that are 0. */
 function showInactive(values, n) {
   const cover = document.getElementById("inactive");
-  [cover.width, cover.height] = [COLUMNS, Math.ceil(n / COLUMNS)];
+  cover.width = columns();
+  cover.height = Math.ceil(n / cover.width);
   const context = cover.getContext("2d");
   context.fillStyle = getComputedStyle(panel).backgroundColor;
   context.globalAlpha = 0.75;
   for (let k = 0; values && k < n; k++) {
-    if (values[k] === 0) context.fillRect(k % COLUMNS, Math.floor(k / COLUMNS), 1, 1);
+    if (values[k] === 0) context.fillRect(k % cover.width, Math.floor(k / cover.width), 1, 1);
   }
 }
 

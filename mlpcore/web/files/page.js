@@ -99,7 +99,8 @@ function show(asked, isDone) {
   const { inputs, states, outputs } = answer(image);
   const [first, second] = ranking(outputs);
   setText("first", classes[first]);
-  setText("second", `${valueText(outputs[first])}; then ${classes[second]}, ${valueText(outputs[second])}`);
+  const then = `then ${classes[second]} with ${valueText(outputs[second])}`;
+  setText("second", `${valueText(outputs[first])}\n${then}`);
   showSeen(inputs);
   showBars(outputs);
   if (isDone) showForms();
@@ -125,7 +126,7 @@ function showSeen(inputs) {
 
 function valueText(output) {
   if (!givesProbabilities) return output.toFixed(2).replace("-", "−");
-  return `${(100 * output).toFixed(1).replace(".0", "")} %`;
+  return `${(100 * output).toFixed(1).replace(".0", "")}\u00a0%`;
 }
 
 /** The outputs of all classes, or the greatest of many. */
@@ -158,7 +159,7 @@ function showForms() {
     byId(name).nextElementSibling.value = byId(name).value + unit;
   }
   byId("others").disabled = !image;
-  byId("agreement").textContent = "";
+  byId("agreement").textContent = image ? "" : "Draw a digit to see them.";
   byId("forms").replaceChildren();
   if (!image) return;
   const own = ranking(answer(image).outputs)[0];
@@ -192,7 +193,7 @@ function showWrong() {
   const some = labels.length < errors ? ` Here are the first ${labels.length}.` : "";
   byId("wrong-text").textContent =
     `${errors.toLocaleString("en")} of ${n.toLocaleString("en")} test digits.${some}` +
-    " Click on one to see the answer.";
+    " Choose one to see the answer.";
   labels.forEach((label, i) => {
     const button = element("button", "");
     button.type = "button";

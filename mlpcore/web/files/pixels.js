@@ -17,18 +17,22 @@ export function shade(pixels, place, value) {
   pixels.data.set([...colour, Math.round(255 * Math.min(1, Math.abs(value)))], 4 * place);
 }
 
-/** The weights of first-layer neurons as tiles of side x side pixels in so many columns. */
+/**
+ * The weights of first-layer neurons as tiles of side x side pixels in so many columns. Four
+ * standard deviations of all of them are full colour.
+ */
 export function showWeights(canvas, weights, side, n, columns) {
   const pitch = side + 1;
   canvas.width = columns * pitch;
   canvas.height = Math.ceil(n / columns) * pitch;
   const pixels = new ImageData(canvas.width, canvas.height);
+  const shown = weights.subarray(0, n * side * side);
+  const full = 4 * Math.sqrt(shown.reduce((sum, x) => sum + x * x, 1e-12) / shown.length);
   for (let k = 0; k < n; k++) {
     const tile = weights.subarray(k * side * side, (k + 1) * side * side);
-    const most = tile.reduce((a, b) => Math.max(a, Math.abs(b)), 1e-12);
     const corner = Math.floor(k / columns) * pitch * canvas.width + (k % columns) * pitch;
     tile.forEach((value, i) => {
-      shade(pixels, corner + Math.floor(i / side) * canvas.width + (i % side), value / most);
+      shade(pixels, corner + Math.floor(i / side) * canvas.width + (i % side), value / full);
     });
   }
   canvas.getContext("2d").putImageData(pixels, 0, 0);
