@@ -36,7 +36,7 @@ class Perceptron(nn.Module):
 
 
 def load(path: str | os.PathLike[str]) -> Perceptron:
-    """Reads a file that tools/export.py wrote, or the weights of a run."""
+    """Reads a file that `mlpcore export --safetensors` wrote, or the weights of a run."""
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata()
         layer_sizes = [int(size) for size in metadata["architecture"].split(",")]
@@ -47,4 +47,6 @@ def load(path: str | os.PathLike[str]) -> Perceptron:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python torch_import.py FILE.safetensors")
     print(load(sys.argv[1]))

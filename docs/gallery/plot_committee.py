@@ -27,11 +27,7 @@ networks = []
 for seed in range(7):
     mlp = OnlineMLPClassifier(
         (50,),
-        activation="relu",
-        loss="cross-entropy",
-        init="he",
         learning_rate_init=0.01,
-        decay="linear",
         max_iter=30,
         random_state=seed,
         deformation=DeformationParameters(),

@@ -17,11 +17,7 @@ X_test = data.test_images.reshape(-1, data.n_inputs)
 
 mlp = OnlineMLPClassifier(
     (200,),
-    activation="relu",
-    loss="cross-entropy",
-    init="he",
     learning_rate_init=0.01,
-    decay="linear",
     max_iter=10,
     random_state=0,
     deformation=DeformationParameters(),

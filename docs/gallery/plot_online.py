@@ -54,10 +54,8 @@ def mini_batches(size, rate):
 
 online = OnlineMLPClassifier(
     (100,),
-    activation="relu",
-    loss="cross-entropy",
-    init="he",
     learning_rate_init=0.01,
+    decay="factor",
     max_iter=1,
     warm_start=True,
     random_state=0,

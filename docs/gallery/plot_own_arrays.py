@@ -51,11 +51,7 @@ turned = DeformationParameters(alpha=12, beta=45, gamma=20, similar_labels=())
 for name, deformation in {"as they are": None, "deformed": turned}.items():
     mlp = OnlineMLPClassifier(
         (100,),
-        activation="relu",
-        loss="cross-entropy",
-        init="he",
         learning_rate_init=0.005,
-        decay="linear",
         max_iter=100,
         deformation=deformation,
         random_state=0,
