@@ -48,6 +48,23 @@ def test_grid_search(capsys):
     assert min(scores) > 85
 
 
+def test_grid_search_dask(capsys):
+    pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    example("grid_search_dask")["main"](processes=False, dashboard_address="127.0.0.1:0")
+    scores = percentages(capsys.readouterr().out.partition("\n")[2])
+    assert len(scores) == 4
+    assert min(scores) > 85
+
+
+def test_optuna_study(capsys):
+    optuna = pytest.importorskip("optuna", reason="optuna is not installed")
+    study = example("optuna_study")["main"](trials=10)
+    pruned = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
+    assert pruned and all(len(t.intermediate_values) < 15 for t in pruned)
+    assert len(study.best_trial.intermediate_values) == 15
+    assert percentages(capsys.readouterr().out)[0] == round(study.best_value, 2) < 15
+
+
 def test_own_data(capsys):
     example("own_data")["main"]()
     out = capsys.readouterr().out

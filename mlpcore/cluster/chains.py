@@ -147,7 +147,7 @@ def check_scheduler(address: str) -> None:
     Client = _import_distributed().Client
     try:
         Client(address, timeout=CONNECT_SECONDS).close()
-    except (OSError, ValueError, MemoryError) as error:  # no answer, no address, no answer of Dask
+    except (OSError, TypeError, ValueError, MemoryError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"no Dask scheduler at {address}: {reason}") from None
 
