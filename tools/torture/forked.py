@@ -9,16 +9,16 @@ import os
 import resource
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from mlpcore.commands import main
+from mlpcore.typing import StrPath
 
-#: A child that takes longer is killed by SIGALRM.
-SECONDS = 10.0
+#: A child that is there for longer is killed by SIGALRM.
+SECONDS = 60.0
 
 #: Address space that a child may take beyond its parent's, so that the machine survives.
 ADDRESSES = 2**33
@@ -29,7 +29,18 @@ Work: TypeAlias = Callable[[], int]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a child ended: `memory` is by how many bytes its peak exceeds its parent's memory."""
+    """How a child ended.
+
+    Attributes
+    ----------
+    status : int
+        The exit status, or a signal as a negative number.
+    out, err : bytes
+    seconds : float
+        Of the processor, so that other work on the machine does not count.
+    memory : int
+        By how many bytes the child's peak exceeded its parent's memory.
+    """
 
     status: int
     out: bytes
@@ -45,7 +56,6 @@ class Child:
     pid: int
     out: int
     err: int
-    started: float
     memory: int
 
     def kill(self) -> None:
@@ -53,7 +63,7 @@ class Child:
 
     def wait(self) -> Outcome:
         _, status, usage = os.wait4(self.pid, 0)
-        seconds = time.perf_counter() - self.started
+        seconds = usage.ru_utime + usage.ru_stime
         grown = max(0, 1024 * usage.ru_maxrss - self.memory)
         out, err = _content(self.out), _content(self.err)
         return Outcome(os.waitstatus_to_exitcode(status), out, err, seconds, grown)
@@ -69,18 +79,23 @@ def _content(descriptor: int) -> bytes:
 def start(work: Work, seconds: float = SECONDS) -> Child:
     """Start a child. A negative status is a signal, 70 is an exception that nothing caught."""
     out, err = os.memfd_create("stdout"), os.memfd_create("stderr")
-    memory, started = _resident(), time.perf_counter()
+    memory = _resident()
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
         _run(work, out, err, seconds)
-    return Child(pid, out, err, started, memory)
+    return Child(pid, out, err, memory)
 
 
-def call(*argv: str, seconds: float = SECONDS) -> Outcome:
-    """The outcome of a command."""
-    return start(lambda: main(argv), seconds).wait()
+def call(*argv: str, folder: StrPath = ".", seconds: float = SECONDS) -> Outcome:
+    """The outcome of a command in a folder."""
+
+    def work() -> int:
+        os.chdir(folder)
+        return main(argv)
+
+    return start(work, seconds).wait()
 
 
 def command(argv: Sequence[str]) -> Work:

@@ -1,0 +1,47 @@
+"""Ctrl-C while modules are imported: a quiet end with status 130."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mlpcore
+
+ROOT = Path(mlpcore.__file__).parents[1]
+
+#: Interrupts when a module is about to be imported, as if by chance, and swallows what that raises.
+CODE = """
+import os, runpy, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *args):
+        if name == sys.argv[-1]:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                for _ in range(1000):
+                    pass
+            except KeyboardInterrupt:
+                if SWALLOWED:
+                    return
+                raise
+
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+@pytest.mark.parametrize("swallowed", [False, True])
+@pytest.mark.parametrize("start", ["mlpcore/__main__.py", "tools/train.py", "tools/speedup.py"])
+def test_an_interrupt_while_modules_are_imported(tmp_path, start, swallowed):
+    name = "speed.routines" if "speedup" in start else "mlpcore.training.config"
+    code = CODE.replace("SWALLOWED", str(swallowed))
+    code += f"sys.argv = [{start!r}, 'train', {name!r}]; "
+    code += f"sys.path.insert(0, {str(ROOT / 'tools')!r}); "
+    code += f"runpy.run_path({str(ROOT / start)!r}, run_name='__main__')"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True)
+    expected = (128 + signal.SIGINT, b"", b"")
+    assert (result.returncode, result.stdout, result.stderr) == expected

@@ -1,0 +1,113 @@
+"""A run that is killed before, in or after any call that changes its folder goes on to its bits."""
+
+import os
+import signal
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mlpcore import backends
+from mlpcore.store import run_folder
+from mlpcore.store.run_folder import CONFIG, RUN_FILES, Run
+from mlpcore.training.trainer import Trainer
+from small_runs import DATA, StopAfter, assert_same_result, make_config, start_run
+from torture import forked
+
+#: The calls of the system that change a file or a folder, or make it durable.
+CALLS = ("open", "write", "fsync", "replace")
+
+#: Parts of the points, for as many processes.
+PARTS = 4
+
+CONFIG_3 = make_config()
+
+
+@pytest.fixture(autouse=True)
+def every_epoch(monkeypatch):
+    monkeypatch.setattr(run_folder, "SAVING_SHARE", float("inf"))
+
+
+def drive(folder):
+    """Begins a run, stops it in its second epoch, gives it a fourth one, and goes on to its end.
+
+    Called again after a kill, it goes on wherever that came.
+    """
+    backend = backends.get("cpu", 1)
+    if not os.path.lexists(folder / CONFIG):
+        start_run(folder, CONFIG_3, DATA, backend)[1].close()
+    with closing(Run.open(folder)) as run:
+        state = run.load()
+        if run.config.epochs == 3:
+            if state.begun < 2:
+                stopping = StopAfter(backend, 1, 64)
+                trainer = stopping.trainer = Trainer(run.config, DATA, stopping, [run], state)
+                assert trainer.run() is False
+            run.change_settings(run.config.with_epochs(4, state.begun))
+        assert Trainer(run.config, DATA, backend, [run], state).run() is True
+    return state
+
+
+class Points:
+    """Counts the calls, and does something at one of them."""
+
+    def __init__(self, patch, at=-1, act=None):
+        self.n, self.at, self.act = 0, at, act
+        for name in CALLS:
+            patch.setattr(os, name, self.counting(name, getattr(os, name)))
+
+    def counting(self, name, call):
+        def counted(*args, **kwargs):
+            self.n += 1
+            if self.n - 1 == self.at:
+                return self.act(name, call, *args, **kwargs)
+            return call(*args, **kwargs)
+
+        return counted
+
+
+def die(*args, **kwargs):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_after(name, call, *args, **kwargs):
+    call(*args, **kwargs)
+    die()
+
+
+def die_within(name, call, *args, **kwargs):
+    """Half of a write is done."""
+    if name == "write":
+        descriptor, content = args
+        call(descriptor, content[: len(content) // 2])
+    die()
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The run without a kill, and how many points it has."""
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_folder, "SAVING_SHARE", float("inf"))
+        points = Points(patch)
+        return drive(Path(name, "run")), points.n
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_run_goes_on_after_a_kill_at_any_point(tmp_path, whole, part):
+    expected, n = whole
+    assert n > 80
+    for point in range(part, n, PARTS):
+        for act in (die_within, die_after):
+            folder = tmp_path / f"{point}-{act.__name__}"
+
+            def killed():
+                with pytest.MonkeyPatch.context() as patch:
+                    Points(patch, point, act)  # noqa: B023
+                    drive(folder)  # noqa: B023
+                return 0
+
+            outcome = forked.start(killed).wait()
+            assert outcome.status == -signal.SIGKILL, outcome
+            assert_same_result(expected, drive(folder))
+            assert sorted(os.listdir(folder)) == sorted(RUN_FILES)
