@@ -16,7 +16,13 @@ from torture import Result
 
 #: The modules of this package, each with its share of the time and what it tries.
 CAMPAIGNS = {
-    "kills": (3, "SIGKILL at random moments of a training, which then goes on"),
+    "kills": (3, "SIGKILL at random moments of a training, which goes on to the same bits"),
+    "power": (2, "power cuts of the disk that a training writes to"),
+    "full": (1, "a disk that is full while a training writes to it"),
+    "run_files": (2, "commands on runs with hostile values and checksums that fit"),
+    "idx_files": (1, "commands on damaged IDX and .npz files"),
+    "pictures": (1, "predictions of damaged pictures"),
+    "interrupts": (1, "Ctrl-C in the first half second of a command"),
 }
 
 MINUTES = 60.0
