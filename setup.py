@@ -29,6 +29,7 @@ BASELINE += [
     "first_layer",
     "sparse",
     "crowding",
+    "pace",
     "output",
     "packed",
     "foreground",

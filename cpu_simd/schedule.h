@@ -53,6 +53,8 @@ typedef struct {
     float *product_panels;      /* deferred: a tile of them per thread, t as columns */
     float *coefficients;        /* deferred: `block` floats per thread */
     atomic_int crowded;         /* deferred: a thread lost its core; all leave at the block's end */
+    double until;               /* deferred: the same once this time has come, on the clock */
+    int timed_out;              /* deferred: it has; thread 0 writes it before a barrier */
     int *skipped;               /* deferred: which samples of the block were not back-propagated */
 } mlp_schedule;
 

@@ -1,6 +1,8 @@
 /* Training: buffers, counts, and the choice of the schedule. */
 #include "train.h"
 
+#include <math.h>
+
 #include "buffers.h"
 #include "schedule.h"
 #include "train_sparse.h"
@@ -195,27 +197,45 @@ static int busy_threads(const mlp_network *network, int n_threads)
     return mlp_at_most(n_threads, most);
 }
 
-/* Trains the samples from training->done on, until the end, a stop, or until n_threads are too
- * many. Returns whether they were. */
-static int train_rest(mlp_schedule *schedule, int n_threads)
+/* Trains the samples from training->done on, until the end, a stop, a time on the clock, or until
+ * n_threads are too many. Returns whether samples are left. */
+static int train_rest(mlp_schedule *schedule, int n_threads, double until)
 {
     const mlp_training *training = schedule->training;
-    schedule->crowded = 0;
+    schedule->crowded = schedule->timed_out = 0;
+    schedule->until = until;
     for (int i = 0; i < 2; i++) schedule->blocks[i].n = 0; /* no block waits for its update */
     if (schedule->buffers[0].tiles)
         mlp_clear_uses(&schedule->buffers[0].uses, 0, training->network->layers[0].n_in + 1);
     mlp_run_team(n_threads, training->block ? mlp_train_deferred : mlp_train_immediate, schedule);
-    return schedule->crowded && !training->poll.stop && training->done < training->n_samples;
+    return !training->poll.stop && training->done < training->n_samples;
+}
+
+static long number_of_weights(const mlp_network *network)
+{
+    long n = 0;
+    for (int l = 0; l < network->n_layers; l++)
+        n += (long)network->layers[l].n_out * network->layers[l].n_in;
+    return n;
 }
 
 static void train_in_teams(mlp_schedule *schedule, int n_threads)
 {
     mlp_training *training = schedule->training;
-    for (;;) {
+    mlp_pace *pace = training->pace;
+    const long n_weights = number_of_weights(training->network);
+    for (int more = 1; more;) {
         const double started = mlp_seconds();
-        const int team = mlp_team_size(training->crowding, n_threads);
-        if (!train_rest(schedule, team)) return;
-        mlp_note_crowd(training->crowding, team, started);
+        const int before = training->done, room = mlp_team_size(training->crowding, n_threads);
+        const int crowded = room < n_threads;
+        const int team = crowded ? room : mlp_paced_threads(pace, n_weights, n_threads);
+        more = train_rest(schedule, team, crowded ? INFINITY : mlp_trial_end(pace));
+        if (schedule->crowded) {
+            mlp_note_crowd(training->crowding, team, started);
+            mlp_drop_trial(pace);
+        } else if (!crowded) {
+            mlp_note_pace(pace, training->done - before, mlp_seconds() - started);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "crowding.h"
 #include "kernels.h"
+#include "pace.h"
 #include "poll.h"
 
 typedef struct {
@@ -28,6 +29,7 @@ typedef struct {
     int sparse_images;           /* the first layer likewise: most pixels are 0 */
 
     mlp_crowding *crowding; /* deferred: how many threads had room before */
+    mlp_pace *pace;         /* deferred: how many threads were fastest before */
 
     /* Told to stop, training ends after the current block of samples, or after the next sample
      * without blocks. */

@@ -233,8 +233,9 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
         if (training->sparse) mlp_barrier(team, thread); /* all uses are noted */
         update_upper(&self, n, n_next);
         if (n_threads > 1 && mlp_lost_core(&watch)) schedule->crowded = 1;
+        if (thread == 0) schedule->timed_out = mlp_seconds() >= schedule->until;
         mlp_barrier(team, thread); /* all are done with the block's states, and all see a stop */
-        if (training->poll.stop || schedule->crowded) n_next = 0;
+        if (training->poll.stop || schedule->crowded || schedule->timed_out) n_next = 0;
         if (training->sparse) mlp_finish_uses(&self, now);
         if (n_next) mlp_load_block(&self, begin, n_next, next);
         if (training->sparse) mlp_barrier(team, thread);

@@ -21,6 +21,10 @@ cdef extern from "crowding.h" nogil:
     ctypedef struct mlp_crowding:
         pass
 
+cdef extern from "pace.h" nogil:
+    ctypedef struct mlp_pace:
+        pass
+
 cdef extern from "train.h" nogil:
     ctypedef struct mlp_training:
         const mlp_network *network
@@ -38,6 +42,7 @@ cdef extern from "train.h" nogil:
         int sparse
         int sparse_images
         mlp_crowding *crowding
+        mlp_pace *pace
         mlp_poll poll
         int done
         int errors

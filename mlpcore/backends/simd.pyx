@@ -52,6 +52,7 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_is_packed,
     mlp_kernels,
     mlp_noise,
+    mlp_pace,
     mlp_packed_passes,
     mlp_packed_stride,
     mlp_predict,
@@ -173,6 +174,7 @@ cdef class _Settings:
     cdef readonly long packed_from
     cdef const mlp_kernels *kernels
     cdef mlp_crowding crowding  # how many threads had room; zero at first
+    cdef mlp_pace pace  # how many were fastest; zero at first
 
     def __cinit__(self, name, threads, schedule, block, packed_from):
         reason = unavailable_reason(name)
@@ -409,6 +411,8 @@ class SimdBackend(Backend):
         cdef _Settings own = self._settings
         cdef mlp_crowding crowding = own.crowding
         training.crowding = &crowding
+        cdef mlp_pace pace = own.pace
+        training.pace = &pace
         training.sparse = self.schedule == "sparse"
         training.sparse_images = training.sparse and _mostly_zero(images)
         cdef asked caller = asked(<void *>poll, PyThreadState_Get())
@@ -417,6 +421,7 @@ class SimdBackend(Backend):
         with nogil:
             status = mlp_train(own.kernels, &training, own.threads)
         own.crowding = crowding
+        own.pace = pace
         _check(status)
         poll.stop()
         if poll.exception is not None:
