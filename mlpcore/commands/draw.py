@@ -18,7 +18,7 @@ from mlpcore.files import atomic_write
 from mlpcore.inference import TrainedClassifier
 from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.store.committee import holds_committee, with_members
-from mlpcore.store.run_folder import BEST
+from mlpcore.store.run_folder import BEST, read_settings
 from mlpcore.store.trained import TrainedNetwork, read_saved
 from mlpcore.store.weights import DTYPES
 from mlpcore.terminal import say
@@ -63,13 +63,14 @@ def make_page(paths: Sequence[Path], precision: str) -> tuple[bytes, list[str]]:
     networks = [TrainedNetwork.read(path) for path in paths]
     check_networks(networks, precision)
     notes = [each.assumption for each in networks if each.input.assumed]
-    classifier = TrainedClassifier(rounded(networks, precision), backends.get("cpu", 1))
+    classifier = TrainedClassifier(rounded(networks, precision), backends.get("cpu"))
     try:
         test = test_data(paths[0], classifier)
     except InputError as error:
         test = None
         notes.append(f"the page shows no misread test digits: {error}")
-    return to_page(classifier, test, precision), notes
+    deformation = read_settings(paths[0])[0].deformation if paths[0].is_dir() else None
+    return to_page(classifier, test, precision, deformation), notes
 
 
 def test_data(path: Path, classifier: TrainedClassifier) -> Dataset:

@@ -87,7 +87,10 @@ def rounded(networks: Sequence[TrainedNetwork], precision: str) -> list[TrainedN
 
 
 def to_page(
-    classifier: TrainedClassifier, test: Dataset | None = None, precision: str = "float32"
+    classifier: TrainedClassifier,
+    test: Dataset | None = None,
+    precision: str = "float32",
+    deformation: DeformationParameters | None = None,
 ) -> bytes:
     """The page for one network or a committee.
 
@@ -99,6 +102,8 @@ def to_page(
         The data whose test images that are misread are shown.
     precision
         Of the weights in the page, "float32" or "float16".
+    deformation
+        How strongly training deforms digits; the sliders begin there.
 
     Raises
     ------
@@ -111,7 +116,7 @@ def to_page(
         "classes": [str(each) for each in classifier.classes],
         "precision": precision,
         "networks": [_network(each, precision) for each in classifier.networks],
-        "deformation": DeformationParameters().get_params(),
+        "deformation": (deformation or DeformationParameters()).get_params(),
         "wrong": _wrong(test, result) if test and result else None,
     }
     style, script = _file("page.css"), program()
@@ -127,7 +132,7 @@ def to_page(
         "footer": escape(_footer(classifier, precision)),
         "data": json.dumps(content).replace("<", "\\u003c"),  # no name can end the element
     }
-    return Template(_file("page.html")).substitute(values).encode()
+    return Template(_file("page.html")).substitute(values).encode(errors="replace")
 
 
 def _evaluated(classifier: TrainedClassifier, test: Dataset) -> Evaluation:

@@ -10,6 +10,7 @@ import pytest
 from mlpcore import Network
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.run_folder import BEST, CONFIG
 from mlpcore.store.weights import read_network, write_network
 from mlpcore.web import page
 from oracle import random_network
@@ -47,9 +48,12 @@ def test_without_a_network_the_newest_run_or_that_of_the_package(call, opened, d
         Path("runs", name).mkdir()
         for file in digits_run.iterdir():
             Path("runs", name, file.name).write_bytes(file.read_bytes())
-        os.utime(Path("runs", name, "best.safetensors"), (age, age))
+        os.utime(Path("runs", name, BEST), (age, age))
+    config = Path("runs", "a", CONFIG)
+    config.write_text(config.read_text().replace('"sigma": 6.0', '"sigma": 5.5'))
     assert "runs/a, the newest run" in call("draw")
     assert b'"a: 841-80-10"' in opened[1].read_bytes()
+    assert b'"deformation": {"sigma": 5.5, "alpha": 36.0,' in opened[1].read_bytes()
     assert b'"wrong": {"images"' in opened[1].read_bytes()  # of the data of the run
 
 

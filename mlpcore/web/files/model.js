@@ -19,7 +19,7 @@ export const givesProbabilities = networks.some(({ loss }) => loss === "cross-en
 /** The test digits that are misread: images, labels, guesses, their numbers; null without data. */
 export const wrong = content.wrong && { ...content.wrong, images: decode(content.wrong.images) };
 
-/** The parameters of the deformation in training. */
+/** The parameters of the deformation in training, where the sliders begin. */
 export const usualDeformation = content.deformation;
 
 /**

@@ -11,7 +11,7 @@ import { brightnessOf, greyOf } from "./picture.js";
 import { showInk } from "./pixels.js";
 
 /** The side of a drawing for the network; the number of deformed forms; the most bars. */
-const [RASTER, FORMS, MAX_BARS] = [192, 12, 10];
+const [RASTER, FORMS, MAX_BARS] = [128, 12, 10];
 const SLIDERS = { sigma: " px", alpha: " px", beta: "°", gamma: " %" };
 
 const byId = (id) => document.getElementById(id);
