@@ -101,7 +101,7 @@ def test_the_oracles_step_is_down_the_gradient(reference, kind):
 )
 @example([130, 257, 130, 10], 20, KINDS[0], 32, 0, False, 1)
 @example([130, 257, 130, 10], 20, KINDS[1], 32, 1 << 20, True, 2)
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_steps_are_the_oracles(
     simd_name, reference, schedule, sizes, n, kind, block, packed_from, weighted, seed
 ):
