@@ -4,6 +4,18 @@ Dask schedules, transports and repeats; here is only what it runs, and what come
 and what people look at belong in `mlpcore.commands` and `mlpcore.report`.
 """
 
-from mlpcore.cluster.chains import Follower, LostScheduler, check_scheduler, train_members
+from mlpcore.cluster.chains import (
+    Follower,
+    LostScheduler,
+    check_scheduler,
+    require_distributed,
+    train_members,
+)
 
-__all__ = ["Follower", "LostScheduler", "check_scheduler", "train_members"]
+__all__ = [
+    "Follower",
+    "LostScheduler",
+    "check_scheduler",
+    "require_distributed",
+    "train_members",
+]

@@ -111,7 +111,7 @@ def train_members(
         When the scheduler cannot be reached, a worker does not fit, a folder cannot be used, or
         training fails. `LostScheduler` when the scheduler goes away. What came home is saved.
     """
-    CommClosedError = _import_distributed().comm.CommClosedError
+    CommClosedError = require_distributed().comm.CommClosedError
     local = scheduler is None
     threads = threads or (max(1, available_cores() // workers) if local else 1)
     job = Job(environment(), threads, mixed, f"mlpcore-{secrets.token_hex(4)}")
@@ -131,7 +131,8 @@ def train_members(
     return asyncio.run(run())
 
 
-def _import_distributed() -> Any:
+def require_distributed() -> Any:
+    """Dask's package `distributed`; an InputError when it cannot be imported."""
     try:
         import distributed
     except ImportError as error:
@@ -144,7 +145,7 @@ def _import_distributed() -> Any:
 
 def check_scheduler(address: str) -> None:
     """Raise InputError unless there is a scheduler at an address."""
-    Client = _import_distributed().Client
+    Client = require_distributed().Client
     try:
         Client(address, timeout=CONNECT_SECONDS).close()
     except (OSError, TypeError, ValueError, MemoryError) as error:

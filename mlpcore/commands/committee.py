@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.checks import check_whole
-from mlpcore.cluster import check_scheduler, train_members
+from mlpcore.cluster import check_scheduler, require_distributed, train_members
 from mlpcore.commands import evaluate, runs, train
 from mlpcore.commands.options import (
     command_parser,
@@ -54,7 +54,13 @@ are settings, data or a backend hold for every member: --arch, --epochs, --lr,
 MAX_WORKERS = 1000
 
 #: The options of `mlpcore train` that have no meaning here, and what has.
-OTHERS = {"minutes": "--epochs", "width": "--widths", "resume": "the same command as at first"}
+OTHERS = {
+    "minutes": "--epochs",
+    "width": "--widths",
+    "resume": "the same command as at first",
+    "teacher": "none, as members learn from labels alone",
+    "teacher_weight": "none, as members learn from labels alone",
+}
 
 
 def width_list(text: str) -> list[int | None]:
@@ -93,7 +99,8 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, train.Options
     settings = vars(train.parse(rest))
     for name, instead in OTHERS.items():
         if name in settings:
-            raise InputError(f"--{name} of a committee: expected {instead}")
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} of a committee: expected {instead}")
     if options.workers is not None:
         check_whole("--workers", options.workers, 1, MAX_WORKERS)
         if options.scheduler is not None:
@@ -260,6 +267,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         options, settings = parse(argv)
         again = command_text("committee", *(sys.argv[2:] if argv is None else argv))
         with Console(sys.stdout) as console:
+            if options.workers:
+                require_distributed()
             if options.scheduler:
                 check_scheduler(options.scheduler)
             committee, data, backend = begin(options, settings, console)

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from mlpcore.store.committee import DOCUMENT, CommitteeFolder
 from mlpcore.store.run_folder import BEST, CONFIG, LAST
 from mlpcore.training.trainer import Trainer
 from small_runs import (
+    assert_same_result,
     load_run,
     make_pixels,
     same_weights,
@@ -156,6 +158,11 @@ def test_a_finished_committee_shows_its_result_again(call, argv):
         ("--backend scalar --schedule immediate", "schedule"),
         ("--out .", ". already holds"),
         ("--widths 6 --out new", "width 6: expected a whole number from 1 to 5"),
+        ("--minutes 2", "--minutes of a committee: expected --epochs"),
+        ("--teacher c", "--teacher of a committee: expected none"),
+        ("--workers 0", "--workers 0: expected a whole number from 1 to 1,000"),
+        ("--workers 2 --scheduler x", "--workers together with --scheduler"),
+        ("--mixed", "--mixed without a cluster"),
         ("--members 0 --out new", "members 0: expected a whole number from 1 to 1,000"),
     ],
 )
@@ -171,6 +178,23 @@ def test_other_data_are_refused(refusal, argv, tmp_path, monkeypatch):
     assert main(argv) == 1
     other = write_idx(tmp_path / "other", n_train=231)
     assert f"the data from {other} are not those" in refusal(*argv, "--data", other)
+
+
+def test_a_missing_package_is_named_before_anything_is_written(refusal, argv, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert "extra 'cluster'" in refusal(*argv, "--workers", "2")
+    assert "extra 'cluster'" in refusal(*argv, "--scheduler", "tcp://127.0.0.1:1")
+
+
+def test_processes_of_this_machine_come_to_the_same_bits(call, argv):
+    pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    call(*argv)
+    shutil.move("c", "alone")
+    out = call(*argv, "--workers", "2")
+    assert out.startswith("dashboard: ") and "width-4: 3 of 3 epochs, validation " in out
+    for path in weights():
+        found, expected = (load_run(Path(folder, path.parent.name)) for folder in ("c", "alone"))
+        assert_same_result(found, expected)
 
 
 def test_the_backend_is_that_of_the_beginning(call, argv, monkeypatch):
