@@ -26,11 +26,7 @@ backend = backends.get("cpu")
 networks = []
 for seed in range(7):
     mlp = OnlineMLPClassifier(
-        (50,),
-        learning_rate_init=0.01,
-        max_iter=30,
-        random_state=seed,
-        deformation=DeformationParameters(),
+        (50,), max_iter=30, random_state=seed, deformation=DeformationParameters()
     )
     networks.append(mlp.fit(X, y).network_)
 
@@ -48,7 +44,7 @@ axes.plot(sizes, single, "o", color="#808080", label="each network alone")
 axes.plot(sizes, together, "o-", label="mean of the outputs so far")
 axes.axhline(np.mean(single), color="#808080", linewidth=1, linestyle=":")
 axes.set(xlabel="networks", ylabel="test error (%)")
-axes.set_ylim(bottom=0)
+axes.set_ylim(0, 1.15 * max(single))
 axes.set_title("841-50-10 on 400 digits")
 axes.legend(loc="lower right")
 plt.show()
