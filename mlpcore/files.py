@@ -182,17 +182,19 @@ def make_folder(folder: StrPath) -> list[Path]:
     folder = Path(folder)
     with _explained("create", folder):
         missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)][::-1]
+        created: list[Path] = []
         try:
             for path in missing or [folder]:
                 try:
                     os.mkdir(path)
+                    created.append(path)
                 except FileExistsError:
                     if not os.path.isdir(path):
                         raise
         except OSError:
-            remove_folders(missing)
+            remove_folders(created)
             raise
-    return missing
+    return created
 
 
 def remove_folders(folders: list[Path]) -> None:

@@ -11,6 +11,7 @@ import contextlib
 import io
 import logging
 import os
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -50,6 +51,9 @@ MAX_SECONDS, BLOCK_BYTES = 3.0, 2**12
 
 #: A larger picture is reduced by a whole factor, to fewer than twice as many pixels a side.
 REDUCED_SIDE = 1024
+
+#: One thread at a time redirects the standard error.
+_STDERR_LOCK = threading.Lock()
 
 # Without a handler, Pillow's remarks on odd files would reach the user's terminal.
 logging.getLogger("PIL").addHandler(logging.NullHandler())
@@ -163,13 +167,30 @@ class _Slow(Exception):
 
 def _decode(content: bytes) -> Float32Array:
     """Decode the bytes of a file; raise an InputError, or whatever the decoders raise."""
-    with Image.open(_Timed(content), formats=FORMATS) as image:
+    with contextlib.ExitStack() as stack:
+        image = stack.enter_context(Image.open(_Timed(content), formats=FORMATS))
         _check(image)
+        if image.format == "TIFF":
+            stack.enter_context(_silent_libtiff())
         if isinstance(image, ImageFile.ImageFile):
             image.decodermaxblock = BLOCK_BYTES  # a decoder of JPEG takes all it is given at once
         image.draft("L", (REDUCED_SIDE, REDUCED_SIDE))  # a JPEG need not be decoded in full
         ImageOps.exif_transpose(image, in_place=True)
         return _brightness(image)
+
+
+@contextlib.contextmanager
+def _silent_libtiff() -> Iterator[None]:
+    """Let the standard error lead nowhere: libtiff writes to it what it finds odd in a file."""
+    with _STDERR_LOCK, contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):  # without a standard error there is nothing to hide
+            kept = os.dup(2)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, 2)
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, 2)
+            os.close(nowhere)
+        yield
 
 
 def _check(image: Image.Image) -> None:

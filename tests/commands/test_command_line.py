@@ -16,6 +16,7 @@ from mlpcore.commands.options import command_text, run_tool
 from mlpcore.data import dataset
 from mlpcore.network import Network
 from mlpcore.store.weights import write_network
+from mlpcore.terminal import say
 
 ROOT = Path(mlpcore.__file__).parents[1]
 HEAVY = {"numpy", "mlpcore.backends", "matplotlib", "rich", "sklearn", "PIL"}
@@ -177,6 +178,7 @@ BAD = [
     ("evaluate net --json none/x.json", "cannot write none/x.json: No such file"),
     ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
     ("evaluate net --figures file", "file"),
+    ("evaluate net --figures link", "cannot write link, a link"),
     ("predict", "PATH"),
     ("predict net a.png --color", "--color"),
     ("predict net a.png --show --json", "--show together with --json"),
@@ -210,8 +212,29 @@ def test_bad_arguments_are_refused_in_one_line(refusal, monkeypatch, argv, words
         monkeypatch.setattr(dataset, "load", load)
     Path("file").touch()
     os.mkfifo("pipe")
+    os.symlink(".", "link")
     write_network(Path("net"), Network((841, 10), seed=1), {})
     assert words in refusal(*argv.split())
+
+
+def test_more_layers_and_longer_paths_than_any_use(refusal):
+    """They took minutes, or Python's stack."""
+    assert "30,000 hidden layers: expected at most 100" in refusal("train", "--arch", "2," * 29_999)
+    assert "a: File name too long" in refusal("train", "--out", "a/" * 2100)
+
+
+def test_what_would_control_the_terminal_is_escaped(refusal, capsys):
+    """And long texts are shortened, on both streams, wherever they come from."""
+    assert r"'\x1b]0;title\x07': expected" in refusal("\x1b]0;title\x07")
+    text = refusal("train", "x" * 100_000)
+    assert len(text) < 310 and text.startswith("error: unrecognized arguments: xxx")
+    say("a\x1b[31m\u202e\n" + "y" * 1000)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == r"a\x1b[31m\u202e" and len(second) == 300
+    quoted = command_text("train", "--out", "a\x1b'b").split()[-1]
+    assert quoted == r"$'a\x1b\x27b'"
+    shown = subprocess.run(["bash", "-c", f"printf %s {quoted}"], capture_output=True).stdout
+    assert shown == b"a\x1b'b"
 
 
 def test_a_line_break_in_an_argument_stays_on_one_line(refusal):

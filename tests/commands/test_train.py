@@ -122,6 +122,16 @@ def test_figures_that_fail_do_not_fail_the_training(train, call, monkeypatch, er
     assert "note" not in call("train", "--resume", "r")  # draws them after all
 
 
+@pytest.mark.figures
+def test_figures_are_not_written_through_a_link(train, tmp_path):
+    train("--epochs", "1")
+    shutil.rmtree(Path("r", "figures"))
+    (tmp_path / "elsewhere").mkdir()
+    os.symlink(tmp_path / "elsewhere", Path("r", "figures"))
+    assert main(["train", "--resume", "r"]) == 0
+    assert os.listdir(tmp_path / "elsewhere") == []
+
+
 def test_options_reach_the_settings(train):
     options = "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3"
     options += " --backend scalar --schedule immediate --lr-ratio 2 --target 1.5 --arch 7,5"

@@ -227,9 +227,10 @@ def test_download(cache, published, mirrors, capfd):
         (b"<html>Please log in</html>", "not an IDX file"),
         (zipped(idx_bytes(np.zeros(6, np.uint8))), "MD5"),
         (zipped(idx_bytes(small_set()[TEST_LABELS]))[:-3], "truncated"),
+        (bytes(mnist.MAX_DOWNLOAD + 1), "sends more than"),
         (None, "HTTP 404"),
     ],
-    ids=["html", "other content", "truncated", "absent"],
+    ids=["html", "other content", "truncated", "endless", "absent"],
 )
 def test_wrong_content_is_not_stored(cache, mirrors, content, reason):
     path = mirrors[1] / f"{TEST_LABELS}.gz"

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from idx_files import idx_bytes, zipped
 from mlpcore.data import idx
+from mlpcore.data.folder import FILES, read_folder
 from mlpcore.errors import InputError
 
 shapes = st.one_of(
@@ -73,6 +74,22 @@ def test_neither_a_false_header_nor_a_gzip_bomb_takes_memory(announced, size):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**21
+
+
+def test_a_gzip_bomb_that_keeps_its_promise(tmp_path):
+    """70 MB of zeros in 68 kB, and four files that are too large together."""
+    content = zipped(struct.pack(">4I", 0x803, 70, 1000, 1000) + bytes(70_000_000))
+    assert len(content) < 10**5
+    with pytest.raises(InputError, match=r"announces 70,000,000 bytes in 6.,\d{3} compressed"):
+        idx.decode(io.BytesIO(content), "file")
+    for name in FILES[::2]:
+        with open(tmp_path / name, "wb") as file:
+            file.write(struct.pack(">4I", 0x803, 600, 1000, 1000))
+            file.truncate(16 + 600_000_000)  # a hole takes no place on the disk
+    for name in FILES[1::2]:
+        (tmp_path / name).write_bytes(struct.pack(">II", 0x801, 600) + bytes(600))
+    with pytest.raises(InputError, match=r"t10k-images.* too large: .* and 473,741,224 bytes"):
+        read_folder(tmp_path)
 
 
 @pytest.mark.parametrize("path", ["absent", ".", "pipe", 1.5, "a\0b", "a\nb", "forbidden"])

@@ -218,3 +218,20 @@ def test_damaged_files_are_digits_or_one_line(path, original, flips, inserted, l
         except InputError as error:
             assert str(error).isprintable() and str(path) in str(error)
     assert errors.getvalue() == ""
+
+
+def test_libtiff_does_not_write_to_the_terminal(capfd):
+    """Not even of a directory whose entries, one after another, are of no known type."""
+    content = encoded(GREY, "TIFF", compression="tiff_adobe_deflate")
+    begin = struct.unpack("<I", content[4:8])[0]
+    (n_entries,) = struct.unpack("<H", content[begin : begin + 2])
+    for place in range(begin + 2, begin + 2 + 12 * n_entries, 12):
+        for kind in (b"\0\0", b"\xff\xff"):
+            with contextlib.suppress(InputError):
+                damaged = content[: place + 2] + kind + content[place + 4 :]
+                picture_files.decode_grey(damaged, "picture")
+            with contextlib.suppress(InputError):
+                damaged = content[:place] + kind + content[place + 2 :]
+                picture_files.decode_grey(damaged, "picture")
+    os.write(2, b"still there\n")
+    assert capfd.readouterr().err == "still there\n"
