@@ -15,7 +15,12 @@ PARTS = 4
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize(
-    ("campaign", "n"), [(run_files, 200), (idx_files, 200), (pictures, 100)], ids=lambda x: str(x)
+    ("campaign", "n"),
+    [
+        pytest.param(run_files, 200, id="runs"),
+        pytest.param(idx_files, 200, id="data"),
+        pytest.param(pictures, 100, id="pictures"),
+    ],
 )
 def test_a_command_works_or_refuses(campaign, n, part):
     result = judge.attempts(campaign.attempt, range(part * n // PARTS, (part + 1) * n // PARTS))
