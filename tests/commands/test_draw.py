@@ -8,7 +8,9 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from mlpcore import Network
+from mlpcore.commands.draw import newest_run
 from mlpcore.data.dataset import EMBEDDED
+from mlpcore.store.committee import DOCUMENT
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import BEST, CONFIG
 from mlpcore.store.weights import read_network, write_network
@@ -55,6 +57,16 @@ def test_without_a_network_the_newest_run_or_that_of_the_package(call, opened, d
     assert b'"a: 841-80-10"' in opened[1].read_bytes()
     assert b'"deformation": {"sigma": 5.5, "alpha": 36.0,' in opened[1].read_bytes()
     assert b'"wrong": {"images"' in opened[1].read_bytes()  # of the data of the run
+
+
+def test_the_newest_may_be_a_committee():
+    """A folder of runs is none."""
+    for age, path in enumerate(("runs/c/width-10", "runs/alone", "runs/c/width-20", "runs/d/one")):
+        Path(path).mkdir(parents=True)
+        Path(path, BEST).touch()
+        os.utime(Path(path, BEST), (age, age))
+    Path("runs", "c", DOCUMENT).touch()
+    assert newest_run() == Path("runs", "c")
 
 
 def test_a_committee_in_one_page(call):

@@ -167,6 +167,7 @@ def test_misread_test_digits(open_page):
         label, guess = data.test_labels[wrong[k]], guesses[wrong[k]]
         assert buttons.nth(k).inner_text().strip() == f"{label} → {guess}"
         assert text(page, "first") == str(guess)
+        assert page.locator("#first").bounding_box()["y"] >= 0  # the page scrolls up to the answer
         outputs = classifier.outputs(data.test_images[wrong[k] : wrong[k] + 1])[0]
         values = [f"{value:.2f}".replace("-", "\N{MINUS SIGN}") for value in outputs]
         assert page.locator("#bars .value").all_inner_texts() == values

@@ -176,7 +176,7 @@ function showForms() {
     byId("forms").append(form);
   }
   const count = agreeing === FORMS ? `All ${FORMS}` : `${agreeing} of ${FORMS}`;
-  byId("agreement").textContent = `${count} are read as ${classes[own]}, like your own.`;
+  byId("agreement").textContent = `${count} are read as ${classes[own]}, like the digit itself.`;
 }
 
 function setSliders() {
@@ -208,6 +208,7 @@ function showWrong() {
       byId("message").textContent = `Test digit ${numbers[i]}: ${words}.`;
       show(asked, true);
       showPicture();
+      document.querySelector(".stage").scrollIntoView();
     });
     byId("wrong").append(button);
   });
