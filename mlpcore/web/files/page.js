@@ -1,6 +1,6 @@
 /** The page: what is drawn or opened goes through the networks, and their answers are shown. */
 import { drawMap } from "./deformation.js";
-import { findDigit } from "./digit.js";
+import { findDigit, NoDigit } from "./digit.js";
 import { Drawing, paint } from "./drawing.js";
 import { IMAGE, imageOf, inkOf } from "./inputs.js";
 import { showInside } from "./inside.js";
@@ -55,6 +55,7 @@ function ask(grey, isDone) {
     byId("message").textContent = digit.seen > 1 ? several : "";
     show(imageOf(digit.pixels), isDone);
   } catch (error) {
+    if (!(error instanceof NoDigit)) throw error;
     rest();
     byId("message").textContent = isDone ? error.message : "";
   }
@@ -74,6 +75,7 @@ async function open(file) {
 
 /** The image that is asked about, in place of strokes. */
 function showPicture() {
+  cancelAnimationFrame(waiting);
   const picture = element("canvas", "");
   showInk(picture, inkOf(image, { unit: false }));
   drawing.showPicture(picture);
