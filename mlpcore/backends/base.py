@@ -163,6 +163,24 @@ def check_noise(epoch: int, grid: int, height: int, width: int) -> None:
     check_sides(height, width)
 
 
+def check_indices(indices: ArrayLike, n: int | None = None) -> AnyArray:
+    """A copy, which no other thread can change, of (n,) numbers of images of a training set."""
+    indices = np.array(indices)
+    check_shape("indices", indices, (n,), indices.dtype)
+    if len(indices) and indices.dtype.kind not in "iu":
+        raise InputError(f"indices: {indices.dtype}, expected whole numbers")
+    check_range("indices", indices, MAX_IMAGES)
+    return indices
+
+
+def check_taps(taps: ArrayLike) -> Float32Array:
+    """The weights of a one-dimensional Gaussian, (21,) float32."""
+    taps = check_array("taps", taps, (TAPS,))
+    if not (abs(taps) <= 1).all():
+        raise InputError("taps: expected numbers from -1 to 1")
+    return taps
+
+
 def check_scale(scale: float) -> None:
     """Raises InputError unless images scaled by 1 - scale to 1 + scale keep some extent."""
     check_real("scale", scale)

@@ -27,11 +27,14 @@ from mlpcore.backends.base import (
     check_out,
     check_place,
     check_range,
+    check_sides,
+    check_taps,
     count_errors,
     layer_shape,
 )
 from mlpcore.backends.rates import check_sample_weight, layer_rates
 from mlpcore.backends.targets import check_soft_targets
+from mlpcore.checks import check_rate, check_real
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B, check_target
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, Int32Array, UInt8Array
@@ -162,6 +165,7 @@ class ReferenceBackend(Backend):
         n_in, n_out = layer_shape(network, layer)
         inputs = check_array("inputs", inputs, (None, n_in)).astype(np.float64)
         deltas = check_array("deltas", deltas, (len(inputs), n_out)).astype(np.float64)
+        check_rate("learning_rate", learning_rate)
         network.weights[layer][...] -= learning_rate * deltas.T @ inputs
         network.biases[layer][...] -= learning_rate * deltas.sum(axis=0)
 
@@ -186,6 +190,7 @@ class ReferenceBackend(Backend):
         check_range("order", order, len(images))
         rates = layer_rates(network, learning_rate)
         check_target(target)
+        check_real("skip_below", skip_below)
         if sample_weight is not None:
             sample_weight = check_sample_weight(np.array(sample_weight), len(images))
         if soft_targets is None:
@@ -268,7 +273,7 @@ class ReferenceBackend(Backend):
         self, noise: Float32Array, taps: Float32Array, alpha: float
     ) -> Float32Array:
         noise = check_array("noise", noise, (2, None, None)).astype(np.float64)
-        taps = check_array("taps", taps, (TAPS,)).astype(np.float64)
+        taps = check_taps(taps).astype(np.float64)
         check_alpha(alpha)
         rows, columns = noise.shape[1] - MARGIN, noise.shape[2] - MARGIN
         middle = sum(taps[i] * noise[:, i : i + rows] for i in range(TAPS))
@@ -284,6 +289,8 @@ class ReferenceBackend(Backend):
     ) -> Float32Array:
         images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
+        check_sides(height, width)
+        check_real("background", background)
         affine = check_finite("affine", affine, (n, 2, 2)).astype(np.float64)
         displacement = check_finite("displacement", displacement, (n, 2, height, width))
         centre = np.array([(width - 1) / 2, (height - 1) / 2])
@@ -314,7 +321,11 @@ class ReferenceBackend(Backend):
     ) -> Float32Array:
         images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
+        check_sides(height, width)
         check_place(epoch, first, n)
+        check_alpha(alpha)
+        check_taps(taps)
+        check_real("background", background)
         affine = check_finite("affine", affine, (n, 2, 2))
         out = np.empty_like(images) if out is None else out
         check_out(out, images.shape)

@@ -23,12 +23,14 @@ from mlpcore.backends.base import (
     check_array,
     check_alpha,
     check_finite,
+    check_indices,
     check_noise,
     check_out,
     check_place,
     check_range,
     check_shape,
     check_sides,
+    check_taps,
     count_errors,
     layer_shape,
 )
@@ -474,7 +476,7 @@ class SimdBackend(Backend):
 
     def displacement_field(self, noise, taps, alpha):
         noise = check_array("noise", noise, (2, None, None))
-        taps = check_array("taps", taps, (TAPS,))
+        taps = check_taps(taps)
         check_alpha(alpha)
         rows, columns = noise.shape[1:]
         if min(rows, columns) < TAPS:
@@ -495,6 +497,7 @@ class SimdBackend(Backend):
         affine = check_finite("affine", affine, (n, 2, 2))
         displacement = check_finite("displacement", displacement, (n, 2, height, width))
         check_sides(height, width)
+        check_real("background", background)
         out = np.empty_like(images)
         if n == 0:
             return out
@@ -521,10 +524,10 @@ class SimdBackend(Backend):
         out = np.empty_like(images) if out is None else out
         check_out(out, images.shape)
         images, affine = (apart(array, out) for array in (images, affine))
-        if n == 0:
-            return out
         cdef mlp_deformation deformation = _deformation(
             images.shape[1], images.shape[2], taps, alpha, seed, epoch, background)
+        if n == 0:
+            return out
         cdef mlp_selection selection = _selection(images[:, None], affine, out[:, None])
         selection.first = first
         cdef int status
@@ -551,10 +554,10 @@ class SimdBackend(Backend):
         affine = check_finite("affine", affine, (n, 2, 2))
         images, affine = (apart(array, out) for array in (images, affine))
         order, numbers = _ascending(indices, n)
-        if out.size == 0:
-            return
         cdef mlp_deformation deformation = _deformation(
             height, width, taps, alpha, seed, epoch, background)
+        if out.size == 0:
+            return
         cdef mlp_selection selection = _selection(images, affine, out)
         cdef const int32_t[::1] places = order
         cdef const uint32_t[::1] ascending = numbers
@@ -592,11 +595,12 @@ class SimdBackend(Backend):
 
 
 cdef mlp_deformation _deformation(int height, int width, taps, alpha, seed, uint32_t epoch,
-                                  float background):
+                                  background):
     cdef mlp_deformation result
     check_alpha(alpha)
+    check_real("background", background)
     result.height, result.width = height, width
-    result.taps = check_array("taps", taps, (TAPS,))
+    result.taps = check_taps(taps)
     result.alpha = alpha
     result.background = background
     result.key = philox.split_seed(seed)
@@ -624,9 +628,7 @@ cdef mlp_selection _selection(images, affine, out):
 
 def _ascending(indices, n):
     """The order (n,) int32 that sorts image numbers, and the numbers (n,) uint32 in that order."""
-    indices = np.array(indices)  # a copy that no other thread can change
-    check_shape("indices", indices, (n,), indices.dtype)
-    check_range("indices", indices, MAX_IMAGES)
+    indices = check_indices(indices, n)
     order = np.argsort(indices, kind="stable")
     return order.astype(np.int32), indices[order].astype(np.uint32)
 

@@ -8,7 +8,15 @@ from functools import lru_cache
 import numpy as np
 
 from mlpcore.backends.affine import affine_maps_of
-from mlpcore.backends.base import GRID, IMAGES_PER_GRID, TAPS, Backend, check_sides
+from mlpcore.backends.base import (
+    GRID,
+    IMAGES_PER_GRID,
+    TAPS,
+    Backend,
+    check_indices,
+    check_place,
+    check_sides,
+)
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.typing import AnyArray, BackendArray, Float32Array, Float64Array, UInt8Array
@@ -40,7 +48,8 @@ def draw_affine(
     indices: AnyArray | None = None,
 ) -> Float32Array:
     """Return the random matrices, (n, 2, 2) float32, of images with these indices or 0, 1, ..."""
-    indices = np.arange(len(labels)) if indices is None else indices
+    check_place(epoch, 0, len(labels))
+    indices = check_indices(np.arange(len(labels)) if indices is None else indices, len(labels))
     angles = _greatest_angles(parameters.beta, parameters.label_bytes())
     scale = parameters.gamma / 100
     return affine_maps_of(indices, labels, angles, scale, seed, epoch)
