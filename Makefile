@@ -17,7 +17,9 @@ UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/cuda_snippets/*.cu 
 BUILT_FROM := setup.py pyproject.toml mlpcore/backends/cuda/nvcc.py $(C_FILES) $(CUDA_FILES) \
 	$(wildcard mlpcore/*/*.p[yx][xd])
 
-.PHONY: install train reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize clean
+SANITIZED := build/sanitize
+
+.PHONY: install train reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize clean $(SANITIZED)
 
 install: $(INSTALLED)
 
@@ -78,14 +80,15 @@ docs: $(CHECKERS)
 
 # The C code under AddressSanitizer and UndefinedBehaviorSanitizer, then its threads under
 # ThreadSanitizer, in separate builds. Leaks are not reported: Python frees little at exit.
-SANITIZED := build/sanitize
 SANITIZERS := address,undefined
 SANITIZED_TESTS := $(filter-out %presets.py %sample_weight.py,$(wildcard tests/backends/test_*.py))
 SANITIZED_TESTS += tests/deformation tests/network
 library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
-sanitize: $(INSTALLED)
+$(SANITIZED): $(INSTALLED)
 	MLPCORE_CUDA=0 MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
-		--target $(SANITIZED) .
+		--target $@ .
+
+sanitize: $(SANITIZED)
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZED)) \
 		LD_PRELOAD="$(call library,asan) $(call library,ubsan)" \
 		$(BIN)/pytest -n auto -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
@@ -97,7 +100,7 @@ sanitize: $(INSTALLED)
 
 # An hour of hostile tries: kills, power cuts, full disks, damaged files, wrong arguments. See
 # docs/robustness.md. Power cuts need to mount a disk image. ARGS='--minutes 5' shortens it.
-torture: $(INSTALLED)
+torture: $(SANITIZED)
 	$(BIN)/python tools/torture.py $(ARGS)
 
 # What only a GPU can show, in nine minutes at most: tests, compute-sanitizer, measurements. It uses

@@ -15,7 +15,6 @@ from mlpcore import philox
 from mlpcore.backends.base import (
     GRID,
     MARGIN,
-    MAX_IMAGES,
     TAPS,
     Backend,
     TrainingResult,

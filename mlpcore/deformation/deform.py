@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mlpcore.backends.affine import affine_maps_of
+from mlpcore.backends.affine import N_LABELS, affine_maps_of
 from mlpcore.backends.base import (
     GRID,
     IMAGES_PER_GRID,
@@ -15,6 +15,8 @@ from mlpcore.backends.base import (
     Backend,
     check_indices,
     check_place,
+    check_range,
+    check_shape,
     check_sides,
 )
 from mlpcore.backends.simd import SimdBackend
@@ -48,6 +50,10 @@ def draw_affine(
     indices: AnyArray | None = None,
 ) -> Float32Array:
     """Return the random matrices, (n, 2, 2) float32, of images with these indices or 0, 1, ..."""
+    labels = np.asarray(labels)
+    whole = labels.dtype if labels.dtype.kind in "iu" else np.uint8
+    check_shape("labels", labels, (None,), whole)
+    check_range("labels", labels, N_LABELS)
     check_place(epoch, 0, len(labels))
     indices = check_indices(np.arange(len(labels)) if indices is None else indices, len(labels))
     angles = _greatest_angles(parameters.beta, parameters.label_bytes())
@@ -140,8 +146,10 @@ def deform_selected(
     -------
     float32, of the shape of `images`.
     """
+    images = np.asarray(images)
     out = np.empty_like(images) if out is None else out
     planes, shown = (a[:, None] if a.ndim == 3 else a for a in (images, out))
+    check_shape("images", planes, (None, None, None, None), np.float32)
     check_sides(*planes.shape[2:])
     maps = draw_affine(parameters, labels, seed, epoch, indices)
     drawing = gaussian_taps(parameters.sigma), parameters.alpha, seed, epoch

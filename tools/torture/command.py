@@ -22,6 +22,7 @@ CAMPAIGNS = {
     "run_files": (2, "commands on runs with hostile values and checksums that fit"),
     "idx_files": (1, "commands on damaged IDX and .npz files"),
     "pictures": (1, "predictions of damaged pictures"),
+    "api": (3, "calls of the public functions with wrong arguments"),
     "interrupts": (1, "Ctrl-C in the first half second of a command"),
 }
 
