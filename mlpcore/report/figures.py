@@ -106,7 +106,7 @@ def first_layer(network: Network, image_shape: tuple[int, int], data_name: str =
     figure, axes, top = new_page(title, lines, tiles.height(len(shown)))
     _draw_scale(axes, limit, top - 0.24)
     for k, neuron in enumerate(shown):
-        image = weights[neuron].reshape(image_shape) / np.float32(limit)
+        image = np.clip(weights[neuron].reshape(image_shape), -limit, limit) / np.float32(limit)
         draw_image(axes, image, *tiles.place(k, top), tiles, DIVERGING, (-1.0, 1.0))
     return figure
 

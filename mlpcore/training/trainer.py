@@ -113,12 +113,11 @@ class Trainer(ReprHtmlMixin):
         self.config, self.dataset, self.backend = config, dataset, backend
         self.observers = tuple(observers)
         sizes = (dataset.n_inputs, *config.hidden_layers, dataset.n_classes)
-        # The current and the best network, what the backend packs, and what is being saved; the
-        # images as they are, in the network's range, and deformed.
-        images = dataset.train_images.nbytes + dataset.test_images.nbytes
-        check_memory(
-            4 * 4 * count_parameters(sizes) + 3 * images, "a network and data of this size"
-        )
+        # The current and the best network, what the backend packs, and what is being saved.
+        needed = 4 * 4 * count_parameters(sizes)
+        copies = 1 + (config.input_range != "signed") + (not config.deformation.is_identity)
+        needed += copies * (dataset.train_images.nbytes + dataset.test_images.nbytes)
+        check_memory(needed, "a network and data of this size")
         self.state = state or TrainingState(config.new_network(sizes))
         network = self.state.network
         found = network.layer_sizes, network.activation, network.loss

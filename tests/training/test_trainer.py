@@ -255,9 +255,9 @@ def test_an_interrupt_before_any_line_loses_nothing(name):
 
 
 def test_a_run_that_needs_more_memory_than_there_is(monkeypatch):
-    """Weights four times: in training, the best, packed, and being saved. Images three times."""
+    """Weights four times: in training, the best, packed, and being saved. Images twice."""
     n_weights, n_pixels = 9 * 36 + 6 * 10 + 3 * 7, 290 * 35
-    needed = 16 * n_weights + 12 * n_pixels
+    needed = 16 * n_weights + 8 * n_pixels
     monkeypatch.setattr(cpu, "total_memory", lambda: needed)
     Trainer(make_config(), DATA, backends.get("scalar"))
     monkeypatch.setattr(cpu, "total_memory", lambda: needed - 1)
