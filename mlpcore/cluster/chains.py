@@ -84,6 +84,7 @@ def train_members(
     """Trains the members of a committee to their end, on a cluster.
 
     The weights are those of the same members trained one after another by one process, bit for bit.
+    Called in the main thread, where no event loop runs.
 
     Parameters
     ----------
@@ -124,8 +125,8 @@ def train_members(
                 return await _until_signal(training.run())
             except (CommClosedError, concurrent.futures.CancelledError):
                 raise LostScheduler(
-                    f"the connection to the scheduler at {scheduler} is lost: all results that "
-                    "came home are saved, and the same command goes on"
+                    f"the scheduler at {scheduler or 'this machine'}, or what it held, is lost: all "
+                    "results that came home are saved, and the same command goes on"
                 ) from None
 
     return asyncio.run(run())

@@ -12,6 +12,7 @@ from distributed import LocalCluster
 from mlpcore import backends, dataset
 from mlpcore.cluster import chains, check_scheduler, segment, train_members
 from mlpcore.data.summary import DataSummary
+from mlpcore.store.run_folder import LAST
 from mlpcore.training.trainer import Diverged
 from small_committees import Follower, assert_undisturbed, make_committee
 from small_runs import DATA, MODERN, refusal, write_idx
@@ -190,3 +191,12 @@ def test_a_training_that_diverges_names_member_and_worker(tmp_path, data, train)
     committee = make_committee(tmp_path / "c", data, **MODERN | {"learning_rate": 1e30})
     with pytest.raises(Diverged, match=r"worker tcp://.*, member .*: training diverged"):
         train(committee, data)
+
+
+def test_a_damaged_member_is_named_before_anything_is_trained(tmp_path, data, train):
+    committee = make_committee(tmp_path / "c", data)
+    train(committee, data)
+    (tmp_path / "c/width-4" / LAST).write_bytes(b"x" * 99)
+    before = {path: path.read_bytes() for path in (tmp_path / "c").rglob("*.*")}
+    assert f"c/width-4/{LAST}" in refusal(train, committee, data)
+    assert before == {path: path.read_bytes() for path in (tmp_path / "c").rglob("*.*")}
