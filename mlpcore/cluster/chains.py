@@ -125,8 +125,8 @@ def train_members(
                 return await _until_signal(training.run())
             except (CommClosedError, concurrent.futures.CancelledError):
                 raise LostScheduler(
-                    f"the scheduler at {scheduler or 'this machine'}, or what it held, is lost: all "
-                    "results that came home are saved, and the same command goes on"
+                    f"the scheduler at {scheduler or 'this machine'}, or what it held, is lost: "
+                    "what came home is saved, and the same command goes on"
                 ) from None
 
     return asyncio.run(run())
