@@ -146,9 +146,15 @@ def require_distributed() -> Any:
 
 def check_scheduler(address: str) -> None:
     """Raise InputError unless there is a scheduler at an address."""
-    Client = require_distributed().Client
+    distributed = require_distributed()
+
+    async def reach() -> None:
+        options = distributed.Security().get_connection_args("client")
+        comm = await distributed.comm.connect(address, timeout=CONNECT_SECONDS, **options)
+        await comm.close()
+
     try:
-        Client(address, timeout=CONNECT_SECONDS).close()
+        asyncio.run(reach())
     except (OSError, TypeError, ValueError, MemoryError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"no Dask scheduler at {address}: {reason}") from None
