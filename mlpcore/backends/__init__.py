@@ -7,6 +7,7 @@ Here belongs arithmetic: one contract in `base`, the NumPy oracle in `reference`
 from __future__ import annotations
 
 import os
+import reprlib
 
 from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.backends.reference import ReferenceBackend
@@ -108,15 +109,16 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
     """
     name = _resolve(name)
     if name not in names():
-        raise InputError(f"backend {name!r}: expected auto, cpu, {', '.join(names())}")
+        raise InputError(f"backend {reprlib.repr(name)}: expected auto, cpu, {', '.join(names())}")
     reason = _reason(name)
     if reason is not None:
-        raise InputError(f"backend {name!r} cannot run: {reason}")
+        raise InputError(f"backend {reprlib.repr(name)} cannot run: {reason}")
     if threads is not None:
         check_whole("threads", threads, 1, MAX_THREADS)
     if name == "reference":
         if schedule is not None:
-            raise InputError(f"schedule {schedule!r}: the reference backend has no schedules")
+            shown = reprlib.repr(schedule)
+            raise InputError(f"schedule {shown}: the reference backend has no schedules")
         return ReferenceBackend()
     if name == "cuda":
         from mlpcore.backends.cuda import driver

@@ -167,7 +167,9 @@ def check_indices(indices: ArrayLike, n: int | None = None) -> AnyArray:
     """A copy, which no other thread can change, of (n,) numbers of images of a training set."""
     indices = np.array(indices)
     check_shape("indices", indices, (n,), indices.dtype)
-    if len(indices) and indices.dtype.kind not in "iu":
+    if len(indices) == 0:  # whose type says nothing
+        return indices.astype(np.int64)
+    if indices.dtype.kind not in "iu":
         raise InputError(f"indices: {indices.dtype}, expected whole numbers")
     check_range("indices", indices, MAX_IMAGES)
     return indices

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import reprlib
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -130,7 +131,9 @@ def to_images(values: ArrayLike, name: str, image_shape: tuple[int, int] | None)
             f"sides of at most {MAX_SIDE} pixels, or (n, pixels)"
         )
     if image_shape is not None and images.shape[1:] != tuple(image_shape):
-        raise InputError(f"{name} has images of {images.shape[1:]}: expected {image_shape}")
+        raise InputError(
+            f"{name} has images of {images.shape[1:]}: expected {reprlib.repr(image_shape)}"
+        )
     if images.dtype.kind == "f" and not np.isfinite(images).all():
         raise InputError(f"{name} holds values that are not finite: expected numbers")
     return images

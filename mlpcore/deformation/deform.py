@@ -20,6 +20,7 @@ from mlpcore.backends.base import (
     check_sides,
 )
 from mlpcore.backends.simd import SimdBackend
+from mlpcore.checks import check_real
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.typing import AnyArray, BackendArray, Float32Array, Float64Array, UInt8Array
 
@@ -147,10 +148,12 @@ def deform_selected(
     float32, of the shape of `images`.
     """
     images = np.asarray(images)
+    indices = check_indices(indices, len(images) if images.ndim else 0)
     out = np.empty_like(images) if out is None else out
     planes, shown = (a[:, None] if a.ndim == 3 else a for a in (images, out))
     check_shape("images", planes, (None, None, None, None), np.float32)
     check_sides(*planes.shape[2:])
+    check_real("background", background)
     maps = draw_affine(parameters, labels, seed, epoch, indices)
     drawing = gaussian_taps(parameters.sigma), parameters.alpha, seed, epoch
     if isinstance(backend, SimdBackend):

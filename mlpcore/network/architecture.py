@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -39,13 +40,16 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
     expected = f"expected {', '.join(PRESETS)} or widths such as 1000,500"
     widths: list[int] = []
     check_depth(name.count(",") + 1)
+    shown = reprlib.repr(text)
     for part in name.split(","):
         if not (part.isascii() and part.strip().isdigit()):
-            raise InputError(f"architecture {text!r}: {part.strip()!r} is not a width; {expected}")
+            raise InputError(
+                f"architecture {shown}: {reprlib.repr(part.strip())} is not a width; {expected}"
+            )
         width = int(part)
         if not 1 <= width <= MAX_WIDTH:
             raise InputError(
-                f"architecture {text!r}: a layer has 1 to {MAX_WIDTH:,} neurons, not {width:,}"
+                f"architecture {shown}: a layer has 1 to {MAX_WIDTH:,} neurons, not {width:,}"
             )
         widths.append(width)
     return tuple(widths)

@@ -8,6 +8,7 @@ from mlpcore.backends import simd
 from mlpcore.backends.base import MAX_SIDE, check_array
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.cpu import available_cores
+from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from oracle import random_network, uniform
@@ -217,3 +218,35 @@ def test_no_more_threads_than_cores(monkeypatch):
         backend = backends.get("scalar", threads)
         assert backend.threads == min(threads, cores)
         assert f" {backend.threads} thread" in backend.description
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+def test_numbers_that_c_would_round_or_cut(name):
+    """Both kinds of CPU backends refuse the same calls."""
+    backend, network, n = backends.get(name), Network((4, 3), 1), 2
+    images, maps = np.zeros((n, 5, 5), np.float32), np.zeros((n, 2, 2), np.float32)
+    taps, labels, order = np.full(21, 1 / 21, np.float32), np.zeros(n, np.uint8), np.zeros(1, "i4")
+    inputs = uniform(1, n, 4)
+    calls = {
+        "taps: expected": lambda: backend.deform(images, maps, taps + np.nan, 1.0, 0, 0),
+        "background None": lambda: backend.deform(images, maps, taps, 1.0, 0, 0, background=None),
+        "background of more than 40 digits": lambda: backend.deform_by(
+            images, maps, np.zeros((n, 2, 5, 5), np.float32), 10**5000
+        ),
+        "alpha of more than 40 digits": lambda: backend.deform(images, maps, taps, 10**5000, 0, 0),
+        "skip_below '0'": lambda: backend.train(
+            network, inputs, labels, order, 0.1, skip_below="0"
+        ),
+        "learning_rate -3": lambda: backend.update(network, 0, inputs, inputs[:, :3], -3),
+    }
+    for value, call in calls.items():
+        with pytest.raises(InputError, match=f"^{value}"):
+            call()
+
+
+@pytest.mark.parametrize("name", CPU_BACKENDS)
+@pytest.mark.parametrize("indices", [[0.5, 1.0], [-1, 0], [0, 2**31], [0], ["a", "b"]])
+def test_numbers_of_images_that_are_none(name, indices):
+    images, labels = np.zeros((2, 5, 5), np.float32), np.zeros(2, np.uint8)
+    with pytest.raises(InputError, match=r"^indices: "):
+        deform_selected(images, indices, labels, DeformationParameters(), 0, 0, backends.get(name))

@@ -85,7 +85,7 @@ class Caller:
             self.a(images),
             self.a(labels.astype(np.uint8)),
             self.a(order.astype(np.int32)),
-            self.s(1e-3, 0.1, (1e-3,) * network.n_layers),
+            self.s(1e-3, 1e-2, (1e-3,) * network.n_layers),
         )
         options = {
             "target": self.s(1.0, 0.5),
@@ -299,6 +299,8 @@ def outcome(call: Call, backend: Backend) -> tuple[Any, str]:
             return error, f"{type(error).__name__} of {len(text)} characters: {text[:200]!r}"
         return error, ""
     except BaseException as error:
+        if isinstance(error, OverflowError) and _from_scikit_learn(error):
+            return error, ""
         place = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {str(error)[:200]!r} at {place.filename}:{place.lineno}"
         return error, text
