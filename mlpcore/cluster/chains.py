@@ -355,15 +355,28 @@ class _Training:
         """A result; None when that of the task before, which is at home, is lost on all workers."""
         from distributed import KilledWorker
 
-        fetching = asyncio.ensure_future(future.result())
-        try:
-            while True:
-                await asyncio.wait({fetching}, timeout=LOOK_SECONDS)
-                if fetching.done():
+        fetching = _fetching(future)
+        while True:
+            await asyncio.wait({fetching}, timeout=LOOK_SECONDS)
+            if fetching.cancelled():  # Dask had joined it with another's, which ended
+                fetching = _fetching(future)
+            elif fetching.done():
+                try:
                     return fetching.result()
-                if last is not None and last.status == "lost" and future.status != "finished":
-                    return None
-        except KilledWorker as error:
-            raise InputError(f"workers died of a task: {' '.join(str(error).split())}") from None
-        finally:
-            fetching.cancel()
+                except KilledWorker as error:
+                    reason = " ".join(str(error).split())
+                    raise InputError(f"workers died of a task: {reason}") from None
+            elif last is not None and last.status == "lost" and future.status != "finished":
+                return None
+
+
+def _fetching(future: Future) -> asyncio.Task[Result]:
+    """Begins to fetch a result. It may be left alone, but not cancelled: see `_Training._fetch`."""
+
+    def retrieve(task: asyncio.Task[Result]) -> None:
+        if not task.cancelled():
+            task.exception()  # which asyncio would complain of otherwise
+
+    task: asyncio.Task[Result] = asyncio.ensure_future(future.result())
+    task.add_done_callback(retrieve)
+    return task

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
 
-from distributed import LocalCluster
+from distributed import Future, LocalCluster
 
 from mlpcore import backends, dataset
 from mlpcore.cluster import chains, check_scheduler, segment, train_members
@@ -88,6 +88,22 @@ def test_no_worker_waits_for_the_client(tmp_path, data):
         options = {"scheduler": cluster.scheduler_address, "epochs_per_task": 2}
         assert train_members(committee, data, Follower(), **options) == 0
     assert held[0] == 40  # twenty members, two tasks each
+    assert_undisturbed(committee, data)
+
+
+def test_a_fetch_that_ends_with_anothers_begins_again(tmp_path, data, train, monkeypatch):
+    """Dask fetches several results at once: the end of one may cancel the others."""
+    result, ended = Future.result, set()
+
+    async def cancelled_once(future):
+        if future.key not in ended:
+            ended.add(future.key)
+            raise asyncio.CancelledError
+        return await result(future)
+
+    monkeypatch.setattr(Future, "result", cancelled_once)
+    committee = make_committee(tmp_path / "c", data)
+    assert train(committee, data).count == len(ended) == 6
     assert_undisturbed(committee, data)
 
 

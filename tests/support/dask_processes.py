@@ -38,10 +38,11 @@ class DaskProcesses:
         ]
 
     def __enter__(self):
-        while True:
+        while self.scheduler.poll() is None:
             with contextlib.suppress(InputError):
                 check_scheduler(self.address)
                 return self
+        raise RuntimeError("the scheduler has ended")
 
     def __exit__(self, *exception):
         mine = [each for nanny in self.nannies for each in self._with_children(nanny)]
