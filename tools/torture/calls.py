@@ -85,8 +85,12 @@ class Caller:
             self.a(images),
             self.a(labels.astype(np.uint8)),
             self.a(order.astype(np.int32)),
-            self.s(1e-3, 1e-2, (1e-3,) * network.n_layers),
+            self.s(1e-3, 1e-2),
         )
+        self.extreme |= repr(arguments[3]) not in (
+            "0.001",
+            "0.01",
+        )  # rounding grows with a large rate
         options = {
             "target": self.s(1.0, 0.5),
             "skip_below": self.s(0.0, 0.01),
