@@ -79,5 +79,6 @@ def test_without_onnx_one_line_names_the_extra(call, refusal, monkeypatch, weigh
     Path("onnx").mkdir()
     Path("onnx", "__init__.py").write_text("raise ImportError('no protobuf', name='google')")
     monkeypatch.delitem(sys.modules, "onnx")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # nothing else may appear here
     monkeypatch.syspath_prepend(os.getcwd())
     assert "no protobuf" in refusal("export", weights, "--onnx", "a.onnx")
