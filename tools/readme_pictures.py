@@ -159,7 +159,7 @@ def draw_answer(mode: str) -> None:
 
 
 def draw_page() -> None:
-    """The page of `mlpcore draw` with the same digit, as far as the deformed forms of it."""
+    """The page of `mlpcore draw` with the same digit, down to its deformed forms."""
     if headless.find_browser() is None:
         print("docs/images/page-*.png: not drawn, no browser is found")
         return
