@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlpcore.backends.base import LearningRate, check_array
+from mlpcore.backends.arguments import check_array
+from mlpcore.backends.base import LearningRate
 from mlpcore.checks import check_rate
 from mlpcore.errors import InputError
 from mlpcore.typing import ArrayLike, Float32Array, Float64Array, LoadedNetwork

@@ -9,16 +9,11 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from mlpcore import philox
-from mlpcore.backends.base import (
+from mlpcore.backends.arguments import (
     GRID,
     IMAGES_PER_GRID,
     MARGIN,
     TAPS,
-    Backend,
-    LearningRate,
-    Poll,
-    Progress,
-    TrainingResult,
     apart,
     check_alpha,
     check_array,
@@ -32,6 +27,7 @@ from mlpcore.backends.base import (
     count_errors,
     layer_shape,
 )
+from mlpcore.backends.base import Backend, LearningRate, Poll, Progress, TrainingResult
 from mlpcore.backends.rates import check_sample_weight, layer_rates
 from mlpcore.backends.targets import check_soft_targets
 from mlpcore.checks import check_rate, check_real

@@ -12,12 +12,10 @@ import reprlib
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.base import (
+from mlpcore.backends.arguments import (
     GRID,
     MARGIN,
     TAPS,
-    Backend,
-    TrainingResult,
     apart,
     check_array,
     check_alpha,
@@ -33,6 +31,7 @@ from mlpcore.backends.base import (
     count_errors,
     layer_shape,
 )
+from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.backends.rates import check_sample_weight, layer_rates
 from mlpcore.backends.targets import check_soft_targets
 from mlpcore.network.activation import check_target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlpcore.backends.base import check_array
+from mlpcore.backends.arguments import check_array
 from mlpcore.errors import InputError
 from mlpcore.typing import ArrayLike, Float32Array, LoadedNetwork
 

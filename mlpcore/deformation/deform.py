@@ -8,17 +8,17 @@ from functools import lru_cache
 import numpy as np
 
 from mlpcore.backends.affine import N_LABELS, affine_maps_of
-from mlpcore.backends.base import (
+from mlpcore.backends.arguments import (
     GRID,
     IMAGES_PER_GRID,
     TAPS,
-    Backend,
     check_indices,
     check_place,
     check_range,
     check_shape,
     check_sides,
 )
+from mlpcore.backends.base import Backend
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.checks import check_real
 from mlpcore.deformation.parameters import DeformationParameters

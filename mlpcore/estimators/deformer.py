@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from mlpcore import backends
-from mlpcore.backends.base import IMAGES_PER_GRID, MAX_EPOCH
+from mlpcore.backends.arguments import IMAGES_PER_GRID, MAX_EPOCH
 from mlpcore.checks import check_whole
 from mlpcore.data.scaling import batches
 from mlpcore.deformation.deform import displacements

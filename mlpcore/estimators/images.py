@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlpcore.backends.base import MAX_IMAGES, Backend
+from mlpcore.backends.arguments import MAX_IMAGES
+from mlpcore.backends.base import Backend
 from mlpcore.checks import check_real
 from mlpcore.data.dataset import BACKGROUND
 from mlpcore.deformation.deform import deform_selected

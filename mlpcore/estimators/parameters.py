@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from mlpcore.backends.affine import N_LABELS
-from mlpcore.backends.base import MAX_SIDE
+from mlpcore.backends.arguments import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
 from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.cpu import cores_beside_others

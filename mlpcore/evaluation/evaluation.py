@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlpcore.backends.base import Backend, check_array
+from mlpcore.backends.arguments import check_array
+from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError
 from mlpcore.html import ReprHtmlMixin
 from mlpcore.network.network import Network

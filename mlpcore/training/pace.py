@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from mlpcore.backends.base import IMAGES_PER_GRID, Backend
+from mlpcore.backends.arguments import IMAGES_PER_GRID
+from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import Dataset
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.teaching import Teacher

@@ -19,7 +19,8 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from mlpcore import deformation
-from mlpcore.backends.base import IMAGES_PER_GRID, Backend, TrainingResult, check_range
+from mlpcore.backends.arguments import IMAGES_PER_GRID, check_range
+from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.backends.rates import check_sample_weight
 from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset

@@ -5,7 +5,7 @@ import pytest
 
 from mlpcore import backends
 from mlpcore.backends import simd
-from mlpcore.backends.base import MAX_SIDE, check_array
+from mlpcore.backends.arguments import MAX_SIDE, check_array
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.cpu import available_cores
 from mlpcore.deformation import DeformationParameters, deform_selected

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from mlpcore.backends.base import GRID, IMAGES_PER_GRID, MARGIN, TAPS
+from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, MARGIN, TAPS
 from speed.limits import Limits
 
 

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mlpcore import backends
-from mlpcore.backends.base import IMAGES_PER_GRID, Backend
+from mlpcore.backends.arguments import IMAGES_PER_GRID
+from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import BACKGROUND
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.network import Network

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from mlpcore import backends
-from mlpcore.backends.base import IMAGES_PER_GRID, Backend
+from mlpcore.backends.arguments import IMAGES_PER_GRID
+from mlpcore.backends.base import Backend
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.deformation.deform import deform, gaussian_taps
 from speed import floors

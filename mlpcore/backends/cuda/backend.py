@@ -12,15 +12,10 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.backends.affine import N_LABELS
-from mlpcore.backends.base import (
+from mlpcore.backends.arguments import (
     MARGIN,
     MAX_IMAGES,
     TAPS,
-    Backend,
-    LearningRate,
-    Poll,
-    Progress,
-    TrainingResult,
     check_alpha,
     check_array,
     check_noise,
@@ -29,6 +24,7 @@ from mlpcore.backends.base import (
     check_shape,
     layer_shape,
 )
+from mlpcore.backends.base import Backend, LearningRate, Poll, Progress, TrainingResult
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.deformation import FieldMemory
 from mlpcore.backends.cuda.launch import Launch

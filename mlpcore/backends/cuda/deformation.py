@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mlpcore.backends.base import IMAGES_PER_GRID, MARGIN
+from mlpcore.backends.arguments import IMAGES_PER_GRID, MARGIN
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.memory import DeviceArray, Driver

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlpcore.backends.base import GRID, MARGIN
+from mlpcore.backends.arguments import GRID, MARGIN
 from mlpcore.network import Network
 
 #: What neurons compute from their sums, as in cuda/activation.cuh.

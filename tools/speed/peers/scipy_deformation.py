@@ -8,7 +8,7 @@ import numpy as np
 from scipy.ndimage import gaussian_filter, map_coordinates
 
 from mlpcore import backends
-from mlpcore.backends.base import GRID, IMAGES_PER_GRID, MARGIN, TAPS
+from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, MARGIN, TAPS
 from mlpcore.deformation.deform import draw_affine
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.typing import Float32Array
