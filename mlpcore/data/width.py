@@ -25,10 +25,12 @@ changes a bit of the result. Background stays exactly background.
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from mlpcore.checks import check_whole
+from mlpcore.cpu import cores_beside_others
 from mlpcore.data.scaling import BACKGROUNDS, batches, to_range
 from mlpcore.typing import Float32Array, Float64Array
 
@@ -81,13 +83,23 @@ def normalise_width(images: Float32Array, width: int | None) -> Float32Array:
     _, height, image_width = images.shape
     check_width(width, image_width)
     result: Float32Array = np.empty_like(images)
-    for batch in batches(len(images), _WORK * height * image_width):
-        ink = images[batch].astype(np.float64) - BACKGROUNDS["signed"]
-        ink = np.rint(np.maximum(ink, 0) * UNIT)
+
+    def normalise(batch: slice) -> None:
+        ink = np.subtract(images[batch], BACKGROUNDS["signed"], dtype=np.float64)
+        np.maximum(ink, 0, out=ink)
+        ink *= UNIT
+        np.rint(ink, out=ink)
         columns, rows = _matrices(ink, width)
         ink = _means(rows, ink)
         ink = _means(columns, ink.swapaxes(1, 2)).swapaxes(1, 2)
-        result[batch] = ink / UNIT + BACKGROUNDS["signed"]
+        ink /= UNIT
+        ink += BACKGROUNDS["signed"]
+        result[batch] = ink
+
+    parts = list(batches(len(images), _WORK * height * image_width))
+    # A few images need no threads, nor what counts the cores.
+    with ThreadPoolExecutor(cores_beside_others() if len(parts) > 1 else 1) as pool:
+        list(pool.map(normalise, parts))
     return result
 
 
@@ -104,7 +116,8 @@ def to_inputs(images: Float32Array, input_range: str, width: int | None) -> Floa
 
 def _means(weights: Float64Array, ink: Float64Array) -> Float64Array:
     """The means (n, h, w) of rows of ink (n, h, w), by weights (n, h, h + 2 p); see `_tents`."""
-    total = np.maximum(weights.sum(axis=2, keepdims=True), 1)
+    total = weights @ np.ones((weights.shape[2], 1))
+    np.maximum(total, 1, out=total)
     beyond = (weights.shape[2] - weights.shape[1]) // 2
     within: Float64Array = weights[:, :, beyond : beyond + weights.shape[1]] @ ink
     within /= total
