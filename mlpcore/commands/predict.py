@@ -123,6 +123,10 @@ def pretrained_note(trained: TrainedNetwork) -> str:
 def pictures(paths: Sequence[Path]) -> Iterator[Path | Answer]:
     """The pictures of each path, those of a folder sorted by name, or why there are none."""
     for path in paths:
+        if path != STDIN and not os.path.lexists(path):
+            expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
+            yield Answer(path, error=f"{shown(path)} does not exist: expected {expected}")
+            continue
         try:
             yield from picture_files(path) if path.is_dir() else [path]
         except InputError as error:

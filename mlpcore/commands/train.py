@@ -28,11 +28,12 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, shown
 from mlpcore.inference import Teacher
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.report.console import Console
 from mlpcore.report.tables import duration
+from mlpcore.store.committee import holds_committee
 from mlpcore.store.run_folder import check_output
 from mlpcore.training.config import CHOICES, MAX_EPOCHS, TrainingConfig
 from mlpcore.training.pace import seconds_per_epoch
@@ -232,6 +233,8 @@ def start(options: Options, console: Console) -> int:
     teacher = read_teacher(options, backend)
     config = make_config(options, backend, teacher=teacher)
     folder = Path(options["out"]) if "out" in options else default_folder(config)
+    if holds_committee(folder):
+        raise InputError(f"{shown(folder)} holds a committee: expected a new folder")
     check_output(folder)
     data = dataset.load(options.get("data"), name=options.get("dataset"))
     if "hold_out" in options:

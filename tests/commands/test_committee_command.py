@@ -273,5 +273,11 @@ def test_a_damaged_member_is_named_by_every_command(refusal, pictures, argv):
     assert f"c/width-12/{BEST}" in refusal(*argv.split())
 
 
+def test_a_single_run_does_not_go_into_the_folder_of_a_committee(call, refusal, argv, data):
+    call(*argv)
+    assert "c holds a committee" in refusal("train", "--data", data, *OPTIONS, "--out", "c")
+    assert not os.path.lexists(f"c/{CONFIG}")
+
+
 def test_a_committee_is_no_file_of_weights(refusal, pictures):
     assert "c is a committee of 2" in refusal("export", "c", "--safetensors", "w")

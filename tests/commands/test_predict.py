@@ -129,6 +129,13 @@ def test_bad_pictures_leave_the_others(digits_run, as_json, capsys):
     assert [len(answer.get("guesses", ())) for answer in answers] == [2, 0, 0, 0, 0, 0, 2]
 
 
+def test_a_path_that_does_not_exist_may_have_been_meant_as_a_run(capsys):
+    assert main(["predict", "runs/typo", write_picture("a.png")]) == 2
+    assert "error: runs/typo does not exist: expected a picture, a folder of pictures, a run" in (
+        capsys.readouterr().err
+    )
+
+
 def test_folders_of_pictures(digits_run, call, capsys):
     """In the order of their names, without other files and hidden ones."""
     Path("scans", "more").mkdir(parents=True)
@@ -232,6 +239,7 @@ def test_a_picture_too_large_for_memory(digits_run, capsys, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr("mlpcore.commands.predict.read_digit", read)
+    write_picture("a.png")
     assert main(["predict", str(digits_run), "a.png"]) == 2
     assert capsys.readouterr().err == ("error: a.png: out of memory, expected a smaller picture\n")
 
