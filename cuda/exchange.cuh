@@ -104,18 +104,21 @@ __device__ __forceinline__ unsigned long long nanoseconds()
     return now;
 }
 
+// A clock of this multiprocessor.
+__device__ __forceinline__ unsigned cycles() { return (unsigned)clock(); }
+
 // Between two polls nothing has to be done: each goes to L2 and back.
 __device__ __forceinline__ void poll_again() {}
 
 #else
 
 // One thread of the host runs all. It changes to another CUDA thread only in `poll_again` and at
-// barriers, so plain accesses are whole.
+// barriers, so plain loads are whole. Stored words arrive late, and in any order.
 inline void store_word(exchange_word *word, float value, exchange_word bit)
 {
     exchange_word bits;
     std::memcpy(&bits, &value, sizeof bits);
-    *word = rounded(bits) | bit;
+    emulation::send_word(word, rounded(bits) | bit);
 }
 
 inline exchange_word load_word(const exchange_word *word) { return *word; }
@@ -143,6 +146,14 @@ T opaque(T value)
 
 inline int load_flag(const int *flag) { return *flag; }
 inline unsigned long long nanoseconds() { return emulation::idle_nanoseconds(); }
+
+// A look at the clock takes a cycle, and nothing else takes any.
+inline unsigned cycles()
+{
+    static unsigned now = 0;
+    return ++now;
+}
+
 inline void poll_again() { emulation::yield(); }
 
 #endif

@@ -23,7 +23,7 @@
 //
 // The last layer is not cut into rows: every block computes all outputs, their deltas, and the
 // deltas of the boundary below, which then needs no exchange. A softmax needs none either. L layers
-// need 2 L - 2 exchanges a sample. Cutting the columns of the last layer costs one of them.
+// have 2 L - 2 exchanges a sample. Cutting the columns of the last layer costs one of them.
 // Otherwise every block would read all parts of all of boundary L - 1, which takes longer: 4,000
 // words instead of 256 for net1 on an H200.
 //
@@ -32,7 +32,8 @@
 // fence. Two buffers alternate, which is enough: a block writes a buffer again for ticket t + 2
 // after it has seen the parts of ticket t + 1 from all members, and a member writes these after it
 // has read all parts of ticket t. In every block the same thread writes and reads the parts of an
-// element, so this holds for each word on its own.
+// element, so this holds for each word on its own. It also holds for the words of boundary 1,
+// whose parts of ticket t + 1 are sent and read during ticket t.
 //
 // Threads. A block's threads form a grid of thread_rows x thread_columns over its weights of a
 // layer; see layer_plan in resident_plan.h. mlpcore/backends/cuda/plan.py writes that file for one
@@ -49,10 +50,19 @@
 //
 //     W' x' = (W - eta delta x^T) x' = W x' - eta delta (x . x')
 //
-// When a delta of boundary 1 arrives, its thread completes and sends a first sum of the next sample
-// at once; the weights follow later. This rounds differently from W' x', and the first sample of a
-// launch has no such sums. So that results do not depend on where launches begin, nothing is
-// computed ahead for samples whose number is a multiple of 64, and launches begin at these.
+// It sends its parts of W x' at once, with the next sample's ticket, and takes those of the others
+// while it waits for the deltas of boundary 1. When such a delta arrives, its thread has all it
+// needs for a state of the next sample: x . x' was computed before the launch. So the first
+// boundary's sums need no exchange that anybody waits for, except in samples that are not prepared.
+// L layers then wait for 2 L - 3 exchanges a sample.
+//
+// This rounds differently from W' x', and the first sample of a launch has no such sums. So that
+// results do not depend on where launches begin, nothing is computed ahead for samples whose number
+// is a multiple of 64, and launches begin at these.
+//
+// A look at words that have not come yet delays those that come. So a block may wait for a number
+// of cycles before it looks, counted from its own words. The host finds out which numbers are
+// fastest; they change no result.
 //
 // A block that waits too long, or sees that another has given up, goes on without waiting. It ends
 // before the next sample, and the host is told which exchange it was.
@@ -68,8 +78,16 @@ constexpr int POLLS_PER_CHECK = 256;   // polls between two looks at the clock
 constexpr int WORDS_AT_A_TIME = 16;    // words that a thread waits for together
 constexpr int CHAINS = 4;              // additions side by side, for one sum
 
-// One network and its samples. ResidentNetwork.begin in mlpcore/backends/cuda/resident.py mirrors
-// it.
+// CONTROL in mlpcore/backends/cuda/resident.py mirrors it. All but the limit is zero when a launch
+// starts.
+struct resident_control {
+    unsigned long long limit;  // nanoseconds that a wait may take
+    int given_up;              // 0, or 1 + the exchange in which a block has waited too long
+    int block, step;           // that block, and the step of the launch
+    int not_finite;            // whether a weight is infinite or NaN at the end
+};
+
+// One network and its samples. job_type in mlpcore/backends/cuda/resident.py mirrors it.
 struct resident_job {
     const float *images;          // (n, SIZES[0])
     const unsigned char *labels;  // (n)
@@ -77,15 +95,13 @@ struct resident_job {
     const float *rates;           // (LAYERS) eta of each layer
     training_state *state;        // its target is read, its counts are written at the end
     exchange_word *words;         // (PLANNED_WORDS), zero when training starts, at ticket 2
-    float *weights[LAYERS];       // as in layout.cuh
-};
-
-// CONTROL in resident.py mirrors it. All but the limit is zero when a launch starts.
-struct resident_control {
-    unsigned long long limit;  // nanoseconds that a wait may take
-    int given_up;              // 0, or 1 + the exchange in which a block has waited too long
-    int block, step;           // that block, and the step of the launch
-    int not_finite;            // whether a weight is infinite or NaN at the end
+    const float *products;        // (steps) x . x' of each step's inputs and the next one's
+    const float *delays;          // (EXCHANGES) cycles from a block's own words to its first look
+    resident_control *control;
+    int begin;               // index into `order` of the first sample
+    int steps;               // 1 or more
+    unsigned first_ticket;   // of the first sample, modulo 4: one more than the last one's
+    float *weights[LAYERS];  // as in layout.cuh
 };
 
 // ---- a block at work -------------------------------------------------------------------
@@ -139,6 +155,7 @@ struct words_of_sample {
 struct block_worker {
     float weight_registers[REGISTERS > 0 ? REGISTERS : 1];
     float pixels[ceil_div(slice(0), THREADS)];  // of the next sample, still being loaded
+    unsigned sent;                              // when this thread has last sent words
     words_of_sample now, next;                  // of this sample and of the next
     // In an exchange of an even or odd boundary: where this block's row of words is, and where the
     // first row of its group is.
@@ -331,13 +348,12 @@ struct block_worker {
     }
 
     // Sums the threads' parts of elements 0 ... n - 1 and calls body(element, sum). One thread sums
-    // an element, because a shuffle takes longer than some additions. Element n - 1 is in row
-    // `last` of scratch.
-    template <int n, int parts, int last = n - 1, class F>
+    // an element, because a shuffle takes longer than some additions.
+    template <int n, int parts, class F>
     __device__ __forceinline__ void for_sums(F body)
     {
         for_own<n>([&](int element, int) {
-            const float *part = scratch() + (element < n - 1 ? element : last) * (parts | 1);
+            const float *part = scratch() + element * (parts | 1);
             body(element, sum_of<parts>([&](int i) { return part[i]; }));
         });
     }
@@ -375,20 +391,32 @@ struct block_worker {
         store_word(to.words + words_at<k, BACKWARD> + (sends[k % 2] + element), value, to.bit);
     }
 
+    // Sends the sums of the threads' parts of a boundary's slice; see `for_sums`.
+    template <int k, bool BACKWARD, int parts>
+    __device__ __forceinline__ void publish_sums(const words_of_sample &to)
+    {
+        for_sums<slice(k), parts>(
+            [&](int element, float sum) { publish<k, BACKWARD>(to, element, sum); });
+        sent = cycles();
+    }
+
     // Sums all members' parts of this block's slice: calls body(element, sum) for each element.
     template <int k, bool BACKWARD, class F>
     __device__ __forceinline__ void collect(F body)
     {
-        for_own<slice(k)>([&](int element, int) { body(element, receive<k, BACKWARD>(element)); });
+        const float delay = shared()[DELAYS_AT + exchange<k, BACKWARD>];
+        while ((float)(cycles() - sent) < delay && !stopped) poll_again();
+        for_own<slice(k)>(
+            [&](int element, int) { body(element, receive<k, BACKWARD>(now, step, element)); });
     }
 
     // The sum of all members' parts of an element, once they are there.
     template <int k, bool BACKWARD>
-    __device__ __forceinline__ float receive(int element)
+    __device__ __forceinline__ float receive(const words_of_sample &from, int of_step, int element)
     {
         constexpr int MEMBERS = parts_of<k + 1>;
         constexpr int MOST = MEMBERS < WORDS_AT_A_TIME ? MEMBERS : WORDS_AT_A_TIME;
-        const exchange_word *first = now.words + words_at<k, BACKWARD> + (takes[k % 2] + element);
+        const exchange_word *first = from.words + words_at<k, BACKWARD> + (takes[k % 2] + element);
         float sum = 0.0f;
 #pragma unroll
         for (int begin = 0; begin < MEMBERS; begin += MOST) {
@@ -404,11 +432,13 @@ struct block_worker {
                 exchange_word others = 0;
 #pragma unroll
                 for (int i = (MOST - 1) / 2; i >= 0; i--)
-                    others = either(others, either_other(found[2 * i],
-                                                         found[min(2 * i + 1, MOST - 1)], now.bit));
+                    others = either(
+                        others,
+                        either_other(found[2 * i], found[min(2 * i + 1, MOST - 1)], from.bit));
                 if (!(others & 1) || stopped) break;
                 poll_again();
-                if (++polls % POLLS_PER_CHECK == 0) check_time(since, 2 * k + BACKWARD);
+                if (++polls % POLLS_PER_CHECK == 0)
+                    check_time(since, exchange<k, BACKWARD>, of_step);
             }
             const float part =
                 sum_of<MOST>([&](int i) { return i < n ? word_value(found[i]) : 0.0f; });
@@ -418,13 +448,13 @@ struct block_worker {
     }
 
     // In a long wait, decides whether to give up.
-    __device__ __forceinline__ void check_time(unsigned long long &since, int exchange)
+    __device__ __forceinline__ void check_time(unsigned long long &since, int exchange, int of_step)
     {
         const unsigned long long now = nanoseconds();
         if (since == 0) since = now;
         if (now - since > control->limit && atomicCAS(&control->given_up, 0, 1 + exchange) == 0) {
-            control->block = blockIdx.x;
-            control->step = step;
+            control->block = blockIdx.x % BLOCKS;
+            control->step = of_step;
         }
         stopped = stopped || load_flag(&control->given_up) != 0;
     }
@@ -444,40 +474,39 @@ struct block_worker {
         for_own<slice(0)>([&](int i, int n) { x[i] = pixels[n]; });
     }
 
-    // Computes the first layer's sums of the next sample with the present weights and, as one more
-    // row, the product of both samples' inputs. The sums wait where this sample's deltas will be.
+    // Computes this block's parts of the next sample's first sums, with the present weights, and
+    // sends them.
     __device__ __forceinline__ void look_ahead()
     {
-        using t = tile<0>;
-        const float *x = inputs(parity), *next = inputs(1 - parity);
         __syncthreads();  // scratch has been read
-        forward<0>(next);
-        if (threadIdx.x % t::TR == 0) {
-            const int tc = threadIdx.x / t::TR;
-            float sum = 0.0f;
-#pragma unroll
-            for (int j = 0; j < t::TILE_COLUMNS; j++)
-                sum = fmaf(x[tc + j * t::TC], next[tc + j * t::TC], sum);
-            scratch()[t::AHEAD_ROW * t::FORWARD_PITCH + tc] = sum;
-        }
+        forward<0>(inputs(1 - parity));
         __syncthreads();
-        for_sums<slice(1) + 1, t::TC, t::AHEAD_ROW>([&](int row, float sum) {
-            (row < slice(1) ? deltas<1>()[row] : shared()[PRODUCT_AT]) = sum;
+        const unsigned before = sent;  // others wait for the outputs, not for these
+        publish_sums<1, false, tile<0>::TC>(next);
+        sent = before;
+    }
+
+    // Takes the next sample's first sums, which wait where this sample's deltas will be.
+    __device__ __forceinline__ void take_sums_ahead()
+    {
+        for_own<slice(1)>([&](int element, int) {
+            deltas<1>()[element] = receive<1, false>(next, step + 1, element);
         });
     }
 
-    // Uses a delta of boundary k: for the update, the bias, and the next sample's first sum.
+    // Uses a delta of boundary k: for the update, the bias, and the next sample's first state.
     template <int k>
     __device__ __forceinline__ void take_delta(int element, float delta, bool last)
     {
-        if constexpr (k == 1)
-            if (!last) {
-                const float sum = deltas<1>()[element], product = shared()[PRODUCT_AT];
-                publish<1, false>(next, element, fmaf(-rate<0>() * delta, product, sum));
-            }
-        deltas<k>()[element] = delta;
         float &bias = shared()[biases_at<k> + element];
         bias = fmaf(-rate<k - 1>(), delta, bias);
+        if constexpr (k == 1)
+            if (!last) {
+                const float product = shared()[PRODUCT_AT];
+                const float sum = fmaf(-rate<0>() * delta, product, deltas<1>()[element]);
+                states<1>()[element] = activate(HIDDEN, sum + bias);
+            }
+        deltas<k>()[element] = delta;
     }
 
     // Computes this block's parts of a layer's sums and sends them to its group.
@@ -489,29 +518,44 @@ struct block_worker {
         else
             forward<l>(states<l>());
         __syncthreads();
-        for_sums<slice(l + 1), tile<l>::TC>(
-            [&](int row, float sum) { publish<l + 1, false>(now, row, sum); });
+        publish_sums<l + 1, false, tile<l>::TC>(now);
     }
 
-    // Computes the states of hidden layers l, l + 1, ...; the parts of layer 0 have been sent.
+    // Computes the states of hidden layer l + 1.
     template <int l>
-    __device__ __forceinline__ void forward_from()
+    __device__ __forceinline__ void take_states()
+    {
+        collect<l + 1, false>([&](int row, float sum) {
+            states<l + 1>()[row] = activate(HIDDEN, sum + shared()[biases_at<l + 1> + row]);
+        });
+        __syncthreads();
+    }
+
+    // Computes the states of hidden layers l + 1, l + 2, ...; those of layer 1 are there. While the
+    // first exchange of the sample is under way, it calls `catch_up`, and then keeps the next
+    // inputs, because nobody needs those of the sample before any more.
+    template <int l, class F>
+    __device__ __forceinline__ void forward_from(F catch_up)
     {
         if constexpr (l < TOP) {
-            if constexpr (l > 0) forward_and_publish<l>();
-            collect<l + 1, false>([&](int row, float sum) {
-                states<l + 1>()[row] = activate(HIDDEN, sum + shared()[biases_at<l + 1> + row]);
-            });
-            __syncthreads();
-            if constexpr (l == 0) keep_inputs(inputs(1 - parity));
-            forward_from<l + 1>();
+            forward_and_publish<l>();
+            if constexpr (l == 1) catch_up();
+            take_states<l>();
+            if constexpr (l == 1) keep_inputs(inputs(1 - parity));
+            forward_from<l + 1>(catch_up);
+        } else {
+            forward_and_publish<TOP>();
+            if constexpr (TOP == 1) {
+                catch_up();
+                __syncthreads();
+                keep_inputs(inputs(1 - parity));
+            }
         }
     }
 
-    // Computes the outputs and their deltas, in every block.
+    // Computes the outputs and their deltas, in every block; the outputs' parts have been sent.
     __device__ __forceinline__ void outputs(int label, bool last)
     {
-        forward_and_publish<TOP>();
         if (!last) look_ahead();
         if constexpr (OUTPUT == SOFTMAX)
             softmax_deltas(label, last);
@@ -563,17 +607,21 @@ struct block_worker {
                 take_delta<l>(column, hidden_delta(HIDDEN, sum, states<l>()[column]), last);
             };
             backward<l>();
+            if constexpr (TOP == 1) update<TOP>(states<TOP>());
             __syncthreads();
             if constexpr (l < TOP) {
-                for_sums<slice(l), tile<l>::TR>(
-                    [&](int column, float sum) { publish<l, true>(now, column, sum); });
+                publish_sums<l, true, tile<l>::TR>(now);
                 update_from<l>();
-                collect<l, true>(take);
-            } else {
-                for_sums<slice(l), tile<l>::TR>(take);
             }
-            if (TOP == 1) update<TOP>(states<TOP>());
-            __syncthreads();
+            if constexpr (l == 1) {
+                if (!last) take_sums_ahead();
+                if constexpr (TOP > 1) __syncthreads();  // the states have been read
+            }
+            if constexpr (l < TOP)
+                collect<l, true>(take);
+            else
+                for_sums<slice(l), tile<l>::TR>(take);
+            if constexpr (l > 1) __syncthreads();
             backward_from<l - 1>(last);
         }
     }
@@ -596,7 +644,7 @@ __device__ inline void observe(const float *outputs, int label, double target, d
     double sum = 0.0;
     float best = -INFINITY;
     int guess = 0;
-#pragma unroll 16
+#pragma unroll 2  // all at once would take registers, and there is time
     for (int i = 0; i < OUTPUTS; i++) {
         const float y = outputs[i];
         const double error = (double)y - (i == label ? target : -target);
@@ -610,32 +658,30 @@ __device__ inline void observe(const float *outputs, int label, double target, d
     errors += guess != label;
 }
 
-// Trains `steps` samples of each network.
+// Trains samples of each network. The states' step is not read.
 //
-//   jobs          one for each network; all have the same layer sizes
-//   begin         index into `order` of the first sample; the states' step is not read
-//   steps         1 or more
-//   first_ticket  ticket of the first sample modulo 4: one more than the last of the launch before
-//   grid          networks x BLOCKS, which must all run side by side
-//   block         THREADS
-//   shared        PLANNED_SHARED_FLOATS, dynamic
+//   jobs    one for each network; all have the same layer sizes
+//   grid    networks x BLOCKS, which must all run side by side
+//   block   THREADS
+//   shared  PLANNED_SHARED_FLOATS, dynamic
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    resident_train_kernel(const resident_job *__restrict__ jobs, int begin, int steps,
-                          unsigned first_ticket, resident_control *control)
+    resident_train_kernel(const resident_job *__restrict__ jobs)
 {
     const resident_job &job = jobs[blockIdx.x / BLOCKS];
+    const int begin = job.begin, steps = job.steps;
     const int block = blockIdx.x % BLOCKS;
     const bool observer = block == 0 && threadIdx.x == THREADS - 1;
     for (int i = threadIdx.x; i < KEPT_AT; i += THREADS) shared()[i] = 0.0f;
     __syncthreads();
     for_own<LAYERS>([&](int l, int) { shared()[RATES_AT + l] = job.rates[l]; });
+    for_own<EXCHANGES>([&](int i, int) { shared()[DELAYS_AT + i] = job.delays[i]; });
     if (threadIdx.x == 0) shared()[TARGET_AT] = job.state->target;
 
     block_worker worker;
-    worker.control = control;
+    worker.control = job.control;
     worker.coordinates[0] = block % parts_of<0>;
     worker.coordinates[1] = block / parts_of<0>;
-    worker.find_words(job.words, first_ticket);
+    worker.find_words(job.words, job.first_ticket);
     worker.stopped = false;
     worker.load<0>(job);
 
@@ -659,14 +705,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         label = next_label;
         worker.step = step;
         worker.parity = step % 2;
-        if (fresh)
+        if (fresh) {
             worker.forward_and_publish<0>();
-        else
-            worker.update<0>(worker.inputs(1 - worker.parity));
-        // For the sample before, while there is nothing else to do.
-        if (observer && step > 0)
-            observe(shared() + OUTPUTS_AT, last_label, shared()[TARGET_AT], loss, errors);
-        worker.forward_from<0>();
+            worker.take_states<0>();
+        }
+        worker.forward_from<1>([&] {
+            if (threadIdx.x == 0) shared()[PRODUCT_AT] = job.products[step];
+            // For the sample before.
+            if (!fresh) worker.update<0>(worker.inputs(1 - worker.parity));
+            if (observer && step > 0)
+                observe(shared() + OUTPUTS_AT, last_label, shared()[TARGET_AT], loss, errors);
+        });
         next_label = job.labels[image];
         image = after;
         worker.request_inputs(job, image);

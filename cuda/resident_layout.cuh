@@ -16,6 +16,11 @@ __host__ __device__ constexpr int ceil_div(int n, int size) { return (n + size -
 template <int k>
 constexpr int size_of = SIZES[k];
 
+// Exchanges of a sample, numbered: forward from boundary 1 on, then backward likewise.
+constexpr int EXCHANGES = LAYERS + (LAYERS - 2);
+template <int k, bool BACKWARD>
+constexpr int exchange = (BACKWARD ? LAYERS : 0) + k - 1;
+
 // Slices of boundary k; the last boundary is cut as others of its parity would be.
 __host__ __device__ constexpr int parts(int k) { return k % 2 ? ODD_PARTS : EVEN_PARTS; }
 template <int k>
@@ -41,10 +46,8 @@ struct tile {
     static constexpr int UNROLLED = REGISTERS > 0 ? 1024 : 2;
     // Distances in scratch are odd, so that neighbouring threads use different banks both ways.
     static constexpr int FORWARD_PITCH = TC | 1, BACKWARD_PITCH = TR | 1;
-    static constexpr int FORWARD = PADDED_ROWS * FORWARD_PITCH;
-    static constexpr int AHEAD_ROW = PADDED_ROWS;  // row of scratch for the product of inputs
     static constexpr int SCRATCH_FLOATS =
-        greater(l == 0 ? FORWARD + FORWARD_PITCH : FORWARD, PADDED_COLUMNS *BACKWARD_PITCH);
+        greater(PADDED_ROWS * FORWARD_PITCH, PADDED_COLUMNS *BACKWARD_PITCH);
 };
 
 // Registers with weights, and slots in shared memory, of the layers before layer l.
@@ -88,7 +91,8 @@ constexpr int OUTPUTS_AT = biases_at<LAYERS + 1>;
 constexpr int RATES_AT = OUTPUTS_AT + OUTPUTS;  // the learning rate of each layer
 constexpr int TARGET_AT = RATES_AT + LAYERS;    // what `observe` calls the target
 constexpr int PRODUCT_AT = TARGET_AT + 1;       // product of two samples' inputs
-constexpr int SCRATCH_AT = PRODUCT_AT + 1;
+constexpr int DELAYS_AT = PRODUCT_AT + 1;       // of each exchange
+constexpr int SCRATCH_AT = DELAYS_AT + EXCHANGES;
 constexpr int KEPT_AT = SCRATCH_AT + scratch_before<LAYERS>;
 static_assert(KEPT_AT + KEPT * THREADS == PLANNED_SHARED_FLOATS, "the host plans otherwise");
 
@@ -102,7 +106,7 @@ __host__ __device__ constexpr int longest_slice()
 }
 
 constexpr int LINE = 32, ROW = ceil_div(longest_slice(), LINE) * LINE;
-constexpr int EXCHANGES = LAYERS + (LAYERS - 2), HALF = EXCHANGES * BLOCKS * ROW;
+constexpr int HALF = EXCHANGES * BLOCKS * ROW;
 template <int k, bool BACKWARD>
-constexpr int words_at = ((BACKWARD ? LAYERS : 0) + k - 1) * BLOCKS * ROW;
+constexpr int words_at = exchange<k, BACKWARD> * BLOCKS * ROW;
 static_assert(2 * HALF == PLANNED_WORDS, "the host plans otherwise");

@@ -8,7 +8,8 @@
 //   missing barrier gives a wrong result;
 // - a barrier that some threads never reach is an error, and so is polling that nobody answers;
 // - with AddressSanitizer, accesses outside global or shared memory are errors;
-// - one thread of the host runs everything, so reordered memory accesses are never seen.
+// - words that blocks exchange (exchange.cuh) arrive late and in any order;
+// - one thread of the host runs everything, so other reordered memory accesses are never seen.
 #pragma once
 
 #include <cmath>

@@ -93,6 +93,35 @@ inline uint64_t idle_nanoseconds()
     return now;
 }
 
+// ---- words for other blocks -----------------------------------------------------------
+
+// A word that is stored is on its way for a random time, as on a device. So words arrive in any
+// order, except those for the same place.
+struct word_on_its_way {
+    unsigned *place, value;
+};
+inline std::vector<word_on_its_way> on_their_way;
+
+inline void send_word(unsigned *place, unsigned value) { on_their_way.push_back({place, value}); }
+
+// About half of the places get their words.
+inline void let_words_arrive()
+{
+    const uint64_t factor = (static_cast<uint64_t>(random_below(1u << 31)) << 32) | 1;
+    std::vector<word_on_its_way> late;
+    for (const word_on_its_way &each : on_their_way) {
+        if (reinterpret_cast<uintptr_t>(each.place) / sizeof each.value * factor >> 63) {
+            *each.place = each.value;
+            events++;
+        } else {
+            late.push_back(each);
+        }
+    }
+    on_their_way.swap(late);
+}
+
+// ---- barriers --------------------------------------------------------------------------
+
 // All threads of the block must come. It is an error if one has ended and never comes.
 inline void wait_for_block()
 {
@@ -289,6 +318,7 @@ inline std::string run_grid(size_t dynamic_bytes)
     const uint64_t first = random_below(n), forward = random_below(2);
     const size_t threads = static_cast<size_t>(block_size.x) * block_size.y * block_size.z;
     residents resident;
+    on_their_way.clear();
     uint64_t started = 0, polls = 0;
     while (started < n || !resident.blocks.empty()) {
         const uint64_t before = events;
@@ -300,6 +330,7 @@ inline std::string run_grid(size_t dynamic_bytes)
         }
         for (size_t k = resident.blocks.size(); k-- > 0;) {
             block &b = *resident.blocks[k];
+            let_words_arrive();
             std::string error = resident.run(b);
             if (!error.empty()) return error;
             if (b.ended == b.threads.size()) resident.remove(k);
@@ -307,6 +338,7 @@ inline std::string run_grid(size_t dynamic_bytes)
         polls = events == before ? polls + resident.blocks.size() * threads : 0;
         if (polls > MAX_POLLS) return describe_deadlock(*resident.blocks[0], "nobody answers");
     }
+    while (!on_their_way.empty()) let_words_arrive();
     return "";
 }
 

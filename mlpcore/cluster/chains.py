@@ -21,6 +21,7 @@ import signal
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any, Protocol
 
+from mlpcore import backends
 from mlpcore.cluster.segment import (
     GPU,
     Environment,
@@ -113,14 +114,18 @@ def train_members(
         training fails. `LostScheduler` when the scheduler goes away. What came home is saved.
     """
     CommClosedError = require_distributed().comm.CommClosedError
-    local = scheduler is None
+    local, config = scheduler is None, committee.members[0].config
+    if local and config.backend == "cuda" and workers > 1:
+        raise InputError(f"{workers} workers on the GPU of this machine: expected 1")
+    at_once = backends.networks_at_once(config.backend, config.schedule)
     threads = threads or (max(1, available_cores() // workers) if local else 1)
     job = Job(environment(), threads, mixed, f"mlpcore-{secrets.token_hex(4)}")
 
     async def run() -> int:
-        async with connected(scheduler, workers) as client:
+        async with connected(scheduler, workers, at_once) as client:
             follower.say(f"dashboard: {client.dashboard_link}")
-            training = _Training(committee, data, client, job, follower, epochs_per_task)
+            resources = {GPU: 1 / at_once} if config.backend == "cuda" else None
+            training = _Training(committee, data, client, job, follower, epochs_per_task, resources)
             try:
                 return await _until_signal(training.run())
             except (CommClosedError, concurrent.futures.CancelledError):
@@ -161,8 +166,11 @@ def check_scheduler(address: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def connected(scheduler: str | None, workers: int) -> AsyncIterator[Client]:
-    """A client of a scheduler, or of a new local cluster that ends with it."""
+async def connected(scheduler: str | None, workers: int, at_once: int = 1) -> AsyncIterator[Client]:
+    """A client of a scheduler, or of a new local cluster that ends with it.
+
+    A worker of a local cluster trains `at_once` members at once, and may use the GPU.
+    """
     import dask
     from distributed import Client, LocalCluster
 
@@ -178,7 +186,8 @@ async def connected(scheduler: str | None, workers: int) -> AsyncIterator[Client
             where: Any = await stack.enter_async_context(
                 LocalCluster(
                     n_workers=workers,
-                    threads_per_worker=1,
+                    threads_per_worker=at_once,
+                    resources={GPU: 1},
                     host="127.0.0.1",
                     dashboard_address="127.0.0.1:0",
                     memory_limit=None,
@@ -226,11 +235,11 @@ class _Training:
         job: Job,
         follower: Follower,
         epochs_per_task: int | None,
+        resources: dict[str, float] | None,
     ):
         self.committee, self.dataset, self.client = committee, data, client
         self.job, self.follower, self.step = job, follower, epochs_per_task
-        config = committee.members[0].config
-        self.resources = {GPU: 1} if config.backend == "cuda" else None
+        self.resources = resources
 
     async def run(self) -> None:
         """Trains all members."""

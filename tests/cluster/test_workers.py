@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import threading
 
 import pytest
 
@@ -12,17 +13,18 @@ from distributed import Future, LocalCluster
 from mlpcore import backends, dataset
 from mlpcore.cluster import chains, check_scheduler, segment, train_members
 from mlpcore.data.summary import DataSummary
+from mlpcore.errors import InputError
 from mlpcore.store.run_folder import LAST
 from mlpcore.training.trainer import Diverged
 from small_committees import Follower, assert_undisturbed, make_committee
 from small_runs import DATA, MODERN, refusal, write_idx
 
 
-def cluster_of(n_workers, **options):
+def cluster_of(n_workers, threads_per_worker=1, **options):
     """A cluster whose workers are threads of this process, behind real sockets."""
     return LocalCluster(
         n_workers=n_workers,
-        threads_per_worker=1,
+        threads_per_worker=threads_per_worker,
         processes=False,
         protocol="tcp",
         host="127.0.0.1",
@@ -169,22 +171,52 @@ def test_a_worker_that_joins_later_is_checked_by_its_task(tmp_path, data, train,
     assert message.startswith("worker tcp://") and "has mlpcore 9.9, expected" in message
 
 
-def test_a_gpu_is_a_resource(tmp_path, data, train, monkeypatch):
-    committee = make_committee(tmp_path / "c", data)
-    cuda = [
-        dataclasses.replace(m, config=dataclasses.replace(m.config, backend="cuda", schedule=None))
-        for m in committee.members
+def on_gpu(committee, schedule):
+    """A committee whose members want a GPU, written to its folder."""
+    members = [
+        dataclasses.replace(
+            each, config=dataclasses.replace(each.config, backend="cuda", schedule=schedule)
+        )
+        for each in committee.members
     ]
-    committee = dataclasses.replace(committee, members=tuple(cuda))
-    assert "no worker has the resource GPU" in refusal(train, committee, data)
+    committee = dataclasses.replace(committee, members=tuple(members))
+    committee.write()
+    return committee
+
+
+def claim_gpu(monkeypatch, begin=lambda: None):
+    """Lets workers claim to have a GPU, and train with the scalar backend; `begin` is called."""
     has = dataclasses.replace(ENVIRONMENT, backends=("cuda",))
     monkeypatch.setattr(segment, "environment", lambda: has)
-    scalar = backends.get("scalar", 1)
-    monkeypatch.setattr(segment.backends, "get", lambda *a: scalar)
+    get = backends.get
+
+    def scalar(*arguments):
+        begin()
+        return get("scalar", 1)
+
+    monkeypatch.setattr(segment.backends, "get", scalar)
+
+
+def test_a_gpu_is_a_resource(tmp_path, data, train, monkeypatch):
+    committee = on_gpu(make_committee(tmp_path / "c", data), None)
+    assert "no worker has the resource GPU" in refusal(train, committee, data)
+    claim_gpu(monkeypatch)
     with cluster_of(1, resources={"GPU": 1}) as one:
-        with_gpu = one.scheduler_address
-        committee.write()
-        assert train(committee, data, scheduler=with_gpu).count == 6
+        assert train(committee, data, scheduler=one.scheduler_address).count == 6
+
+
+def test_several_members_share_a_gpu(tmp_path, data, train, monkeypatch):
+    committee = on_gpu(make_committee(tmp_path / "c", data, widths=[None, 2]), "resident-2")
+    both = threading.Barrier(2)
+    claim_gpu(monkeypatch, lambda: both.wait(60))  # broken unless two tasks run at once
+    with cluster_of(1, threads_per_worker=4, resources={"GPU": 1}) as one:
+        train(committee, data, scheduler=one.scheduler_address, epochs_per_task=3)
+
+
+def test_the_gpu_of_this_machine_has_one_worker(tmp_path, data):
+    committee = on_gpu(make_committee(tmp_path / "c", data), "resident-8")
+    with pytest.raises(InputError, match=r"^2 workers on the GPU of this machine: expected 1$"):
+        train_members(committee, data, Follower(), workers=2)
 
 
 # Data

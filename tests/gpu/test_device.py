@@ -2,12 +2,16 @@
 
 import os
 import statistics
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from gpu.measure import COMPARED, NETWORKS, random_samples
 from mlpcore import backends
+from mlpcore.backends.cuda.joint import JointLaunches
 from mlpcore.data import dataset
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
@@ -100,6 +104,42 @@ def test_repeats_have_the_same_bits(preset):
         backend.store(loaded, network)
         results.add(b"".join(array.tobytes() for array in network.weights + network.biases))
     assert len(results) == 1
+
+
+def test_repeats_beside_other_networks(record_property, monkeypatch):
+    """Eight networks in the same launches have the bits of each alone, and their throughput."""
+    images, labels = random_samples(2000)
+    order = np.arange(16_000, dtype=np.int32) % 2000
+    counts, lead = [], JointLaunches._lead
+
+    def counted(self, together):
+        counts.append(len(together))
+        lead(self, together)
+
+    monkeypatch.setattr(JointLaunches, "_lead", counted)
+
+    def train(seed, barrier):
+        backend = backends.get("cuda", schedule="resident-8")
+        network = Network(NETWORKS["net1"], seed)
+        loaded = backend.load(network)
+        samples = backend.put(images), backend.put(labels), order
+        backend.train(loaded, *samples, 1e-3)
+        barrier.wait(60)
+        start = time.perf_counter()
+        backend.train(loaded, *samples, 1e-3)
+        seconds = time.perf_counter() - start
+        backend.store(loaded, network)
+        return seconds, b"".join(each.tobytes() for each in network.weights + network.biases)
+
+    alone = [train(seed, threading.Barrier(1))[1] for seed in range(8)]
+    counts.clear()
+    barrier = threading.Barrier(8)
+    with ThreadPoolExecutor(8) as pool:
+        times, together = zip(*pool.map(lambda seed: train(seed, barrier), range(8)))
+    record_property("samples_per_second", 8 * len(order) / max(times))
+    record_property("networks_of_launches", counts)
+    assert list(together) == alone
+    assert max(counts) == 8
 
 
 def test_training_ends_where_the_cpu_does(record_property):

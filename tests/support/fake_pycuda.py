@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 from emulated import SOURCES, EmulatedDriver
 from mlpcore.backends.cuda.launch import Launch
-from mlpcore.backends.cuda.resident import FORMATS, KERNEL
+from mlpcore.backends.cuda.resident import KERNEL
 
 #: The attributes of the fake device that resident training asks for.
 ATTRIBUTES = {
@@ -103,6 +103,13 @@ def make(count=1, error=None, free=1 << 33, no_code=False, stream_error=None):
             _raise("module_from_buffer failed: no kernel image is available")
         return SimpleNamespace(get_function=lambda name: _FakeFunction(device, name))
 
+    def in_context(function):
+        def call(*arguments):
+            assert device.stack, "no context is current"
+            return function(*arguments)
+
+        return call
+
     def make_device(index):
         return device
 
@@ -118,9 +125,9 @@ def make(count=1, error=None, free=1 << 33, no_code=False, stream_error=None):
         module_from_buffer=module_from_buffer,
         mem_get_info=lambda: (emulated.free_memory(), free),
         mem_alloc=lambda n_bytes: _FakeAllocation(device, n_bytes),
-        memcpy_htod=emulated.upload,
-        memcpy_dtoh=emulated.download,
-        memcpy_dtod_async=lambda to, source, n_bytes, stream: emulated.copy(to, source, n_bytes),
+        memcpy_htod=in_context(emulated.upload),
+        memcpy_dtoh=in_context(emulated.download),
+        memcpy_dtod_async=in_context(lambda to, source, n, stream: emulated.copy(to, source, n)),
         Stream=lambda: _raise(stream_error) if stream_error else _FakeStream(device),
     )
     return driver, _make_bindings(device)
@@ -151,12 +158,9 @@ def _make_bindings(device):
 
     def launch_cooperatively(function, gx, gy, gz, bx, by, bz, shared, stream, arguments):
         assert device.stack, "no context is current"
-        pointers = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_void_p))
-        values = [
-            struct.unpack(letter, ctypes.string_at(pointers[i], struct.calcsize(letter)))[0]
-            for i, letter in enumerate(FORMATS)
-        ]
-        function.launch(Launch(KERNEL, (gx, gy, gz), (bx, by, bz), tuple(values)), shared)
+        (pointer,) = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_void_p))[:1]
+        values = struct.unpack("P", ctypes.string_at(pointer, struct.calcsize("P")))
+        function.launch(Launch(KERNEL, (gx, gy, gz), (bx, by, bz), values), shared)
         return (0,)
 
     return SimpleNamespace(

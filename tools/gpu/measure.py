@@ -19,6 +19,7 @@ from gpu import exercise
 from mlpcore import backends
 from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
+from mlpcore.backends.cuda.resident import ResidentNetwork, measured_delays
 from mlpcore.network import Network
 from mlpcore.network.architecture import PRESETS
 from mlpcore.store import provenance
@@ -62,7 +63,11 @@ def device(cuda: CudaBackend) -> dict[str, Any]:
     networks = [Network(NETWORKS[preset], None, *kind) for preset, kind in COMPARED]
     networks += exercise.networks()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
+        shared = [("resident-8", networks[0]), ("resident-2", exercise.networks()[1])]
+        loading = [pool.submit(CudaBackend(cuda.driver, each).load, net) for each, net in shared]
         notices = list(pool.map(load, networks))
+        for each in loading:
+            each.result()
     streaming = {network: notice for network, notice in zip(networks, notices) if notice}
     errors = [f"{network} fits but streams" for network in streaming if fits(network)]
     return {
@@ -91,8 +96,39 @@ def steps(cuda: CudaBackend) -> dict[str, Any]:
     return result
 
 
+def delays(cuda: CudaBackend) -> dict[str, Any]:
+    """Microseconds of a resident step by network: equal delays of all exchanges, then the chosen.
+
+    The samples are the same each time. Weights that differ by a bit are an error.
+    """
+    images, labels = (cuda.put(array) for array in random_samples(1000))
+    order = np.random.default_rng(1).integers(0, 1000, 8192).astype(np.int32)
+    result: dict[str, Any] = {}
+    for preset, sizes in NETWORKS.items():
+        start, found = Network(sizes, seed=1), {}
+        network = CudaBackend(cuda.driver).load(start)
+        if not isinstance(network, ResidentNetwork):
+            continue
+        chosen, weights = measured_delays(network), []
+        for tried in [*((each,) * len(chosen) for each in range(0, 700, 100)), chosen]:
+            network = cast(ResidentNetwork, CudaBackend(cuda.driver).load(start))
+            network.delays = tried
+            cuda.train(network, images, labels, order[:64], 1e-3)  # to warm up
+            began = time.perf_counter()
+            cuda.train(network, images, labels, order, 1e-3)
+            found[str(tried)] = 1e6 * (time.perf_counter() - began) / len(order)
+            trained = start.copy()
+            network.store(trained)
+            weights.append(trained.weights)
+        same = all(np.array_equal(a, b) for each in weights for a, b in zip(each, weights[0]))
+        result[preset] = {"chosen": chosen, "us": found, "same_bits": same}
+    if not all(each["same_bits"] for each in result.values()):
+        result["error"] = "delays change weights"
+    return result
+
+
 def main(name: str, file: str) -> int:
-    measure = {"device": device, "steps": steps}[name]
+    measure = {"device": device, "steps": steps, "delays": delays}[name]
     result = measure(cast(CudaBackend, backends.get("cuda")))
     Path(file).write_text(json.dumps(result, indent=2) + "\n")
     return 1 if "error" in result else 0

@@ -19,7 +19,7 @@ from typing import Any
 from mlpcore.backends.cuda import build
 from mlpcore.backends.cuda.launch import KERNELS, Launch
 from mlpcore.backends.cuda.plan import DeviceLimits, DoesNotFit, ResidentPlan
-from mlpcore.backends.cuda.resident import FORMATS, KERNEL
+from mlpcore.backends.cuda.resident import KERNEL
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray
 
@@ -85,6 +85,7 @@ class CudaDriver:
     """
 
     name = "cuda"
+    in_earnest = True
 
     def __init__(self) -> None:
         if not FATBIN.is_file():
@@ -313,11 +314,10 @@ class _CooperativeKernel:
         if resident < plan.blocks:
             raise DoesNotFit(f"{plan.blocks} blocks must be resident at once, {resident} can be")
 
-    def launch(self, arguments: tuple[int, ...]) -> None:
-        types = {"P": ctypes.c_void_p, "i": ctypes.c_int, "I": ctypes.c_uint}
-        values = [types[letter](value) for letter, value in zip(FORMATS, arguments)]
-        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
+    def launch(self, jobs: int, networks: int = 1) -> None:
+        value = ctypes.c_void_p(jobs)
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(value))
+        grid, block = (networks * self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
         launch = self._driver.bindings.cuLaunchCooperativeKernel
         where = *grid, *block, self._shared, self._driver.stream.handle
         self._driver.call(launch, self._function, *where, ctypes.addressof(pointers))
@@ -329,11 +329,20 @@ class _CooperativeKernel:
 
 
 @functools.cache
-def _driver_or_reason() -> CudaDriver | str:
+def _first_driver() -> CudaDriver | str:
     try:
         return CudaDriver()
     except (Unavailable, InputError) as error:  # absent, or failing as soon as it is used
         return str(error)
+
+
+_LOCK = threading.Lock()
+
+
+def _driver_or_reason() -> CudaDriver | str:
+    """The one driver of all threads, or why there is none."""
+    with _LOCK:
+        return _first_driver()
 
 
 def unavailable_reason() -> str | None:

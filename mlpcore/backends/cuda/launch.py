@@ -49,6 +49,7 @@ KERNELS: dict[str, str] = {
     "order_keys_kernel": "IIIiP",
     "rank_kernel": "PiP",
     "check_order_kernel": "PiiP",
+    "input_products_kernel": "PPiP",
     "noise_kernel": "IIIIiiP",
     "convolve_columns_kernel": "PiiPP",
     "convolve_rows_kernel": "PiiPfP",
@@ -229,6 +230,14 @@ def permutation(key: tuple[int, int], epoch: int, n: int, keys: int, order: int)
 def check_order(order: int, n: int, n_images: int, outside: int) -> list[Launch]:
     """Adds to an int32 how many of the n numbers of an order are outside 0 to n_images - 1."""
     return [_for_each("check_order_kernel", n, order, n, n_images, outside)]
+
+
+def input_products(images: int, n_in: int, order: int, steps: int, products: int) -> list[Launch]:
+    """Products (steps) of each step's inputs and the next one's; nothing for the last step."""
+    if steps == 1:
+        return []
+    arguments = images, order, n_in, products
+    return [_launch("input_products_kernel", (steps - 1,), (SUM_THREADS,), *arguments)]
 
 
 # ---- deformation ---------------------------------------------------------------------------

@@ -19,14 +19,18 @@ class ResidentKernel(Protocol):
 
     plan: ResidentPlan
 
-    def launch(self, arguments: tuple[int, ...]) -> None:
-        """Starts all blocks of the plan side by side, or raises an InputError."""
+    def launch(self, jobs: int, networks: int = 1) -> None:
+        """Starts all blocks of so many networks side by side, or raises an InputError.
+
+        `jobs` is the address of their jobs, one behind another.
+        """
 
 
 class Driver(Protocol):
     """What a device has to offer. `driver.py` has the real one; the tests have an emulation."""
 
     name: str
+    in_earnest: bool  #: whether launches take the time that they take on a device
 
     @property
     def description(self) -> str:

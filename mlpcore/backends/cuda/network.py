@@ -68,7 +68,7 @@ class DeviceNetwork(ABC):
     granularity: ClassVar[int]
     """Chunks above this are multiples of it."""
 
-    min_chunk: ClassVar[int] = 1
+    min_chunk: int = 1
     max_chunk: ClassVar[int] = 1 << 30
 
     def __init__(self, driver: Driver, network: Network):

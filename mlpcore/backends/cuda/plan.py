@@ -161,6 +161,11 @@ class ResidentPlan:
         """Blocks of the grid."""
         return self.even_parts * self.odd_parts
 
+    @property
+    def exchanges(self) -> int:
+        """Exchanges between blocks of a sample: at each boundary forward, at most backward."""
+        return 2 * self.n_layers - 2
+
     # ---- memory ------------------------------------------------------------------------
 
     @property
@@ -176,9 +181,8 @@ class ResidentPlan:
         floats += sum(layer.padded_columns for layer in others)  # states
         floats += sum(layer.padded_rows + layer.rows for layer in self.layers)  # deltas, biases
         floats += self.sizes[-1] + self.n_layers + 2  # outputs, learning rates, target, product
-        # Looking ahead needs one row more: the product of two samples' inputs.
-        ahead = (first.padded_rows + 1) * (first.thread_columns | 1)
-        return floats + max(ahead, *(layer.scratch for layer in self.layers))
+        floats += self.exchanges  # delays
+        return floats + max(layer.scratch for layer in self.layers)
 
     @property
     def shared_floats(self) -> int:
@@ -193,7 +197,7 @@ class ResidentPlan:
         There are two buffers. Each has, for every exchange, a row of whole lines for each block.
         """
         row = ceil_div(max(layer.rows for layer in self.layers), LINE_WORDS) * LINE_WORDS
-        return 2 * (2 * self.n_layers - 2) * self.blocks * row
+        return 2 * self.exchanges * self.blocks * row
 
     # ---- time --------------------------------------------------------------------------
 
@@ -207,7 +211,8 @@ class ResidentPlan:
         for boundary in range(1, self.n_layers + 1):
             # Blocks that own the same slice exchange their sums of it.
             members = self.even_parts if boundary % 2 else self.odd_parts
-            directions = 1 + (boundary < self.n_layers - 1)
+            # Nobody waits for the first boundary's forward.
+            directions = (boundary > 1) + (boundary < self.n_layers - 1)
             elements = ceil_div(self.layers[boundary - 1].rows, self.threads)
             turns = elements * ceil_div(members, WORDS_AT_A_TIME)
             words = elements * members * WORD_CYCLES[boundary % 2]

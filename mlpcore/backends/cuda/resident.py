@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
 import numpy as np
 
-from mlpcore.backends.cuda.memory import DeviceArray, Driver, ResidentKernel, allocate
+from mlpcore.backends.base import TrainingResult
+from mlpcore.backends.cuda import launch as kernels
+from mlpcore.backends.cuda.joint import JointLaunches
+from mlpcore.backends.cuda.memory import DeviceArray, Driver, ResidentKernel, allocate, put
 from mlpcore.backends.cuda.network import DeviceNetwork
+from mlpcore.backends.cuda.plan import ResidentPlan
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.typing import AnyArray
 
-#: The kernel, and its parameters as letters of `struct`.
-KERNEL, FORMATS = "resident_train_kernel", "PiiIP"
+#: The kernel, whose only parameter is the address of jobs.
+KERNEL = "resident_train_kernel"
 
 #: resident_control of cuda/resident.cu.
 CONTROL = np.dtype(
     [("limit", "u8"), ("given_up", "i4"), ("block", "i4"), ("step", "i4"), ("not_finite", "i4")],
     align=True,
+)
+
+
+def job_type(n_layers: int) -> np.dtype[np.void]:
+    """resident_job of cuda/resident.cu, for networks with so many layers."""
+    fields: list[Any] = [(name, "u8") for name in JOB_ADDRESSES]
+    fields += [("begin", "i4"), ("steps", "i4"), ("first_ticket", "u4")]
+    return np.dtype([*fields, ("weights", "u8", n_layers)], align=True)
+
+
+#: The addresses in a job, before those of the weights.
+JOB_ADDRESSES = (
+    *("images", "labels", "order", "rates", "state"),
+    *("words", "products", "delays", "control"),
 )
 
 #: Seconds that a block waits for another before it gives up: a million times a normal wait.
@@ -27,6 +52,18 @@ BLOCK = 64
 
 #: Samples of a launch at most: some tens of milliseconds, after which Python sees signals.
 MAX_STEPS = 8192
+
+#: Cycles that a block may wait before it looks for others' words, counted from its own.
+DELAYS = (150, 300, 450)
+
+#: Samples of a launch that tries delays, and how often each choice is tried.
+TRIED_SAMPLES, TRIES = 1024, 3
+
+#: Seconds of training before anything is timed: a device that rests has a low clock.
+WARM_UP = 0.1
+
+#: A delay has to bring this share of the time. Less may be chance.
+LEAST_GAIN = 0.01
 
 #: A sample's ticket tells its words from those of two samples before (cuda/exchange.cuh).
 #: Tickets count modulo 4. Words that are zero belong to tickets 0 and 1.
@@ -48,44 +85,91 @@ class ResidentNetwork(DeviceNetwork):
     ----------
     wait_seconds : float
         A block that waits longer for another block gives up.
+    delays : sequence of float, optional
+        For each exchange, forward from boundary 1 on and then backward likewise: the cycles from a
+        block's own words to its first look at others'. They change no result. Without them, the
+        first training on a device measures which are fastest.
     """
 
-    granularity = min_chunk = BLOCK
+    granularity = BLOCK
+    min_chunk = BLOCK
     max_chunk = MAX_STEPS
 
-    def __init__(self, driver: Driver, network: Network, kernel: ResidentKernel):
+    def __init__(
+        self,
+        driver: Driver,
+        network: Network,
+        kernel: ResidentKernel,
+        joint: JointLaunches | None = None,
+    ):
         super().__init__(driver, network)
         self.wait_seconds = WAIT_SECONDS
-        self._kernel, self.plan = kernel, kernel.plan
-        #: resident_job of cuda/resident.cu: six addresses, then those of the weights.
-        self._job = np.zeros(6 + self.n_layers, np.uint64)
-        sizes = [self._job.nbytes, CONTROL.itemsize, 4 * self.plan.words]
+        self._kernel, self.plan, self._joint = kernel, kernel.plan, joint
+        self.delays: Sequence[float] | None = None
+        if not driver.in_earnest:
+            self.delays = (0,) * self.plan.exchanges
+        if joint:  # all in steps of the same length
+            self.chunk = self.min_chunk = MAX_STEPS
+        self._job = job = np.zeros(1, job_type(self.n_layers))
+        work = {"words": self.plan.words, "products": MAX_STEPS, "delays": self.plan.exchanges}
+        sizes = [job.nbytes, CONTROL.itemsize, *(4 * n for n in work.values())]
         with driver.active():
             self._resident_memory = allocate(driver, "resident training", sizes)
-            self._job_at, self._control_at, self._words_at = map(int, self._resident_memory)
+            addresses = map(int, self._resident_memory)
+            self._job_at, job["control"] = next(addresses), next(addresses)
+            for name, address in zip(work, addresses):
+                job[name] = address
             self._restart()
+        job["rates"], job["state"] = self.rates, self.state
+        job["weights"] = [layer.weights for layer in self.layers]
 
     def _restart(self) -> None:
         """Clears all words, so that none has a ticket that is still to come."""
-        self.driver.upload(self._words_at, np.zeros(self.plan.words, np.uint32))
+        self._upload("words", np.zeros(self.plan.words, np.uint32))
         self._ticket = FIRST_TICKET
         #: Whether words and ticket agree; unknown until the end of a launch has been seen.
         self._settled = True
 
+    def reserve(self, images: DeviceArray, labels: DeviceArray) -> None:
+        self._choose_delays()  # now, because the time of `train` is counted
+
+    def _choose_delays(self) -> None:
+        if self.delays is None:
+            self.delays = measured_delays(self)
+
     def begin(self, images: DeviceArray, labels: DeviceArray, order: DeviceArray) -> None:
-        samples = images.address, labels.address, order.address
-        weights = (layer.weights for layer in self.layers)
-        self._job[:] = *samples, self.rates, self.state, self._words_at, *weights
-        self.driver.upload(self._job_at, self._job)
+        self._choose_delays()
+        self._order = order
+        for name, array in (("images", images), ("labels", labels), ("order", order)):
+            self._job[name] = array.address
+        self._upload("delays", np.array(self.delays, np.float32))
+
+    def _upload(self, name: str, array: AnyArray) -> None:
+        """Copies to what a field of the job points to."""
+        self.driver.upload(int(self._job[name][0]), array)
+
+    def train(self, *arguments: Any) -> TrainingResult:
+        with self._joint.training() if self._joint else nullcontext():
+            return super().train(*arguments)
 
     def enqueue(self, begin: int, steps: int) -> None:
         if not self._settled:  # the last launch was interrupted, or a block gave up
             self._restart()
         control = np.zeros(1, CONTROL)
         control["limit"] = int(1e9 * self.wait_seconds)
-        self.driver.upload(self._control_at, control)
+        self._upload("control", control)
         self._settled = False
-        self._kernel.launch((self._job_at, begin, steps, self._ticket, self._control_at))
+        images, products = (int(self._job[name][0]) for name in ("images", "products"))
+        where = images, self.layer_sizes[0], self._order[begin:].address
+        for launch in kernels.input_products(*where, steps, products):
+            self.driver.launch(launch)
+        self._job["begin"], self._job["steps"] = begin, steps
+        self._job["first_ticket"] = self._ticket
+        if self._joint:
+            self._joint.launch(self._job)
+        else:
+            self.driver.upload(self._job_at, self._job)
+            self._kernel.launch(self._job_at)
         self._ticket = (self._ticket + steps) % TICKETS
 
     def weights_are_finite(self) -> bool:
@@ -97,21 +181,79 @@ class ResidentNetwork(DeviceNetwork):
             When a block has waited too long for another; the weights are then lost.
         """
         downloaded = np.empty(1, CONTROL)
-        self.driver.download(downloaded, self._control_at)
+        self.driver.download(downloaded, int(self._job["control"][0]))
         control = downloaded[0]
         if control["given_up"]:
-            boundary, backward = divmod(int(control["given_up"]) - 1, 2)
             raise InputError(
                 f"resident training gave up on {self.driver.description}: block "
                 f"{control['block']} waited more than {self.wait_seconds:g} s for "
-                f"{self._exchanged(boundary, backward)} of sample {control['step']} of a launch; "
-                "the weights in its memory are lost"
+                f"{self._exchanged(int(control['given_up']) - 1)} of sample {control['step']} "
+                "of a launch; the weights in its memory are lost"
             )
         self._settled = True
         return not control["not_finite"]
 
-    def _exchanged(self, boundary: int, backward: int) -> str:
-        """What blocks exchange at a boundary."""
-        if boundary == self.n_layers:
+    def _exchanged(self, exchange: int) -> str:
+        """What blocks hand each other in an exchange, numbered as `delays`."""
+        backward, boundary = divmod(exchange, self.n_layers)
+        if exchange == self.n_layers - 1:
             return "the outputs"
-        return f"the {'deltas' if backward else 'states'} of hidden layer {boundary}"
+        return f"the {'deltas' if backward else 'states'} of hidden layer {boundary + 1}"
+
+
+def fastest_delays(n: int, seconds: Callable[[Sequence[float]], float]) -> tuple[float, ...]:
+    """The delays of n exchanges with which training takes the least time, found one by one.
+
+    The first exchange has none: hardly any sample waits for it.
+
+    Parameters
+    ----------
+    seconds
+        Measures training with some delays.
+    """
+    best = (0.0,) * n
+    for i in range(1, n):
+        for delay in DELAYS:
+            tried = *best[:i], float(delay), *best[i + 1 :]
+            pairs = [(seconds(best), seconds(tried)) for _ in range(TRIES)]
+            before, after = map(min, zip(*pairs))
+            if after < before * (1 - LEAST_GAIN):
+                best = tried
+    return best
+
+
+def measured_delays(like: ResidentNetwork) -> tuple[float, ...]:
+    """`fastest_delays` of such networks on their device, measured on zeros the first time."""
+    key = like.driver.description, like.plan
+    with _MEASURING:
+        if key not in _MEASURED:
+            _MEASURED[key] = _measure_delays(like)
+        return _MEASURED[key]
+
+
+#: What was measured in this process, by device and plan.
+_MEASURED: dict[tuple[str, ResidentPlan], tuple[float, ...]] = {}
+_MEASURING = threading.Lock()
+
+
+def _measure_delays(like: ResidentNetwork) -> tuple[float, ...]:
+    driver, sizes, none = like.driver, like.plan.sizes, (0.0,) * like.plan.exchanges
+    try:
+        network = ResidentNetwork(driver, Network(sizes, None), like._kernel)
+    except InputError:  # no memory for a second network
+        return none
+    images = put(driver, np.zeros((1, sizes[0]), np.float32))
+    labels = put(driver, np.zeros(1, np.uint8))
+    order = put(driver, np.zeros(TRIED_SAMPLES, np.int32))
+
+    def seconds(delays: Sequence[float]) -> float:
+        network.delays, network.chunk = delays, TRIED_SAMPLES
+        start = time.perf_counter()
+        with driver.active():
+            network.train(images, labels, order, np.zeros(network.n_layers), 1.0, None)
+        return time.perf_counter() - start
+
+    warm = time.perf_counter() + WARM_UP
+    while time.perf_counter() < warm:
+        seconds(none)
+    return fastest_delays(len(none), seconds)

@@ -68,12 +68,23 @@ def test_weights_are_those_of_the_oracle(reference, case, kind):
     assert result.loss == pytest.approx(wanted.loss, rel=1e-5)
 
 
-def test_more_members_than_words_at_a_time(reference, monkeypatch):
+@pytest.fixture
+def cut_into(monkeypatch):
+    """Lets networks have a grid of so many even and odd parts."""
+
+    def choose(sizes, limits, even_parts, odd_parts):
+        plans = planning._plans(sizes, limits, 64, planning._fastest)
+        grid = even_parts, odd_parts
+        plan = next(plan for plan in plans if (plan.even_parts, plan.odd_parts) == grid)
+        monkeypatch.setattr("mlpcore.backends.cuda.backend.make_plan", lambda *arguments: plan)
+
+    return choose
+
+
+def test_more_members_than_words_at_a_time(reference, cut_into):
     sizes, limits = (38, 40, 21, 3), DeviceLimits(19, 48 << 10, 64 * 96, threads=(32,))
-    plans = planning._plans(sizes, limits, 64, planning._fastest)
-    plan = next(plan for plan in plans if (plan.even_parts, plan.odd_parts) == (1, 19))
-    assert plan.odd_parts > planning.WORDS_AT_A_TIME
-    monkeypatch.setattr("mlpcore.backends.cuda.backend.make_plan", lambda *arguments: plan)
+    assert limits.multiprocessors > planning.WORDS_AT_A_TIME
+    cut_into(sizes, limits, 1, 19)
     network, data = random_network(sizes, 1), problem(sizes, 70, 2)
     got, _ = trained(resident(limits), network, *data, RATE)
     expected, _ = trained(reference, network, *data, RATE)
@@ -92,13 +103,16 @@ def test_cases_are_what_they_say():
     assert any(0 < layer.registers < layer.slots for layer in layers)
 
 
-def test_the_order_of_threads_and_blocks_changes_no_bit(one_hidden_layer):
-    backend, network, data = one_hidden_layer
+@pytest.mark.parametrize("case", ["one hidden layer", "four hidden layers"])
+def test_neither_the_order_of_threads_and_blocks_nor_delays_change_a_bit(case):
+    sizes, limits = CASES[case]
+    backend, network, data = resident(limits), random_network(sizes, 1), problem(sizes, 150, 2)
     images, labels, order = map(backend.put, data)
     results = []
     for seed in range(6):
         loaded = backend.load(network)
         loaded._kernel.driver.seed(seed)
+        loaded.delays = np.random.default_rng(seed).integers(0, 8, loaded.plan.exchanges) * seed
         result = backend.train(loaded, images, labels, order, RATE)
         results.append((weights_of(backend, loaded, network), result))
     for got, result in results[1:]:
@@ -227,8 +241,39 @@ FAULTS = {
     ),
     "states are read before all of them are written": (
         "two hidden layers",
-        "__syncthreads();\n            if constexpr (l == 0) keep_inputs",
-        "if constexpr (l == 0) keep_inputs",
+        "});\n        __syncthreads();\n    }\n\n    // Computes the states of hidden layers",
+        "});\n    }\n\n    // Computes the states of hidden layers",
+        {"other"},
+    ),
+    "the next states are written while the present ones are still read": (
+        "two hidden layers",
+        "__syncthreads();  // the states have been read",
+        "{}",
+        {"other"},
+    ),
+    "the next inputs are written while the last ones are still read": (
+        "two hidden layers",
+        "if constexpr (l == 1) catch_up();",
+        "if constexpr (l == 1) { keep_inputs(inputs(1 - parity)); catch_up(); }",
+        {"other"},
+    ),
+    "the next sample's first sums take this sample's ticket": (
+        "two hidden layers",
+        "publish_sums<1, false, tile<0>::TC>(next);",
+        "publish_sums<1, false, tile<0>::TC>(now);",
+        {"gave up", "other"},
+    ),
+    "the next sample's first sums are not waited for": (
+        "two hidden layers",
+        "deltas<1>()[element] = receive<1, false>(next, step + 1, element);",
+        "{ const bool kept = stopped; stopped = true;"
+        " deltas<1>()[element] = receive<1, false>(next, step + 1, element); stopped = kept; }",
+        {"other"},
+    ),
+    "the product of other neighbours": (
+        "one hidden layer",
+        "= job.products[step];",
+        "= job.products[step - step % 2];",
         {"other"},
     ),
     "scratch is written while it is still read": (
@@ -260,11 +305,15 @@ def test_planted_faults_show(tmp_path, fault):
     assert seen & expected, seen
 
 
-def test_giving_up_names_the_exchange(tmp_path):
-    """Block 1 sends no deltas of hidden layer 1 for the third sample: all others end as well."""
-    old = "publish<l, true>(now, column, sum);"
+def test_giving_up_names_the_exchange(tmp_path, cut_into):
+    """Block 1 sends no deltas of hidden layer 1 for the third sample: all others end as well.
+
+    All wait for these deltas. With more odd parts, some would go on and wait for their sums.
+    """
+    old = "publish_sums<l, true, tile<l>::TR>(now);"
     source = faulty(tmp_path, old, f"if (blockIdx.x != 1 || step != 2) {old}")
     sizes, limits = CASES["two hidden layers"]
+    cut_into(sizes, limits, 6, 1)
     backend = resident(limits, source)
     loaded, calls = backend.load(random_network(sizes, 1)), []
     loaded.wait_seconds = 1e-3
@@ -285,8 +334,8 @@ def test_an_interrupted_launch_leaves_no_words_behind(one_hidden_layer, monkeypa
     loaded = backend.load(network)
     launch = loaded._kernel.launch
 
-    def interrupted(arguments):
-        launch(arguments)
+    def interrupted(jobs):
+        launch(jobs)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -297,6 +346,45 @@ def test_an_interrupted_launch_leaves_no_words_behind(one_hidden_layer, monkeypa
     assert_same_weights(weights_of(backend, loaded, network), expected)
 
 
+# ---- delays ------------------------------------------------------------------------------------
+
+
+def test_the_fastest_delays_are_found():
+    wanted = 0, 300, 450
+
+    def seconds(delays):
+        return 1 + sum(abs(each - best) for each, best in zip(delays, wanted)) / 1e4
+
+    assert resident_module.fastest_delays(3, seconds) == wanted
+
+
+def test_a_gain_that_may_be_chance_brings_no_delay():
+    def seconds(delays):
+        return 1 - 0.9 * resident_module.LEAST_GAIN * any(delays)
+
+    assert resident_module.fastest_delays(2, seconds) == (0, 0)
+
+
+def test_delays_are_measured_once_and_train_nothing(one_hidden_layer, monkeypatch):
+    backend, network, data = one_hidden_layer
+    monkeypatch.setattr(resident_module, "TRIED_SAMPLES", 64)
+    monkeypatch.setattr(resident_module, "DELAYS", (1,))
+    monkeypatch.setattr(resident_module, "WARM_UP", 0)
+    monkeypatch.setattr(resident_module, "_MEASURED", {})
+    expected, _ = trained(backend, network, *data, RATE)
+    monkeypatch.setattr(type(backend.driver), "in_earnest", True)
+    for _ in range(2):
+        got, _ = trained(backend, network, *data, RATE)
+        assert_same_weights(got, expected)
+        monkeypatch.setattr(resident_module, "fastest_delays", None)
+    (delays,) = resident_module._MEASURED.values()
+    assert len(delays) == 2
+    assert set(delays) <= {0, 1}
+
+
+# ---- words -------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("bit", [0, 1])
 def test_words_keep_values_except_for_their_last_bit(bit):
     special = [np.inf, -np.inf, 0.0, -0.0, np.finfo(np.float32).max]
@@ -305,9 +393,9 @@ def test_words_keep_values_except_for_their_last_bit(bit):
     values = np.concatenate([np.float32(special), nans, consecutive])
     driver = EmulatedDriver(ROOT / "tests" / "support" / "cuda_snippets" / "words.cu")
     out, words = (DeviceArray(driver, values.shape, dtype) for dtype in ("f4", "u4"))
-    source = put(driver, values)
-    arguments = source.address, out.address, words.address, bit
-    driver.launch(Launch("round_trip_kernel", (1, 1, 1), (values.size, 1, 1), arguments))
+    source, shape = put(driver, values), ((1, 1, 1), (values.size, 1, 1))
+    driver.launch(Launch("store_kernel", *shape, (source.address, words.address, bit)))
+    driver.launch(Launch("load_kernel", *shape, (out.address, words.address)))
     got = np.asarray(out)
     np.testing.assert_array_equal(got[:4], values[:4])
     assert np.isfinite(got[4])
@@ -330,7 +418,7 @@ def test_the_launch_agrees_with_the_kernel():
     sizes, limits = CASES["one block"]
     kernel = resident(limits).driver.specialise(make_plan(sizes, limits))
     letters = {name: letters for name, (_, letters) in kernel.driver.kernels.items()}
-    assert letters == {resident_module.KERNEL: resident_module.FORMATS}
+    assert letters == {resident_module.KERNEL: "P"}
     text = (SOURCES / "resident.cu").read_text()
     assert f"SAMPLES_PER_BLOCK = {resident_module.BLOCK};" in text
     assert f"WORDS_AT_A_TIME = {planning.WORDS_AT_A_TIME};" in text

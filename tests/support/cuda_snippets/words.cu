@@ -1,12 +1,14 @@
-// Stores a value as a word and loads it again; `words` get the tickets' bits.
+// Stores values as words, and loads them again; `words` then get the tickets' bits.
 #include "../../cuda/exchange.cuh"
 
-extern "C" __global__ void round_trip_kernel(const float *values, float *out, unsigned *words,
-                                             int bit)
+extern "C" __global__ void store_kernel(const float *values, unsigned *words, int bit)
 {
-    const int i = threadIdx.x;
-    store_word(words + i, values[i], bit);
-    const exchange_word word = load_word(words + i);
-    out[i] = word_value(word);
-    words[i] = word & 1;
+    store_word(words + threadIdx.x, values[threadIdx.x], bit);
+}
+
+extern "C" __global__ void load_kernel(float *out, unsigned *words)
+{
+    const exchange_word word = load_word(words + threadIdx.x);
+    out[threadIdx.x] = word_value(word);
+    words[threadIdx.x] = word & 1;
 }
