@@ -64,7 +64,7 @@ def check_networks(networks: Sequence[TrainedNetwork], precision: str) -> None:
     check_choice("precision", precision, tuple(DTYPES))
     for each in networks:
         if not each.input.is_mnist:
-            height, width = each.input.image_shape
+            height, width = each.input.pixel_shape
             raise InputError(
                 f"{shown(each.path)} is a network for images of {height} x {width} pixels: the "
                 "page is for grey pictures of one object, scaled to 29 x 29"

@@ -55,5 +55,9 @@ def draw(page, strokes, pen=0.07):
 
 
 def settle(page):
-    """Waits until the page has answered, which it does before it paints the next frame."""
+    """Waits until the page has answered, which it does before it paints the next frame.
+
+    Then it computes the deformed forms.
+    """
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    page.wait_for_function("() => document.getElementById('forms').ariaBusy !== 'true'")

@@ -74,12 +74,31 @@ def test_undo_clear_and_keys(open_page, pretrained):
     settle(page)
     assert text(page, "first") == "?"
     assert page.locator("#hint").is_visible()
+    page.keyboard.press("Control+z")  # all of it comes back
+    settle(page)
+    assert text(page, "second") == without_bar
+    page.keyboard.press("Escape")
     page.locator("#drawing").focus()
     page.keyboard.press("ArrowUp")
     for key in [*["ArrowUp"] * 9, " ", *["ArrowDown"] * 18, " ", "ArrowDown"]:
         page.keyboard.press(key)
     settle(page)
     assert text(page, "first") == "1"
+
+
+def test_undo_takes_the_stroke_that_is_being_drawn(open_page, pretrained):
+    """The next movements do not go on with the stroke before."""
+    page = open_page(pretrained)
+    draw(page, STROKES[1])
+    before = text(page, "second")
+    page.mouse.move(200, 300)
+    page.mouse.down()
+    page.mouse.move(250, 350)
+    page.keyboard.press("Control+z")
+    page.mouse.move(350, 450)
+    page.mouse.up()
+    settle(page)
+    assert text(page, "second") == before
 
 
 def test_the_pressure_of_a_pen_decides_the_width(open_page, pretrained):
@@ -181,9 +200,11 @@ def test_deformed_forms_follow_the_sliders(open_page, pretrained):
     usual = page.evaluate(pixels)
     assert len(set(usual)) == 12
     page.locator("#others").click()
+    settle(page)
     assert not set(usual) & set(page.evaluate(pixels))
     for name in "alpha", "beta", "gamma":
         page.locator(f"#{name}").fill("0")
+    settle(page)
     assert len(set(page.evaluate(pixels))) == 1
     assert "All 12 are read as 3" in text(page, "agreement")
     page.locator("#reset").click()
@@ -244,16 +265,24 @@ def test_the_page_can_ask_nobody_for_anything(browser, pretrained, tmp_path):
     page.close()
 
 
+WORDS = [*("T-shirt", "trouser", "pullover", "dress", "coat"), "sandal", "shirt", "sneaker", "bag"]
+
+
+@pytest.mark.parametrize("classes", [(), (*WORDS, "ankle boot")], ids=["digits", "words"])
 @pytest.mark.parametrize("size", [(390, 844), (1280, 900)], ids=["phone", "desktop"])
-def test_nothing_overlaps_or_is_cut_off(open_page, size):
+def test_nothing_overlaps_or_is_cut_off(open_page, size, classes):
     """The elements of the answer, one for one; and the page is no wider than the screen."""
     data = dataset.load(name="digits")
-    page = open_page(to_page(TrainedClassifier([network_of(2)], BACKEND), data), *size)
+    classifier = TrainedClassifier([network_of(2, classes)], BACKEND)
+    page = open_page(to_page(classifier, data), *size)
     draw(page, STROKES[8])
     page.locator("summary").click()
     cut = page.evaluate("""() => Array.from(document.querySelectorAll("body *")).filter((each) =>
-        each.getBoundingClientRect().right > innerWidth).map((each) => each.tagName)""")
+        each.getBoundingClientRect().right > innerWidth || each.scrollWidth > each.clientWidth + 1 &&
+        getComputedStyle(each).display !== "inline").map((each) => each.outerHTML.slice(0, 80))""")
     assert cut == []
+    tracks = [each.bounding_box() for each in page.locator("#bars .track").all()]
+    assert len({(track["x"], track["width"]) for track in tracks}) == 1
     names = ["header", "#drawing", "#undo", "#clear", "#open", "#pen", "#first", "#second", "#seen"]
     names += ["#bars", "#sigma", "#alpha", "#beta", "#gamma", "#forms", "#wrong", "#layers"]
     boxes = [page.locator(name).bounding_box() for name in [*names, ".sheet", "footer"]]

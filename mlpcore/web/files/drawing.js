@@ -12,19 +12,23 @@ export function paint(context, strokes, side) {
     points.forEach((point, i) => {
       const next = points[i + 1] ?? point;
       const middle = [(point[0] + next[0]) / 2, (point[1] + next[1]) / 2];
-      context.lineWidth = side * width * (0.4 + 1.2 * point[2]);
-      context.beginPath();
-      context.moveTo(side * from[0], side * from[1]);
+      if (point[2] !== points[i - 1]?.[2]) {
+        if (i) context.stroke(); // a path has one width
+        context.lineWidth = side * width * (0.4 + 1.2 * point[2]);
+        context.beginPath();
+        context.moveTo(side * from[0], side * from[1]);
+      }
       context.quadraticCurveTo(...[...point.slice(0, 2), ...middle].map((x) => side * x));
-      context.stroke();
       from = middle;
     });
+    context.stroke();
   }
 }
 
 /** What a user draws on a canvas. */
 export class Drawing {
   strokes = [];
+  #cleared = []; // the strokes that `undo` brings back
   #background = null; // a picture in place of strokes
   #pen = null; // the pointer that draws
   #at = [0.5, 0.5]; // where the keys draw
@@ -53,13 +57,17 @@ export class Drawing {
     new ResizeObserver(() => this.#show()).observe(canvas);
   }
 
+  /** Takes the last stroke away, also while it is being drawn, or brings cleared ones back. */
   undo() {
+    this.#lift();
     this.#background = null;
-    this.strokes.pop();
+    if (this.strokes.length) this.strokes.pop();
+    else this.strokes = this.#cleared.splice(0);
     this.#update(true);
   }
 
   clear() {
+    if (this.strokes.length) this.#cleared = this.strokes;
     this.showPicture(null);
     this.#update(true);
   }
@@ -67,9 +75,14 @@ export class Drawing {
   /** Shows a picture, on a canvas, in place of strokes; the next stroke begins a drawing again. */
   showPicture(picture) {
     this.strokes = [];
-    this.#isDown = false;
+    this.#lift();
     this.#background = picture;
     this.#show();
+  }
+
+  #lift() {
+    this.#pen = null;
+    this.#isDown = false;
   }
 
   #point(event) {
@@ -123,6 +136,7 @@ export class Drawing {
 
   #start(point) {
     this.#background = null;
+    this.#cleared = [];
     this.strokes.push({ width: this.penWidth(), points: [point] });
   }
 
@@ -146,11 +160,16 @@ export class Drawing {
     if (canvas.matches(":focus-visible")) this.#showPen(context, side);
   }
 
-  /** A ring where the keys draw. */
+  /** A ring where the keys draw, full while the pen is down. */
   #showPen(context, side) {
-    context.lineWidth = side / 150;
     context.beginPath();
     context.arc(side * this.#at[0], side * this.#at[1], side / 30, 0, 2 * Math.PI);
-    context.stroke();
+    for (const [color, width] of [["white", side / 60], ["black", side / 150]]) {
+      context.strokeStyle = color;
+      context.lineWidth = width;
+      context.stroke();
+    }
+    if (this.#isDown) context.fill();
+    context.strokeStyle = "black";
   }
 }

@@ -12,6 +12,8 @@ import { showInk } from "./pixels.js";
 
 /** The side of a drawing for the network; the number of deformed forms; the most bars. */
 const [RASTER, FORMS, MAX_BARS] = [128, 12, 10];
+/** Milliseconds of work on the forms, after which strokes and sliders have their turn. */
+const SLICE = 8;
 const SLIDERS = { sigma: " px", alpha: " px", beta: "°", gamma: " %" };
 
 const byId = (id) => document.getElementById(id);
@@ -21,6 +23,8 @@ const drawing = new Drawing(byId("drawing"), () => Number(byId("pen").value), on
 let image = null; // what the networks are asked about
 let seed = 0;
 let waiting = 0;
+let isForming = false; // whether forms are being computed
+let isStale = false; // and whether others are wanted by now
 
 function element(name, className, text = "") {
   const result = document.createElement(name);
@@ -101,7 +105,9 @@ function show(asked, isDone) {
   const { inputs, states, outputs } = answer(image);
   const [first, second] = ranking(outputs);
   setText("first", classes[first]);
-  const then = `then ${classes[second]} with ${valueText(outputs[second])}`;
+  byId("first").classList.toggle("long", classes[first].length > 2);
+  const rest = givesProbabilities && outputs[second] < 0.0005;
+  const then = `then ${classes[second]} with ${rest ? "under 0.1\u00a0%" : valueText(outputs[second])}`;
   setText("second", `${valueText(outputs[first])}\n${then}`);
   showSeen(inputs);
   showBars(outputs);
@@ -158,27 +164,54 @@ function parameters() {
 
 function showForms() {
   for (const [name, unit] of Object.entries(SLIDERS)) {
-    byId(name).nextElementSibling.value = byId(name).value + unit;
+    const text = byId(name).value + unit;
+    byId(name).setAttribute("aria-valuetext", text);
+    byId(name).nextElementSibling.value = text;
   }
   byId("others").disabled = !image;
-  byId("agreement").textContent = image ? "" : "Draw a digit to see them.";
-  byId("forms").replaceChildren();
-  if (!image) return;
-  const own = ranking(answer(image).outputs)[0];
-  let agreeing = 0;
-  for (let epoch = 0; epoch < FORMS; epoch++) {
-    const { inputs, outputs } = answer(image, drawMap(parameters(), IMAGE, seed, epoch));
-    const guess = ranking(outputs)[0];
-    agreeing += guess === own;
-    const form = element("div", guess === own ? "" : "other");
-    form.role = "listitem";
-    const canvas = element("canvas", "ink");
-    showInk(canvas, inkOf(inputs[0], networks[0]));
-    form.append(canvas, classes[guess]);
-    byId("forms").append(form);
+  isStale = isForming;
+  if (!image) {
+    byId("agreement").textContent = "Draw a digit to see them.";
+    byId("forms").replaceChildren();
+  } else if (!isForming) {
+    isForming = true;
+    byId("forms").setAttribute("aria-busy", "true");
+    setTimeout(formSome, 0, [], image, parameters());
   }
+}
+
+/** Computes forms for a while, then the others; shows all when they are there. */
+function formSome(forms, asked, settings) {
+  const until = performance.now() + SLICE;
+  while (image === asked && forms.length < FORMS && performance.now() < until) {
+    const { inputs, outputs } = answer(asked, drawMap(settings, IMAGE, seed, forms.length));
+    forms.push([inkOf(inputs[0], networks[0]), ranking(outputs)[0]]);
+  }
+  if (image === asked && forms.length < FORMS) {
+    setTimeout(formSome, 0, forms, asked, settings);
+    return;
+  }
+  isForming = false;
+  byId("forms").setAttribute("aria-busy", "false");
+  if (image === asked) placeForms(forms);
+  if (isStale) showForms();
+}
+
+function placeForms(forms) {
+  const own = ranking(answer(image).outputs)[0];
+  const agreeing = forms.filter(([, guess]) => guess === own).length;
   const count = agreeing === FORMS ? `All ${FORMS}` : `${agreeing} of ${FORMS}`;
   byId("agreement").textContent = `${count} are read as ${classes[own]}, like the digit itself.`;
+  byId("forms").replaceChildren(
+    ...forms.map(([ink, guess]) => {
+      const form = element("div", guess === own ? "" : "other");
+      form.role = "listitem";
+      const canvas = element("canvas", "ink");
+      showInk(canvas, ink);
+      form.append(canvas, classes[guess]);
+      return form;
+    }),
+  );
 }
 
 function setSliders() {
