@@ -10,8 +10,10 @@ from pathlib import Path
 
 from mlpcore.commands.draw import add_precision_option, make_page
 from mlpcore.commands.options import add_network_argument, command_parser, run_tool
+from mlpcore.commands.predict import pretrained_note
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
+from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store import export
 from mlpcore.store.committee import with_members
@@ -23,16 +25,17 @@ TEXT = """\
 Writes a trained network for other programs. The ONNX file takes the bytes of
 pictures, scales them, and returns an output for each class. The page needs no
 server: one draws a digit in a browser, and sees the answer. Several networks,
-or the folder of a committee, answer by their mean in both."""
+or the folder of a committee, answer by their mean in both. Without any, it is
+the network in the package."""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
     parser = command_parser(
-        "export", "RUN|WEIGHTS... [options]", TEXT, "runs/net1 --onnx net1.onnx"
+        "export", "[RUN|WEIGHTS...] [options]", TEXT, "runs/net1 --onnx net1.onnx"
     )
     add = parser.add_argument
-    add_network_argument(parser, "networks", nargs="+")
+    add_network_argument(parser, "networks", nargs="*")
     add("--onnx", type=Path, metavar="FILE", help="network with input scaling; needs onnx")
     add("--safetensors", type=Path, metavar="FILE", help="weights and biases alone")
     add("--html", type=Path, metavar="FILE", help="page on which one draws digits")
@@ -99,6 +102,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.onnx:
             export.require_onnx()
         targets = [path for path in (options.onnx, options.safetensors, options.html) if path]
+        if not options.networks:
+            options.networks = [PRETRAINED_FILE]
+            say(f"note: {pretrained_note(TrainedNetwork.read(PRETRAINED_FILE))}", sys.stderr)
         check_targets(options.networks, targets)
         paths = with_members(options.networks)
         check_options(options, paths)

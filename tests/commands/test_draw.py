@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from mlpcore import Network
+from mlpcore.commands import main
 from mlpcore.commands.draw import newest_run
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.store.committee import DOCUMENT
@@ -75,6 +76,14 @@ def test_a_committee_in_one_page(call):
     content = Path("a.html").read_text()
     assert "A committee of 3 networks on scikit-learn digits" in content
     assert "test digits" in content
+
+
+def test_the_network_of_the_package_in_a_page(capsys):
+    assert main(["export", "--html", "a.html"]) == 0
+    out, err = capsys.readouterr()
+    assert "a.html: a page of" in out
+    assert err.startswith("note: no network is named: that of the package is used, net1")
+    assert b'"net1: 841-1000-500-10"' in Path("a.html").read_bytes()
 
 
 def test_float16_halves_the_files(call):

@@ -278,8 +278,9 @@ def test_nothing_overlaps_or_is_cut_off(open_page, size, classes):
     draw(page, STROKES[8])
     page.locator("summary").click()
     cut = page.evaluate("""() => Array.from(document.querySelectorAll("body *")).filter((each) =>
-        each.getBoundingClientRect().right > innerWidth || each.scrollWidth > each.clientWidth + 1 &&
-        getComputedStyle(each).display !== "inline").map((each) => each.outerHTML.slice(0, 80))""")
+        each.getBoundingClientRect().right > innerWidth ||
+        each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).display !== "inline"
+    ).map((each) => each.outerHTML.slice(0, 80))""")
     assert cut == []
     tracks = [each.bounding_box() for each in page.locator("#bars .track").all()]
     assert len({(track["x"], track["width"]) for track in tracks}) == 1
