@@ -160,7 +160,9 @@ def check_scheduler(address: str) -> None:
 
     try:
         asyncio.run(reach())
-    except (OSError, TypeError, ValueError, MemoryError) as error:
+    except MemoryError:  # for a message whose length is that of something else
+        raise InputError(f"no Dask scheduler at {address}: another protocol answers") from None
+    except (OSError, TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"no Dask scheduler at {address}: {reason}") from None
 
@@ -176,9 +178,10 @@ async def connected(scheduler: str | None, workers: int, at_once: int = 1) -> As
 
     async with contextlib.AsyncExitStack() as stack:
         # A lost connection is an error of one line, without the client's own.
-        log = logging.getLogger("distributed.client")
-        stack.callback(log.setLevel, log.level)
-        log.setLevel(logging.CRITICAL)
+        for name in "client", "batched":
+            log = logging.getLogger(f"distributed.{name}")
+            stack.callback(log.setLevel, log.level)
+            log.setLevel(logging.CRITICAL)
         # A state of a resumed member travels with its task, so that it cannot be lost.
         large = dask.config.set({"distributed.admin.large-graph-warning-threshold": "2GB"})
         stack.enter_context(large)

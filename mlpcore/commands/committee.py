@@ -215,6 +215,14 @@ def train_on_cluster(
     return 128 + number if number else 0
 
 
+def all_trained(committee: CommitteeFolder) -> bool:
+    """Whether every member has all its epochs."""
+    return all(
+        holds_run(committee.run_folder(member)) and is_trained(committee, member)
+        for member in committee.members
+    )
+
+
 def is_trained(committee: CommitteeFolder, member: Member) -> bool:
     """Whether a member, whose run exists, has all its epochs; an InputError if it is damaged."""
     committee.check_run(member)
@@ -273,7 +281,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 check_scheduler(options.scheduler)
             committee, data, backend = begin(options, settings, console)
             threads = settings.get("threads")
-            if options.workers or options.scheduler:
+            if (options.workers or options.scheduler) and not all_trained(committee):
                 status = train_on_cluster(committee, data, options, threads, console)
                 if status:
                     console.print("stopped; what came home is saved. To go on:")

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import socket
 import threading
 
 import pytest
@@ -117,6 +118,24 @@ def test_a_scheduler_that_is_not_there(monkeypatch):
     message = refusal(check_scheduler, "tcp://127.0.0.1:1")
     assert message.startswith("no Dask scheduler at tcp://127.0.0.1:1: ")
     assert "address" in refusal(check_scheduler, "nowhere")
+
+
+def test_what_speaks_another_protocol_is_no_scheduler(monkeypatch):
+    monkeypatch.setattr(chains, "CONNECT_SECONDS", 5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 400 Bad Request" + bytes(100))
+                connection.recv(1000)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        message = refusal(check_scheduler, address)
+        thread.join()
+    assert message == f"no Dask scheduler at {address}: another protocol answers"
 
 
 ENVIRONMENT = segment.environment()

@@ -195,6 +195,7 @@ def test_processes_of_this_machine_come_to_the_same_bits(call, argv):
     for path in weights():
         found, expected = (load_run(Path(folder, path.parent.name)) for folder in ("c", "alone"))
         assert_same_result(found, expected)
+    assert "dashboard" not in call(*argv, "--workers", "2")  # for which there is nothing to do
 
 
 def test_the_backend_is_that_of_the_beginning(call, argv, monkeypatch):
