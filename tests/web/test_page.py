@@ -89,16 +89,21 @@ def test_undo_clear_and_keys(open_page, pretrained):
 def test_undo_takes_the_stroke_that_is_being_drawn(open_page, pretrained):
     """The next movements do not go on with the stroke before."""
     page = open_page(pretrained)
+    seen = """() => document.querySelector("#seen canvas").getContext("2d")
+        .getImageData(0, 0, 29, 29).data.join()"""
     draw(page, STROKES[1])
-    before = text(page, "second")
-    page.mouse.move(200, 300)
+    before = page.evaluate(seen)
+    box = page.locator("#drawing").bounding_box()
+    page.mouse.move(box["x"] + 50, box["y"] + 200)
     page.mouse.down()
-    page.mouse.move(250, 350)
+    page.mouse.move(box["x"] + 90, box["y"] + 220)
+    settle(page)
+    assert page.evaluate(seen) != before
     page.keyboard.press("Control+z")
-    page.mouse.move(350, 450)
+    page.mouse.move(box["x"] + 250, box["y"] + 300)
     page.mouse.up()
     settle(page)
-    assert text(page, "second") == before
+    assert page.evaluate(seen) == before
 
 
 def test_the_pressure_of_a_pen_decides_the_width(open_page, pretrained):
