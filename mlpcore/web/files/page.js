@@ -106,8 +106,9 @@ function show(asked, isDone) {
   const [first, second] = ranking(outputs);
   setText("first", classes[first]);
   byId("first").classList.toggle("long", classes[first].length > 2);
-  const rest = givesProbabilities && outputs[second] < 0.0005;
-  const then = `then ${classes[second]} with ${rest ? "under 0.1\u00a0%" : valueText(outputs[second])}`;
+  const isTiny = givesProbabilities && outputs[second] < 0.0005;
+  const value = isTiny ? "under 0.1\u00a0%" : valueText(outputs[second]);
+  const then = `then ${classes[second]} with ${value}`;
   setText("second", `${valueText(outputs[first])}\n${then}`);
   showSeen(inputs);
   showBars(outputs);
