@@ -12,10 +12,10 @@ from typing import TypeAlias
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.commands.copies import add_copies_options, given_copies
+from mlpcore.commands.networks import add_network_arguments
 from mlpcore.commands.options import (
     add_backend_options,
     add_data_options,
-    add_network_argument,
     command_parser,
     run_tool,
 )
@@ -97,7 +97,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "evaluate", "RUN|WEIGHTS... [options]", TEXT, "runs/net1 --figures figures"
     )
     add = parser.add_argument
-    add_network_argument(parser, "networks", nargs="+")
+    add_network_arguments(parser, "+")
     add_data_options(parser)
     add_backend_options(parser)
     add_copies_options(parser)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlpcore.commands.draw import add_precision_option, make_page
-from mlpcore.commands.options import add_network_argument, command_parser, run_tool
-from mlpcore.commands.predict import pretrained_note
+from mlpcore.commands.networks import add_network_arguments, pretrained_note
+from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
 from mlpcore.inference.classifier import PRETRAINED_FILE
@@ -35,7 +35,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "export", "[RUN|WEIGHTS...] [options]", TEXT, "runs/net1 --onnx net1.onnx"
     )
     add = parser.add_argument
-    add_network_argument(parser, "networks", nargs="*")
+    add_network_arguments(parser, "*")
     add("--onnx", type=Path, metavar="FILE", help="network with input scaling; needs onnx")
     add("--safetensors", type=Path, metavar="FILE", help="weights and biases alone")
     add("--html", type=Path, metavar="FILE", help="page on which one draws digits")

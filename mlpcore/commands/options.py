@@ -10,7 +10,6 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NoReturn
 
 from mlpcore import terminal
@@ -122,12 +121,6 @@ DEFORMATION = {
     "beta": "greatest rotation or shear in degrees (15)",
     "gamma": "greatest change of width and of height in percent (15)",
 }
-
-
-def add_network_argument(parser: Parser, name: str = "network", **settings: Any) -> None:
-    """A run or a file of weights, for `TrainedNetwork.read`."""
-    what = "folder of a run, or a .safetensors file"
-    parser.add_argument(name, metavar="RUN|WEIGHTS", type=Path, help=what, **settings)
 
 
 def add_data_options(parser: Parser) -> None:

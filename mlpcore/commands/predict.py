@@ -16,6 +16,7 @@ from PIL import Image
 
 from mlpcore import backends
 from mlpcore.commands.copies import add_copies_options, given_copies
+from mlpcore.commands.networks import network_path, pretrained_note
 from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.data.digit import Digit, find_digit
 from mlpcore.data.pictures import MAX_FILE_BYTES, decode_grey, picture_files, read_grey
@@ -78,10 +79,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     add = parser.add_argument
     what = (
-        "networks: folders of runs or committees, .safetensors files; pictures: PNG, JPEG, GIF, "
-        "BMP, TIFF, WebP or PPM files, folders of them, or - for the standard input"
+        "networks: folders of runs or committees, .safetensors files, pretrained; pictures: PNG, "
+        "JPEG, GIF, BMP, TIFF, WebP or PPM files, folders of them, or - for the standard input"
     )
-    add("paths", metavar="PATH", type=Path, nargs="+", help=what)
+    add("paths", metavar="PATH", type=network_path, nargs="+", help=what)
     add_copies_options(parser)
     add("--json", action="store_true", help="print one JSON document, with all outputs")
     add("--show", action="store_true", help="draw what the network is given in characters")
@@ -109,15 +110,6 @@ def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassi
     if copies is not None:
         say(f"note: {copies.describe(len(networks))}", sys.stderr)
     return TrainedClassifier(networks, backends.get("cpu", 1), copies)
-
-
-def pretrained_note(trained: TrainedNetwork) -> str:
-    """The line that says that the network of the package guesses, and how good it is."""
-    errors, n = (int(trained.metadata[name]) for name in ("test_errors", "n_test"))
-    return (
-        f"no network is named: that of the package is used, {trained.path.stem}, which misreads "
-        f"{100 * errors / n:.2f} % of MNIST's test digits"
-    )
 
 
 def pictures(paths: Sequence[Path]) -> Iterator[Path | Answer]:

@@ -8,8 +8,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from mlpcore import Network
-from mlpcore.commands import main
-from mlpcore.commands.draw import newest_run
+from mlpcore.commands import draw, main
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.store.committee import DOCUMENT
 from mlpcore.store.inputs import NetworkInput
@@ -44,8 +43,28 @@ def test_draw_opens_a_page(call, opened):
     assert b'"net: 841-12-10"' in opened[0].read_bytes()
 
 
-def test_without_a_network_the_newest_run_or_that_of_the_package(call, opened, digits_run):
-    assert "net1" in call("draw")
+def test_without_any_run_a_small_network_is_trained_first(call, opened, monkeypatch):
+    monkeypatch.setattr(draw, "FIRST", draw.FIRST | {"epochs": 1})
+    first, again = call("draw"), call("draw")
+    assert first.startswith("note: there is no run in runs/. First a small network is trained")
+    assert first.endswith(f"{opened[0]}\n")
+    assert again.startswith("note: runs/400-200-")
+    assert opened[0].read_bytes() == opened[1].read_bytes()
+    assert b"841-400-200-10" in opened[0].read_bytes()
+
+
+def test_a_first_training_that_is_stopped_opens_nothing(opened, monkeypatch):
+    monkeypatch.setattr(draw.train, "start", lambda options, console: 130)
+    assert main(["draw"]) == 130
+    assert not opened
+
+
+def test_the_network_of_the_package_has_a_name(call, opened):
+    call("draw", "pretrained")
+    assert b'"net1: 841-1000-500-10"' in opened[0].read_bytes()
+
+
+def test_without_a_network_the_newest_run(call, opened, digits_run):
     Path("runs").mkdir()
     for age, name in enumerate(("b", "c", "a")):
         Path("runs", name).mkdir()
@@ -55,9 +74,9 @@ def test_without_a_network_the_newest_run_or_that_of_the_package(call, opened, d
     config = Path("runs", "a", CONFIG)
     config.write_text(config.read_text().replace('"sigma": 6.0', '"sigma": 5.5'))
     assert "runs/a, the newest run" in call("draw")
-    assert b'"a: 841-80-10"' in opened[1].read_bytes()
-    assert b'"deformation": {"sigma": 5.5, "alpha": 36.0,' in opened[1].read_bytes()
-    assert b'"wrong": {"images"' in opened[1].read_bytes()  # of the data of the run
+    assert b'"a: 841-80-10"' in opened[0].read_bytes()
+    assert b'"deformation": {"sigma": 5.5, "alpha": 36.0,' in opened[0].read_bytes()
+    assert b'"wrong": {"images"' in opened[0].read_bytes()  # of the data of the run
 
 
 def test_the_newest_may_be_a_committee():
@@ -67,7 +86,7 @@ def test_the_newest_may_be_a_committee():
         Path(path, BEST).touch()
         os.utime(Path(path, BEST), (age, age))
     Path("runs", "c", DOCUMENT).touch()
-    assert newest_run() == Path("runs", "c")
+    assert draw.newest_run() == [Path("runs", "c")]
 
 
 def test_a_committee_in_one_page(call):
