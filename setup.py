@@ -6,6 +6,7 @@ import runpy
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -69,11 +70,19 @@ if SANITIZERS:
     BUILD_BASE = f"build/{SANITIZERS.replace(',', '-')}"
 
 
+#: Cython's code only calls the kernels; at -O3 it would take longer to compile than all of them.
+EXTENSION_FLAGS = ["-O1" if flag == "-O3" else flag for flag in C_FLAGS]
+
+
 class BuildExt(build_ext):
-    """Compiles the C kernels once, then links them into the extensions that use them.
+    """Compiles extensions and C kernels at the same time, then links them.
 
     The CUDA kernels are compiled into files of their own when nvcc is there.
     """
+
+    def finalize_options(self):
+        super().finalize_options()
+        self.parallel = True
 
     def run(self):
         super().run()
@@ -93,13 +102,14 @@ class BuildExt(build_ext):
         super().build_extension(ext)
 
     def compile_kernels(self):
-        files = dict.fromkeys(BASELINE, ())
-        for name, flags in INSTRUCTION_SETS.items():
-            files[name] = [f for f in flags if self.accepts(f)]
+        """The object files: an iterator, which waits for the compiler."""
+        files = {
+            name: [f for f in flags if self.accepts(f)] for name, flags in INSTRUCTION_SETS.items()
+        }
+        files |= dict.fromkeys(BASELINE, ())
         (Path(self.build_temp) / C_SOURCES).mkdir(parents=True, exist_ok=True)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            compiled = pool.map(self.compile_c, files, files.values())
-            return [each for objects in compiled for each in objects]
+        pool = ThreadPoolExecutor(os.cpu_count())
+        return chain.from_iterable(pool.map(self.compile_c, files, files.values()))
 
     def compile_c(self, name, flags):
         return self.compiler.compile(
@@ -150,7 +160,7 @@ def extension(name, source):
         [source],
         include_dirs=[str(C_SOURCES)],
         depends=["setup.py", *(str(p) for p in C_SOURCES.glob("*.[ch]"))],
-        extra_compile_args=C_FLAGS,
+        extra_compile_args=EXTENSION_FLAGS,
         extra_link_args=LINK_FLAGS,
     )
 

@@ -17,9 +17,9 @@ PARTS = 4
 @pytest.mark.parametrize(
     ("campaign", "n"),
     [
-        pytest.param(run_files, 200, id="runs"),
-        pytest.param(idx_files, 200, id="data"),
-        pytest.param(pictures, 100, id="pictures"),
+        pytest.param(run_files, 100, id="runs"),
+        pytest.param(idx_files, 100, id="data"),
+        pytest.param(pictures, 60, id="pictures"),
     ],
 )
 def test_a_command_works_or_refuses(campaign, n, part):
