@@ -167,14 +167,14 @@ def agreement(members: Sequence[Judged], title: str = "", kind: str = "test") ->
         "The darker, the larger the share of the errors of the member of the row.",
     ]
     left, below = 1.6, 0.9
-    side = min(0.5 * n, WIDTH - left - MARGIN)
+    side = min(0.9 * n, WIDTH - left - MARGIN)
     figure, *_ = new_page(title, lines, side + below + MARGIN)
     _, height = figure.get_size_inches()
     axes = figure.add_axes((left / WIDTH, below / height, side / WIDTH, side / height))
     share = shared / np.maximum(1, shared.diagonal())[:, None]
     np.fill_diagonal(share, 0)
     axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    size = min(8.0, 30 * side / n)
+    size = min(9.0, 30 * side / n)
     for i, j in np.ndindex(n, n):
         colour = "white" if share[i, j] > 0.6 else "black"
         weight = "bold" if i == j else "normal"
