@@ -54,7 +54,7 @@ speedup: $(INSTALLED)
 	$(BIN)/python tools/speedup.py $(ARGS)
 
 test: $(INSTALLED)
-	$(BIN)/pytest -n auto $(ARGS)
+	$(BIN)/pytest -n auto --dist worksteal $(ARGS)
 
 # The stubs of the compiled modules are compared with what is compiled.
 STUBTEST := --mypy-config-file pyproject.toml --ignore-disjoint-bases
@@ -91,7 +91,7 @@ $(SANITIZED): $(INSTALLED)
 sanitize: $(SANITIZED)
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZED)) \
 		LD_PRELOAD="$(call library,asan) $(call library,ubsan)" \
-		$(BIN)/pytest -n auto -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
+		$(BIN)/pytest -n auto --dist worksteal -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
 	MLPCORE_CUDA=0 MLPCORE_SANITIZE=thread $(BIN)/pip install --quiet --no-deps --upgrade \
 		--target $(SANITIZED)-threads .
 	TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 \

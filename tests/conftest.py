@@ -4,6 +4,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+from threadpoolctl import threadpool_limits
 
 import emulated
 from mlpcore import backends
@@ -61,6 +62,13 @@ def simd_name(request):
 def reference():
     """The float64 oracle."""
     return backends.get("reference")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread_for_the_oracle():
+    """Test processes share the cores, where threads of BLAS would wait for each other."""
+    with threadpool_limits(1, "blas"):
+        yield
 
 
 @pytest.fixture(scope="session")
