@@ -31,8 +31,8 @@ $(INSTALLED): $(BUILT_FROM) | $(VENV)/bin/python
 	touch $@
 
 $(CHECKERS): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[docs,lint]'
-	touch $@
+	$(BIN)/python -m pip install --quiet --editable '.[test,docs,lint]'
+	touch $(INSTALLED) $@
 
 # ARGS goes to the tool: make train ARGS='--arch net4 --epochs 10'
 train: $(INSTALLED)

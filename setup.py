@@ -64,7 +64,7 @@ SANITIZERS = os.environ.get("MLPCORE_SANITIZE", "")
 BUILD_BASE = "build"
 if SANITIZERS:
     C_FLAGS.remove("-O3")  # with which unrolled kernels and their checks take minutes to compile
-    C_FLAGS += ["-O1", "-g", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
+    C_FLAGS += ["-O1", "-g1", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
     C_FLAGS += [f"-fsanitize={SANITIZERS}"]
     LINK_FLAGS += [f"-fsanitize={SANITIZERS}"]
     BUILD_BASE = f"build/{SANITIZERS.replace(',', '-')}"

@@ -79,7 +79,7 @@ def test_training_on_images_with_a_ground(simd_name, reference, n_in, n_out, blo
 )
 @example(sizes=[100, 1000, 257], threads=16)
 @example(sizes=[257, 100, 1000], threads=3)
-@settings(max_examples=15)
+@settings(max_examples=6)
 def test_bits_do_not_depend_on_the_number_of_threads(simd_name, schedule, sizes, threads):
     images, labels, order = problem((*sizes, 10), 40)
     results = []

@@ -3,9 +3,9 @@
 import pytest
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium."""
+    """Chromium. Its event loop is in the way of tests that have their own, so it ends soon."""
     pytest.importorskip("playwright")
     import headless
 
