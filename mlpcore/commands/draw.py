@@ -21,7 +21,7 @@ from mlpcore.inference import TrainedClassifier
 from mlpcore.inference.classifier import PRETRAINED
 from mlpcore.report.console import Console
 from mlpcore.store.committee import holds_committee, with_members
-from mlpcore.store.run_folder import BEST, read_settings
+from mlpcore.store.run_folder import BEST, read_history, read_settings
 from mlpcore.store.trained import TrainedNetwork, read_saved
 from mlpcore.store.weights import DTYPES
 from mlpcore.terminal import say
@@ -36,8 +36,9 @@ and what it answers. Several networks, or those of a committee, answer by their
 mean. Without any, the newest run in runs/ answers. If there is no run either, a
 small network is trained first, on the digits that come with scikit-learn."""
 
-#: The options of `mlpcore train` for the first network of somebody who has none.
-FIRST = {"arch": "400,200", "dataset": "digits"}
+#: The options of `mlpcore train` for the first network of somebody who has none. It misreads 32 %
+#: of 20,000 training digits of MNIST (mean of three seeds), and 31 % after 500 epochs.
+FIRST = {"arch": "400,200", "epochs": 100, "dataset": "digits"}
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -62,12 +63,21 @@ def newest_run() -> list[Path]:
     return [RUNS / path.relative_to(RUNS).parts[0] for path in newest]
 
 
+def unfinished(path: Path) -> str:
+    """How far a run has come that has not ended, and how to go on; else nothing."""
+    if holds_committee(path):
+        return ""
+    done, epochs = len(read_history(path)), read_settings(path)[0].epochs
+    go_on = command_text("train", "--resume", str(path))
+    return "" if done == epochs else f", after {done} of {epochs} epochs; to go on: {go_on}"
+
+
 def train_first() -> int:
     """Trains a small network into `RUNS`; returns the exit status of the training."""
     better = command_text("draw", PRETRAINED)
     say(
         "note: there is no run in runs/. First a small network is trained on the digits that come "
-        "with scikit-learn, for less than a minute. It misreads a third of MNIST's digits. The "
+        "with scikit-learn, in less than a minute. It misreads a third of MNIST's digits. The "
         f"network in the package misreads few: {better}"
     )
     with Console(sys.stdout) as console:
@@ -116,7 +126,7 @@ def draw(options: argparse.Namespace) -> int:
         if not newest_run() and (status := train_first()):
             return status
         paths = newest_run()
-        say(f"note: {shown(paths[0])}, the newest run")
+        say(f"note: {shown(paths[0])}, the newest run{unfinished(paths[0])}")
     content, notes = make_page(paths, precision)
     for note in notes:
         say(f"note: {note}")

@@ -112,12 +112,17 @@ def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassi
     return TrainedClassifier(networks, backends.get("cpu", 1), copies)
 
 
+def missing(path: Path) -> str:
+    """The line about a path that names nothing."""
+    expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
+    return f"{shown(path)} does not exist: expected {expected}"
+
+
 def pictures(paths: Sequence[Path]) -> Iterator[Path | Answer]:
     """The pictures of each path, those of a folder sorted by name, or why there are none."""
     for path in paths:
         if path != STDIN and not os.path.lexists(path):
-            expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
-            yield Answer(path, error=f"{shown(path)} does not exist: expected {expected}")
+            yield Answer(path, error=missing(path))
             continue
         try:
             yield from picture_files(path) if path.is_dir() else [path]
@@ -212,6 +217,10 @@ def predict(options: argparse.Namespace) -> int:
     paths = [path for path in options.paths if not is_network(path)]
     if not paths:
         raise InputError(f"{shown(networks[0])} is a network: expected pictures beside it")
+    for path in paths if not networks else ():
+        # It may be a misspelt run, which the network of the package should not answer for.
+        if not path.suffix and path != STDIN and not os.path.lexists(path):
+            raise InputError(missing(path))
     classifier = read_networks(networks, copies)
     if folder is not None:
         make_folder(folder)

@@ -330,7 +330,7 @@ def _cached_mnist(name: str | None, download: bool) -> Dataset:
         f"and could not be downloaded ({reason})"
     )
     if name == "mnist":
-        raise InputError(f"{missed}; expected its four IDX files in a folder that you name")
+        raise InputError(f"{missed}; expected its four files there, or in the folder MLPCORE_DATA")
     return _embedded_digits(f"{missed}; using scikit-learn's 1,797 embedded 8x8 digits instead")
 
 

@@ -166,6 +166,9 @@ def read_run_network(
 def weights_file(path: StrPath) -> Path:
     """The path itself or, if it is the folder of a run, the file of the run's best network."""
     path = Path(path)
+    if not os.path.lexists(path):
+        expected = "the folder of a run or of a committee, or a .safetensors file"
+        raise InputError(f"{shown(path)} does not exist: expected {expected}")
     if not os.path.isdir(path):
         return path
     if not os.path.lexists(path / BEST):

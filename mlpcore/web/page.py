@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mlpcore.checks import check_choice
-from mlpcore.data.dataset import Dataset
+from mlpcore.data.dataset import EMBEDDED, Dataset
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
@@ -199,6 +199,8 @@ def _description(classifier: TrainedClassifier, result: Evaluation | None) -> st
         text = f"A committee of {len(networks)} networks" + (f" on {data}" if data else "")
     if result:
         text += f". It misreads {result.error_rate:.2f} % of {result.n:,} test digits"
+    if data == EMBEDDED:
+        text += ", and many more of other origin: it was trained on few digits, of 8×8 pixels"
     return f"{text}. All is computed in this page, and nothing is sent anywhere."
 
 

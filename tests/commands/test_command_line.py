@@ -170,7 +170,7 @@ BAD = [
     ("train --resume none", "none/config.json"),
     ("train --resume none --hold-out 5", "--hold-out together with --resume"),
     ("evaluate", "RUN|WEIGHTS"),
-    ("evaluate none", "cannot read none: No such file"),
+    ("evaluate none", "none does not exist: expected the folder of a run or of a committee"),
     ("evaluate .", ". holds no best.safetensors: expected a run of at least one epoch"),
     ("evaluate /dev/zero", "/dev/zero is not a regular file"),
     ("evaluate file", "expected a safetensors file"),

@@ -100,7 +100,7 @@ def test_refusals(train, call, data, refusal, tmp_path):
     assert "teacher weight 2.0: expected" in refusal(
         *options, "--teacher", "t", "--teacher-weight", 2
     )
-    assert "cannot read" in refusal(*options, "--teacher", "missing")
+    assert "missing does not exist" in refusal(*options, "--teacher", "missing")
     arrays = *make_pixels(60, 0, 4), *make_pixels(20, 1, 4)
     other = write_arrays(tmp_path / "other", arrays)
     line = refusal("train", "--data", other, *QUICK, "--teacher", "t")

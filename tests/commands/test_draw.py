@@ -1,6 +1,7 @@
 """`mlpcore draw` and `mlpcore export --html`: which network, where to, refusals."""
 
 import os
+import shlex
 import webbrowser
 from pathlib import Path
 from urllib.parse import unquote, urlparse
@@ -51,6 +52,17 @@ def test_without_any_run_a_small_network_is_trained_first(call, opened, monkeypa
     assert again.startswith("note: runs/400-200-")
     assert opened[0].read_bytes() == opened[1].read_bytes()
     assert b"841-400-200-10" in opened[0].read_bytes()
+    assert b"many more of other origin" in opened[0].read_bytes()
+
+
+def test_a_run_that_has_not_ended_is_taken_and_says_so(call, opened):
+    call("train", "--dataset", "digits", "--arch", "8", "--epochs", "2", "--out", "runs/a")
+    assert call("draw").startswith("note: runs/a, the newest run\n")
+    config = Path("runs", "a", CONFIG)
+    config.write_text(config.read_text().replace('"epochs": 2', '"epochs": 9'))
+    said = call("draw")
+    assert said.startswith("note: runs/a, the newest run, after 2 of 9 epochs; to go on: ")
+    assert "train --resume runs/a\n" in said
 
 
 def test_a_first_training_that_is_stopped_opens_nothing(opened, monkeypatch):
@@ -122,7 +134,8 @@ def test_float16_halves_the_files(call):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("draw missing", "missing"),
+        ("draw missing", "missing does not exist: expected the folder of a run"),
+        ("draw ''", "'', expected a path"),
         ("draw empty", "empty holds no best.safetensors"),
         ("draw letters.safetensors", "grey pictures of one object"),
         ("export net.safetensors large.safetensors --html a.html", "float16 halves it"),
@@ -138,5 +151,5 @@ def test_refusals(refusal, opened, monkeypatch, arguments, said):
     write("large.safetensors", (841, 30, 10))
     shape = NetworkInput("letters", (7, 5), (7, 5)).to_metadata()
     write_network("letters.safetensors", Network((35, 3), 1), shape)
-    assert said in refusal(*arguments.split())
+    assert said in refusal(*shlex.split(arguments))
     assert not opened

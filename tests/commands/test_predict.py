@@ -203,6 +203,11 @@ def test_without_a_network_that_of_the_package_guesses(digits_run, call, capsys,
     assert out == call("predict", digits_run, picture)  # in two digits
 
 
+def test_the_network_of_the_package_does_not_answer_for_a_misspelt_run(digits_run, refusal):
+    picture = write_picture("a.png", 5)
+    assert "runs/nte1 does not exist: expected" in refusal("predict", "runs/nte1", picture)
+
+
 def test_networks_alone_are_refused(digits_run, refusal):
     assert "expected pictures" in refusal("predict", digits_run)
 

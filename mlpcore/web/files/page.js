@@ -202,7 +202,7 @@ function placeForms(forms) {
   const own = ranking(answer(image).outputs)[0];
   const agreeing = forms.filter(([, guess]) => guess === own).length;
   const count = agreeing === FORMS ? `All ${FORMS}` : `${agreeing} of ${FORMS}`;
-  byId("agreement").textContent = `${count} are read as ${classes[own]}, like the digit itself.`;
+  byId("agreement").textContent = `${count} are read as ${classes[own]}, as your digit is.`;
   byId("forms").replaceChildren(
     ...forms.map(([ink, guess]) => {
       const form = element("div", guess === own ? "" : "other");
