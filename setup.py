@@ -70,7 +70,7 @@ if SANITIZERS:
     BUILD_BASE = f"build/{SANITIZERS.replace(',', '-')}"
 
 
-#: Cython's code only calls the kernels; at -O3 it would take longer to compile than all of them.
+#: Cython's code only calls the kernels. At -O3 it takes longer to compile than all of them.
 EXTENSION_FLAGS = ["-O1" if flag == "-O3" else flag for flag in C_FLAGS]
 
 

@@ -101,6 +101,13 @@ def test_the_newest_may_be_a_committee():
     assert draw.newest_run() == [Path("runs", "c")]
 
 
+def test_a_committee_is_the_newest(call, opened):
+    options = "--dataset", "digits", "--arch", "8", "--epochs", "1"
+    call("committee", "--widths", "original,20", *options, "--out", "runs/c")
+    assert call("draw").startswith("note: runs/c, the newest run\n")
+    assert b"A committee of 2 networks" in opened[0].read_bytes()
+
+
 def test_a_committee_in_one_page(call):
     networks = [write(f"{seed}.safetensors", seed=seed) for seed in range(3)]
     assert "page of" in call("export", *networks, "--html", "a.html")

@@ -199,6 +199,8 @@ def test_without_a_network_that_of_the_package_guesses(digits_run, call, capsys,
     monkeypatch.setattr(predict, "PRETRAINED_FILE", path)
     assert main(["predict", picture]) == 0
     out, err = capsys.readouterr()
+    monkeypatch.setattr("mlpcore.commands.networks.PRETRAINED_FILE", path)
+    assert call("predict", "pretrained", picture) == out
     assert re.fullmatch(r"note: [^\n]* own, which misreads 0\.46 % [^\n]*\n", err)
     assert out == call("predict", digits_run, picture)  # in two digits
 
