@@ -1,0 +1,71 @@
+"""The same answers at every revision: of trained networks, alone and together, and of ONNX files.
+
+The networks have the same weights, and see the digits in four ways.
+"""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import mlpcore
+from mlpcore.commands import main
+from mlpcore.data.dataset import EMBEDDED
+from mlpcore.store import export
+from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.trained import TrainedNetwork
+from mlpcore.store.weights import read_network, write_network
+from test_golden_bits import EXPECTED, sha256
+
+WEIGHTS = Path(__file__).parent / "fixtures" / "weights.safetensors"
+WAYS = {"signed": ("signed", None), "unit": ("unit", None), "narrow": ("signed", 12)}
+WAYS |= {"wide": ("unit", 22)}
+
+
+@pytest.fixture
+def networks(tmp_path):
+    network, _ = read_network(WEIGHTS)
+    paths = [tmp_path / f"{name}.safetensors" for name in WAYS]
+    for path, (input_range, width) in zip(paths, WAYS.values()):
+        seen = NetworkInput(EMBEDDED, (29, 29), (8, 8), input_range=input_range, width=width)
+        write_network(path, network, seen.to_metadata())
+    return paths
+
+
+@pytest.mark.parametrize("copies", [0, 3])
+def test_confusions(networks, tmp_path, copies):
+    options = ["--dataset", "digits", "--backend", "scalar", "--json", str(tmp_path / "json")]
+    options += ["--copies", str(copies), "--seed", "2"] if copies else []
+    assert main(["evaluate", *map(str, networks), *options]) == 0
+    result = json.loads((tmp_path / "json").read_text())
+    found = [each["errors"] for each in (*result["networks"], result["committee"])]
+    expected = EXPECTED["confusions"][f"{copies} copies"]
+    assert found == expected["errors"]
+    confusions = [each["confusion"] for each in (*result["networks"], result["committee"])]
+    assert sha256(np.array(confusions, np.int64)) == expected["sha256"]
+
+
+def pixels():
+    return load_digits().images[:200].astype(np.uint8)
+
+
+def test_predictions_of_a_committee(networks):
+    classifier = mlpcore.load(networks, backend="scalar")
+    assert sha256(classifier.predict(pixels()).astype(np.uint8)) == EXPECTED["committee"]
+
+
+@pytest.mark.parametrize("members", [[0], [3], [0, 1, 2, 3]], ids=["signed", "wide", "committee"])
+def test_outputs_of_onnx_files(networks, members):
+    """The greatest outputs are those that were found; all are as near as roundings let them."""
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    content = export.to_onnx(*(TrainedNetwork.read(networks[each]) for each in members))
+    session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    (outputs,) = session.run(None, {"pixels": pixels()})
+    expected = EXPECTED["onnx"]["-".join(map(str, members))]
+    assert sha256(outputs.argmax(axis=1).astype(np.uint8)) == expected["classes"]
+    # Sums of 841 terms in float32 differ in the last bits, and inputs of a width by 5e-6.
+    means = outputs.mean(axis=0, dtype=np.float64)
+    np.testing.assert_allclose(means, expected["means"], rtol=0, atol=1e-5)
