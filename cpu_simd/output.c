@@ -49,50 +49,28 @@ static double log_total(const float *a, int n)
     return most + log(total);
 }
 
-/* t of an output that is not softmax. */
-static double target_of(const mlp_wanted *wanted, int i)
-{
-    if (wanted->soft) return (double)wanted->target * (2.0 * (double)wanted->soft[i] - 1.0);
-    return (double)(i == wanted->label ? wanted->target : -wanted->target);
-}
-
-mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, const mlp_wanted *wanted)
+mlp_outcome mlp_judge(const mlp_layer *layer, const float *y, int label, float target)
 {
     double loss = 0.0;
     if (layer->activation == MLP_SOFTMAX) {
         const double total = log_total(y, layer->n_out);
-        if (!wanted->soft) return (mlp_outcome){total - (double)y[wanted->label], total};
-        for (int i = 0; i < layer->n_out; i++)
-            if (wanted->soft[i] > 0.0f) loss += (double)wanted->soft[i] * (total - (double)y[i]);
-        return (mlp_outcome){loss, total};
+        return (mlp_outcome){total - (double)y[label], total};
     }
     for (int i = 0; i < layer->n_out; i++) {
-        const double error = (double)y[i] - target_of(wanted, i);
+        const double error = (double)y[i] - (double)(i == label ? target : -target);
         loss += error * error;
     }
     return (mlp_outcome){0.5 * loss, 0.0};
 }
 
-/* (y - t) y'(a) of a scaled tanh output. */
-static float soft_delta(float output, double target)
-{
-    const double y = (double)output, a = (double)MLP_A, b = (double)MLP_B;
-    return (float)((y - target) * (b / a * (a - y) * (a + y)));
-}
-
 void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const float *y,
-                       const mlp_wanted *wanted, float weight, const mlp_outcome *outcome,
-                       int begin, int end, float *delta)
+                       int label, float target, float weight, const mlp_outcome *outcome, int begin,
+                       int end, float *delta)
 {
     const int softmax = layer->activation == MLP_SOFTMAX;
-    for (int i = begin; softmax && i < end; i++) {
-        const double q = wanted->soft ? (double)wanted->soft[i] : (double)(i == wanted->label);
-        delta[i] = (float)(exponential((double)y[i] - outcome->log_total) - q);
-    }
-    if (!softmax && wanted->soft)
-        for (int i = begin; i < end; i++) delta[i] = soft_delta(y[i], target_of(wanted, i));
-    else if (!softmax)
-        kernels->delta_output(y, wanted->label, wanted->target, begin, end, delta);
+    for (int i = begin; softmax && i < end; i++)
+        delta[i] = (float)(exponential((double)y[i] - outcome->log_total) - (double)(i == label));
+    if (!softmax) kernels->delta_output(y, label, target, begin, end, delta);
     for (int i = begin; i < end; i++) delta[i] *= weight;
 }
 

@@ -55,7 +55,6 @@ typedef struct {
     atomic_int crowded;         /* deferred: a thread lost its core; all leave at the block's end */
     double until;               /* deferred: the same once this time has come, on the clock */
     int timed_out;              /* deferred: it has; thread 0 writes it before a barrier */
-    int *skipped;               /* deferred: which samples of the block were not back-propagated */
 } mlp_schedule;
 
 /* One thread of the team. */
@@ -69,13 +68,13 @@ typedef struct {
 /* The rows of layer l that a thread owns. */
 void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end);
 
-/* Ends a sample's way up: the deltas of the thread's output neurons, or 1 if the sample is skipped.
- * All threads call it when they have computed their part of the outputs y of an image.
+/* Ends a sample's way up: the deltas of the thread's output neurons. All threads call it when they
+ * have computed their part of the outputs y of an image.
  *
  * Everything below is linear in these deltas, the corrections of the deferred schedule too. So a
  * weight here is a factor of the learning rate. */
-int mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *delta,
-                     mlp_outcome *outcome);
+void mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *delta,
+                      mlp_outcome *outcome);
 
 /* Counts a sample whose outputs are complete, and asks now and then whether to stop. Only thread 0
  * may call it. */

@@ -24,44 +24,34 @@ static float weight_of(const mlp_training *training, int image)
     return training->sample_weights ? training->sample_weights[image] : 1.0f;
 }
 
-static mlp_wanted wanted_of(const mlp_training *training, const mlp_layer *layer, int image)
-{
-    const float *soft = training->soft_targets;
-    return (mlp_wanted){training->labels[image], training->target,
-                        soft ? soft + (long)image * layer->n_out : NULL};
-}
-
-int mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *delta,
-                     mlp_outcome *outcome)
+void mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *delta,
+                      mlp_outcome *outcome)
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_training *training = schedule->training;
     const mlp_layer *layer = output_layer(schedule);
     const int softmax = layer->activation == MLP_SOFTMAX;
-    const mlp_wanted wanted = wanted_of(training, layer, image);
-    const float weight = weight_of(training, image);
-    const int may_skip = training->skip_below > 0.0 || weight == 0.0f;
+    const int label = training->labels[image];
     int begin, end;
     mlp_worker_rows(self, training->network->n_layers - 1, &begin, &end);
-    if (may_skip || (softmax && mlp_n_owners(layer) > 1)) mlp_barrier(self->team, self->thread);
-    if (may_skip || (softmax && (begin < end || self->thread == 0))) /* which observes */
-        *outcome = mlp_judge(layer, y, &wanted);
-    if (may_skip && (weight == 0.0f || outcome->loss < training->skip_below)) return 1;
-    mlp_output_deltas(schedule->kernels, layer, y, &wanted, weight, outcome, begin, end, delta);
-    return 0;
+    if (softmax && mlp_n_owners(layer) > 1) mlp_barrier(self->team, self->thread);
+    if (softmax && (begin < end || self->thread == 0)) /* which observes */
+        *outcome = mlp_judge(layer, y, label, training->target);
+    mlp_output_deltas(schedule->kernels, layer, y, label, training->target,
+                      weight_of(training, image), outcome, begin, end, delta);
 }
 
 void mlp_observe(mlp_schedule *schedule, const float *y, int image, mlp_outcome *outcome, int done)
 {
     mlp_training *training = schedule->training;
     const mlp_layer *layer = output_layer(schedule);
-    const mlp_wanted wanted = wanted_of(training, layer, image);
+    const int label = training->labels[image];
     int guess = 0;
     for (int i = 1; i < layer->n_out; i++)
         if (y[i] > y[guess]) guess = i;
-    if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, &wanted);
+    if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, label, training->target);
     training->loss += (double)weight_of(training, image) * outcome->loss;
-    training->errors += guess != wanted.label;
+    training->errors += guess != label;
     training->done = done;
     mlp_ask(&training->poll);
 }
@@ -129,11 +119,10 @@ static int allocate_deferred(mlp_schedule *schedule, int n_threads)
     schedule->products = mlp_floats(block * (size_t)mlp_padded(first->n_out + 1));
     schedule->product_panels = mlp_floats((size_t)n_threads * (size_t)mlp_tile_rows(first) * width);
     schedule->coefficients = mlp_floats(block * (size_t)n_threads);
-    schedule->skipped = calloc(block, sizeof *schedule->skipped);
     schedule->ones = mlp_floats((size_t)first->stride);
     schedule->row_sums = mlp_floats((size_t)mlp_padded(first->n_out));
     if (!schedule->input_dots || !schedule->products || !schedule->product_panels ||
-        !schedule->coefficients || !schedule->skipped || !schedule->ones || !schedule->row_sums)
+        !schedule->coefficients || !schedule->ones || !schedule->row_sums)
         return -1;
     mlp_set_ones(schedule->ones, first);
     schedule->panels.row_sums = schedule->row_sums;
@@ -176,7 +165,6 @@ static void release(mlp_schedule *schedule)
     free(schedule->inputs);
     for (int i = 0; i < 2; i++) release_block(&schedule->blocks[i], schedule->block);
     mlp_free_panels(&schedule->panels);
-    free(schedule->skipped);
     free(schedule->ones);
     free(schedule->row_sums);
     free(schedule->product_panels);

@@ -15,11 +15,9 @@ typedef struct {
     const uint8_t *labels;       /* a class per image */
     const int32_t *order;        /* the image of each step */
     const float *sample_weights; /* of each image, or NULL: 1 everywhere */
-    const float *soft_targets;   /* a row of probabilities per image, or NULL: 1 of the label */
     int n_samples;               /* steps */
     const float *learning_rates; /* of each layer */
     float target;                /* t of the class; -t is that of the others */
-    double skip_below;           /* samples of a lower unweighted loss are not back-propagated */
     int block;                   /* samples between two updates of the deferred schedule, 1 or
                                   * more; 0 for the immediate schedule */
     long packed_from;            /* weights above the first layer from which on the deferred

@@ -148,18 +148,6 @@ static void finish_backward(const mlp_worker *self, int l, int t)
     if (b[1].tiles) mlp_note_uses(self, l + 1, t);
 }
 
-/* Makes a sample leave no trace: the deltas of the thread's neurons are zero. */
-static void forget(const mlp_worker *self, int t)
-{
-    mlp_schedule *schedule = self->schedule;
-    for (int l = 0; l < schedule->training->network->n_layers; l++) {
-        const mlp_layer_buffers *b = &schedule->buffers[l];
-        int begin, end;
-        mlp_worker_rows(self, l, &begin, &end);
-        memset(b->deltas + (long)t * b->width + begin, 0, sizeof(float) * (size_t)(end - begin));
-    }
-}
-
 static void come_down(const mlp_worker *self, int t, int image, int done)
 {
     mlp_schedule *schedule = self->schedule;
@@ -167,16 +155,14 @@ static void come_down(const mlp_worker *self, int t, int image, int done)
     const mlp_layer_buffers *b = &schedule->buffers[top];
     const float *y = b->states + (long)t * b->width;
     mlp_outcome outcome;
-    const int skipped = mlp_judge_sample(self, y, image, b->deltas + (long)t * b->width, &outcome);
-    if (self->thread == 0) schedule->skipped[t] = skipped;
-    if (skipped) forget(self, t);
-    for (int l = top; l >= 1 && !skipped; l--) {
+    mlp_judge_sample(self, y, image, b->deltas + (long)t * b->width, &outcome);
+    for (int l = top; l >= 1; l--) {
         backward(self, l, t);
         mlp_barrier(self->team, self->thread);
         if (l == top && self->thread == 0) mlp_observe(schedule, y, image, &outcome, done);
         finish_backward(self, l - 1, t);
     }
-    if (self->thread == 0 && (top == 0 || skipped)) mlp_observe(schedule, y, image, &outcome, done);
+    if (self->thread == 0 && top == 0) mlp_observe(schedule, y, image, &outcome, done);
 }
 
 /* Updates rows of layer l by n samples, and packs them if the next block reads packed weights. */

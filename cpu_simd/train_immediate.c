@@ -42,15 +42,6 @@ static void backward_update(const mlp_worker *self, int l)
                                            b->partials + (long)tile * layer->stride);
 }
 
-/* Makes the sample leave no trace in the first layer, whose update is still to come. */
-static void forget(const mlp_worker *self)
-{
-    float *deltas = self->schedule->buffers[0].deltas;
-    int begin, end;
-    mlp_worker_rows(self, 0, &begin, &end);
-    memset(deltas + begin, 0, sizeof(float) * (size_t)(end - begin));
-}
-
 /* Deltas of all layers, updates of all but the first. */
 static void come_down(const mlp_worker *self, int image, int done)
 {
@@ -61,9 +52,8 @@ static void come_down(const mlp_worker *self, int image, int done)
     const mlp_layer_buffers *b = &schedule->buffers[top];
     const float *y = b->states;
     mlp_outcome outcome;
-    const int skipped = mlp_judge_sample(self, y, image, b->deltas, &outcome);
-    if (skipped) forget(self);
-    for (int l = top; l >= 1 && !skipped; l--) {
+    mlp_judge_sample(self, y, image, b->deltas, &outcome);
+    for (int l = top; l >= 1; l--) {
         const mlp_layer *layer = &network->layers[l];
         b = &schedule->buffers[l];
         backward_update(self, l);
@@ -74,7 +64,7 @@ static void come_down(const mlp_worker *self, int image, int done)
         kernels->delta_hidden[network->layers[l - 1].activation](b[-1].sums, b[-1].states, begin,
                                                                  end, b[-1].deltas);
     }
-    if (self->thread == 0 && (top == 0 || skipped)) mlp_observe(schedule, y, image, &outcome, done);
+    if (self->thread == 0 && top == 0) mlp_observe(schedule, y, image, &outcome, done);
 }
 
 static const float *image(const mlp_training *training, int step)

@@ -208,8 +208,7 @@ void mlp_finish_uses(const mlp_worker *self, const mlp_block *b)
     mlp_share(layer->n_in + 1, self->thread, self->n_threads, &begin, &end);
     mlp_clear_uses(uses, begin, end);
     for (int s = 0; s < b->n; s++)
-        if (!schedule->skipped[s])
-            note(uses, &b->active[s], begin, end, b->rows + (long)s * layer->stride, s);
+        note(uses, &b->active[s], begin, end, b->rows + (long)s * layer->stride, s);
 }
 
 /* Adds a chunk's part to the products of a tile with the next block's images. */

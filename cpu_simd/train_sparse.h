@@ -31,8 +31,8 @@ void mlp_update_tiles(const mlp_worker *self, int l);
 /* Lists the active inputs of each image. */
 void mlp_list_block(const mlp_worker *self, mlp_block *b);
 
-/* For the end of a block: forgets the uses above the first layer, and notes those of the images
- * that were not skipped. */
+/* For the end of a block: forgets the uses above the first layer, and notes those of the
+ * block's images. */
 void mlp_finish_uses(const mlp_worker *self, const mlp_block *b);
 
 /* mlp_update_first for a sparse layer. */

@@ -50,7 +50,7 @@ def recipe_of(config: TrainingConfig) -> str:
 
 def _kept(config: TrainingConfig) -> dict[str, Any]:
     """The settings that no recipe has a say in."""
-    names = ("hidden_layers", "epochs", "skip", "deformation", "seed", "backend", "schedule")
+    names = ("hidden_layers", "epochs", "deformation", "seed", "backend", "schedule")
     return {name: getattr(config, name) for name in names}
 
 

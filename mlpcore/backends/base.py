@@ -57,8 +57,8 @@ class TrainingResult:
     errors
         Samples misclassified; meaningless when the loss is not finite.
     loss
-        Sum of the network's loss over the samples: 1/2 |y - t|^2, or -log y of the class (of
-        soft targets see `Backend.train`), each times the sample's weight.
+        Sum of the network's loss over the samples: 1/2 |y - t|^2, or -log y of the class,
+        each times the sample's weight.
     """
 
     samples: int
@@ -69,9 +69,7 @@ class TrainingResult:
 class Backend(ABC):
     """One way to compute the operations below."""
 
-    can_skip: bool = True  # whether `train` takes `skip_below`
     can_weight: bool = True  # whether `train` takes `sample_weight`
-    can_soften: bool = True  # whether `train` takes `soft_targets`
 
     @property
     @abstractmethod
@@ -158,9 +156,7 @@ class Backend(ABC):
         learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
-        skip_below: float = 0.0,
         sample_weight: BackendArray | None = None,
-        soft_targets: BackendArray | None = None,
     ) -> TrainingResult:
         """On-line back-propagation: one update after each sample, in the given order.
 
@@ -183,19 +179,11 @@ class Backend(ABC):
             then gives the same bits.
         target
             With the squared loss: t for the class; the other outputs have -t.
-        skip_below
-            Samples of a lower loss change no weight (selective back-propagation, Jiang et al.
-            2019). Compared is the loss without the sample's weight.
         sample_weight
             (n,) float32, finite and 0 or more, of the images as `labels` is: the factor of the
             learning rate in each step with the image, and of its loss in the result. 0 means no
             update. None stands for 1 everywhere, with the same bits. Errors count without
             weights.
-        soft_targets
-            (n, n_classes) float32, of the images as `labels` is: the wanted probability q of each
-            class, 0 or more, with a sum of 1. The loss "cross-entropy" is then -sum q log y, so
-            that a step is by y - q. With "squared" the outputs have the targets
-            target (2 q - 1). None stands for 1 of the label. Errors count against labels.
         """
 
     @abstractmethod

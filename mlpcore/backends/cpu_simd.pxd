@@ -32,11 +32,9 @@ cdef extern from "train.h" nogil:
         const uint8_t *labels
         const int32_t *order
         const float *sample_weights
-        const float *soft_targets
         int n_samples
         const float *learning_rates
         float target
-        double skip_below
         int block
         long packed_from
         int sparse

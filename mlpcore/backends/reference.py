@@ -29,7 +29,6 @@ from mlpcore.backends.arguments import (
 )
 from mlpcore.backends.base import Backend, LearningRate, Poll, Progress, TrainingResult
 from mlpcore.backends.rates import check_sample_weight, layer_rates
-from mlpcore.backends.targets import check_soft_targets
 from mlpcore.checks import check_rate, check_real
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B, check_target
@@ -71,8 +70,7 @@ def derivative(activation: str, y: AnyArray) -> AnyArray:
 def output_loss(network: Network, y: Float64Array, wanted: Float64Array) -> float:
     """E of one sample."""
     if network.loss == "cross-entropy":
-        some = wanted > 0
-        return -float(wanted[some] @ np.log(y[some]))
+        return -float(np.log(y[wanted.argmax()]))
     return 0.5 * float(np.sum((y - wanted) ** 2))
 
 
@@ -98,7 +96,6 @@ def _step(
     image: Float64Array,
     wanted: Float64Array,
     rates: Float64Array,
-    skip_below: float,
 ) -> tuple[Float64Array, float]:
     """One step of on-line back-propagation; returns outputs and loss before the update."""
     states = [image]
@@ -106,8 +103,6 @@ def _step(
         states.append(activate(network, layer, w @ states[-1] + b))
     outputs: Float64Array = states[-1]
     loss = output_loss(network, outputs, wanted)
-    if loss < skip_below:
-        return outputs, loss
     delta = outputs - wanted
     if network.loss == "squared":
         delta *= derivative("tanh", outputs)
@@ -174,9 +169,7 @@ class ReferenceBackend(Backend):
         learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
-        skip_below: float = 0.0,
         sample_weight: Float32Array | None = None,
-        soft_targets: Float32Array | None = None,
     ) -> TrainingResult:
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = check_array("images", images, (None, n_in))
@@ -186,13 +179,9 @@ class ReferenceBackend(Backend):
         check_range("order", order, len(images))
         rates = layer_rates(network, learning_rate)
         check_target(target)
-        check_real("skip_below", skip_below)
         if sample_weight is not None:
             sample_weight = check_sample_weight(np.array(sample_weight), len(images))
-        if soft_targets is None:
-            wanted = np.eye(n_classes)[labels]
-        else:
-            wanted = check_soft_targets(soft_targets, len(images), network).astype(np.float64)
+        wanted = np.eye(n_classes)[labels]
         if network.loss == "squared":
             wanted = target * (2 * wanted - 1)
         weights = [w.astype(np.float64) for w in network.weights]
@@ -209,7 +198,7 @@ class ReferenceBackend(Backend):
                 image, label = images[i].astype(np.float64), labels[i]
                 factor = 1.0 if sample_weight is None else float(sample_weight[i])
                 outputs, sample_loss = _step(
-                    network, weights, biases, image, wanted[i], factor * rates, skip_below
+                    network, weights, biases, image, wanted[i], factor * rates
                 )
                 loss += factor * sample_loss
                 errors += int(outputs.argmax() != label)

@@ -85,9 +85,7 @@ class SimdBackend(Backend):
         learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
-        skip_below: float = 0.0,
         sample_weight: Float32Array | None = None,
-        soft_targets: Float32Array | None = None,
     ) -> TrainingResult: ...
     def predict(self, network: Network, images: Float32Array) -> Float32Array: ...
     def count_errors(

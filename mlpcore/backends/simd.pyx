@@ -33,7 +33,6 @@ from mlpcore.backends.arguments import (
 )
 from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.backends.rates import check_sample_weight, layer_rates
-from mlpcore.backends.targets import check_soft_targets
 from mlpcore.network.activation import check_target
 from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.cpu import available_cores
@@ -368,18 +367,15 @@ class SimdBackend(Backend):
         return sums, sums_below
 
     def train(self, Network network not None, images, labels, order, learning_rate, progress=None,
-              target=1.0, skip_below=0.0, sample_weight=None, soft_targets=None):
+              target=1.0, sample_weight=None):
         images = check_array("images", images, (None, network.layer_sizes[0]))
         # Copies: `progress` or another thread may write to these arrays.
         labels = check_array("labels", labels, (len(images),), np.uint8).copy()
         order = check_array("order", order, (None,), np.int32).copy()
         rates = layer_rates(network, learning_rate).astype(np.float32)
         check_target(target)
-        check_real("skip_below", skip_below)
         if sample_weight is not None:
             sample_weight = check_sample_weight(np.array(sample_weight), len(images))
-        if soft_targets is not None:
-            soft_targets = check_soft_targets(soft_targets, len(images), network)
         if len(order) == 0:
             return TrainingResult(0, 0, 0.0)
         check_range("labels", labels, network.layer_sizes[network.n_layers])
@@ -388,7 +384,6 @@ class SimdBackend(Backend):
         cdef const uint8_t[::1] t = labels
         cdef const int32_t[::1] o = order
         cdef const float[::1] eta = rates, factor = sample_weight
-        cdef const float[:, ::1] soft = soft_targets
         cdef mlp_training training
         cdef _Poll poll = _Poll()
         poll.callback, poll.training = progress, &training
@@ -399,14 +394,10 @@ class SimdBackend(Backend):
         training.sample_weights = NULL
         if sample_weight is not None:
             training.sample_weights = &factor[0]
-        training.soft_targets = NULL
-        if soft_targets is not None:
-            training.soft_targets = &soft[0, 0]
         training.n_samples = len(order)
         training.learning_rates = &eta[0]
         training.target = target
         training.block = 0 if self.schedule == "immediate" else self.block
-        training.skip_below = skip_below
         training.packed_from = self.packed_from if self.packs else -1
         cdef _Settings own = self._settings
         cdef mlp_crowding crowding = own.crowding

@@ -58,8 +58,6 @@ OTHERS = {
     "minutes": "--epochs",
     "width": "--widths",
     "resume": "the same command as at first",
-    "teacher": "none, as members learn from labels alone",
-    "teacher_weight": "none, as members learn from labels alone",
 }
 
 

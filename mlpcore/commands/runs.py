@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -20,17 +20,15 @@ from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation, evaluate
 from mlpcore.files import atomic_write, check_writable
-from mlpcore.inference import Teacher
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.report.console import Console
 from mlpcore.report.figures import evaluation_figures, network_figures, write_figures
 from mlpcore.report.page import title_of
-from mlpcore.report.results import describe_teacher, report, result_table
+from mlpcore.report.results import report, result_table
 from mlpcore.store.run_folder import LAST, Run
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
-from mlpcore.training.teaching import Teaching
 from mlpcore.training.trainer import Diverged, Observer, Trainer
 
 #: The file in the folder of a finished run that shows its result.
@@ -45,7 +43,6 @@ def start(
     console: Console,
     command: str,
     until: int | None = None,
-    teacher: Teacher | None = None,
 ) -> int:
     """Trains a new run.
 
@@ -57,8 +54,6 @@ def start(
         What to type to go on, printed when the run is stopped.
     until
         The epoch after which to stop, the last by default.
-    teacher
-        The teacher that the settings name, if they do.
 
     Returns
     -------
@@ -71,7 +66,7 @@ def start(
     InputError
         When the folder cannot be used, or training fails.
     """
-    trainer = Trainer(config, data, backend, teacher=teacher)
+    trainer = Trainer(config, data, backend)
     _describe(console, config, backend, data)
     with _stopping(trainer) as signals:
         run = Run.create(folder, config, data, backend.description, trainer.state)
@@ -88,7 +83,6 @@ def resume(
     data: dataset.Dataset | None = None,
     until: int | None = None,
     epochs: int | None = None,
-    teacher: Sequence[str] | None = None,
 ) -> int:
     """Goes on with a run. A finished run shows its result again.
 
@@ -106,8 +100,6 @@ def resume(
         The data, if they are loaded already.
     epochs
         The number of epochs of the run from now on, as in `TrainingConfig.with_epochs`.
-    teacher
-        Where the run's teacher is now, if it has moved.
 
     Returns
     -------
@@ -118,8 +110,8 @@ def resume(
     ------
     InputError
         When the folder holds no sound run, the data are not those of the run, more epochs have
-        begun than there are to be, epochs are left but the folder cannot be written or the
-        teacher is not there, or training fails.
+        begun than there are to be, epochs are left but the folder cannot be written, or
+        training fails.
     """
     with contextlib.closing(Run.open(folder)) as run:
         backend = backends.get(run.config.backend, threads, run.config.schedule)
@@ -130,32 +122,13 @@ def resume(
             check_writable(folder)  # rather than lose an epoch that cannot be saved
         data = data or run.data.load(data_folder)
         run.check_data(data)
-        found = None
-        if state.epoch < config.epochs:
-            found = _find_teacher(folder, config.teacher, teacher, backend)
-        trainer = Trainer(config, data, backend, state=state, teacher=found)
+        trainer = Trainer(config, data, backend, state=state)
         _describe(console, config, backend, data)
         if config is not run.config:
             console.print(_change_of_epochs(run.config, config, state.begun))
             run.change_settings(config)
         with _stopping(trainer) as signals:
             return _train(trainer, run, console, command, signals, until)
-
-
-def _find_teacher(
-    folder: Path, teaching: Teaching | None, paths: Sequence[str] | None, backend: Backend
-) -> Teacher | None:
-    """The teacher of a run that goes on; `paths` are where it is now, if it has moved."""
-    if teaching is None:
-        if paths:
-            raise InputError(f"--teacher: the run in {shown(folder)} has no teacher, expected none")
-        return None
-    try:
-        return Teacher(paths or teaching.paths, backend=backend.name, threads=backend.threads)
-    except InputError as error:
-        raise InputError(
-            f"teacher of the run in {shown(folder)}: {error}; --teacher says where it is now"
-        ) from None
 
 
 def _change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) -> str:
@@ -173,7 +146,7 @@ def _change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int)
 def _describe(
     console: Console, config: TrainingConfig, backend: Backend, data: dataset.Dataset
 ) -> None:
-    """Prints the data, the backend and the teacher."""
+    """Prints the data and the backend."""
     if data.notice:
         console.print(f"note: {data.notice}")
     console.print(
@@ -181,8 +154,6 @@ def _describe(
         + (", values {:g} to {:g}".format(*data.value_range) if data.value_range else "")
     )
     console.print(f"backend: {backend.description}")
-    if config.teacher is not None:
-        console.print(f"teacher: {describe_teacher(config.teacher)}")
 
 
 class _StopAfter(Observer):
@@ -265,8 +236,6 @@ def _present(trainer: Trainer, run: Run, console: Console) -> None:
     assert state.best is not None
     console.print()
     console.print_table(result_table(run.config, run.data, state))
-    if run.config.teacher is not None:
-        console.print(f"teacher: {100 * state.teacher_share:.0f} % of the time")
     test: Evaluation | None = None
     figures: list[Path] = []
     try:

@@ -29,7 +29,6 @@ from mlpcore.commands.options import (
 from mlpcore.data import dataset
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError, shown
-from mlpcore.inference import Teacher
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.report.console import Console
 from mlpcore.report.tables import duration
@@ -38,7 +37,6 @@ from mlpcore.store.run_folder import check_output
 from mlpcore.training.config import CHOICES, MAX_EPOCHS, TrainingConfig
 from mlpcore.training.pace import seconds_per_epoch
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
-from mlpcore.training.teaching import Teaching
 
 #: The options that were given, by name.
 Options: TypeAlias = dict[str, Any]
@@ -66,7 +64,6 @@ SETTINGS = {
     "lr_ratio": "learning_rate_ratio",
     "target": "target",
     "warm_up": "warm_up",
-    "skip": "skip",
     "width": "width",
     "seed": "seed",
 } | {name: name for name in CHOICES}
@@ -101,11 +98,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
     add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")
     add_whole("--warm-up", help="training images over which the learning rate rises (0)")
-    add_real("--skip", help="learn only from losses above X of the last mean (0)")
     add_real("--target", help="squared: wanted output of the class, the others get -X")
-    teacher = "learn the answers of a trained network, too; repeatable"
-    add("--teacher", type=folder_name, action="append", metavar="RUN", help=teacher)
-    add_real("--teacher-weight", help="share of its answers in the targets (0.5)")
     add_deformation_options(parser)
     add("--no-deform", action="store_true", help="train on the images as they are")
     add_data_options(parser)
@@ -122,7 +115,6 @@ def make_config(
     backend: Backend,
     similar_labels: Iterable[int] = (),
     epochs: int = 1,
-    teacher: Teacher | None = None,
 ) -> TrainingConfig:
     """The settings; `epochs` is used if no option gives it. Options come before the recipe."""
     deformation = IDENTITY
@@ -140,7 +132,6 @@ def make_config(
         deformation=deformation,
         backend=backend.name,
         schedule=backend.schedule,
-        teacher=_teaching(options, teacher),
         **settings,
     )
     if "target" in options and config.loss == "cross-entropy":
@@ -149,21 +140,6 @@ def make_config(
             "--loss squared, or --recipe paper"
         )
     return config
-
-
-def read_teacher(options: Options, backend: Backend) -> Teacher | None:
-    """The teacher that --teacher names, if it is given."""
-    if "teacher" in options:
-        return Teacher(options["teacher"], backend=backend.name, threads=backend.threads)
-    if "teacher_weight" in options:
-        raise InputError("--teacher-weight without --teacher: expected both")
-    return None
-
-
-def _teaching(options: Options, teacher: Teacher | None) -> Teaching | None:
-    """The settings of the teacher."""
-    weight = {"weight": options["teacher_weight"]} if "teacher_weight" in options else {}
-    return None if teacher is None else teacher.teaching(**weight)
 
 
 def check_minutes(options: Options) -> None:
@@ -180,13 +156,12 @@ def default_epochs(
     backend: Backend,
     data: dataset.Dataset,
     console: Console,
-    teacher: Teacher | None = None,
 ) -> int:
     """The number of epochs of a run without --epochs: those that fill --minutes, or the usual."""
     if "minutes" not in options:
         return max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
-    config = make_config(options, backend, data.similar_labels, teacher=teacher)
-    seconds = seconds_per_epoch(config, data, backend, teacher)
+    config = make_config(options, backend, data.similar_labels)
+    seconds = seconds_per_epoch(config, data, backend)
     epochs = int(max(1, min(60 * options["minutes"] / seconds, MAX_EPOCHS)))
     taken = duration(epochs * seconds)
     console.print(
@@ -210,17 +185,13 @@ def resume_command(
     folder: Path,
     threads: int | None,
     data: str | None = None,
-    teacher: Sequence[str] | None = None,
 ) -> str:
-    """What to type to go on; `data` and `teacher` are where these are if they have moved."""
+    """What to type to go on; `data` is where these are if they have moved."""
     arguments = ["--resume", str(folder)]
     if threads is not None:
         arguments += ["--threads", str(threads)]
     if data is not None:
         arguments += ["--data", os.path.abspath(os.path.expanduser(data))]
-    if teacher is not None:
-        for each in teacher:
-            arguments += ["--teacher", os.path.abspath(os.path.expanduser(each))]
     return command_text("train", *arguments)
 
 
@@ -230,8 +201,7 @@ def start(options: Options, console: Console) -> int:
         options.get("backend", "auto"), options.get("threads"), options.get("schedule")
     )
     check_minutes(options)
-    teacher = read_teacher(options, backend)
-    config = make_config(options, backend, teacher=teacher)
+    config = make_config(options, backend)
     folder = Path(options["out"]) if "out" in options else default_folder(config)
     if holds_committee(folder):
         raise InputError(f"{shown(folder)} holds a committee: expected a new folder")
@@ -239,25 +209,23 @@ def start(options: Options, console: Console) -> int:
     data = dataset.load(options.get("data"), name=options.get("dataset"))
     if "hold_out" in options:
         data = data.hold_out(options["hold_out"])
-    epochs = default_epochs(options, backend, data, console, teacher)
-    config = make_config(options, backend, data.similar_labels, epochs, teacher)
+    epochs = default_epochs(options, backend, data, console)
+    config = make_config(options, backend, data.similar_labels, epochs)
     command = resume_command(folder, options.get("threads"))
-    return runs.start(folder, config, data, backend, console, command, teacher=teacher)
+    return runs.start(folder, config, data, backend, console, command)
 
 
 def resume(options: Options, console: Console) -> int:
     """Goes on with a run."""
     for name in options:
-        if name not in ("resume", "epochs", "threads", "data", "teacher"):
+        if name not in ("resume", "epochs", "threads", "data"):
             option = f"--{name.replace('_', '-')}"
             raise InputError(
-                f"{option} together with --resume: expected only --epochs, --threads, --data and "
-                "--teacher"
+                f"{option} together with --resume: expected only --epochs, --threads and --data"
             )
     folder, threads, data = Path(options["resume"]), options.get("threads"), options.get("data")
-    teacher, epochs = options.get("teacher"), options.get("epochs")
-    command = resume_command(folder, threads, data, teacher)
-    return runs.resume(folder, console, command, threads, data, epochs=epochs, teacher=teacher)
+    command = resume_command(folder, threads, data)
+    return runs.resume(folder, console, command, threads, data, epochs=options.get("epochs"))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -83,7 +83,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
     init : {"glorot", "he", "uniform"}, default="glorot"
         Initial weights: scaled by the numbers of inputs and neurons of each layer, or of inputs
         only, for the activation "relu"; or uniform in [-0.05, 0.05].
-    decay : {"linear", "cosine", "factor"}, default="linear"
+    decay : {"linear", "factor"}, default="linear"
         How the learning rate of `fit` falls: in small steps to 0, or by a constant factor from
         epoch to epoch.
     warm_up : int, default=0

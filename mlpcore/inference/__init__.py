@@ -4,6 +4,5 @@ Files of networks belong in `mlpcore.store`, errors and intervals in `mlpcore.ev
 """
 
 from mlpcore.inference.classifier import TrainedClassifier, load
-from mlpcore.inference.teacher import Teacher
 
-__all__ = ["Teacher", "TrainedClassifier", "load"]
+__all__ = ["TrainedClassifier", "load"]

@@ -100,7 +100,7 @@ class MLflowLogger(Observer):
             self._mlflow.start_run()
             self._started = True
         settings = dataclasses.asdict(trainer.config)
-        for group in ("deformation", "teacher"):
+        for group in ("deformation",):
             for name, value in (settings.pop(group) or {}).items():
                 settings[f"{group}.{name}"] = value
         self._mlflow.log_params(settings | {"data": trainer.dataset.name})

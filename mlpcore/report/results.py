@@ -16,7 +16,6 @@ from mlpcore.network.architecture import count_parameters, format_hidden_layers
 from mlpcore.report.tables import NONE, Rows, duration, markdown_table, weights_text
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
-from mlpcore.training.teaching import Teaching
 
 #: The paper's Table 1: test error in percent for best validation, best test error, hours, millions
 #: of weights.
@@ -52,9 +51,6 @@ class Outcome(Protocol):
 
     @property
     def seconds(self) -> float: ...
-
-    @property
-    def teacher_share(self) -> float: ...
 
 
 def result_table(config: TrainingConfig, data: DataSummary, state: Outcome) -> Rows:
@@ -168,14 +164,12 @@ def report(
     height, width = data.image_shape
     images = test_images_text(data.n_test, data.held_out)
     classes = f": {', '.join(map(str, data.classes))}" if data.classes else ""
-    share = f"\nThe teacher took {100 * state.teacher_share:.0f} % of the time."
-    teacher = share if config.teacher else ""
     return printable_lines(f"""# {format_hidden_layers(config.hidden_layers)} on {data.name}
 
 {markdown_table(result_table(config, data, state))}
 
 The best validation error, that of the whole undeformed training set, is
-{best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.{teacher}
+{best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.
 {_test_section(evaluation, images)}{figure_section(figures)}
 ## Settings
 
@@ -190,11 +184,6 @@ The best validation error, that of the whole undeformed training set, is
 """)
 
 
-def describe_teacher(teaching: Teaching) -> str:
-    """Whose answers are learnt, and how much they count."""
-    return f"{teaching.names} (SHA-256 {teaching.sha256[:12]}...), weight {teaching.weight:g}"
-
-
 def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
     """A line for each setting that has a meaning beside the others."""
     settings = dataclasses.asdict(config)
@@ -205,9 +194,6 @@ def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
         del settings["width"]
     if config.decay != "factor":
         del settings["learning_rate_end"]
-    del settings["teacher"]
-    if config.teacher is not None:
-        settings["teacher"] = describe_teacher(config.teacher)
     earlier = ", ".join(f"until epoch {each.until}: {each.epochs}" for each in config.earlier)
     settings["epochs"] = f"{config.epochs} ({earlier})" if earlier else config.epochs
     del settings["earlier"]

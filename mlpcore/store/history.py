@@ -18,11 +18,8 @@ from mlpcore.training.state import EpochMetrics, EpochProgress
 
 
 def plain_values(epoch: EpochMetrics | EpochProgress) -> dict[str, Any]:
-    """For JSON. Without a teacher its time is left out, as before there were teachers."""
-    values = dataclasses.asdict(epoch)
-    if not epoch.teacher_seconds:
-        del values["teacher_seconds"]
-    return values
+    """For JSON."""
+    return dataclasses.asdict(epoch)
 
 
 def history_lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
@@ -59,8 +56,6 @@ def parse_history(path: Path, lines: Iterable[bytes]) -> list[EpochMetrics]:
 def parse_progress(text: str, n_train: int) -> EpochProgress:
     """The progress in an epoch, from JSON; ValueError or RecursionError if it is damaged."""
     values = msgspec.json.decode(text)
-    if isinstance(values, dict):
-        values = {"teacher_seconds": 0.0} | values  # which earlier runs lack
     check_fields("progress", values, EpochProgress)
     progress = msgspec.convert(values, EpochProgress)
     check_whole("samples", progress.samples, 0, n_train)

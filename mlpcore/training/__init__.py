@@ -6,7 +6,6 @@ Nothing here prints, touches the disk or handles signals. Observers in `mlpcore.
 
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
-from mlpcore.training.teaching import Teaching
 from mlpcore.training.trainer import Diverged, Observer, Trainer
 
 __all__ = [
@@ -14,7 +13,6 @@ __all__ = [
     "EpochMetrics",
     "EpochProgress",
     "Observer",
-    "Teaching",
     "Trainer",
     "TrainingConfig",
     "TrainingState",

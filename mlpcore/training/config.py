@@ -12,7 +12,6 @@ rounding. Every random number follows from the seed (`mlpcore.philox`).
 from __future__ import annotations
 
 import dataclasses
-import math
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from mlpcore.checks import check_choice, check_fields, check_rate, check_real, check_whole
+from mlpcore.checks import check_choice, check_fields, check_rate, check_whole
 from mlpcore.data.idx import MAX_SIDE
 from mlpcore.data.scaling import INPUT_RANGES
 from mlpcore.deformation.parameters import DeformationParameters
@@ -30,7 +29,6 @@ from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES, check_target
 from mlpcore.network.architecture import MAX_WIDTH, PRESETS, check_depth
-from mlpcore.training.teaching import Teaching
 
 PAPER_LEARNING_RATE = 1e-3
 """The learning rate of the first epoch (paper, "Architectures")."""
@@ -49,7 +47,7 @@ USUAL_TARGET = 1.0
 
 MAX_EPOCHS = 1_000_000
 
-DECAYS = ("factor", "linear", "cosine")
+DECAYS = ("factor", "linear")
 """How the learning rate falls: by a constant factor each epoch (paper), or all along to 0."""
 
 MAX_WARM_UP = 10**12
@@ -72,9 +70,7 @@ LATER: dict[str, Any] = {
     "input_range": "signed",
     "decay": "factor",
     "warm_up": 0,
-    "skip": 0.0,
     "width": None,
-    "teacher": None,
     "earlier": (),
 }
 """What these were in runs from before they became settings."""
@@ -135,19 +131,12 @@ class TrainingConfig:
         The width in pixels to which the ink of each image is brought, before it is deformed
         (`mlpcore.data.width`). None leaves the images as they are.
     decay
-        "factor" is that of `learning_rate_end`. "linear" and "cosine" let the rate fall with
-        every segment of an epoch (`mlpcore.training.trainer`), and to 0 at the end of the run:
-        see `learning_rate_at`.
+        "factor" is that of `learning_rate_end`. "linear" lets the rate fall with every segment of
+        an epoch (`mlpcore.training.trainer`), and to 0 at the end of the run.
     warm_up
         Number of samples over which the rate rises from 0, linearly, to what it is without.
-    skip
-        A sample is not back-propagated if its loss is below this fraction of the previous
-        epoch's mean loss (selective back-propagation, Jiang et al. 2019). The first epoch
-        skips none. 0 to below 1.
     deformation
         How the training set is deformed anew for every epoch.
-    teacher
-        The networks whose answers are learnt beside the labels, if any.
     seed
         The seed of all random numbers, 0 to 2**64 - 1.
     backend
@@ -177,9 +166,7 @@ class TrainingConfig:
     width: int | None = None
     decay: str = "factor"
     warm_up: int = 0
-    skip: float = 0.0
     deformation: DeformationParameters = field(default_factory=DeformationParameters)
-    teacher: Teaching | None = None
     seed: int = 0
     backend: str = "auto"
     schedule: str | None = None
@@ -198,12 +185,9 @@ class TrainingConfig:
         put("learning_rate", _rate("learning rate", self.learning_rate))
         put("learning_rate_end", self._end())
         put("learning_rate_ratio", _rate("learning rate ratio", self.learning_rate_ratio))
-        put("skip", _skip(self.skip))
         check_target(self.target)
         put("target", float(self.target))
         put("deformation", _deformation(self.deformation))
-        if not isinstance(self.teacher, Teaching | None):
-            raise InputError(f"teacher {reprlib.repr(self.teacher)}: expected a `Teaching` or None")
         if not isinstance(self.backend, str):
             raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
         if not isinstance(self.schedule, str | None):
@@ -248,10 +232,9 @@ class TrainingConfig:
     def learning_rate_at(self, epoch: int, part: float = 0.5) -> float:
         """eta when a part of an epoch, less than 1, is done; epochs count from 0.
 
-        "factor" has eta_0 (eta_end / eta_0)^(epoch / (epochs - 1)) all over the epoch. Let r be
-        the part of the run that is left. "linear" has eta_0 r, and "cosine" has
-        eta_0 (1 - cos(pi r)) / 2. `warm_up` is not included. An epoch of an `earlier` schedule
-        has the rate that this gave it.
+        "factor" has eta_0 (eta_end / eta_0)^(epoch / (epochs - 1)) all over the epoch. "linear"
+        has eta_0 r, where r is the part of the run that is left. `warm_up` is not included. An
+        epoch of an `earlier` schedule has the rate that this gave it.
         """
         for each in self.earlier:
             if epoch < each.until:
@@ -260,11 +243,8 @@ class TrainingConfig:
 
     def _rate_of(self, epochs: int, end: float | None, epoch: int, part: float) -> float:
         """`learning_rate_at` in a run of so many epochs with this `learning_rate_end`."""
-        if self.decay != "factor":
-            left = (epochs - epoch - part) / epochs
-            # sin^2 is the same, and more than 0 where 1 - cos rounds to 0.
-            share = left if self.decay == "linear" else math.sin(math.pi / 2 * left) ** 2
-            return self.learning_rate * share
+        if self.decay == "linear":
+            return self.learning_rate * ((epochs - epoch - part) / epochs)
         if epochs == 1:
             return self.learning_rate
         assert end is not None  # see __post_init__
@@ -275,7 +255,7 @@ class TrainingConfig:
 
         Epochs that have begun keep their learning rates. The following ones have those of a run
         that has so many epochs from the beginning and the other settings as they are. So
-        "linear" and "cosine" rise to where such a run would be, and fall to 0 at the new end.
+        "linear" rises to where such a run would be, and falls to 0 at the new end.
         "factor" reaches `learning_rate_end` at the new end, or falls by the same factor as
         before if the end was the default and the run has at most `SCHEDULE_EPOCHS`.
 
@@ -347,9 +327,9 @@ class TrainingConfig:
             check_rate("learning rate of a layer", rate)
 
     def to_json(self) -> dict[str, Any]:
-        """The settings as plain values for a JSON file; `earlier` and `teacher` only if given."""
+        """The settings as plain values for a JSON file; `earlier` only if given."""
         given = dataclasses.asdict(self).items()
-        return {name: each for name, each in given if each or name not in ("earlier", "teacher")}
+        return {name: each for name, each in given if each or name != "earlier"}
 
     @classmethod
     def from_json(cls, values: object) -> TrainingConfig:
@@ -387,13 +367,6 @@ def _whole(name: str, value: Any, low: int, high: int) -> int:
 
 def _rate(name: str, value: Any) -> float:
     check_rate(name, value)
-    return float(value)
-
-
-def _skip(value: Any) -> float:
-    check_real("skip", value)
-    if not 0 <= value < 1:
-        raise InputError(f"skip {value}: expected a fraction from 0 to below 1")
     return float(value)
 
 

@@ -17,7 +17,7 @@ class Observer:
         """An epoch begins, or continues at `trainer.state.progress`."""
 
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
-        """A phase has done some of its images: "deforming", "teaching", "training", "evaluating".
+        """A phase has done some of its images: "deforming", "training", "evaluating".
 
         Evaluation counts a whole set of images when it is done. This is called often. An
         exception from here ends the run without `on_stop`.

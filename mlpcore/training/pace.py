@@ -8,17 +8,14 @@ from mlpcore.backends.arguments import IMAGES_PER_GRID
 from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import Dataset
 from mlpcore.training.config import TrainingConfig
-from mlpcore.training.teaching import Teacher
 from mlpcore.training.trainer import Trainer
 
 #: The measured epoch takes at least so long, unless the part is everything.
 MEASURED_SECONDS = 2.0
 
 
-def seconds_per_epoch(
-    config: TrainingConfig, dataset: Dataset, backend: Backend, teacher: Teacher | None = None
-) -> float:
-    """Seconds that an epoch of a run will take: deformation, teacher, training, evaluation.
+def seconds_per_epoch(config: TrainingConfig, dataset: Dataset, backend: Backend) -> float:
+    """Seconds that an epoch of a run will take: deformation, training, evaluation.
 
     Trains another network of the same settings for two epochs of the first images, of twice as many
     each time, until the second epoch takes `MEASURED_SECONDS`. The first one is slower: more of a
@@ -41,7 +38,7 @@ def seconds_per_epoch(
             test_images=dataset.test_images[:part_test],
             test_labels=dataset.test_labels[:part_test],
         )
-        trainer = Trainer(config, some, backend, teacher=teacher)
+        trainer = Trainer(config, some, backend)
         trainer.run()
         seconds = trainer.state.history[-1].seconds
         if part == n or seconds >= MEASURED_SECONDS:

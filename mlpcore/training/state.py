@@ -29,7 +29,6 @@ class EpochMetrics:
     deformation_seconds: float
     training_seconds: float
     evaluation_seconds: float
-    teacher_seconds: float = 0.0
 
     @property
     def training_error(self) -> float:
@@ -62,7 +61,6 @@ class EpochProgress:
     deformation_seconds: float = 0.0
     training_seconds: float = 0.0
     evaluation_seconds: float = 0.0
-    teacher_seconds: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -72,8 +70,7 @@ class EpochProgress:
 
 def _seconds(epoch: EpochMetrics | EpochProgress) -> float:
     """All the time that an epoch took."""
-    spent = epoch.deformation_seconds + epoch.training_seconds + epoch.evaluation_seconds
-    return spent + epoch.teacher_seconds
+    return epoch.deformation_seconds + epoch.training_seconds + epoch.evaluation_seconds
 
 
 class CompletedEpochs:
@@ -105,11 +102,6 @@ class CompletedEpochs:
     def seconds(self) -> float:
         """Time spent on the completed epochs, without interruptions."""
         return sum(m.seconds for m in self.history)
-
-    @property
-    def teacher_share(self) -> float:
-        """The teacher's share of that time, 0 to 1."""
-        return sum(m.teacher_seconds for m in self.history) / max(1e-9, self.seconds)
 
 
 @dataclass

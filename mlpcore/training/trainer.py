@@ -31,7 +31,6 @@ from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.observer import Observer as Observer
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
-from mlpcore.training.teaching import PART, Teacher, check_teacher
 from mlpcore.typing import ArrayLike, BackendArray
 
 #: Samples of one `Backend.train` call, all at the same learning rates; the loss is checked after
@@ -71,16 +70,13 @@ class Trainer(ReprHtmlMixin):
         (n_train,), 0 or more: the factor of the learning rate of each training sample, and of
         its loss in the mean of an epoch. Errors count without weights. The weights are in
         neither settings nor state: a trainer that continues needs the same ones.
-    teacher
-        The networks whose answers are learnt, if the settings name them.
 
     Raises
     ------
     InputError
         When the network of `state` does not fit the settings and the data, the width is more
         than that of the images, a label is beyond the number of classes, a learning rate would
-        be 0 in float32, a weight is negative, not finite, or 0 as all others are, or the teacher
-        is not that of the settings or does not fit the data.
+        be 0 in float32, or a weight is negative, not finite, or 0 as all others are.
 
     Examples
     --------
@@ -109,7 +105,6 @@ class Trainer(ReprHtmlMixin):
         observers: Iterable[Observer] = (),
         state: TrainingState | None = None,
         sample_weight: ArrayLike | None = None,
-        teacher: Teacher | None = None,
     ):
         self.config, self.dataset, self.backend = config, dataset, backend
         self.observers = tuple(observers)
@@ -127,12 +122,9 @@ class Trainer(ReprHtmlMixin):
                 f"a network of {', '.join(map(str, found))}: expected "
                 f"{', '.join(map(str, expected))} for these settings and data"
             )
-        if config.skip and not backend.can_skip:
-            raise InputError(f"skip {config.skip}: the backend {backend.name} trains every sample")
         for epoch, samples in ((0, 0), (config.epochs - 1, self.n_samples - 1)):
             config.check_learning_rates(self._middle(epoch, samples), self.n_samples)
         self._take_weights(sample_weight)
-        self._take_teacher(teacher)
         check_range("train labels", dataset.train_labels, dataset.n_classes)
         check_range("test labels", dataset.test_labels, dataset.n_classes)
         self._stop = False
@@ -169,16 +161,6 @@ class Trainer(ReprHtmlMixin):
         if self._total_weight == 0:
             raise InputError("sample_weight: 0 everywhere, expected a greater one")
         self._sample_weight = self.backend.put(checked)
-
-    def _take_teacher(self, teacher: Teacher | None) -> None:
-        """Prepares the teacher, and memory for its answers."""
-        self._teacher, self._soft_targets = teacher, None
-        if self.state.epoch == self.config.epochs:
-            return  # there is nothing left to learn
-        check_teacher(self.config.teacher, teacher, self.backend)
-        if teacher is not None:
-            teacher.prepare(self.config, self.dataset)
-            self._soft_targets = np.empty((self.n_samples, self.dataset.n_classes), np.float32)
 
     @property
     def n_samples(self) -> int:
@@ -236,7 +218,6 @@ class Trainer(ReprHtmlMixin):
         if state.progress.samples < self.n_samples:
             with self._timed("deformation_seconds"):
                 self._deform()
-            self._ask_teacher()
             with self._timed("training_seconds"):
                 self._train()
         self._collect()
@@ -269,7 +250,6 @@ class Trainer(ReprHtmlMixin):
             deformation_seconds=round(progress.deformation_seconds, 4),
             training_seconds=round(progress.training_seconds, 4),
             evaluation_seconds=round(progress.evaluation_seconds, 4),
-            teacher_seconds=round(progress.teacher_seconds, 4),
         )
 
     def _deform(self) -> None:
@@ -299,19 +279,6 @@ class Trainer(ReprHtmlMixin):
             if quick and self._part < self.n_samples:
                 self._part *= 2
 
-    def _ask_teacher(self) -> None:
-        """Fill the soft targets with the teacher's answers, mixed with the labels."""
-        teaching = self.config.teacher
-        if self._teacher is None or teaching is None or self._soft_targets is None:
-            return
-        with self._timed("teacher_seconds"):
-            for begin in range(0, self.n_samples, PART):
-                self._report("teaching", begin, self.n_samples)
-                part = slice(begin, min(begin + PART, self.n_samples))
-                answers = self._teacher.probabilities(part, self._shown[part], self.state.epoch)
-                labels = self.dataset.train_labels[part]
-                self._soft_targets[part] = teaching.targets(answers, labels)
-
     def _train(self) -> None:
         state = self.state
         order = self.backend.permutation(
@@ -329,9 +296,7 @@ class Trainer(ReprHtmlMixin):
                 self._learning_rates(begin),
                 functools.partial(self._on_samples, state.progress),
                 self.config.target,
-                self._skip_below(),
                 self._sample_weight,
-                self._soft_targets,
             )
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
@@ -345,11 +310,6 @@ class Trainer(ReprHtmlMixin):
         """The rate of each layer in the segment that has this sample of the epoch."""
         middle = self._middle(self.state.epoch, samples)
         return self.config.learning_rates_after(middle, self.n_samples)
-
-    def _skip_below(self) -> float:
-        """The loss below which a sample of the current epoch is not back-propagated."""
-        history = self.state.history
-        return self.config.skip * history[-1].loss if history else 0.0
 
     def _on_samples(self, before: EpochProgress, result: TrainingResult) -> bool:
         """Count what a `Backend.train` call has done so far; returns whether to stop."""

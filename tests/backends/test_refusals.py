@@ -225,7 +225,7 @@ def test_numbers_that_c_would_round_or_cut(name):
     """Both kinds of CPU backends refuse the same calls."""
     backend, network, n = backends.get(name), Network((4, 3), 1), 2
     images, maps = np.zeros((n, 5, 5), np.float32), np.zeros((n, 2, 2), np.float32)
-    taps, labels, order = np.full(21, 1 / 21, np.float32), np.zeros(n, np.uint8), np.zeros(1, "i4")
+    taps = np.full(21, 1 / 21, np.float32)
     inputs = uniform(1, n, 4)
     calls = {
         "taps: expected": lambda: backend.deform(images, maps, taps + np.nan, 1.0, 0, 0),
@@ -234,9 +234,6 @@ def test_numbers_that_c_would_round_or_cut(name):
             images, maps, np.zeros((n, 2, 5, 5), np.float32), 10**5000
         ),
         "alpha of more than 40 digits": lambda: backend.deform(images, maps, taps, 10**5000, 0, 0),
-        "skip_below '0'": lambda: backend.train(
-            network, inputs, labels, order, 0.1, skip_below="0"
-        ),
         "learning_rate -3": lambda: backend.update(network, 0, inputs, inputs[:, :3], -3),
     }
     for value, call in calls.items():

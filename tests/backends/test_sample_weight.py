@@ -137,26 +137,6 @@ def test_weights_of_0_alone_change_no_bit(simd_name, schedule, sizes, kind):
     assert (result.samples, result.errors, result.loss) == (80, wrong, 0.0)
 
 
-@every_schedule
-def test_what_is_skipped_depends_on_the_loss_without_weight(simd_name, schedule):
-    sizes, n = (40, 30, 5), 30
-    data, backend = problem(sizes, n, 7), SimdBackend(simd_name, 2, schedule)
-    images, labels, order = data
-    losses = [
-        backend.train(Network(sizes, 1), images, labels, order[i : i + 1], 1e-6).loss
-        for i in range(2 * n)
-    ]
-    above, below = 1.1 * max(losses), 0.9 * min(losses)
-    for weight, threshold, skipped in ((100, above, True), (0.01, below, False)):
-        network, weights = Network(sizes, 1), np.full(n, weight, np.float32)
-        backend.train(network, *data, 1e-6, None, 1.0, threshold, weights)
-        expected = Network(sizes, 1)
-        if not skipped:
-            backend.train(expected, *data, 1e-6, sample_weight=weights)
-            assert bits(expected) != bits(Network(sizes, 1))
-        assert bits(network) == bits(expected)
-
-
 @pytest.mark.parametrize("name", CPU_BACKENDS)
 @pytest.mark.parametrize(
     "weights, message",

@@ -1,4 +1,4 @@
-"""Steps that read and write the weights of active inputs only, and samples that are skipped."""
+"""Steps that read and write the weights of active inputs only."""
 
 import subprocess
 import sys
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.cpu import available_cores
-from mlpcore.network import Network
 from oracle import EPSILON, SEEDS, bits, random_network
 
 SIMD = [name for name in backends.INSTRUCTION_SETS if backends.available()[name] is None]
@@ -52,23 +51,22 @@ def assert_near(network, expected):
     zeros=st.sampled_from([0.0, 0.3, 0.7, 0.95, 1.0]),
     block=st.sampled_from([1, 3, 32]),
     threads=st.sampled_from([2, 3]),
-    skip_below=st.sampled_from([0.0, 1.0, 2.3]),
     seed=SEEDS,
 )
 @settings(max_examples=25)
 def test_sparse_steps_are_the_oracles(
-    name, reference, n_in, widths, n, zeros, block, threads, skip_below, seed
+    name, reference, n_in, widths, n, zeros, block, threads, seed
 ):
     """Whatever is active, with the same bits for any number of threads."""
     sizes = (n_in, *widths, 10)
     arguments = *problem(sizes, n, zeros, seed), 0.1 / max(sizes)
     one, several, expected = (rectifiers(sizes, seed) for _ in range(3))
-    wanted = reference.train(expected, *arguments, skip_below=skip_below)
-    result = SimdBackend(name, 1, block=block).train(one, *arguments, skip_below=skip_below)
+    wanted = reference.train(expected, *arguments)
+    result = SimdBackend(name, 1, block=block).train(one, *arguments)
     assert_near(one, expected)
     assert (result.samples, result.errors) == (wanted.samples, wanted.errors)
     assert result.loss == pytest.approx(wanted.loss, rel=1e-4)
-    SimdBackend(name, threads, block=block).train(several, *arguments, skip_below=skip_below)
+    SimdBackend(name, threads, block=block).train(several, *arguments)
     assert bits(several) == bits(one)
 
 
@@ -150,21 +148,6 @@ def test_what_is_not_finite_is_seen(name, schedule, value):
             network.weights[1][3] = value
         result = SimdBackend(name, 2, schedule).train(network, images, labels, order, 0.001)
         assert not (np.isfinite(result.loss) and network.is_finite())
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("loss", ["squared", "cross-entropy"])
-def test_skipped_samples_change_no_weight(name, schedule, loss):
-    """Those below the threshold, and no others, whatever the schedule."""
-    sizes = (40, 30, 5)
-    images, labels, order = problem(sizes, 60, 0.7, 7)
-    backend, network = SimdBackend(name, 2, schedule), Network(sizes, 1, "relu", loss, "he")
-    before = network.copy()
-    assert backend.train(network, images, labels, order, 0.01, skip_below=1e6).samples == 60
-    assert bits(network) == bits(before)
-    backend.train(network, images, labels, order, 0.01, skip_below=1e-6)
-    backend.train(before, images, labels, order, 0.01)
-    assert bits(network) == bits(before)
 
 
 @example(classes=300, n_in=200)

@@ -159,7 +159,6 @@ def test_a_finished_committee_shows_its_result_again(call, argv):
         ("--out .", ". already holds"),
         ("--widths 6 --out new", "width 6: expected a whole number from 1 to 5"),
         ("--minutes 2", "--minutes of a committee: expected --epochs"),
-        ("--teacher c", "--teacher of a committee: expected none"),
         ("--workers 0", "--workers 0: expected a whole number from 1 to 1,000"),
         ("--workers 2 --scheduler x", "--workers together with --scheduler"),
         ("--mixed", "--mixed without a cluster"),

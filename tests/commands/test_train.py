@@ -137,12 +137,12 @@ def test_options_reach_the_settings(train):
     options += " --backend scalar --schedule immediate --lr-ratio 2 --target 1.5 --arch 7,5"
     options += " --activation tanh --loss squared --init he --input-range signed --decay factor"
     options += " --width 4"
-    train(*options.split(), "--warm-up", "300", "--skip", "0.1", "--recipe", "modern")
+    train(*options.split(), "--warm-up", "300", "--recipe", "modern")
     assert settings() == {
         "hidden_layers": [7, 5], "epochs": 2, "learning_rate": 0.02, "learning_rate_end": 0.01,
         "learning_rate_ratio": 2, "target": 1.5, "activation": "tanh", "loss": "squared",
         "init": "he", "input_range": "signed", "width": 4, "decay": "factor", "warm_up": 300,
-        "skip": 0.1, "seed": 3,
+        "seed": 3,
         "backend": "scalar", "schedule": "immediate", "deformation": {
             "sigma": 5, "alpha": 37, "beta": 10, "gamma": 20, "similar_labels": [],
         },
@@ -192,7 +192,7 @@ def test_minutes_become_epochs_before_training(call, data, monkeypatch, minutes,
     out = call("train", "--data", data, *argv, "--minutes", minutes)
     assert settings()["epochs"] == run_state("r").epoch == epochs
     assert f"--minutes {minutes}: {said}\n" in out
-    ((config, given, backend, _),) = asked
+    ((config, given, backend),) = asked
     assert (config.hidden_layers, len(given.train_labels), backend.threads) == ((4,), 230, 1)
 
 

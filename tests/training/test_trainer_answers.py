@@ -84,21 +84,12 @@ def test_a_count_reports_and_asks_whether_to_stop():
     assert reports == [(0, 290), (0, 290), (230, 290), (230, 290)]
 
 
-def test_samples_below_a_fraction_of_the_last_loss_are_skipped():
-    scripted = Scripted()
-    train(make_config(epochs=2, skip=0.25), scripted)
-    (*_, first), (*_, second) = scripted.calls
-    # The scripted loss of 230 samples is 1, and six digits of its mean are kept.
-    assert first[1] == 0
-    assert second[1] == pytest.approx(0.25 / 230, rel=1e-5)
-
-
 def test_rates_of_layers_and_the_target_reach_the_backend():
     scripted = Scripted()
     config = make_config(epochs=2, learning_rate_ratio=2, target=1.3)
     train(config, scripted)
     rates = [config.learning_rates_after(samples, 230) for samples in (115, 345)]
-    assert scripted.calls == [(230, each, (1.3, 0.0, None, None)) for each in rates]
+    assert scripted.calls == [(230, each, (1.3, None)) for each in rates]
 
 
 def test_each_segment_has_the_rate_of_its_middle(monkeypatch):

@@ -93,7 +93,6 @@ class Caller:
         )  # rounding grows with a large rate
         options = {
             "target": self.s(1.0, 0.5),
-            "skip_below": self.s(0.0, 0.01),
             "sample_weight": None if self.rng.randrange(2) else self.a(weights),
         }
 

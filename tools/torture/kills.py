@@ -26,7 +26,7 @@ ARGUMENTS = ("--arch", "64", "--epochs", "5", "--threads", "2", "--seed", "3")
 #: A killed process has worked for a time between these, spread evenly in its logarithm.
 SHORTEST, LONGEST = 0.002, 2.0
 
-TIMES = ("deformation_seconds", "training_seconds", "evaluation_seconds", "teacher_seconds")
+TIMES = ("deformation_seconds", "training_seconds", "evaluation_seconds")
 
 #: A process that hangs is killed after so long.
 HANG = 120.0

@@ -69,7 +69,7 @@ class CudaBackend(Backend):
         When there is no such schedule.
     """
 
-    can_skip = can_weight = can_soften = False
+    can_weight = False
 
     def __init__(self, driver: Driver, schedule: str | None = None):
         self._schedule = SCHEDULES[0] if schedule is None else schedule
@@ -242,16 +242,10 @@ class CudaBackend(Backend):
         learning_rate: LearningRate,
         progress: Progress | None = None,
         target: float = 1.0,
-        skip_below: float = 0.0,
         sample_weight: BackendArray | None = None,
-        soft_targets: BackendArray | None = None,
     ) -> TrainingResult:
-        if skip_below:
-            raise InputError(f"skip_below {skip_below}: the CUDA backend trains every sample")
         if sample_weight is not None:
             raise InputError("sample_weight: the CUDA backend takes none, expected a CPU backend")
-        if soft_targets is not None:
-            raise InputError("soft_targets: the CUDA backend takes none, expected a CPU backend")
         images = self._on_device("images", images, (None, network.layer_sizes[0]))
         labels = self._on_device("labels", labels, (len(images),), np.uint8)
         order = self._on_device("order", order, (None,), np.int32)
