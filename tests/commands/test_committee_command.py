@@ -17,6 +17,7 @@ from mlpcore.commands import committee as command
 from mlpcore.commands import main, runs
 from mlpcore.store.committee import DOCUMENT, CommitteeFolder
 from mlpcore.store.run_folder import BEST, CONFIG, LAST
+from mlpcore.store.weights import weights_sha256
 from mlpcore.training.trainer import Trainer
 from small_runs import (
     assert_same_result,
@@ -27,6 +28,7 @@ from small_runs import (
     write_arrays,
     write_idx,
 )
+from test_golden_bits import EXPECTED
 
 OPTIONS = "--arch", "8,6", "--epochs", "3", "--recipe", "paper", "--lr", "0.01", "--threads", "1"
 WIDTHS = "--widths", "original,2,4"
@@ -187,12 +189,15 @@ def test_a_missing_package_is_named_before_anything_is_written(refusal, argv, mo
 
 def test_processes_of_this_machine_come_to_the_same_bits(call, argv):
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    options = "--dataset", "digits", "--arch", "20", "--epochs", "2", "--backend", "scalar"
+    argv = "committee", *options, "--widths", "original,12", "--seed", "7", "--out", "c"
     call(*argv)
     shutil.move("c", "alone")
     out = call(*argv, "--workers", "2")
-    assert out.startswith("dashboard: ") and "width-4: 3 of 3 epochs, validation " in out
-    for path in weights():
-        found, expected = (load_run(Path(folder, path.parent.name)) for folder in ("c", "alone"))
+    assert out.startswith("dashboard: ") and "width-12: 2 of 2 epochs, validation " in out
+    for name, sha256 in EXPECTED["trained committee"].items():
+        found, expected = (load_run(Path(folder, name)) for folder in ("c", "alone"))
+        assert weights_sha256(found.network) == sha256
         assert_same_result(found, expected)
     assert "dashboard" not in call(*argv, "--workers", "2")  # for which there is nothing to do
 
