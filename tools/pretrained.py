@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import sys
@@ -14,9 +15,8 @@ from mlpcore import backends
 from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.data.dataset import MNIST
 from mlpcore.errors import InputError, shown
-from mlpcore.evaluation import evaluate
 from mlpcore.files import atomic_write, make_folder
-from mlpcore.inference.classifier import PRETRAINED_FILE
+from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.export import write_safetensors
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
@@ -73,9 +73,9 @@ def make(folder: Path, path: Path) -> None:
     """Writes the file and its SHA-256."""
     run, trained = Run.open(folder, to_train=False), TrainedNetwork.read(folder)
     evidence, data = evidence_of(run), run.data.load()
-    images = trained.input.of_images(data.test_images)
-    rounded = in_float16(trained.network)
-    result = evaluate(rounded, images, data.test_labels, backends.get("cpu"))
+    rounded = dataclasses.replace(trained, network=in_float16(trained.network))
+    classifier = TrainedClassifier([rounded], backends.get("cpu"))
+    result, _ = classifier.evaluate(data.test_images, data.test_labels)
     evidence |= {"test_errors": str(result.errors), "n_test": str(result.n)}
     make_folder(path.parent)
     write_safetensors(trained, path, evidence, "float16")

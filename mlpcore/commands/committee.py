@@ -15,7 +15,7 @@ from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.checks import check_whole
 from mlpcore.cluster import check_scheduler, require_distributed, train_members
-from mlpcore.commands import evaluate, runs, train
+from mlpcore.commands import runs, train
 from mlpcore.commands.options import (
     command_parser,
     command_text,
@@ -29,6 +29,7 @@ from mlpcore.data.summary import DataSummary
 from mlpcore.data.width import check_width
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
+from mlpcore.inference import TrainedClassifier
 from mlpcore.report.committee import (
     Judged,
     committee_figures,
@@ -41,6 +42,7 @@ from mlpcore.report.figures import write_figures
 from mlpcore.report.members import MembersDisplay
 from mlpcore.store.committee import CommitteeFolder, Member, holds_committee, plan, with_members
 from mlpcore.store.run_folder import Run, check_output, holds_run
+from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.config import TrainingConfig
 
 TEXT = """\
@@ -232,17 +234,12 @@ def judge(
     committee: CommitteeFolder, data: Dataset, backend: Backend
 ) -> tuple[list[Judged], Judged]:
     """The trained members and the committee, on the training and on the test images."""
-    folders = with_members([committee.folder])
-    candidates = [evaluate.read_candidate(folder, with_history=False) for folder in folders]
-    trained = dataclasses.replace(
-        data, test_images=data.train_images, test_labels=data.train_labels
-    )
-    validation, whole_validation = evaluate.evaluate(candidates, trained, backend)
-    test, whole_test = evaluate.evaluate(candidates, data, backend)
-    members = [
-        Judged(member.name, on_training, on_test)
-        for member, (_, on_training), (_, on_test) in zip(committee.members, validation, test)
-    ]
+    networks = [TrainedNetwork.read(folder) for folder in with_members([committee.folder])]
+    classifier = TrainedClassifier(networks, backend)
+    whole_validation, validation = classifier.evaluate(data.train_images, data.train_labels)
+    whole_test, test = classifier.evaluate(data.test_images, data.test_labels)
+    names = [member.name for member in committee.members]
+    members = [Judged(*each) for each in zip(names, validation, test)]
     name, n = f"committee of {len(members)}", len(members)
     return members, Judged(name, whole_validation, whole_test, n)
 

@@ -22,7 +22,7 @@ from mlpcore.inference.classifier import PRETRAINED
 from mlpcore.report.console import Console
 from mlpcore.store.committee import holds_committee, with_members
 from mlpcore.store.run_folder import BEST, read_history, read_settings
-from mlpcore.store.trained import TrainedNetwork, read_saved
+from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import DTYPES
 from mlpcore.terminal import say
 from mlpcore.web.page import check_networks, rounded, to_page
@@ -102,7 +102,7 @@ def make_page(paths: Sequence[Path], precision: str) -> tuple[bytes, list[str]]:
 
 def test_data(path: Path, classifier: TrainedClassifier) -> Dataset:
     """The data of a run, or those that a file of weights names; nothing is downloaded."""
-    data = read_saved(path)[2]
+    data = classifier.networks[0].data
     if data is not None:
         found = data.load(download=False)
     elif classifier.input.data == dataset.EMBEDDED:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend
@@ -22,26 +21,21 @@ from mlpcore.commands.options import (
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
-from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError, shown
-from mlpcore.evaluation import evaluation
-from mlpcore.evaluation.committee import Committee, mean_outputs
 from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, check_writable
-from mlpcore.network import Network
+from mlpcore.inference import TrainedClassifier
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.figures import evaluation_figures, network_figures, write_figures
 from mlpcore.report.page import title_of
 from mlpcore.report.results import confusion_table, evaluation_table, misclassified_table
 from mlpcore.report.tables import text_table
 from mlpcore.store.committee import with_members
-from mlpcore.store.inputs import read_width
 from mlpcore.store.run_folder import check_result_file, read_history
-from mlpcore.store.trained import read_saved
+from mlpcore.store.trained import TrainedNetwork
 from mlpcore.terminal import say
 from mlpcore.training.state import EpochMetrics
-from mlpcore.typing import AnyArray
 
 #: Misclassified samples that are listed without --all.
 LISTED = 20
@@ -57,38 +51,26 @@ evaluated alone and as a committee."""
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network to evaluate. A run also has data, and epochs where they are to be drawn."""
+    """A network to evaluate: what the user called it, and the epochs of a run, if to be drawn."""
 
     path: Path
-    network: Network
-    input_range: str
-    width: int | None
-    data_name: str
-    data: DataSummary | None
+    trained: TrainedNetwork
     history: Sequence[EpochMetrics]
 
     @property
     def layers(self) -> str:
-        """Its layer sizes as text."""
-        return format_layer_sizes(self.network.layer_sizes)
-
-    @property
-    def layers_and_width(self) -> str:
         """Its layer sizes, and the width of the ink if it has one."""
-        return self.layers if self.width is None else f"{self.layers}, width {self.width}"
-
-
-#: Networks with their evaluations.
-Results: TypeAlias = list[tuple[Candidate, Evaluation]]
+        sizes, width = (
+            format_layer_sizes(self.trained.network.layer_sizes),
+            self.trained.input.width,
+        )
+        return sizes if width is None else f"{sizes}, width {width}"
 
 
 def read_candidate(path: Path, with_history: bool) -> Candidate:
     """Reads a run's folder, in which a training may go on, or a file of weights."""
-    network, metadata, data = read_saved(path)
-    history = read_history(path) if data and with_history else ()
-    data_name = metadata.get("dataset", "")
-    seen = metadata["input_range"], read_width(metadata)
-    return Candidate(path, network, *seen, data_name, data, history)
+    trained = TrainedNetwork.read(path)
+    return Candidate(path, trained, read_history(path) if trained.data and with_history else ())
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -109,7 +91,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def load_data(options: argparse.Namespace, candidates: Sequence[Candidate]) -> Dataset:
     """The data that the options name, else the data of the first run, else what is found."""
-    first = next((each.data for each in candidates if each.data), None)
+    first = next((each.trained.data for each in candidates if each.trained.data), None)
     if options.data or options.dataset or first is None:
         return dataset.load(options.data, name=options.dataset)
     return first.load()
@@ -117,14 +99,15 @@ def load_data(options: argparse.Namespace, candidates: Sequence[Candidate]) -> D
 
 def check_fit(candidates: Sequence[Candidate], data: Dataset) -> None:
     """Raises InputError unless the networks take these images and know these classes."""
-    height, width = data.image_shape
+    expected = data.image_shape, data.n_classes
     for each in candidates:
-        sizes = each.network.layer_sizes
-        if (sizes[0], sizes[-1]) != (data.n_inputs, data.n_classes):
+        found = each.trained.input.image_shape, len(each.trained.classes)
+        if found != expected:
+            (height, width), n_classes = found
             raise InputError(
-                f"{shown(each.path)} is a network of {each.layers}: expected "
-                f"{data.n_inputs:,} inputs and {data.n_classes} classes for {data.name}, "
-                f"images of {height} x {width}; --data names other data"
+                f"{shown(each.path)} is a network for images of {height} x {width} and "
+                f"{n_classes} classes: expected {data.image_shape[0]} x {data.image_shape[1]} and "
+                f"{data.n_classes} for {data.name}; --data names other data"
             )
 
 
@@ -137,14 +120,15 @@ def describe(
         say(f"note: {data.notice}")
     sha256 = DataSummary.of(data).sha256
     for each in candidates:
-        if each.data and each.data.sha256 != sha256:
-            part = ", a part held out" if each.data.held_out else ""
+        own, name = each.trained.data, each.trained.input.data
+        if own and own.sha256 != sha256:
+            part = ", a part held out" if own.held_out else ""
             say(
                 f"note: {shown(each.path)} was trained on other data than these: "
-                f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
+                f"{shown(own.name)} as in {shown(own.source)}{part}"
             )
-        elif not each.data and each.data_name not in ("", data.name):
-            say(f"note: {shown(each.path)} was trained on data called {shown(each.data_name)}")
+        elif not own and name not in ("", data.name):
+            say(f"note: {shown(each.path)} was trained on data called {shown(name)}")
     say(
         f"data: {data.name} ({shown(data.source)}): "
         f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
@@ -155,31 +139,15 @@ def describe(
     say()
 
 
-def evaluate(
-    candidates: Sequence[Candidate], data: Dataset, backend: Backend, copies: Copies | None = None
-) -> tuple[Results, Evaluation]:
-    """The networks with their evaluations, and the evaluation of all together."""
-    outputs: list[AnyArray] = []
-    results: Results = []
-    for each in candidates:
-        try:
-            images = to_inputs(data.test_images, each.input_range, each.width)
-            if copies is None:
-                outputs.append(evaluation.outputs(each.network, images, backend))
-            else:
-                outputs.append(copies.outputs(each.network, images, backend, each.input_range))
-            results.append((each, Evaluation.of(outputs[-1], data.test_labels)))
-        except InputError as error:
-            raise InputError(f"{shown(each.path)}: {error}") from None
-    if len(results) == 1:
-        return results, results[0][1]
-    whole = mean_outputs([each.network for each in candidates], outputs)
-    return results, Evaluation.of(whole, data.test_labels)
-
-
-def show(results: Results, whole: Evaluation, list_all: bool, classes: Sequence[object]) -> None:
+def show(
+    candidates: Sequence[Candidate],
+    whole: Evaluation,
+    members: Sequence[Evaluation],
+    list_all: bool,
+    classes: Sequence[object],
+) -> None:
     """Prints the tables."""
-    rows = [(shown(each.path), each.layers_and_width, result) for each, result in results]
+    rows = [(shown(each.path), each.layers, result) for each, result in zip(candidates, members)]
     of = ""
     if len(rows) > 1:
         of = " of the committee"
@@ -197,23 +165,27 @@ def show(results: Results, whole: Evaluation, list_all: bool, classes: Sequence[
 
 
 def document(
-    results: Results, whole: Evaluation, data: Dataset, backend: Backend, copies: Copies | None
+    candidates: Sequence[Candidate],
+    whole: Evaluation,
+    members: Sequence[Evaluation],
+    data: Dataset,
+    classifier: TrainedClassifier,
 ) -> str:
     """Everything, as JSON."""
     content: dict[str, object] = {
         "data": {"name": data.name, "source": data.source, "n_test": len(data.test_labels)},
-        "backend": backend.description,
+        "backend": classifier.backend.description,
         "networks": [
-            {"path": str(each.path), "layer_sizes": each.network.layer_sizes}
-            | ({} if each.width is None else {"width": each.width})
+            {"path": str(each.path), "layer_sizes": each.trained.network.layer_sizes}
+            | ({} if each.trained.input.width is None else {"width": each.trained.input.width})
             | result.to_json()
-            for each, result in results
+            for each, result in zip(candidates, members)
         ],
     }
-    if len(results) > 1:
+    if len(members) > 1:
         content["committee"] = whole.to_json()
-    if copies is not None:
-        content["copies"] = copies.to_json(len(results))
+    if classifier.copies is not None:
+        content["copies"] = classifier.copies.to_json(len(members))
     return json.dumps(content) + "\n"
 
 
@@ -221,15 +193,19 @@ def draw(
     folder: Path, candidates: Sequence[Candidate], whole: Evaluation, data: Dataset
 ) -> list[Path]:
     """Writes the figures of the whole, and of each network."""
-    title = title_of(candidates[0].network, data.name)
+    title = title_of(candidates[0].trained.network, data.name)
     if len(candidates) > 1:
         title = f"Committee of {len(candidates)} networks on {data.name}"
     paths = write_figures(folder, evaluation_figures(data.test_images, whole, title))
     for number, each in enumerate(candidates, 1):
         suffix = f"-{number}" if len(candidates) > 1 else ""
-        held_out = each.data.held_out if each.data else 0
+        trained = each.trained
         drawn = network_figures(
-            each.network, data.image_shape, each.history, held_out, each.data_name
+            trained.network,
+            data.image_shape,
+            each.history,
+            trained.data.held_out if trained.data else 0,
+            trained.input.data,
         )
         paths += write_figures(folder, {f"{name}{suffix}": drawn[name] for name in drawn})
     return paths
@@ -249,14 +225,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_writable(options.figures)
         paths = with_members(options.networks)
         candidates = [read_candidate(path, bool(options.figures)) for path in paths]
-        Committee([each.network for each in candidates])  # refuses what cannot be averaged
+        classifier = TrainedClassifier([each.trained for each in candidates], backend, copies)
         data = load_data(options, candidates)
         check_fit(candidates, data)
         describe(candidates, data, backend, copies)
-        results, whole = evaluate(candidates, data, backend, copies)
-        show(results, whole, options.all, data.classes)
+        whole, members = classifier.evaluate(data.test_images, data.test_labels)
+        show(candidates, whole, members, options.all, data.classes)
         if options.json:
-            atomic_write(options.json, document(results, whole, data, backend, copies).encode())
+            content = document(candidates, whole, members, data, classifier)
+            atomic_write(options.json, content.encode())
         if options.figures:
             say()
             for path in draw(options.figures, candidates, whole, data):

@@ -16,10 +16,10 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.data import dataset
-from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError, shown
-from mlpcore.evaluation.evaluation import Evaluation, evaluate
+from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_writable
+from mlpcore.inference import TrainedClassifier
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.report.console import Console
@@ -27,6 +27,7 @@ from mlpcore.report.figures import evaluation_figures, network_figures, write_fi
 from mlpcore.report.page import title_of
 from mlpcore.report.results import report, result_table
 from mlpcore.store.run_folder import LAST, Run
+from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Diverged, Observer, Trainer
@@ -239,8 +240,8 @@ def _present(trainer: Trainer, run: Run, console: Console) -> None:
     test: Evaluation | None = None
     figures: list[Path] = []
     try:
-        images = to_inputs(data.test_images, run.config.input_range, run.config.width)
-        test = evaluate(state.best, images, data.test_labels, trainer.backend)
+        classifier = TrainedClassifier([TrainedNetwork.read(run.folder)], trainer.backend)
+        test, _ = classifier.evaluate(data.test_images, data.test_labels)
         figures = draw(run.folder / "figures", state.best, state.history, data, test)
     except Exception as error:  # no failure of a figure may fail a training that is done
         reason = " ".join(str(error).split())

@@ -14,7 +14,8 @@ from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.evaluation.committee import Committee, mean_outputs
 from mlpcore.evaluation.copies import Copies
-from mlpcore.inference.inputs import as_path, read_inputs
+from mlpcore.evaluation.evaluation import Evaluation
+from mlpcore.inference.inputs import Inputs, as_path, read_inputs
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.committee import with_members
 from mlpcore.store.inputs import NetworkInput
@@ -179,21 +180,47 @@ class TrainedClassifier:
                 "inputs for networks of different ranges or widths: expected pictures, or images "
                 "(n, H, W) from -1 to 1"
             )
-        outputs = []
-        for each in self.networks:
-            outputs.append(self._outputs(each, inputs.of(each.input)))
-            if not np.isfinite(outputs[-1]).all():
-                raise InputError(
-                    f"{shown(each.path)}: its outputs are not finite, expected numbers"
-                )
+        return self._mean([self._outputs(each, inputs) for each in self.networks])
+
+    def member_outputs(self, images: Float32Array) -> list[Float64Array]:
+        """Outputs (n, n_classes) of each network for images (n, h, w) as a `Dataset` holds them."""
+        if images.shape[1:] != self.input.image_shape:
+            height, width = self.input.image_shape
+            raise InputError(f"images of shape {images.shape}: expected (n, {height}, {width})")
+        samples = Inputs(images)
+        return [self._outputs(each, samples) for each in self.networks]
+
+    def evaluate(
+        self, images: Float32Array, labels: AnyArray
+    ) -> tuple[Evaluation, list[Evaluation]]:
+        """The evaluation of all networks together, and that of each.
+
+        Parameters
+        ----------
+        images : ndarray of float32, shape (n, h, w)
+            As a `Dataset` holds them, in [-1, 1].
+        labels : ndarray of int, shape (n,)
+            The output that stands for the class of each image.
+        """
+        outputs = self.member_outputs(images)
+        whole = Evaluation.of(self._mean(outputs), labels)
+        return whole, [Evaluation.of(each, labels) for each in outputs]
+
+    def _mean(self, outputs: Sequence[Float64Array]) -> Float64Array:
+        """The outputs (n, n_classes) of all networks together."""
         return mean_outputs([each.network for each in self.networks], outputs)
 
-    def _outputs(self, one: TrainedNetwork, inputs: Float32Array) -> Float64Array:
-        """Outputs (n, n_classes) of a network for its inputs (n, n_in), or for their copies."""
+    def _outputs(self, one: TrainedNetwork, samples: Inputs) -> Float64Array:
+        """Outputs (n, n_classes) of a network, in its range and width, or for its copies."""
+        inputs = samples.of(one.input)
         if self.copies is None:
-            return evaluation.outputs(one.network, inputs, self.backend)
-        images = inputs.reshape(-1, *one.input.image_shape)
-        return self.copies.outputs(one.network, images, self.backend, one.input.input_range)
+            outputs = evaluation.outputs(one.network, inputs, self.backend)
+        else:
+            images = inputs.reshape(-1, *one.input.image_shape)
+            outputs = self.copies.outputs(one.network, images, self.backend, one.input.input_range)
+        if not np.isfinite(outputs).all():
+            raise InputError(f"{shown(one.path)}: its outputs are not finite, expected numbers")
+        return outputs
 
     def predict_proba(self, x: object) -> Float64Array:
         """Probabilities (n, n_classes) of the classes; the class of `predict` has the greatest.
@@ -232,10 +259,9 @@ def _check_same_images(one: TrainedNetwork, first: TrainedNetwork) -> None:
         raise InputError(
             f"{shown(one.path)} knows other classes than {shown(first.path)}: expected the same"
         )
-    shapes = [(each.input.pixel_shape, each.input.image_shape) for each in (one, first)]
-    if shapes[0] != shapes[1]:
-        found, expected = (" x ".join(map(str, pixels)) for pixels, _ in shapes)
+    if one.input.image_shape != first.input.image_shape:
+        found, expected = (" x ".join(map(str, n.input.image_shape)) for n in (one, first))
         raise InputError(
-            f"{shown(one.path)} is a network for pictures of {found}: expected {expected}, as "
+            f"{shown(one.path)} is a network for images of {found}: expected {expected}, as "
             f"{shown(first.path)} takes"
         )

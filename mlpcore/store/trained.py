@@ -18,25 +18,6 @@ from mlpcore.training.config import USUAL_TARGET
 from mlpcore.typing import StrPath
 
 
-def read_saved(path: StrPath) -> tuple[Network, dict[str, str], DataSummary | None]:
-    """Read a file of weights, or the best network of a run, which may be in training.
-
-    Returns
-    -------
-    The network, the metadata of its file, and the data of the run; None for a file.
-
-    Raises
-    ------
-    InputError
-        When there is no network, or a file is damaged or does not fit its run.
-    """
-    file = weights_file(path)
-    if file == Path(path):
-        return *read_network(path), None
-    config, data = read_settings(path)
-    return *read_run_network(file, config, data), data
-
-
 @dataclass(frozen=True)
 class TrainedNetwork:
     """A network as it was saved.
@@ -54,6 +35,8 @@ class TrainedNetwork:
         Target of the output for the class, of a network of the loss "squared".
     classes : tuple of int, float or str
         What each output stands for: 0, 1 ... unless the data of the training had other labels.
+    data : DataSummary, optional
+        The data of the run; none for a file.
     """
 
     path: Path
@@ -62,6 +45,7 @@ class TrainedNetwork:
     metadata: dict[str, str]
     target: float = USUAL_TARGET
     classes: tuple[int | float | str, ...] = ()
+    data: DataSummary | None = None
 
     def __post_init__(self) -> None:
         n = self.network.layer_sizes[-1]
@@ -72,13 +56,21 @@ class TrainedNetwork:
 
     @classmethod
     def read(cls, path: StrPath) -> TrainedNetwork:
-        """Read the network as `read_saved` does."""
-        network, metadata, data = read_saved(path)
+        """Read a file of weights, or the best network of a run, which may be in training.
+
+        Raises
+        ------
+        InputError
+            When there is no network, or a file is damaged or does not fit its run.
+        """
         file = weights_file(path)
-        if data is not None:
-            config = read_settings(path)[0]
+        if file != Path(path):
+            config, data = read_settings(path)
+            network, metadata = read_run_network(file, config, data)
             network_input = NetworkInput.of(data, config.input_range, config.width)
-            return cls(file, network, network_input, metadata, config.target, data.classes or ())
+            classes = data.classes or ()
+            return cls(file, network, network_input, metadata, config.target, classes, data)
+        network, metadata = read_network(file)
         try:
             network_input = NetworkInput.from_metadata(metadata, network.layer_sizes[0])
             target, classes = _target(metadata), _classes(metadata)

@@ -111,7 +111,7 @@ def to_page(
         As `check_networks`, or when an output is not finite.
     """
     check_networks(classifier.networks, precision)
-    result = _evaluated(classifier, test) if test else None
+    result = classifier.evaluate(test.test_images, test.test_labels)[0] if test else None
     content = {
         "classes": [str(each) for each in classifier.classes],
         "precision": precision,
@@ -133,10 +133,6 @@ def to_page(
         "data": json.dumps(content).replace("<", "\\u003c"),  # no name can end the element
     }
     return Template(_file("page.html")).substitute(values).encode(errors="replace")
-
-
-def _evaluated(classifier: TrainedClassifier, test: Dataset) -> Evaluation:
-    return Evaluation.of(classifier.outputs(test.test_images), test.test_labels)
 
 
 def program() -> str:

@@ -314,13 +314,13 @@ def test_networks_of_other_images():
         ("", "''"),
         ("no", "no"),
         (["a.safetensors", "wide.safetensors"], "expected 841 inputs"),
-        (["a.safetensors", "digits.safetensors"], "8 x 8: expected 28 x 28"),
+        (["wide.safetensors", "tall.safetensors"], "images of 9 x 7: expected 7 x 9"),
     ],
 )
 def test_sources_that_are_none(sources, part):
     save("a.safetensors")
     save("wide.safetensors", random_network((63, 3), 1), NetworkInput("x", (7, 9), (6, 9)))
-    save("digits.safetensors", network_input=NetworkInput(dataset.EMBEDDED, (29, 29), (8, 8)))
+    save("tall.safetensors", random_network((63, 3), 1), NetworkInput("x", (9, 7), (9, 6)))
     assert part in refusal(mlpcore.load, sources)
 
 
