@@ -26,7 +26,6 @@ from mlpcore.data.idx import md5, read_idx
 from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_range
 from mlpcore.data.width import normalise_width
 from mlpcore.errors import InputError, shown
-from mlpcore.html import ReprHtmlMixin
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
@@ -45,7 +44,7 @@ MEMORY = "arrays in memory"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset(ReprHtmlMixin):
+class Dataset:
     """Training and test images with their labels.
 
     Attributes

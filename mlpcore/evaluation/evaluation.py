@@ -9,7 +9,6 @@ import numpy as np
 from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError
-from mlpcore.html import ReprHtmlMixin
 from mlpcore.network.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
@@ -43,8 +42,8 @@ class Misclassified:
         return len(self.indices)
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation(ReprHtmlMixin):
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
     """How guesses compare with labels.
 
     A network's first guess is the class with the greatest output, its second guess the class
@@ -84,6 +83,9 @@ class Evaluation(ReprHtmlMixin):
         best_outputs = np.take_along_axis(outputs[wrong], best, axis=1)
         misclassified = Misclassified(wrong, labels[wrong], best, best_outputs)
         return cls(len(labels), confusion.reshape(n_classes, n_classes), misclassified)
+
+    def __repr__(self) -> str:
+        return f"Evaluation({self.errors:,} of {self.n:,} wrong, {self.error_rate:.2f} %)"
 
     @property
     def n_classes(self) -> int:

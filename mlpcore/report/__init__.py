@@ -1,11 +1,9 @@
-"""What people look at: progress, tables, reports, figures, contact sheets, logs for other tools.
+"""What people look at: progress, tables, reports, figures, contact sheets.
 
 Nothing here decides or computes a result: `mlpcore.evaluation` computes, `mlpcore.commands` reads
-options and returns exit statuses. The observers of a `Trainer` are `ProgressBar`,
-`TensorBoardLogger` and `MLflowLogger`.
+options and returns exit statuses. `ProgressBar` is an observer of a `Trainer`.
 """
 
-from mlpcore.report.loggers import MLflowLogger, TensorBoardLogger
-from mlpcore.report.progress import ProgressBar
+from mlpcore.report.console import ProgressBar
 
-__all__ = ["MLflowLogger", "ProgressBar", "TensorBoardLogger"]
+__all__ = ["ProgressBar"]

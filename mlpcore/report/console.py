@@ -1,7 +1,8 @@
-"""What a terminal or a log file shows of a training run."""
+"""What a terminal, a notebook or a log file shows of a training."""
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -15,15 +16,16 @@ from mlpcore.terminal import say, settle
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
 
-#: Seconds between two updates of the live display.
+#: Seconds between two updates of the bars.
 REFRESH_SECONDS = 0.25
 
-COLUMNS = ("epoch", "rate", "loss", "training", "validation", "test", "samples/s", "time")
+#: A `ProgressBar` shows about so many epochs of a run.
+MAX_LINES = 20
 
 
-def epoch_cells(metrics: EpochMetrics, epochs: int) -> tuple[str, ...]:
-    """A row of the table whose header is `column_names`."""
-    return (
+def epoch_line(metrics: EpochMetrics, epochs: int) -> str:
+    """A line of the table whose header is `header_line`."""
+    cells = (
         f"{metrics.epoch}/{epochs}",
         f"{metrics.learning_rate:.2e}",
         f"{metrics.loss:.4f}",
@@ -33,21 +35,14 @@ def epoch_cells(metrics: EpochMetrics, epochs: int) -> tuple[str, ...]:
         f"{training_speed(metrics):,.0f}",
         f"{metrics.seconds:.1f} s",
     )
-
-
-def column_names(held_out: int = 0) -> tuple[str, ...]:
-    """The names of the columns of `epoch_cells`; `held_out` is that of the `Dataset`."""
-    return tuple(kind_of_test(held_out) if name == "test" else name for name in COLUMNS)
-
-
-def epoch_line(metrics: EpochMetrics, epochs: int) -> str:
-    """A line of the table whose header is `header_line`."""
-    return _line(epoch_cells(metrics, epochs), epochs)
+    return _line(cells, epochs)
 
 
 def header_line(epochs: int, held_out: int = 0) -> str:
-    """The names of the columns of `epoch_line`."""
-    return _line(column_names(held_out), epochs)
+    """The names of the columns of `epoch_line`; `held_out` is that of the `Dataset`."""
+    test = kind_of_test(held_out)
+    names = ("epoch", "rate", "loss", "training", "validation", test, "samples/s", "time")
+    return _line(names, epochs)
 
 
 def training_speed(metrics: EpochMetrics) -> float:
@@ -61,27 +56,28 @@ def _line(cells: Iterable[str], epochs: int) -> str:
 
 
 class Console(Observer):
-    """Shows progress: a line for each epoch and, on a terminal, a live display below the lines.
+    """Shows a line for each epoch and, on a terminal or in a notebook, two bars below the lines.
 
     A context manager, so that the terminal is left as it was.
 
     Parameters
     ----------
     out
-        Where everything goes. Without a terminal there are no control codes, and each line
-        is there at once.
+        Where everything goes. In a file there are no control codes, and each line is there at
+        once.
     """
 
     def __init__(self, out: TextIO):
         self.out: TextIO | None = out
-        self._live = _Display(out) if out.isatty() else None
+        self._bars: _Bars | None = None
+        self._can_change = _can_change(out)
         self._has_header = False
 
     def __enter__(self) -> Console:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._end_live()
+        self._remove_bars()
 
     def print(self, text: str = "") -> None:
         """Prints lines that stay, each as `mlpcore.errors.printable` shows it."""
@@ -90,14 +86,14 @@ class Console(Observer):
     def print_whole(self, text: str) -> None:
         """Prints lines that stay and are safe already, such as a command to type."""
         with self._surviving():
-            if self._live:
-                self._live.print(text)
+            if self._bars and self.out and self.out.isatty():
+                self._bars.print(text)  # above the bars
             elif self.out:
                 print(text, file=self.out, flush=True)
 
     def print_table(self, rows: Rows) -> None:
-        """Prints a table that stays; the live display ends before it."""
-        self._end_live()
+        """Prints a table that stays; the bars are removed."""
+        self._remove_bars()
         self.print(text_table(rows))
 
     @contextmanager
@@ -108,38 +104,84 @@ class Console(Observer):
         except OSError as error:
             if self.out is sys.stdout:
                 settle(self.out)
-            self.out = self._live = None
+            self.out = self._bars = None
             say(f"note: no output any more ({error.strerror}); the work goes on", sys.stderr)
 
-    def _end_live(self) -> None:
+    def _remove_bars(self) -> None:
         with self._surviving():
-            if self._live:
-                self._live.stop()
+            if self._bars:
+                self._bars.stop()
+        self._bars = None
 
     def on_epoch_start(self, trainer: Trainer) -> None:
-        """Prints the header before the first line."""
+        """Prints the header before the first line; in a notebook the bars are above it."""
+        self.on_progress(trainer, "", 0, trainer.n_samples)
         if not self._has_header:
             self._has_header = True
             self.print(header_line(trainer.config.epochs, trainer.dataset.held_out))
 
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
-        """Updates the live display."""
-        if self._live:
+        """Moves the bars."""
+        if self._can_change and self.out:
             with self._surviving():
-                self._live.show(trainer, phase, done, total)
+                self._bars = self._bars or _Bars(self.out)
+                self._bars.show(trainer, phase, done, total)
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Prints the line of an epoch."""
-        if self._live:
-            self._live.speed = training_speed(metrics)
+        if self._bars:
+            self._bars.speed = training_speed(metrics)
         self.print(epoch_line(metrics, trainer.config.epochs))
 
     def on_run_end(self, trainer: Trainer) -> None:
-        """Ends the live display."""
-        self._end_live()
+        """Removes the bars."""
+        self._remove_bars()
 
 
-class _Display:
+class ProgressBar(Console):
+    """Shows how far a training is, and the metrics of its epochs.
+
+    In a notebook and on a terminal two bars with the times left are below lines, one for each epoch
+    or for about twenty of many. In a log file there are the lines alone. The bars in a notebook
+    need the package ipywidgets.
+
+    Parameters
+    ----------
+    out : file, optional
+        Where it is shown instead of in a notebook or on standard output.
+
+    Examples
+    --------
+    >>> from mlpcore import Trainer, TrainingConfig, backends, dataset
+    >>> data, config = dataset.load(name="digits"), TrainingConfig(hidden_layers=(20,), epochs=2)
+    >>> trainer = Trainer(config, data, backends.get(), observers=[ProgressBar()])
+    >>> trainer.run()  # doctest: +ELLIPSIS
+    epoch      rate     loss  training  validation ...
+      1/2  1.00e-03 ...
+      2/2 ...
+    True
+    """
+
+    def __init__(self, out: TextIO | None = None):
+        super().__init__(out or sys.stdout)
+
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        """Prints the line of the first and of the last epoch, and of some in between."""
+        epochs = trainer.config.epochs
+        if metrics.epoch in (1, epochs) or metrics.epoch % math.ceil(epochs / MAX_LINES) == 0:
+            super().on_epoch_end(trainer, metrics)
+
+
+def _can_change(out: TextIO) -> bool:
+    """Whether what was shown can change: on a terminal, and in a notebook, which runs IPython."""
+    if out is not sys.stdout or "IPython" not in sys.modules:
+        return out.isatty()
+    from rich.console import Console as RichConsole
+
+    return out.isatty() or RichConsole().is_jupyter
+
+
+class _Bars:
     """Two bars with the times left: for a phase of the epoch, and for the run."""
 
     def __init__(self, out: TextIO):

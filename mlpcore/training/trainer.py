@@ -26,10 +26,8 @@ from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.scaling import BACKGROUNDS
 from mlpcore.errors import InputError
-from mlpcore.html import ReprHtmlMixin
 from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
-from mlpcore.training.observer import Observer as Observer
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
 from mlpcore.typing import ArrayLike, BackendArray
 
@@ -50,7 +48,30 @@ class _Stopped(Exception):
     """Leaves the loop and ends up in `Trainer.run`."""
 
 
-class Trainer(ReprHtmlMixin):
+class Observer:
+    """A `Trainer` calls these methods. They do nothing: override those of interest."""
+
+    def on_epoch_start(self, trainer: Trainer) -> None:
+        """An epoch begins, or continues at `trainer.state.progress`."""
+
+    def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
+        """A phase has done some of its images: "deforming", "training", "evaluating".
+
+        Evaluation counts a whole set of images when it is done. This is called often. An
+        exception from here ends the run without `on_stop`.
+        """
+
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        """An epoch is complete; `trainer.state` includes it."""
+
+    def on_stop(self, trainer: Trainer) -> None:
+        """Training stops before its end, as requested; it can continue from `trainer.state`."""
+
+    def on_run_end(self, trainer: Trainer) -> None:
+        """`Trainer.run` is about to return, or to raise any exception."""
+
+
+class Trainer:
     """Trains a network on a data set.
 
     Parameters

@@ -67,7 +67,7 @@ def test_a_run_prints_plain_lines_and_a_table(train, data):
     assert lines[0] == f"data: letters ({data}): 230 training and 60 test images of 7 x 5"
     assert lines[1] == f"backend: {backends.get(threads=1).description}"
     assert "315 weights" in lines[2]
-    assert lines[3].split() == list(console.COLUMNS)
+    assert lines[3] == console.header_line(2)
     assert [line.split()[0] for line in lines[4:6]] == ["1/2", "2/2"]
     state = run_state("r")
     assert f"{state.history[1].validation_error:.2f} %" in lines[5]

@@ -1,12 +1,19 @@
-"""Lines that stay, and the live display of a terminal."""
+"""Lines that stay, and the bars of a terminal and of a notebook."""
 
+import builtins
 import io
+import sys
+import types
 from types import SimpleNamespace
 
-from mlpcore import Network
-from mlpcore.report import console
+import pytest
+
+from mlpcore import Network, Trainer, backends
+from mlpcore.report import ProgressBar, console
 from mlpcore.report.console import Console
 from mlpcore.training.state import EpochMetrics
+from mlpcore.training.trainer import Observer
+from small_runs import DATA, make_config
 
 
 class Terminal(io.StringIO):
@@ -14,27 +21,130 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_shows_two_bars_and_keeps_the_lines(monkeypatch):
+@pytest.fixture
+def terminal(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "150")
+    return Terminal()
+
+
+def trainer_of(epochs, *observers):
+    return Trainer(make_config(epochs=epochs), DATA, backends.get("scalar", 1), observers)
+
+
+class Raise(Observer):
+    """Raises at the end of the second epoch, once."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def on_epoch_end(self, trainer, metrics):
+        if metrics.epoch == 2:
+            raise self.error
+
+
+def test_a_terminal_shows_two_bars_and_keeps_the_lines(terminal, monkeypatch):
     clock = iter(range(10_000))
     monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
     state = SimpleNamespace(epoch=0, network=Network((4, 3)))
     config, data = SimpleNamespace(epochs=30), SimpleNamespace(held_out=0)
-    trainer = SimpleNamespace(state=state, config=config, dataset=data)
-    metrics = EpochMetrics(1, 1e-3, 900, 0, 90, 0.1, 45, 0, 0, 10, 0)
-    out = Terminal()
-    with Console(out) as shown:
+    trainer = SimpleNamespace(state=state, config=config, dataset=data, n_samples=900)
+    with Console(terminal) as shown:
         shown.on_epoch_start(trainer)
         for phase in ("deforming", "training", "evaluating"):
             for done in range(0, 900, 300):
                 shown.on_progress(trainer, phase, done, 900)
-        shown.on_epoch_end(trainer, metrics)
+        shown.on_epoch_end(trainer, EpochMetrics(1, 1e-3, 900, 0, 90, 0.1, 45, 0, 0, 10, 0))
         shown.print_table([("network", "time"), ("net1", "1 h")])
-    text = out.getvalue()
+    text = terminal.getvalue()
     assert "\x1b[" in text
     for words in ("epoch 1/30 deforming", "epoch 1/30 training", "samples/s", "updates/s", "left"):
         assert words in text
     (line,) = (line for line in text.splitlines() if " 1/30 " in line and "5.00 %" in line)
     assert line.split()[-3:] == ["90", "10.0", "s"]
     assert text.endswith("network  time\nnet1      1 h\n")
+
+
+def test_a_terminal_is_left_as_it_was(terminal):
+    """Also after an exception: the cursor is visible, and standard output is the same."""
+    before = sys.stdout
+    with pytest.raises(ZeroDivisionError):
+        trainer_of(3, ProgressBar(terminal), Raise(ZeroDivisionError)).run()
+    text = terminal.getvalue()
+    assert "run" in text and text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l")
+    assert sys.stdout is before
+
+
+class Widget:
+    """An output of a notebook, in place of that of ipywidgets."""
+
+    def __init__(self, made):
+        self.is_closed = False
+        made.append(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+    def clear_output(self, wait):
+        assert wait
+
+    def close(self):
+        self.is_closed = True
+
+
+@pytest.fixture
+def displayed(monkeypatch):
+    """What a notebook displays, and its outputs; IPython and ipywidgets are replaced."""
+
+    class ZMQInteractiveShell:
+        pass
+
+    shown, made = [], []
+    modules = {name: types.ModuleType(name) for name in ("IPython.display", "ipywidgets")}
+    modules["IPython.display"].display = shown.append
+    modules["ipywidgets"].Output = lambda: Widget(made)
+    for name, module in ({"IPython": types.ModuleType("IPython")} | modules).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(builtins, "get_ipython", ZMQInteractiveShell, raising=False)
+    return shown, made
+
+
+def test_a_notebook_has_bars_that_change_in_place(displayed, capsys):
+    """After an exception they are gone; another call has its own."""
+    trainer = trainer_of(3, ProgressBar(), Raise(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        trainer.run()
+    assert trainer.run()
+    shown, widgets = displayed
+    assert len(widgets) == 2 and all(each in shown and each.is_closed for each in widgets)
+    texts = [each.text for each in shown if each not in widgets]
+    assert any("epoch 3/3 training" in text for text in texts)
+    _, *lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["1/3", "2/3", "3/3"]
+
+
+@pytest.mark.parametrize(("epochs", "shown"), [(3, [1, 2, 3]), (50, [1, *range(3, 49, 3), 50])])
+def test_a_log_file_has_some_of_many_epochs(capsys, epochs, shown):
+    assert trainer_of(epochs, ProgressBar()).run()
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split()[:2] == ["epoch", "rate"]
+    assert [int(line.split("/")[0]) for line in lines] == shown
+
+
+class Lost(io.StringIO):
+    """A terminal that is closed after the header."""
+
+    def write(self, text):
+        if self.getvalue():
+            raise OSError(5, "gone")
+        return super().write(text)
+
+
+def test_a_training_goes_on_without_its_output(capsys):
+    shown = Console(Lost())
+    assert trainer_of(2, shown).run()
+    assert shown.out is None
+    assert capsys.readouterr().err == "note: no output any more (gone); the work goes on\n"
