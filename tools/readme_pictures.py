@@ -144,7 +144,7 @@ def draw_answer(mode: str) -> None:
         drawing.set_xticks([])
         drawing.set_yticks([])
         drawing.set_title("your picture", fontsize=10)
-        show_digit(given, read_digit(path) / 255, colours)
+        show_digit(given, read_digit(path).pixels / 255, colours)
         given.set_title("as the network sees it", fontsize=10)
         best = int(probabilities.argmax())
         bar_colours = [colours["ours" if k == best else "faint"] for k in range(10)]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -18,14 +19,14 @@ from mlpcore import backends
 from mlpcore.commands.copies import add_copies_options, given_copies
 from mlpcore.commands.networks import network_path, pretrained_note
 from mlpcore.commands.options import command_parser, run_tool
-from mlpcore.data.digit import Digit, find_digit
-from mlpcore.data.pictures import MAX_FILE_BYTES, decode_grey, picture_files, read_grey
+from mlpcore.data.digit import Digit, find_digit, read_digit
+from mlpcore.data.pictures import MAX_FILE_BYTES, decode_grey, picture_files
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.evaluation.copies import Copies
 from mlpcore.files import atomic_write, check_writable, make_folder
 from mlpcore.inference import TrainedClassifier
 from mlpcore.inference.classifier import PRETRAINED_FILE
-from mlpcore.inference.inputs import check_takes_digits, several_digits
+from mlpcore.inference.inputs import check_takes_digits
 from mlpcore.store.committee import holds_committee, with_members
 from mlpcore.store.run_folder import holds_run
 from mlpcore.store.trained import TrainedNetwork
@@ -51,25 +52,21 @@ class Answer:
 
     Attributes
     ----------
+    digit : Digit, optional
+        What the networks were given; None after an error.
     outputs : list of float
-        The output of each class; none after an error.
-    pixels : ndarray of uint8, shape (28, 28), optional
-        The digit that the network was given.
-    error, warning : str
-        Why there is no guess, or why it may be wrong, in a line.
+        The output of each class.
+    guesses : list of tuple
+        The two best classes with their outputs; of equal outputs the first counts.
+    error : str
+        Why there is no guess, in a line.
     """
 
     path: Path
+    digit: Digit | None = None
     outputs: list[float] = field(default_factory=list)
-    pixels: UInt8Array | None = None
+    guesses: list[tuple[Any, float]] = field(default_factory=list)
     error: str = ""
-    warning: str = ""
-
-    @property
-    def guesses(self) -> list[tuple[int, float]]:
-        """The two best classes with their outputs; of equal outputs the first counts."""
-        best = np.argsort(-np.array(self.outputs), kind="stable")[:2]
-        return [(int(k), self.outputs[k]) for k in best]
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -121,34 +118,31 @@ def missing(path: Path) -> str:
 def pictures(paths: Sequence[Path]) -> Iterator[Path | Answer]:
     """The pictures of each path, those of a folder sorted by name, or why there are none."""
     for path in paths:
-        if path != STDIN and not os.path.lexists(path):
-            yield Answer(path, error=missing(path))
-            continue
         try:
+            if path != STDIN and not os.path.lexists(path):
+                raise InputError(missing(path))
             yield from picture_files(path) if path.is_dir() else [path]
         except InputError as error:
             yield Answer(path, error=str(error))
 
 
-def read_digit(path: Path) -> Digit:
-    """The digit in a file, or on the standard input."""
-    if path != STDIN:
-        return find_digit(read_grey(path), shown(path))
-    name = "the standard input"
-    return find_digit(decode_grey(sys.stdin.buffer.read(MAX_FILE_BYTES + 1), name), name)
+def read_stdin() -> Digit:
+    """The digit in the picture on the standard input."""
+    content = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    return find_digit(decode_grey(content, "the standard input"), "the standard input")
 
 
 def answer(classifier: TrainedClassifier, path: Path) -> Answer:
     """What the networks read in a picture."""
     try:
-        digit = read_digit(path)
-        outputs = [round(float(each), 4) for each in classifier.outputs(digit.pixels)[0]]
+        digit = read_stdin() if path == STDIN else read_digit(path)
+        found = classifier.outputs(digit.image[None])[0]
     except InputError as error:
         return Answer(path, error=str(error))
-    except MemoryError:
-        return Answer(path, error=f"{shown(path)}: out of memory, expected a smaller picture")
-    several = several_digits(shown(path), digit.n_seen) if digit.n_seen > 1 else ""
-    return Answer(path, outputs, digit.pixels, warning=several)
+    outputs = [round(float(each), 4) for each in found]
+    best = np.argsort(-np.array(outputs), kind="stable")[:2]
+    guesses = [(classifier.classes[k].item(), outputs[k]) for k in best]
+    return Answer(path, digit, outputs, guesses)
 
 
 def in_characters(pixels: UInt8Array) -> str:
@@ -162,13 +156,13 @@ def document(classifier: TrainedClassifier, answers: Sequence[Answer]) -> dict[s
     found: list[dict[str, object]] = []
     for each in answers:
         found.append({"file": str(each.path)})
-        if each.error:
+        if each.digit is None:
             found[-1]["error"] = each.error
             continue
-        guesses = [{"class": k, "output": output} for k, output in each.guesses]
+        guesses = [{"class": label, "output": output} for label, output in each.guesses]
         found[-1] |= {"guesses": guesses, "outputs": each.outputs}
-        if each.warning:
-            found[-1]["warning"] = each.warning
+        if each.digit.warning:
+            found[-1]["warning"] = each.digit.warning
     networks = [
         {"file": str(each.path), "layer_sizes": each.network.layer_sizes}
         for each in classifier.networks
@@ -189,18 +183,18 @@ def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
 
 def report(found: Answer, number: int, options: argparse.Namespace) -> None:
     """Shows and saves an answer as the options say."""
-    for kind, line in (("error", found.error), ("warning", found.warning)):
-        if line:
-            say(printable(f"{kind}: {line}"), sys.stderr)
-    if found.pixels is None:
+    if found.digit is None:
+        say(printable(f"error: {found.error}"), sys.stderr)
         return
+    if found.digit.warning:
+        say(printable(f"warning: {found.digit.warning}"), sys.stderr)
     if options.save_normalised is not None:
-        save(options.save_normalised, number, found.path, found.pixels)
+        save(options.save_normalised, number, found.path, found.digit.pixels)
     if not options.json:
         guesses = (f"{label} ({output:.2f})" for label, output in found.guesses)
         say(f"{shown(found.path)}: {', then '.join(guesses)}")
     if options.show:
-        say(in_characters(found.pixels))
+        say(in_characters(found.digit.pixels))
 
 
 def predict(options: argparse.Namespace) -> int:

@@ -20,10 +20,9 @@ import numpy as np
 from mlpcore import philox
 from mlpcore.checks import check_real, check_whole
 from mlpcore.data.idx import MAX_BYTES, MAX_SIDE, check_ratio
-from mlpcore.data.scaling import batches, resize, scale
 from mlpcore.errors import InputError, shown
 from mlpcore.files import open_regular
-from mlpcore.typing import AnyArray, ArrayLike, Float32Array
+from mlpcore.typing import AnyArray, ArrayLike
 
 #: Training images, their labels, test images, their labels.
 Four: TypeAlias = Sequence[AnyArray]
@@ -84,15 +83,6 @@ def check_sets(arrays: Four, names: Sequence[str]) -> AnyArray:
             f"expected only labels that {names[1]} holds"
         )
     return trained
-
-
-def odd_sided(pixels: AnyArray, low: float = 0, high: float = 255) -> Float32Array:
-    """Return images with odd sides, scaled from low ... high; work in batches to save memory."""
-    height, width = (side + 1 - side % 2 for side in pixels.shape[1:])
-    images = np.empty((len(pixels), height, width), np.float32)
-    for batch in batches(len(pixels), height * width):
-        images[batch] = resize(scale(pixels[batch], low, high), height, width)
-    return images
 
 
 def to_array(values: ArrayLike, name: str) -> AnyArray:

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from mlpcore.data import mnist
-from mlpcore.data.arrays import TEST_SIZE, check_sets, fields_of, odd_sided, read_npz
+from mlpcore.data.arrays import TEST_SIZE, check_sets, fields_of, read_npz
 from mlpcore.data.folder import EMBEDDED_BOX as EMBEDDED_BOX
 from mlpcore.data.folder import EMBEDDED_PIXELS as EMBEDDED_PIXELS
 from mlpcore.data.folder import EMBEDDED_WHITE as EMBEDDED_WHITE
 from mlpcore.data.folder import FILES, absolute, embedded_digits, find, read_folder
 from mlpcore.data.idx import md5, read_idx
-from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_range
+from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_images, to_range
 from mlpcore.data.width import normalise_width
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
@@ -392,11 +392,12 @@ def _from_folder(path: StrPath, name: str | None, advice: str = "") -> Dataset:
 def _dataset(name: str, arrays: Sequence[AnyArray], n_classes: int, **fields: Any) -> Dataset:
     """Make a Dataset of four arrays in the order of `FILES`, with their `value_range` if any."""
     train_pixels, train_labels, test_pixels, test_labels = arrays
+    _, *sides = train_pixels.shape
+    odd = [side | 1 for side in sides]
     train_images, test_images = (
-        odd_sided(pixels, *fields.get("value_range", (0, 255)))
+        to_images(pixels, *odd, *fields.get("value_range", (0, 255)))
         for pixels in (train_pixels, test_pixels)
     )
-    _, *sides = train_pixels.shape
     fields["pixel_shape"] = tuple(sides)
     return Dataset(name, train_images, train_labels, test_images, test_labels, n_classes, **fields)
 

@@ -22,8 +22,9 @@ from PIL import Image
 from scipy import ndimage
 
 from mlpcore.data.pictures import read_grey
+from mlpcore.data.scaling import to_images
 from mlpcore.errors import InputError, shown
-from mlpcore.typing import AnyArray, Float64Array, StrPath, UInt8Array
+from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath, UInt8Array
 
 #: Sides of MNIST's image and of the digit's box, and the pixel of the centre of mass.
 SIDE, BOX, CENTRE = 28, 20, 14
@@ -54,14 +55,14 @@ MIN_DIGIT = 0.5
 #: to be two; of 800 pairs, half of them slanted, three seem to be one.
 MIN_HEIGHT, MAX_OVERLAP = 0.5, 0.2
 
-NO_DIGIT = "no digit found, expected one that stands out from an even ground"
-
 
 class Digit(NamedTuple):
     """A digit in MNIST's format, and what the picture shows.
 
     Attributes
     ----------
+    name : str
+        The picture's, for messages.
     pixels : ndarray of uint8, shape (28, 28)
         0 for the ground, up to 255 for the ink.
     n_seen : int
@@ -69,59 +70,63 @@ class Digit(NamedTuple):
         more than one, `pixels` shows them all.
     """
 
+    name: str
     pixels: UInt8Array
     n_seen: int
 
+    @property
+    def image(self) -> Float32Array:
+        """The image (29, 29) in [-1, 1] that networks take, as a `Dataset` of MNIST holds it."""
+        return to_images(self.pixels[None], SIDE + 1, SIDE + 1)[0]
 
-def read_digit(path: StrPath) -> UInt8Array:
-    """Read the digit in a picture file as MNIST's picture, (28, 28) uint8.
+    @property
+    def warning(self) -> str:
+        """A line about several digits; empty if there is one."""
+        if self.n_seen == 1:
+            return ""
+        return f"{self.name} seems to show {self.n_seen} digits side by side: expected one"
+
+
+def read_digit(path: StrPath) -> Digit:
+    """Read the digit in a picture file.
 
     Raises
     ------
     InputError
-        As `read_grey` and `normalise_digit`.
+        As `mlpcore.data.pictures.read_grey` and `find_digit`.
     """
-    return find_digit(read_grey(path), shown(path)).pixels
+    return find_digit(read_grey(path), shown(path))
 
 
-def find_digit(grey: AnyArray, name: str) -> Digit:
-    """Find the digit in an image as `normalise_digit`; `name` is for errors."""
-    try:
-        return _found(grey)
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
-
-
-def normalise_digit(grey: AnyArray) -> UInt8Array:
-    """Return MNIST's picture of the digit in an image.
+def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
+    """Find the digit in an image.
 
     Parameters
     ----------
     grey
         (h, w) brightness, 0 for black to 255 for white, of at least 8 x 8 pixels. It shows one
         digit on a lighter or darker ground. The light may be uneven.
-
-    Returns
-    -------
-    (28, 28) uint8, 0 for the ground, up to 255 for the ink.
+    name
+        For messages.
 
     Raises
     ------
     InputError
         When the image is too small, or no ink stands out from its ground.
     """
-    return _found(grey).pixels
-
-
-def _found(grey: AnyArray) -> Digit:
     height, width = grey.shape
     if min(height, width) < MIN_SIDE:
         raise InputError(
-            f"{width} x {height} pixels, expected a digit on at least {MIN_SIDE} x {MIN_SIDE}"
+            f"{name}: {width} x {height} pixels, expected a digit on at least "
+            f"{MIN_SIDE} x {MIN_SIDE}"
         )
-    ink = _contrasted(_ink(_reduced(grey)))
-    ink, n_seen = _digit(ink)
-    return Digit(_centred(_fitted(ink)), n_seen)
+    found = _digit(_ink(_reduced(grey)))
+    if found is None:
+        raise InputError(
+            f"{name}: no digit found, expected one that stands out from an even ground"
+        )
+    ink, n_seen = found
+    return Digit(name, _centred(_fitted(ink)), n_seen)
 
 
 def _ink(image: AnyArray) -> Float64Array:
@@ -165,18 +170,18 @@ def _ground(image: AnyArray) -> Float64Array:
     return closed[window:-window, window:-window]
 
 
-def _contrasted(ink: AnyArray) -> Float64Array:
-    """Stretch the ink so that the ground is 0 and a stroke is 1."""
+def _contrasted(ink: AnyArray) -> Float64Array | None:
+    """Stretch the ink so that the ground is 0 and a stroke is 1; None if nothing stands out."""
     threshold = _otsu(ink)
     strong = ink > threshold
     if strong.all() or not strong.any():
-        raise InputError(NO_DIGIT)
+        return None
     ground, stroke = ink[~strong], ink[strong]
     level = np.median(ground)
     noise = 1.4826 * np.median(np.abs(ground - level))
     contrast = np.percentile(stroke, EDGE_SHARE) - level
     if contrast < max(MIN_CONTRAST, MIN_SIGNAL * noise):
-        raise InputError(NO_DIGIT)
+        return None
     low = level + min(2 * noise, contrast / 2)
     return np.clip((ink - low) / (level + contrast - low), 0, 1)
 
@@ -198,14 +203,21 @@ def _otsu(values: AnyArray) -> float:
     return float(edges[1 + int(np.argmax(between))])
 
 
-def _digit(ink: AnyArray) -> tuple[Float64Array, int]:
-    """Crop the ink to its strokes, without specks of dirt; count the digits side by side."""
+def _digit(ink: AnyArray) -> tuple[Float64Array, int] | None:
+    """Crop the ink to its strokes, without specks of dirt, and count the digits side by side.
+
+    It returns None if there is no digit.
+    """
+    stretched = _contrasted(ink)
+    if stretched is None:
+        return None
+    ink = stretched
     labels, _ = ndimage.label(ink > EDGE, np.ones((3, 3)))
     mass = np.bincount(labels.ravel(), (ink * (ink > STROKE)).ravel())
     mass[0] = 0
     kept = (mass >= MIN_PIECE * mass.max()) & (mass > 0)
     if mass[kept].sum() <= MIN_DIGIT * mass.sum():
-        raise InputError(NO_DIGIT)
+        return None
     rows, columns = np.nonzero(kept[labels])
     box = slice(rows.min(), rows.max() + 1), slice(columns.min(), columns.max() + 1)
     dirt = ~kept & (np.arange(len(kept)) > 0)

@@ -77,18 +77,26 @@ def find(folder: Path) -> dict[str, Path]:
 def embedded_digits() -> tuple[Float32Array, UInt8Array, AnyArray]:
     """Return scikit-learn's 8x8 digits in the format of MNIST, and which are for the test.
 
-    MNIST's digits fill 20x20 of 28x28 pixels, and deformations need the margin. So these become
-    21x21 in the middle of 29x29. Every fifth sample of each digit is a test image: always the
-    same 1,442 images for training and 355 for the test.
+    Every fifth sample of each digit is a test image: always the same 1,442 images for training and
+    355 for the test.
     """
     from sklearn.datasets import load_digits
 
     digits = load_digits()
     labels = digits.target.astype(np.uint8)
-    images = np.full((len(labels), 29, 29), BACKGROUNDS["signed"], np.float32)
-    box = images[:, EMBEDDED_BOX, EMBEDDED_BOX]
-    box[...] = resize(normalise(digits.images * (255 / EMBEDDED_WHITE)), *box.shape[1:])
     test = np.zeros(len(labels), bool)
     for digit in range(10):
         test[np.flatnonzero(labels == digit)[4::5]] = True
-    return images, labels, test
+    return embedded_images(digits.images), labels, test
+
+
+def embedded_images(pixels: AnyArray) -> Float32Array:
+    """Return pixels (n, 8, 8) from 0 to 16 as images (n, 29, 29) in [-1, 1].
+
+    MNIST's digits fill 20x20 of 28x28 pixels, and deformations need the margin. So these become
+    21x21 in the middle.
+    """
+    images = np.full((len(pixels), 29, 29), BACKGROUNDS["signed"], np.float32)
+    box = images[:, EMBEDDED_BOX, EMBEDDED_BOX]
+    box[...] = resize(normalise(pixels * (255 / EMBEDDED_WHITE)), *box.shape[1:])
+    return images

@@ -130,6 +130,19 @@ def resize(images: ArrayLike, height: int, width: int) -> Float32Array:
     return result
 
 
+def to_images(
+    pixels: AnyArray, height: int, width: int, low: float = 0, high: float = 255
+) -> Float32Array:
+    """Return pixels (n, h, w) as images (n, height, width), scaled from low ... high to [-1, 1].
+
+    It works in batches, which saves memory.
+    """
+    images = np.empty((len(pixels), height, width), np.float32)
+    for batch in batches(len(pixels), height * width):
+        images[batch] = resize(scale(pixels[batch], low, high), height, width)
+    return images
+
+
 def batches(n_images: int, pixels_per_image: int) -> Iterator[slice]:
     """Yield slices of `n_images`, each small enough for temporary copies."""
     step = max(1, _BATCH_PIXELS // pixels_per_image)

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from mlpcore import backends
+from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.evaluation.committee import Committee, mean_outputs
 from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
-from mlpcore.inference.inputs import Inputs, as_path, read_inputs
+from mlpcore.inference.inputs import as_path, read_images
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.committee import with_members
 from mlpcore.store.inputs import NetworkInput
@@ -93,40 +94,26 @@ def _read(source: StrPath) -> list[TrainedNetwork]:
 
 
 class TrainedClassifier:
-    """Trained networks that classify pictures and arrays by the mean of their outputs.
+    """Trained networks that classify pictures by the mean of their outputs.
 
-    `load` makes it. Its methods take the same `x`, one sample or many:
+    `load` makes it. `predict` and `predict_proba` take pictures, one or many:
 
-    ========================================  ======================================================
-    `x`                                       how it is taken
-    ========================================  ======================================================
-    path of a file                            a picture, dark ink on light ground or light on dark,
-                                              brought to MNIST's format (`mlpcore.data.digit`)
-    path of a folder                          its pictures, sorted by name
-                                              (`mlpcore.data.pictures.picture_files`)
-    PIL image                                 as a picture file, whatever its size
-    list of these                             all of them, in this order
-    integers (h, w) or (n, h, w)              grey values 0 to 255. In the format of the network's
-                                              data (MNIST: 28 x 28, 0 is the ground, 255 the ink)
-                                              they go in as they are. Other sizes are pictures, as
-                                              from a file.
-    integers (n, h w)                         the same, each sample a row: MNIST's 784 pixels
-    integers (h, w, 3 or 4) or (n, h, w, ..)  colour pictures, as from a file
-    floats (n, H, W) or (H, W)                images as a `Dataset` holds them, MNIST's of 29 x 29:
-                                              the ground is -1, the ink 1
-    floats (n, n_inputs)                      inputs, in the width and the range that the network
-                                              was trained on: -1 to 1, or 0 to 1 for the recipe
-                                              "modern"
-    numbers (n, h, w), (h, w) or (n, h w)     values and sizes as in the arrays of the training, for
-                                              a network whose training images were no bytes
-    ========================================  ======================================================
+    - **Files and PIL images**: a path, a folder, whose pictures are sorted by name
+      (`mlpcore.data.pictures.picture_files`), an image of PIL, or a list of these. Each shows a
+      digit, dark ink on light ground or light on dark. It is found and brought to MNIST's format
+      (`mlpcore.data.digit`), so the network must take images of that format. One that seems to
+      show several digits gives a warning.
+    - **Arrays**, or what `numpy.asarray` takes: pixels (n, h, w), (h, w) or (n, h w) with the sizes
+      and the values of the arrays or files that the network was trained on. They are scaled as
+      those were, and never searched for a digit. A network of MNIST's takes whole numbers of
+      28 x 28, 0 for the ground to 255 for the ink, as MNIST's files hold them.
 
-    Bytes are integers. Anything that `numpy.asarray` takes is an array, such as a tensor of PyTorch
-    on the CPU. Networks of other images than MNIST's or the like take arrays alone.
+    `predict_images` and `outputs` take the images (n, H, W) of a `Dataset`, float32 in [-1, 1];
+    `to_images` makes them of pictures. Each network brings them to its own width and range.
 
     Results have a row for each sample, also for a single one. An `InputError` is raised, and
-    nothing is computed, when `x` is none of this, a picture cannot be read, or shows no digit. A
-    picture that seems to show several digits gives a warning.
+    nothing is computed, when a picture cannot be read or shows no digit, or an array is not as
+    described.
 
     Parameters
     ----------
@@ -167,28 +154,24 @@ class TrainedClassifier:
             _check_same_images(each, networks[0])
         self.classes: AnyArray = np.array(networks[0].classes)
 
-    def outputs(self, x: object) -> Float64Array:
-        """Outputs (n, n_classes), of a committee their mean.
+    def to_images(self, pictures: object) -> Float32Array:
+        """The images (n, H, W) in [-1, 1] of pictures, as a `Dataset` holds them."""
+        return read_images(pictures, self.input)
+
+    def outputs(self, images: Float32Array) -> Float64Array:
+        """Outputs (n, n_classes) for images (n, H, W) of a `Dataset`, of a committee their mean.
 
         They are probabilities if the loss is cross-entropy, else near -1 and 1. A committee of both
         losses averages probabilities.
         """
-        inputs = read_inputs(x, self.input)
-        seen = {(each.input.input_range, each.input.width) for each in self.networks}
-        if inputs.in_range and len(seen) > 1:
-            raise InputError(
-                "inputs for networks of different ranges or widths: expected pictures, or images "
-                "(n, H, W) from -1 to 1"
-            )
-        return self._mean([self._outputs(each, inputs) for each in self.networks])
+        return self._mean(self.member_outputs(images))
 
     def member_outputs(self, images: Float32Array) -> list[Float64Array]:
-        """Outputs (n, n_classes) of each network for images (n, h, w) as a `Dataset` holds them."""
-        if images.shape[1:] != self.input.image_shape:
-            height, width = self.input.image_shape
-            raise InputError(f"images of shape {images.shape}: expected (n, {height}, {width})")
-        samples = Inputs(images)
-        return [self._outputs(each, samples) for each in self.networks]
+        """Outputs (n, n_classes) of each network for images (n, H, W) of a `Dataset`."""
+        images = check_array("images", images, (None, *self.input.image_shape))
+        if not np.isfinite(images).all():
+            raise InputError("the images are not all finite: expected numbers")
+        return [self._outputs(each, images) for each in self.networks]
 
     def evaluate(
         self, images: Float32Array, labels: AnyArray
@@ -210,25 +193,25 @@ class TrainedClassifier:
         """The outputs (n, n_classes) of all networks together."""
         return mean_outputs([each.network for each in self.networks], outputs)
 
-    def _outputs(self, one: TrainedNetwork, samples: Inputs) -> Float64Array:
+    def _outputs(self, one: TrainedNetwork, images: Float32Array) -> Float64Array:
         """Outputs (n, n_classes) of a network, in its range and width, or for its copies."""
-        inputs = samples.of(one.input)
+        inputs = one.input.of_images(images)
         if self.copies is None:
             outputs = evaluation.outputs(one.network, inputs, self.backend)
         else:
-            images = inputs.reshape(-1, *one.input.image_shape)
-            outputs = self.copies.outputs(one.network, images, self.backend, one.input.input_range)
+            seen = inputs.reshape(-1, *one.input.image_shape)
+            outputs = self.copies.outputs(one.network, seen, self.backend, one.input.input_range)
         if not np.isfinite(outputs).all():
             raise InputError(f"{shown(one.path)}: its outputs are not finite, expected numbers")
         return outputs
 
-    def predict_proba(self, x: object) -> Float64Array:
+    def predict_proba(self, pictures: object) -> Float64Array:
         """Probabilities (n, n_classes) of the classes; the class of `predict` has the greatest.
 
         They are the outputs of a softmax. Those of the squared loss are estimated
         (`mlpcore.evaluation.probabilities.of_outputs`).
         """
-        return self.to_probabilities(self.outputs(x))
+        return self.to_probabilities(self.outputs(self.to_images(pictures)))
 
     def to_probabilities(self, outputs: Float64Array) -> Float64Array:
         """The probabilities (n, n_classes) from what `outputs` gave."""
@@ -238,9 +221,18 @@ class TrainedClassifier:
         target = float(np.mean([each.target for each in self.networks]))
         return probabilities.of_outputs(outputs, target)
 
-    def predict(self, x: object) -> AnyArray:
-        """The class of each sample, (n,): the first with the greatest output."""
-        return self.classes[self.outputs(x).argmax(axis=1)]
+    def predict(self, pictures: object) -> AnyArray:
+        """The class of each picture, (n,): the first with the greatest output."""
+        return self.predict_images(self.to_images(pictures))
+
+    def predict_images(self, images: Float32Array) -> AnyArray:
+        """The class (n,) of each image (n, H, W) of a `Dataset`."""
+        if np.size(images) and np.min(images) >= 0:
+            raise InputError(
+                f"images from {np.min(images):g} to {np.max(images):g}: expected -1 (the ground) "
+                "to 1, as a Dataset holds them; predict takes pixels"
+            )
+        return self.classes[self.outputs(images).argmax(axis=1)]
 
     def __repr__(self) -> str:
         each = ", ".join(

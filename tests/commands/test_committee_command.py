@@ -249,10 +249,12 @@ def pictures(call, tmp_path):
 
 def test_every_command_takes_the_folder_of_a_committee(call, pictures):
     members = [mlpcore.load(f"c/{name}") for name in ("original", "width-12")]
-    mean = np.mean([each.outputs(pictures) for each in members], axis=0)
-    assert not np.allclose(*(each.outputs(pictures) for each in members))
     committee = mlpcore.load("c")
-    np.testing.assert_array_equal(committee.outputs(pictures), mean)
+    images = committee.to_images(pictures)
+    outputs = [each.outputs(images) for each in members]
+    mean = np.mean(outputs, axis=0)
+    assert not np.allclose(*outputs)
+    np.testing.assert_array_equal(committee.outputs(images), mean)
 
     row = call("evaluate", "c", "--json", "found.json").split("committee of 2")[1].split()
     wrong = np.count_nonzero(mean.argmax(axis=1) != np.arange(30) % 3)
@@ -261,7 +263,8 @@ def test_every_command_takes_the_folder_of_a_committee(call, pictures):
     assert [each["path"] for each in found["networks"]] == ["c/original", "c/width-12"]
 
     answer = json.loads(call("predict", "c", DRAWN, "--json"))["pictures"][0]
-    np.testing.assert_allclose(answer["outputs"], committee.outputs(DRAWN)[0], rtol=0, atol=5e-5)
+    outputs = committee.outputs(committee.to_images(DRAWN))
+    np.testing.assert_allclose(answer["outputs"], outputs[0], rtol=0, atol=5e-5)
 
     runtime = pytest.importorskip("onnxruntime")
     call("export", "c", "--onnx", "c.onnx")

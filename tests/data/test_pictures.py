@@ -18,7 +18,7 @@ from PIL import Image
 import pictures
 from mlpcore import InputError
 from mlpcore.data import pictures as picture_files
-from mlpcore.data.digit import normalise_digit, read_digit
+from mlpcore.data.digit import find_digit, read_digit
 from mlpcore.data.pictures import MAX_FILE_BYTES, MAX_PIXELS, read_grey
 from mlpcore.errors import shown
 from pictures import DIGITS, difference, encoded
@@ -57,7 +57,7 @@ def test_every_kind_of_picture(name, tmp_path):
     path.write_bytes(encoded(image, kind, **(second if kind == "MPO" else {})))
     assert max(read_grey(path).shape) < 2 * picture_files.REDUCED_SIDE
     # Lossy files, and inks without paper whose contrast is another, differ a little.
-    assert difference(read_digit(path), normalise_digit(GREY)) < 0.1
+    assert difference(read_digit(path).pixels, find_digit(GREY).pixels) < 0.1
 
 
 def test_a_camera_held_otherwise(tmp_path):
@@ -213,7 +213,7 @@ def test_damaged_files_are_digits_or_one_line(path, original, flips, inserted, l
     with contextlib.redirect_stderr(errors), warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            pixels = read_digit(path)
+            pixels = read_digit(path).pixels
             assert (pixels.shape, pixels.dtype) == ((28, 28), np.uint8)
         except InputError as error:
             assert str(error).isprintable() and str(path) in str(error)

@@ -9,7 +9,7 @@ import pytest
 
 import mlpcore
 from mlpcore import TrainingConfig, dataset
-from mlpcore.data.digit import normalise_digit
+from mlpcore.data.digit import find_digit
 from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.network.architecture import PRESETS
 from pictures import DIGITS, enlarged
@@ -47,7 +47,7 @@ def test_it_says_where_it_comes_from(net):
 
 def test_it_reads_digits_that_are_not_mnists(net):
     """Of scikit-learn's, which others wrote and which have 8 x 8 pixels, it reads most."""
-    pixels = np.stack([normalise_digit(enlarged(digit)) for digit in DIGITS])
+    pixels = np.stack([find_digit(enlarged(digit)).pixels for digit in DIGITS])
     labels = dataset.load(name="digits").test_labels
     assert np.mean(net.predict(pixels) == labels) > 0.8
 
@@ -56,5 +56,5 @@ def test_it_reads_digits_that_are_not_mnists(net):
 def test_it_is_as_good_as_it_says(net):
     """Another backend may round one digit in 10,000 to another class."""
     data = dataset.load(os.environ["MLPCORE_DATA"], name="mnist")
-    errors = np.count_nonzero(net.predict(data.test_images) != data.test_labels)
+    errors = np.count_nonzero(net.predict_images(data.test_images) != data.test_labels)
     assert abs(errors - int(net.networks[0].metadata["test_errors"])) <= 1

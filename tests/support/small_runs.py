@@ -15,7 +15,7 @@ from mlpcore import backends
 from mlpcore.commands import COMMANDS
 from mlpcore.data import mnist
 from mlpcore.data.dataset import FILES, Dataset, load
-from mlpcore.data.digit import normalise_digit
+from mlpcore.data.digit import find_digit
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.store.run_folder import Run
@@ -233,7 +233,7 @@ def train_on_digits(run_folder, data_folder):
     arrays = []
     for images, labels in parts:
         pixels = np.rint((images + 1) * 127.5)
-        arrays += [np.stack([normalise_digit(image) for image in pixels]), labels]
+        arrays += [np.stack([find_digit(image).pixels for image in pixels]), labels]
     write_arrays(data_folder, arrays)
     data = load(data_folder)
     config = TrainingConfig(

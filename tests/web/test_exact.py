@@ -9,7 +9,7 @@ import pytest
 
 from mlpcore import Network, backends, dataset, philox
 from mlpcore.data.dataset import MNIST
-from mlpcore.data.digit import find_digit, normalise_digit
+from mlpcore.data.digit import find_digit
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
@@ -51,7 +51,7 @@ def network_of(seed, width=None, **settings):
 def pictures():
     """200 pictures of 28 x 28, as MNIST's."""
     digits = dataset.load(name="digits").test_images[:200]
-    return np.stack([normalise_digit(np.rint(255 * (image + 1) / 2)) for image in digits])
+    return np.stack([find_digit(np.rint(255 * (image + 1) / 2)).pixels for image in digits])
 
 
 def test_outputs_and_guesses(open_page, pictures, digits_run):
@@ -71,7 +71,7 @@ def test_outputs_and_guesses(open_page, pictures, digits_run):
     for classifier, precision in cases:
         page = open_page(to_page(classifier, precision=precision))
         found = np.array(page.evaluate(script, in_base64(pictures)))
-        expected = classifier.outputs(pictures)
+        expected = classifier.outputs(classifier.to_images(pictures))
         np.testing.assert_allclose(found, expected, rtol=0, atol=OUTPUT_TOLERANCE)
         assert np.array_equal(found.argmax(axis=1), expected.argmax(axis=1))
 
@@ -102,7 +102,7 @@ def test_normalisation(open_page, pictures):
     greys = list(scans())
     given = [(*grey.shape[::-1], in_base64(grey)) for grey in greys]
     for grey, (pixels, seen, image) in zip(greys, page.evaluate(script, given), strict=True):
-        expected = find_digit(grey, "scan")
+        expected = find_digit(grey)
         assert pixels == expected.pixels.ravel().tolist()
         assert seen == expected.n_seen
         assert image == resize(normalise(expected.pixels[None]), 29, 29).ravel().tolist()

@@ -142,7 +142,8 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained, way):
         }"""
         page.evaluate(script, [way, given])
     page.locator("#bars .best").wait_for()
-    outputs = load("pretrained").outputs(DRAWN)[0]
+    classifier = load("pretrained")
+    outputs = classifier.outputs(classifier.to_images(DRAWN))[0]
     assert text(page, "first") == str(outputs.argmax())
     assert text(page, "second").startswith(f"{100 * outputs.max():.1f}".replace(".0", ""))
     draw(page, STROKES[1])  # takes its place
@@ -181,7 +182,7 @@ def test_misread_test_digits(open_page):
     data = dataset.load(name="digits")
     classifier = TrainedClassifier([network_of(2)], BACKEND)
     page = open_page(to_page(classifier, data))
-    guesses = classifier.predict(data.test_images)
+    guesses = classifier.predict_images(data.test_images)
     wrong = [k for k, label in enumerate(data.test_labels) if guesses[k] != label]
     assert f"{len(wrong)} of 355 test digits. Here are the first 60." in text(page, "wrong-text")
     buttons = page.locator("#wrong button")
