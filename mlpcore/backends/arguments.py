@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import numpy as np
 
-from mlpcore.checks import check_real, check_whole
+from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.errors import InputError
 from mlpcore.typing import (
     AnyArray,
     ArrayLike,
     BackendArray,
     DTypeLike,
-    Float32Array,
+    Float64Array,
     LoadedNetwork,
-    UInt8Array,
 )
 
 GRID = 10
@@ -38,10 +40,14 @@ MAX_ALPHA = 1e6
 MAX_SIDE = 2048
 """The largest side of an image that can be deformed, in pixels."""
 
+Shape: TypeAlias = tuple[int | None, ...]
+"""Lengths of an array along its axes; None stands for any."""
 
-def check_shape(
-    name: str, array: BackendArray, shape: tuple[int | None, ...], dtype: DTypeLike
-) -> None:
+LearningRate: TypeAlias = float | Sequence[float]
+"""One for all layers, or one for each layer, from the first."""
+
+
+def check_shape(name: str, array: BackendArray, shape: Shape, dtype: DTypeLike) -> None:
     """Raises InputError unless an array, wherever it is, has this shape and type.
 
     None in `shape` stands for any length.
@@ -58,7 +64,7 @@ def check_shape(
 
 
 def check_array(
-    name: str, array: ArrayLike, shape: tuple[int | None, ...], dtype: DTypeLike = np.float32
+    name: str, array: ArrayLike, shape: Shape, dtype: DTypeLike = np.float32
 ) -> AnyArray:
     """The array, C-contiguous and aligned; None in `shape` stands for any length.
 
@@ -74,14 +80,10 @@ def check_array(
     return np.ascontiguousarray(array) if array.flags.aligned else array.copy()
 
 
-def check_finite(
-    name: str, array: ArrayLike, shape: tuple[int | None, ...], dtype: DTypeLike = np.float32
-) -> AnyArray:
-    """`check_array`, which also refuses NaN and infinities."""
-    array = check_array(name, array, shape, dtype)
+def check_finite(name: str, array: AnyArray) -> None:
+    """Raises InputError if there is a NaN or an infinity."""
     if not np.isfinite(array).all():
         raise InputError(f"{name}: expected finite numbers")
-    return array
 
 
 def check_out(out: AnyArray, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> None:
@@ -89,13 +91,6 @@ def check_out(out: AnyArray, shape: tuple[int, ...], dtype: DTypeLike = np.float
     check_array("out", out, shape, dtype)
     if not (isinstance(out, np.ndarray) and out.flags.carray):
         raise InputError("out: expected a C-contiguous array that is aligned and can be written to")
-
-
-def apart(array: AnyArray, out: AnyArray) -> AnyArray:
-    """The array, aligned; a copy where writing to `out` may change it."""
-    if array.flags.aligned and not np.may_share_memory(array, out):
-        return array
-    return array.copy()
 
 
 def check_range(name: str, values: AnyArray, end: int) -> None:
@@ -130,14 +125,6 @@ def check_indices(indices: ArrayLike, n: int | None = None) -> AnyArray:
     return indices
 
 
-def check_taps(taps: ArrayLike) -> Float32Array:
-    """The weights of a one-dimensional Gaussian, (21,) float32."""
-    taps = check_array("taps", taps, (TAPS,))
-    if not (abs(taps) <= 1).all():
-        raise InputError("taps: expected numbers from -1 to 1")
-    return taps
-
-
 def check_scale(scale: float) -> None:
     """Raises InputError unless images scaled by 1 - scale to 1 + scale keep some extent."""
     check_real("scale", scale)
@@ -158,11 +145,6 @@ def check_sides(height: int, width: int) -> None:
         raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")
 
 
-def count_errors(outputs: AnyArray, labels: UInt8Array) -> int:
-    """How many rows of (n, n_classes) have their first greatest output off the label."""
-    return int(np.count_nonzero(outputs.argmax(axis=1) != labels))
-
-
 def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
     """Inputs and neurons of a layer.
 
@@ -173,3 +155,34 @@ def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
     """
     check_whole("layer", layer, 0, network.n_layers - 1)
     return network.layer_sizes[layer], network.layer_sizes[layer + 1]
+
+
+def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64Array:
+    """(n_layers,) float64: the learning rate of each layer.
+
+    Raises
+    ------
+    InputError
+        When their number is not that of the layers, or one is not a learning rate.
+    """
+    if isinstance(learning_rate, str) or np.ndim(learning_rate) == 0:
+        check_rate("learning_rate", learning_rate)
+        return np.full(network.n_layers, learning_rate, np.float64)
+    learning_rate = list(learning_rate)  # type: ignore[arg-type]
+    if len(learning_rate) != network.n_layers:
+        n = len(learning_rate)
+        raise InputError(f"learning rates of {n} layers, expected one or {network.n_layers}")
+    for rate in learning_rate:
+        check_rate("learning_rate", rate)
+    return np.array(learning_rate, np.float64)
+
+
+def check_weights(weights: AnyArray) -> None:
+    """Raises InputError unless all weights of samples are finite and 0 or more."""
+    if isinstance(weights, np.ndarray):
+        bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
+        if len(bad):
+            raise InputError(
+                f"sample_weight {weights[bad[0]]:g} of sample {bad[0]}: "
+                "expected 0 or more, and finite"
+            )

@@ -1,7 +1,7 @@
 """The contract: every operation that a backend computes, its shapes and its meaning.
 
-A backend only computes. It reads no files, prints nothing and makes no choices. It refuses arrays
-of wrong shape or type before anything runs (`mlpcore.backends.arguments`).
+A backend only computes. It reads no files, prints nothing and makes no choices. `Backend` refuses
+arrays of wrong shape or type before anything runs (`mlpcore.backends.arguments`).
 
 Shapes: n samples, h x w pixels, n_in inputs and n_out neurons of a layer. All arrays are
 C-contiguous float32 unless stated otherwise. The tests compare every backend with `reference`.
@@ -9,38 +9,30 @@ C-contiguous float32 unless stated otherwise. The tests compare every backend wi
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from mlpcore import philox
-from mlpcore.backends import affine
 from mlpcore.backends.arguments import (
-    MAX_IMAGES,
-    check_array,
-    check_finite,
-    check_out,
-    check_place,
-    check_scale,
+    LearningRate,
+    check_range,
+    check_weights,
+    layer_rates,
+    layer_shape,
 )
-from mlpcore.checks import check_whole
+from mlpcore.backends.deforming import Deforming
+from mlpcore.checks import check_rate
+from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.typing import (
-    AnyArray,
-    BackendArray,
-    Float32Array,
-    Float64Array,
-    LoadedNetwork,
-)
+from mlpcore.network.activation import check_target
+from mlpcore.typing import BackendArray, Float32Array, Float64Array, LoadedNetwork
 
 Progress: TypeAlias = Callable[["TrainingResult"], bool | None]
 """Called during training with the result so far; true means stop."""
 
-LearningRate: TypeAlias = float | Sequence[float]
-"""One for all layers, or one for each layer, from the first."""
 
 Poll: TypeAlias = Callable[[], object]
 """Called now and then during a count. An exception that it raises ends the count."""
@@ -66,8 +58,23 @@ class TrainingResult:
     loss: float
 
 
-class Backend(ABC):
-    """One way to compute the operations below."""
+@dataclass(frozen=True)
+class Samples:
+    """What a training learns, as `Backend.train` checked it, where the backend computes."""
+
+    images: BackendArray  # (n, n_in)
+    labels: BackendArray  # (n,) uint8
+    order: BackendArray  # (m,) int32
+    target: float
+    weights: BackendArray | None  # (n,)
+
+
+class Backend(Deforming):
+    """One way to compute the operations below.
+
+    A public method checks what it is given, and then calls the method of the same name behind an
+    underscore, which computes. A backend defines these.
+    """
 
     can_weight: bool = True  # whether `train` takes `sample_weight`
 
@@ -91,23 +98,18 @@ class Backend(ABC):
     def description(self) -> str:
         """One line that says what runs: instruction set and threads, or the device."""
 
-    # ---- residency: where data and weights live between calls -------------------------
+    # ---- the network where the backend computes -----------------------------------------
 
-    @abstractmethod
-    def put(self, array: AnyArray) -> BackendArray:
-        """An array where this backend computes; a NumPy array itself on a CPU."""
-
-    @abstractmethod
     def load(self, network: Network) -> LoadedNetwork:
         """The network where this backend computes; `network` itself on a CPU."""
+        return network
 
-    @abstractmethod
     def store(self, loaded: LoadedNetwork, network: Network) -> None:
         """Copies the weights of a loaded network back into `network`."""
+        if loaded is not network:
+            network.assign(loaded)
 
-    def reserve(  # noqa: B027
-        self, network: LoadedNetwork, images: BackendArray, labels: BackendArray
-    ) -> None:
+    def reserve(self, network: LoadedNetwork, images: BackendArray, labels: BackendArray) -> None:
         """Allocates the other memory of an epoch on these arrays, so that no run fails midway.
 
         `images` is (n, h, w). A device with too little memory raises an InputError. A CPU
@@ -116,11 +118,15 @@ class Backend(ABC):
 
     # ---- one layer: the paper's routines ---------------------------------------------
 
-    @abstractmethod
     def forward(self, network: LoadedNetwork, layer: int, inputs: Float32Array) -> Float32Array:
         """Outputs (n, n_out), y(W x + b), of inputs (n, n_in). The activation is the layer's."""
+        n_in, _ = layer_shape(network, layer)
+        return self._forward(network, layer, self._located("inputs", inputs, (None, n_in)))
 
     @abstractmethod
+    def _forward(self, network: LoadedNetwork, layer: int, inputs: BackendArray) -> Float32Array:
+        """See `forward`."""
+
     def backward(
         self, network: LoadedNetwork, layer: int, deltas: Float32Array, states: Float32Array
     ) -> Float32Array:
@@ -129,8 +135,17 @@ class Backend(ABC):
         `deltas` is (n, n_out); `states` is (n, n_in), the outputs of the hidden layer below.
         y' is (B / A) (A - y) (A + y) of the scaled tanh. Of the rectifier it is 1 where y > 0.
         """
+        n_in, n_out = layer_shape(network, layer)
+        deltas = self._located("deltas", deltas, (None, n_out))
+        states = self._located("states", states, (len(deltas), n_in))
+        return self._backward(network, layer, deltas, states)
 
     @abstractmethod
+    def _backward(
+        self, network: LoadedNetwork, layer: int, deltas: BackendArray, states: BackendArray
+    ) -> Float32Array:
+        """See `backward`."""
+
     def update(
         self,
         network: LoadedNetwork,
@@ -143,10 +158,25 @@ class Backend(ABC):
 
         `inputs` is (n, n_in) and `deltas` (n, n_out).
         """
+        n_in, n_out = layer_shape(network, layer)
+        inputs = self._located("inputs", inputs, (None, n_in))
+        deltas = self._located("deltas", deltas, (len(inputs), n_out))
+        check_rate("learning_rate", learning_rate)
+        self._update(network, layer, inputs, deltas, float(learning_rate))
+
+    @abstractmethod
+    def _update(
+        self,
+        network: LoadedNetwork,
+        layer: int,
+        inputs: BackendArray,
+        deltas: BackendArray,
+        learning_rate: float,
+    ) -> None:
+        """See `update`."""
 
     # ---- the network -----------------------------------------------------------------
 
-    @abstractmethod
     def train(
         self,
         network: LoadedNetwork,
@@ -185,12 +215,61 @@ class Backend(ABC):
             update. None stands for 1 everywhere, with the same bits. Errors count without
             weights.
         """
+        samples = self._samples(network, images, labels, order, target, sample_weight)
+        rates = layer_rates(network, learning_rate)
+        if len(samples.order) == 0:
+            return TrainingResult(0, 0, 0.0)
+        return self._train(network, samples, rates, progress)
+
+    def _samples(
+        self,
+        network: LoadedNetwork,
+        images: BackendArray,
+        labels: BackendArray,
+        order: BackendArray,
+        target: float,
+        weights: BackendArray | None,
+    ) -> Samples:
+        """The samples of a training, checked."""
+        n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
+        images = self._located("images", images, (None, n_in))
+        labels = self._own("labels", labels, (len(images),), np.uint8)
+        order = self._own("order", order, (None,), np.int32)
+        check_target(target)
+        if weights is not None:
+            if not self.can_weight:
+                raise InputError(
+                    f"sample_weight: the backend {self.name} takes none, expected a CPU backend"
+                )
+            weights = self._own("sample_weight", weights, (len(images),), np.float32)
+            check_weights(weights)
+        if isinstance(order, np.ndarray) and len(order):
+            check_range("labels", labels, n_classes)
+            check_range("order", order, len(images))
+        return Samples(images, labels, order, float(target), weights)
 
     @abstractmethod
+    def _train(
+        self,
+        network: LoadedNetwork,
+        samples: Samples,
+        rates: Float64Array,
+        progress: Progress | None,
+    ) -> TrainingResult:
+        """See `train`; `rates` (n_layers,) are the learning rates. There is a sample or more."""
+
     def predict(self, network: LoadedNetwork, images: BackendArray) -> Float32Array:
         """Outputs (n, n_classes) of the whole network for images (n, n_in)."""
+        return self._predict(
+            network, self._located("images", images, (None, network.layer_sizes[0]))
+        )
 
     @abstractmethod
+    def _predict(
+        self, network: LoadedNetwork, images: BackendArray, poll: Poll | None = None
+    ) -> Float32Array:
+        """See `predict`; `poll` is as for `count_errors`."""
+
     def count_errors(
         self,
         network: LoadedNetwork,
@@ -203,101 +282,17 @@ class Backend(ABC):
         `poll` is called now and then. An exception from it or from a signal handler ends the
         count.
         """
+        images = self._located("images", images, (None, network.layer_sizes[0]))
+        labels = self._located("labels", labels, (len(images),), np.uint8)
+        return self._count_errors(network, images, labels, poll)
 
-    # ---- what an epoch draws at random -----------------------------------------------
-    # NumPy draws here. A device that holds the data draws the same numbers itself.
-
-    def permutation(
-        self, n: int, seed: int, epoch: int, out: BackendArray | None = None
-    ) -> BackendArray:
-        """The order, (n,) int32, in which an epoch presents n images: `philox.permutation`.
-
-        The result is `out` if given, else a new array where `put` would have put it.
-        """
-        check_whole("n", n, 0, MAX_IMAGES)
-        check_place(epoch, 0, n)
-        return self._placed(philox.permutation(n, seed, epoch), out)
-
-    def affine_maps(
+    def _count_errors(
         self,
-        labels: BackendArray,
-        angles: Float64Array,
-        scale: float,
-        seed: int,
-        epoch: int,
-        first: int = 0,
-        out: BackendArray | None = None,
-    ) -> BackendArray:
-        """Random matrices (n, 2, 2) for images of these labels; see `mlpcore.backends.affine`.
-
-        `labels` is (n,) uint8 and `angles` (256,) float64. Implementations may differ in the last
-        bit. The result is `out` if given, else a new array where `put` would have put it.
-        """
-        labels = check_array("labels", labels, (None,), np.uint8)
-        angles = check_finite("angles", angles, (affine.N_LABELS,), np.float64)
-        check_scale(scale)
-        check_place(epoch, first, len(labels))
-        return self._placed(affine.affine_maps(labels, angles, scale, seed, epoch, first), out)
-
-    def _placed(self, drawn: AnyArray, out: BackendArray | None) -> BackendArray:
-        """A NumPy array where this backend computes."""
-        if out is None:
-            return self.put(drawn)
-        check_out(out, drawn.shape, drawn.dtype)
-        out[...] = drawn
-        return out
-
-    # ---- deformation -----------------------------------------------------------------
-
-    @abstractmethod
-    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
-        """Uniform noise in [-1, 1] for a grid of h x w images: (2, 10 h + 20, 10 w + 20).
-
-        The numbers are those of `mlpcore.philox.noise`, for x and then y.
-        """
-
-    @abstractmethod
-    def displacement_field(
-        self, noise: Float32Array, taps: Float32Array, alpha: float
-    ) -> Float32Array:
-        """Displacements in pixels, alpha * (G * noise).
-
-        `noise` is (2, rows, columns). The result has 20 rows and 20 columns fewer.
-
-        `taps` are the 21 weights of the one-dimensional Gaussian; G is their outer product.
-        """
-
-    @abstractmethod
-    def deform_by(
-        self,
-        images: Float32Array,
-        affine: Float32Array,
-        displacement: Float32Array,
-        background: float = -1.0,
-    ) -> Float32Array:
-        """Images (n, h, w) looked up at M (p - c) + c + displacement(p).
-
-        `affine` (n, 2, 2) maps target to source, in (x, y) about the centre c; `displacement`
-        (n, 2, h, w) is in pixels, x before y. Bilinear; `background` outside the image. Where
-        only background is looked up, the result is exactly that.
-        """
-
-    @abstractmethod
-    def deform(
-        self,
+        network: LoadedNetwork,
         images: BackendArray,
-        affine: BackendArray,
-        taps: Float32Array,
-        alpha: float,
-        seed: int,
-        epoch: int,
-        first: int = 0,
-        out: BackendArray | None = None,
-        background: float = -1.0,
-    ) -> BackendArray:
-        """`deform_by` with the displacements of a training set's epoch, (n, h, w).
-
-        `images` (n, h, w) are number `first` and on of the set: image i takes tile i % 100 of
-        the field of grid i // 100. `affine` comes from `affine_maps`. The result is `out` if given,
-        else a new array where `put` would have put it.
-        """
+        labels: BackendArray,
+        poll: Poll | None,
+    ) -> int:
+        """See `count_errors`."""
+        guesses = self._predict(network, images, poll).argmax(axis=1)
+        return int(np.count_nonzero(guesses != labels))

@@ -9,30 +9,12 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from mlpcore import philox
-from mlpcore.backends.arguments import (
-    GRID,
-    IMAGES_PER_GRID,
-    MARGIN,
-    TAPS,
-    apart,
-    check_alpha,
-    check_array,
-    check_finite,
-    check_noise,
-    check_out,
-    check_place,
-    check_range,
-    check_sides,
-    check_taps,
-    count_errors,
-    layer_shape,
-)
-from mlpcore.backends.base import Backend, LearningRate, Poll, Progress, TrainingResult
-from mlpcore.backends.rates import check_sample_weight, layer_rates
-from mlpcore.checks import check_rate, check_real
+from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, MARGIN, TAPS
+from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
+from mlpcore.backends.deforming import EpochFields
 from mlpcore.network import Network
-from mlpcore.network.activation import A, B, check_target
-from mlpcore.typing import AnyArray, Float32Array, Float64Array, Int32Array, UInt8Array
+from mlpcore.network.activation import A, B
+from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Images of a prediction at a time, so that their states stay in the cache.
 BATCH = 512
@@ -120,32 +102,17 @@ class ReferenceBackend(Backend):
     name = "reference"
     description = "reference: NumPy, float64, 1 thread"
 
-    def put(self, array: AnyArray) -> AnyArray:
-        return array
+    def _forward(self, network: Network, layer: int, inputs: Float32Array) -> Float32Array:
+        a = inputs.astype(np.float64) @ network.weights[layer].astype(np.float64).T
+        return activate(network, layer, a + network.biases[layer]).astype(np.float32)
 
-    def load(self, network: Network) -> Network:
-        return network
-
-    def store(self, loaded: Network, network: Network) -> None:
-        if loaded is not network:
-            network.assign(loaded)
-
-    def forward(self, network: Network, layer: int, inputs: Float32Array) -> Float32Array:
-        n_in, _ = layer_shape(network, layer)
-        x = check_array("inputs", inputs, (None, n_in)).astype(np.float64)
-        a = x @ network.weights[layer].astype(np.float64).T + network.biases[layer]
-        return activate(network, layer, a).astype(np.float32)
-
-    def backward(
+    def _backward(
         self, network: Network, layer: int, deltas: Float32Array, states: Float32Array
     ) -> Float32Array:
-        n_in, n_out = layer_shape(network, layer)
-        deltas = check_array("deltas", deltas, (None, n_out)).astype(np.float64)
-        states = check_array("states", states, (len(deltas), n_in)).astype(np.float64)
-        slope = derivative(network.activation, states)
-        return (deltas @ network.weights[layer] * slope).astype(np.float32)
+        slope = derivative(network.activation, states.astype(np.float64))
+        return (deltas.astype(np.float64) @ network.weights[layer] * slope).astype(np.float32)
 
-    def update(
+    def _update(
         self,
         network: Network,
         layer: int,
@@ -153,37 +120,20 @@ class ReferenceBackend(Backend):
         deltas: Float32Array,
         learning_rate: float,
     ) -> None:
-        n_in, n_out = layer_shape(network, layer)
-        inputs = check_array("inputs", inputs, (None, n_in)).astype(np.float64)
-        deltas = check_array("deltas", deltas, (len(inputs), n_out)).astype(np.float64)
-        check_rate("learning_rate", learning_rate)
-        network.weights[layer][...] -= learning_rate * deltas.T @ inputs
-        network.biases[layer][...] -= learning_rate * deltas.sum(axis=0)
+        x, delta = inputs.astype(np.float64), deltas.astype(np.float64)
+        network.weights[layer][...] -= learning_rate * delta.T @ x
+        network.biases[layer][...] -= learning_rate * delta.sum(axis=0)
 
-    def train(
+    def _train(
         self,
         network: Network,
-        images: Float32Array,
-        labels: UInt8Array,
-        order: Int32Array,
-        learning_rate: LearningRate,
-        progress: Progress | None = None,
-        target: float = 1.0,
-        sample_weight: Float32Array | None = None,
+        samples: Samples,
+        rates: Float64Array,
+        progress: Progress | None,
     ) -> TrainingResult:
-        n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
-        images = check_array("images", images, (None, n_in))
-        labels = check_array("labels", labels, (len(images),), np.uint8).copy()
-        order = check_array("order", order, (None,), np.int32).copy()
-        check_range("labels", labels, n_classes)
-        check_range("order", order, len(images))
-        rates = layer_rates(network, learning_rate)
-        check_target(target)
-        if sample_weight is not None:
-            sample_weight = check_sample_weight(np.array(sample_weight), len(images))
-        wanted = np.eye(n_classes)[labels]
+        wanted = np.eye(network.layer_sizes[-1])[samples.labels]
         if network.loss == "squared":
-            wanted = target * (2 * wanted - 1)
+            wanted = samples.target * (2 * wanted - 1)
         weights = [w.astype(np.float64) for w in network.weights]
         biases = [b.astype(np.float64) for b in network.biases]
         done, errors, loss = 0, 0, 0.0
@@ -192,16 +142,16 @@ class ReferenceBackend(Backend):
             return progress and progress(TrainingResult(done, errors, float(loss)))
 
         try:
-            for i in order:
+            for i in samples.order:
                 if report():
                     break
-                image, label = images[i].astype(np.float64), labels[i]
-                factor = 1.0 if sample_weight is None else float(sample_weight[i])
+                image = samples.images[i].astype(np.float64)
+                factor = 1.0 if samples.weights is None else float(samples.weights[i])
                 outputs, sample_loss = _step(
                     network, weights, biases, image, wanted[i], factor * rates
                 )
                 loss += factor * sample_loss
-                errors += int(outputs.argmax() != label)
+                errors += int(outputs.argmax() != samples.labels[i])
                 done += 1
         except BaseException:
             with suppress(BaseException):  # the first exception counts
@@ -213,21 +163,6 @@ class ReferenceBackend(Backend):
                 network.biases[layer][...] = biases[layer]
         report()
         return TrainingResult(done, errors, float(loss))
-
-    def predict(self, network: Network, images: Float32Array) -> Float32Array:
-        images = check_array("images", images, (None, network.layer_sizes[0]))
-        return self._predict(network, images)
-
-    def count_errors(
-        self,
-        network: Network,
-        images: Float32Array,
-        labels: UInt8Array,
-        poll: Poll | None = None,
-    ) -> int:
-        images = check_array("images", images, (None, network.layer_sizes[0]))
-        labels = check_array("labels", labels, (len(images),), np.uint8)
-        return count_errors(self._predict(network, images, poll), labels)
 
     def _predict(
         self, network: Network, images: Float32Array, poll: Poll | None = None
@@ -245,45 +180,36 @@ class ReferenceBackend(Backend):
                     poll()
         return outputs
 
-    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
-        check_noise(epoch, grid, height, width)
-        shape = GRID * height + MARGIN, GRID * width + MARGIN
-        fields = [
-            philox.noise(seed, epoch, grid, purpose, *shape)
-            for purpose in (philox.NOISE_X, philox.NOISE_Y)
-        ]
-        return np.stack(fields)
+    def _noise(
+        self, key: tuple[int, int], epoch: int, grid: int, height: int, width: int
+    ) -> Float32Array:
+        shape, seed = (GRID * height + MARGIN, GRID * width + MARGIN), key[0] | key[1] << 32
+        purposes = philox.NOISE_X, philox.NOISE_Y
+        return np.stack([philox.noise(seed, epoch, grid, each, *shape) for each in purposes])
 
-    def displacement_field(
+    def _displacement_field(
         self, noise: Float32Array, taps: Float32Array, alpha: float
     ) -> Float32Array:
-        noise = check_array("noise", noise, (2, None, None)).astype(np.float64)
-        taps = check_taps(taps).astype(np.float64)
-        check_alpha(alpha)
+        cells, weights = noise.astype(np.float64), taps.astype(np.float64)
         rows, columns = noise.shape[1] - MARGIN, noise.shape[2] - MARGIN
-        middle = sum(taps[i] * noise[:, i : i + rows] for i in range(TAPS))
-        field = sum(taps[i] * middle[:, :, i : i + columns] for i in range(TAPS))
+        middle = sum(weights[i] * cells[:, i : i + rows] for i in range(TAPS))
+        field = sum(weights[i] * middle[:, :, i : i + columns] for i in range(TAPS))
         return (alpha * field).astype(np.float32)
 
-    def deform_by(
+    def _deform_by(
         self,
         images: Float32Array,
         affine: Float32Array,
         displacement: Float32Array,
-        background: float = -1.0,
+        background: float,
     ) -> Float32Array:
-        images = check_array("images", images, (None, None, None))
         n, height, width = images.shape
-        check_sides(height, width)
-        check_real("background", background)
-        affine = check_finite("affine", affine, (n, 2, 2)).astype(np.float64)
-        displacement = check_finite("displacement", displacement, (n, 2, height, width))
         centre = np.array([(width - 1) / 2, (height - 1) / 2])
         y, x = np.mgrid[:height, :width].astype(np.float64)
         offset = np.stack([x, y], axis=-1) - centre
         out = np.empty_like(images)
         for i in range(n):
-            source = offset @ affine[i].T + centre
+            source = offset @ affine[i].astype(np.float64).T + centre
             out[i] = bilinear(
                 images[i].astype(np.float64),
                 source[..., 0] + displacement[i, 0],
@@ -292,37 +218,23 @@ class ReferenceBackend(Backend):
             )
         return out
 
-    def deform(
+    def _deform(
         self,
         images: Float32Array,
         affine: Float32Array,
-        taps: Float32Array,
-        alpha: float,
-        seed: int,
-        epoch: int,
-        first: int = 0,
-        out: Float32Array | None = None,
-        background: float = -1.0,
-    ) -> Float32Array:
-        images = check_array("images", images, (None, None, None))
+        fields: EpochFields,
+        first: int,
+        out: Float32Array,
+        background: float,
+    ) -> None:
         n, height, width = images.shape
-        check_sides(height, width)
-        check_place(epoch, first, n)
-        check_alpha(alpha)
-        check_taps(taps)
-        check_real("background", background)
-        affine = check_finite("affine", affine, (n, 2, 2))
-        out = np.empty_like(images) if out is None else out
-        check_out(out, images.shape)
-        images, affine = (apart(array, out) for array in (images, affine))
         for grid in range(first // IMAGES_PER_GRID, (first + n - 1) // IMAGES_PER_GRID + 1):
-            noise = self.noise(seed, epoch, grid, height, width)
-            field = self.displacement_field(noise, taps, alpha)
+            noise = self._noise(fields.key, fields.epoch, grid, height, width)
+            field = self._displacement_field(noise, fields.taps, fields.alpha)
             tiles = field.reshape(2, GRID, height, GRID, width).transpose(1, 3, 0, 2, 4)
             tiles = np.ascontiguousarray(tiles).reshape(IMAGES_PER_GRID, 2, height, width)
             start = max(first, grid * IMAGES_PER_GRID)
             stop = min(first + n, (grid + 1) * IMAGES_PER_GRID)
             here = slice(start - first, stop - first)
             tile = slice(start % IMAGES_PER_GRID, start % IMAGES_PER_GRID + stop - start)
-            out[here] = self.deform_by(images[here], affine[here], tiles[tile], background)
-        return out
+            out[here] = self._deform_by(images[here], affine[here], tiles[tile], background)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-from mlpcore.backends.base import Backend, LearningRate, Poll, Progress, TrainingResult
+from typing import Any
+
+from mlpcore.backends.base import Backend
 from mlpcore.network import Network
-from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
+from mlpcore.typing import Float32Array
 
 __all__ = [
     "DEFAULT_BLOCK",
@@ -58,85 +60,16 @@ class SimdBackend(Backend):
     @property
     def packs(self) -> bool: ...
     def pass_bytes(self, network: Network) -> list[int]: ...
-    def put(self, array: AnyArray) -> AnyArray: ...
-    def load(self, network: Network) -> Network: ...
-    def store(self, loaded: Network, network: Network) -> None: ...
-    def forward(self, network: Network, layer: int, inputs: Float32Array) -> Float32Array: ...
-    def backward(
-        self, network: Network, layer: int, deltas: Float32Array, states: Float32Array
-    ) -> Float32Array: ...
-    def update(
-        self,
-        network: Network,
-        layer: int,
-        inputs: Float32Array,
-        deltas: Float32Array,
-        learning_rate: float,
-    ) -> None: ...
     def packed_passes(
         self, network: Network, layer: int, inputs: Float32Array, deltas: Float32Array
     ) -> tuple[Float32Array, Float32Array]: ...
-    def train(
-        self,
-        network: Network,
-        images: Float32Array,
-        labels: UInt8Array,
-        order: Int32Array,
-        learning_rate: LearningRate,
-        progress: Progress | None = None,
-        target: float = 1.0,
-        sample_weight: Float32Array | None = None,
-    ) -> TrainingResult: ...
-    def predict(self, network: Network, images: Float32Array) -> Float32Array: ...
-    def count_errors(
-        self,
-        network: Network,
-        images: Float32Array,
-        labels: UInt8Array,
-        poll: Poll | None = None,
-    ) -> int: ...
-    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array: ...
-    def displacement_field(
-        self, noise: Float32Array, taps: Float32Array, alpha: float
-    ) -> Float32Array: ...
-    def deform_by(
-        self,
-        images: Float32Array,
-        affine: Float32Array,
-        displacement: Float32Array,
-        background: float = -1.0,
-    ) -> Float32Array: ...
-    def deform(
-        self,
-        images: Float32Array,
-        affine: Float32Array,
-        taps: Float32Array,
-        alpha: float,
-        seed: int,
-        epoch: int,
-        first: int = 0,
-        out: Float32Array | None = None,
-        background: float = -1.0,
-    ) -> Float32Array: ...
-    def deform_selected(
-        self,
-        images: Float32Array,
-        affine: Float32Array,
-        taps: Float32Array,
-        alpha: float,
-        seed: int,
-        epoch: int,
-        indices: AnyArray,
-        background: float,
-        out: Float32Array,
-    ) -> None: ...
-    def fields(
-        self,
-        height: int,
-        width: int,
-        taps: Float32Array,
-        alpha: float,
-        seed: int,
-        epoch: int,
-        indices: AnyArray,
-    ) -> Float32Array: ...
+    # `Backend` has their types.
+    _forward: Any
+    _backward: Any
+    _update: Any
+    _train: Any
+    _predict: Any
+    _noise: Any
+    _displacement_field: Any
+    _deform_by: Any
+    _deform: Any

@@ -12,29 +12,9 @@ import reprlib
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.arguments import (
-    GRID,
-    MARGIN,
-    TAPS,
-    apart,
-    check_array,
-    check_alpha,
-    check_finite,
-    check_indices,
-    check_noise,
-    check_out,
-    check_place,
-    check_range,
-    check_shape,
-    check_sides,
-    check_taps,
-    count_errors,
-    layer_shape,
-)
+from mlpcore.backends.arguments import GRID, MARGIN, check_array, layer_shape
 from mlpcore.backends.base import Backend, TrainingResult
-from mlpcore.backends.rates import check_sample_weight, layer_rates
-from mlpcore.network.activation import check_target
-from mlpcore.checks import check_rate, check_real, check_whole
+from mlpcore.checks import check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 
@@ -285,61 +265,41 @@ class SimdBackend(Backend):
             result.append(4 * layer.n_out * words)
         return result
 
-    def put(self, array):
-        return array
-
-    def load(self, network):
-        return network
-
-    def store(self, loaded, network):
-        if loaded is not network:
-            network.assign(loaded)
-
-    def forward(self, Network network not None, layer, inputs):
-        n_in, n_out = layer_shape(network, layer)
-        inputs = check_array("inputs", inputs, (None, n_in))
-        outputs = np.empty((len(inputs), n_out), np.float32)
+    def _forward(self, Network network not None, int layer, inputs):
+        outputs = np.empty((len(inputs), network.layer_sizes[layer + 1]), np.float32)
         cdef const float[:, ::1] x = inputs
         cdef float[:, ::1] y = outputs
-        cdef int index = layer, n = len(inputs), status
+        cdef int n = len(inputs), status
         cdef _Settings own = self._settings
         if n:
             with nogil:
-                status = mlp_forward(own.kernels, &network.c.layers[index], &x[0, 0], n, &y[0, 0],
+                status = mlp_forward(own.kernels, &network.c.layers[layer], &x[0, 0], n, &y[0, 0],
                                      own.threads)
             _check(status)
         return outputs
 
-    def backward(self, Network network not None, layer, deltas, states):
-        n_in, n_out = layer_shape(network, layer)
-        deltas = check_array("deltas", deltas, (None, n_out))
-        states = check_array("states", states, (len(deltas), n_in))
-        below = np.empty((len(deltas), n_in), np.float32)
+    def _backward(self, Network network not None, int layer, deltas, states):
+        below = np.empty_like(states)
         cdef const float[:, ::1] d = deltas, y = states
         cdef float[:, ::1] b = below
-        cdef int index = layer, n = len(deltas), status
+        cdef int n = len(deltas), status
         cdef mlp_activation hidden = MLP_RELU if network.activation == "relu" else MLP_TANH
         cdef _Settings own = self._settings
         if n:
             with nogil:
-                status = mlp_backward(own.kernels, &network.c.layers[index], hidden, &d[0, 0],
+                status = mlp_backward(own.kernels, &network.c.layers[layer], hidden, &d[0, 0],
                                       &y[0, 0], n, &b[0, 0], own.threads)
             _check(status)
         return below
 
-    def update(self, Network network not None, layer, inputs, deltas, learning_rate):
-        n_in, n_out = layer_shape(network, layer)
-        inputs = check_array("inputs", inputs, (None, n_in))
-        deltas = check_array("deltas", deltas, (len(inputs), n_out))
-        check_rate("learning_rate", learning_rate)
+    def _update(self, Network network not None, int layer, inputs, deltas, float learning_rate):
         cdef const float[:, ::1] x = inputs, d = deltas
-        cdef float eta = learning_rate
-        cdef int index = layer, n = len(inputs), status
+        cdef int n = len(inputs), status
         cdef _Settings own = self._settings
         if n:
             with nogil:
-                status = mlp_update(own.kernels, &network.c.layers[index], &x[0, 0], &d[0, 0], eta,
-                                    n, own.threads)
+                status = mlp_update(own.kernels, &network.c.layers[layer], &x[0, 0], &d[0, 0],
+                                    learning_rate, n, own.threads)
             _check(status)
 
     def packed_passes(self, Network network not None, layer, inputs, deltas):
@@ -366,24 +326,14 @@ class SimdBackend(Backend):
             _check(status)
         return sums, sums_below
 
-    def train(self, Network network not None, images, labels, order, learning_rate, progress=None,
-              target=1.0, sample_weight=None):
-        images = check_array("images", images, (None, network.layer_sizes[0]))
-        # Copies: `progress` or another thread may write to these arrays.
-        labels = check_array("labels", labels, (len(images),), np.uint8).copy()
-        order = check_array("order", order, (None,), np.int32).copy()
-        rates = layer_rates(network, learning_rate).astype(np.float32)
-        check_target(target)
-        if sample_weight is not None:
-            sample_weight = check_sample_weight(np.array(sample_weight), len(images))
-        if len(order) == 0:
-            return TrainingResult(0, 0, 0.0)
-        check_range("labels", labels, network.layer_sizes[network.n_layers])
-        check_range("order", order, len(images))
-        cdef const float[:, ::1] x = images
-        cdef const uint8_t[::1] t = labels
-        cdef const int32_t[::1] o = order
-        cdef const float[::1] eta = rates, factor = sample_weight
+    def _train(self, Network network not None, samples, rates, progress):
+        cdef const float[:, ::1] x = samples.images
+        cdef const uint8_t[::1] t = samples.labels
+        cdef const int32_t[::1] o = samples.order
+        cdef const float[::1] eta = rates.astype(np.float32), factor = samples.weights
+        cdef _Settings own = self._settings
+        cdef mlp_crowding crowding = own.crowding
+        cdef mlp_pace pace = own.pace
         cdef mlp_training training
         cdef _Poll poll = _Poll()
         poll.callback, poll.training = progress, &training
@@ -391,21 +341,16 @@ class SimdBackend(Backend):
         training.images = &x[0, 0]
         training.labels = &t[0]
         training.order = &o[0]
-        training.sample_weights = NULL
-        if sample_weight is not None:
-            training.sample_weights = &factor[0]
-        training.n_samples = len(order)
+        training.sample_weights = NULL if factor is None else &factor[0]
+        training.n_samples = len(samples.order)
         training.learning_rates = &eta[0]
-        training.target = target
+        training.target = samples.target
         training.block = 0 if self.schedule == "immediate" else self.block
         training.packed_from = self.packed_from if self.packs else -1
-        cdef _Settings own = self._settings
-        cdef mlp_crowding crowding = own.crowding
         training.crowding = &crowding
-        cdef mlp_pace pace = own.pace
         training.pace = &pace
         training.sparse = self.schedule == "sparse"
-        training.sparse_images = training.sparse and _mostly_zero(images)
+        training.sparse_images = training.sparse and _mostly_zero(samples.images)
         cdef asked caller = asked(<void *>poll, PyThreadState_Get())
         mlp_start_poll(&training.poll, _ask, &caller)
         cdef int status
@@ -419,57 +364,43 @@ class SimdBackend(Backend):
             raise poll.exception
         return _result(&training)
 
-    def predict(self, network, images):
-        return self._predict(network, images)
-
-    def count_errors(self, network, images, labels, poll=None):
-        images = check_array("images", images, (None, network.layer_sizes[0]))
-        labels = check_array("labels", labels, (len(images),), np.uint8)
-        return count_errors(self._predict(network, images, poll), labels)
-
-    def _predict(self, Network network not None, images, callback=None):
-        images = check_array("images", images, (None, network.layer_sizes[0]))
+    def _predict(self, Network network not None, images, poll=None):
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
         if len(images) == 0:
             return outputs
         cdef const float[:, ::1] x = images
         cdef float[:, ::1] y = outputs
         cdef mlp_prediction prediction
-        cdef _Poll poll = _Poll()
-        poll.callback, poll.training = callback, NULL
+        cdef _Poll asking = _Poll()
+        asking.callback, asking.training = poll, NULL
         prediction.network = &network.c
         prediction.images = &x[0, 0]
         prediction.outputs = &y[0, 0]
         prediction.n = len(images)
-        cdef asked caller = asked(<void *>poll, PyThreadState_Get())
+        cdef asked caller = asked(<void *>asking, PyThreadState_Get())
         mlp_start_poll(&prediction.poll, _ask, &caller)
         cdef int status
         cdef _Settings own = self._settings
         with nogil:
             status = mlp_predict(own.kernels, &prediction, own.threads)
-        if poll.exception is not None:
-            raise poll.exception
+        if asking.exception is not None:
+            raise asking.exception
         _check(status)
         return outputs
 
-    def noise(self, seed, epoch, grid, height, width):
-        check_noise(epoch, grid, height, width)
+    def _noise(self, key, epoch, grid, height, width):
         rows, columns = GRID * height + MARGIN, GRID * width + MARGIN
         result = np.empty((2, rows, columns), np.float32)
         cdef float[:, :, ::1] out = result
-        cdef uint32_t[2] key = philox.split_seed(seed)
+        cdef uint32_t[2] words = key
         cdef _Settings own = self._settings
         for i, purpose in enumerate((philox.NOISE_X, philox.NOISE_Y)):
-            _check(mlp_noise(own.kernels, key, epoch, grid, purpose, rows, columns, &out[i, 0, 0]))
+            _check(mlp_noise(own.kernels, words, epoch, grid, purpose, rows, columns,
+                             &out[i, 0, 0]))
         return result
 
-    def displacement_field(self, noise, taps, alpha):
-        noise = check_array("noise", noise, (2, None, None))
-        taps = check_taps(taps)
-        check_alpha(alpha)
+    def _displacement_field(self, noise, taps, alpha):
         rows, columns = noise.shape[1:]
-        if min(rows, columns) < TAPS:
-            raise InputError(f"noise: {rows} x {columns} cells, expected {TAPS} or more a side")
         field = np.empty((2, rows - MARGIN, columns - MARGIN), np.float32)
         cdef const float[:, :, ::1] cells = noise
         cdef const float[::1] weights = taps
@@ -480,43 +411,24 @@ class SimdBackend(Backend):
                                           alpha, &out[i, 0, 0]))
         return field
 
-    def deform_by(self, images, affine, displacement, background=-1.0):
-        images = check_array("images", images, (None, None, None))
-        cdef int n = images.shape[0], height = images.shape[1], width = images.shape[2]
-        affine = check_finite("affine", affine, (n, 2, 2))
-        displacement = check_finite("displacement", displacement, (n, 2, height, width))
-        check_sides(height, width)
-        check_real("background", background)
+    def _deform_by(self, images, affine, displacement, float background):
+        cdef int n = images.shape[0], height = images.shape[1], width = images.shape[2], status
         out = np.empty_like(images)
         if n == 0:
             return out
         cdef const float[:, :, ::1] source = images, matrices = affine
         cdef const float[:, :, :, ::1] field = displacement
         cdef float[:, :, ::1] target = out
-        cdef float around = background
-        cdef int status
         cdef _Settings own = self._settings
         with nogil:
             status = mlp_deform_by(own.kernels, &source[0, 0, 0], n, height, width,
-                                   &matrices[0, 0, 0], &field[0, 0, 0, 0], around,
+                                   &matrices[0, 0, 0], &field[0, 0, 0, 0], background,
                                    &target[0, 0, 0], own.threads)
         _check(status)
         return out
 
-    def deform(self, images, affine, taps, alpha, seed, epoch, first=0, out=None,
-               background=-1.0):
-        images = check_array("images", images, (None, None, None))
-        cdef int n = images.shape[0]
-        check_sides(*images.shape[1:])
-        check_place(epoch, first, n)
-        affine = check_finite("affine", affine, (n, 2, 2))
-        out = np.empty_like(images) if out is None else out
-        check_out(out, images.shape)
-        images, affine = (apart(array, out) for array in (images, affine))
-        cdef mlp_deformation deformation = _deformation(
-            images.shape[1], images.shape[2], taps, alpha, seed, epoch, background)
-        if n == 0:
-            return out
+    def _deform(self, images, affine, fields, first, out, background):
+        cdef mlp_deformation deformation = _deformation(images.shape[1:], fields, background)
         cdef mlp_selection selection = _selection(images[:, None], affine, out[:, None])
         selection.first = first
         cdef int status
@@ -524,30 +436,11 @@ class SimdBackend(Backend):
         with nogil:
             status = mlp_deform(own.kernels, &deformation, &selection, own.threads)
         _check(status)
-        return out
 
-    def deform_selected(self, images, affine, taps, alpha, seed, epoch, indices, background, out):
-        """`deform` of any images (n, channels, h, w) of a set into `out`, with the same bits.
-
-        `indices` (n,) are their numbers in the set, in any order; consecutive ones are fastest.
-        The channels of an image share its map. `images` and `out` may have any strides.
-        """
-        images = np.asarray(images)
-        check_shape("images", images, (None, None, None, None), np.float32)
-        if not (isinstance(out, np.ndarray) and out.flags.behaved):
-            raise InputError("out: expected an aligned array that can be written to")
-        check_shape("out", out, images.shape, np.float32)
-        n, _, height, width = images.shape
-        check_sides(height, width)
-        check_place(epoch, 0, n)
-        affine = check_finite("affine", affine, (n, 2, 2))
-        images, affine = (apart(array, out) for array in (images, affine))
-        order, numbers = _ascending(indices, n)
-        cdef mlp_deformation deformation = _deformation(
-            height, width, taps, alpha, seed, epoch, background)
-        if out.size == 0:
-            return
+    def _deform_selected(self, images, affine, fields, indices, background, out):
+        cdef mlp_deformation deformation = _deformation(images.shape[2:], fields, background)
         cdef mlp_selection selection = _selection(images, affine, out)
+        order, numbers = _ascending(indices)
         cdef const int32_t[::1] places = order
         cdef const uint32_t[::1] ascending = numbers
         selection.places, selection.indices = &places[0], &ascending[0]
@@ -557,17 +450,12 @@ class SimdBackend(Backend):
             status = mlp_deform(own.kernels, &deformation, &selection, own.threads)
         _check(status)
 
-    def fields(self, height, width, taps, alpha, seed, epoch, indices):
-        """The tiles (n, 2, h, w) of the displacement fields that images with these indices get."""
-        check_sides(height, width)
-        check_place(epoch, 0, 0)
-        indices = np.asarray(indices)
-        order, numbers = _ascending(indices, len(indices))
+    def _fields(self, height, width, fields, indices):
         result = np.empty((len(indices), 2, height, width), np.float32)
         if len(indices) == 0:
             return result
-        cdef mlp_deformation deformation = _deformation(
-            height, width, taps, alpha, seed, epoch, 0.0)
+        cdef mlp_deformation deformation = _deformation((height, width), fields, 0.0)
+        order, numbers = _ascending(indices)
         cdef const int32_t[::1] places = order
         cdef const uint32_t[::1] ascending = numbers
         cdef mlp_selection selection
@@ -583,17 +471,14 @@ class SimdBackend(Backend):
         return result
 
 
-cdef mlp_deformation _deformation(int height, int width, taps, alpha, seed, uint32_t epoch,
-                                  background):
+cdef mlp_deformation _deformation(shape, fields, float background):
     cdef mlp_deformation result
-    check_alpha(alpha)
-    check_real("background", background)
-    result.height, result.width = height, width
-    result.taps = check_taps(taps)
-    result.alpha = alpha
+    result.height, result.width = shape
+    result.taps = fields.taps
+    result.alpha = fields.alpha
     result.background = background
-    result.key = philox.split_seed(seed)
-    result.epoch = epoch
+    result.key = fields.key
+    result.epoch = fields.epoch
     return result
 
 
@@ -615,9 +500,8 @@ cdef mlp_selection _selection(images, affine, out):
     return result
 
 
-def _ascending(indices, n):
+def _ascending(indices):
     """The order (n,) int32 that sorts image numbers, and the numbers (n,) uint32 in that order."""
-    indices = check_indices(indices, n)
     order = np.argsort(indices, kind="stable")
     return order.astype(np.int32), indices[order].astype(np.uint32)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
 
 from mlpcore.backends.affine import N_LABELS, affine_maps_of
 from mlpcore.backends.arguments import (
-    GRID,
-    IMAGES_PER_GRID,
     TAPS,
     check_indices,
     check_place,
@@ -19,8 +16,6 @@ from mlpcore.backends.arguments import (
     check_sides,
 )
 from mlpcore.backends.base import Backend
-from mlpcore.backends.simd import SimdBackend
-from mlpcore.checks import check_real
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.typing import AnyArray, BackendArray, Float32Array, Float64Array, UInt8Array
 
@@ -151,29 +146,10 @@ def deform_selected(
     indices = check_indices(indices, len(images) if images.ndim else 0)
     out = np.empty_like(images) if out is None else out
     planes, shown = (a[:, None] if a.ndim == 3 else a for a in (images, out))
-    check_shape("images", planes, (None, None, None, None), np.float32)
-    check_sides(*planes.shape[2:])
-    check_real("background", background)
     maps = draw_affine(parameters, labels, seed, epoch, indices)
     drawing = gaussian_taps(parameters.sigma), parameters.alpha, seed, epoch
-    if isinstance(backend, SimdBackend):
-        backend.deform_selected(planes, maps, *drawing, indices, background, shown)
-    else:
-        for run in _runs(indices):
-            first, resident_maps = int(indices[run[0]]), backend.put(maps[run])
-            for c in range(planes.shape[1]):
-                channel = backend.put(np.ascontiguousarray(planes[run, c]))
-                shown[run, c] = backend.deform(
-                    channel, resident_maps, *drawing, first, background=background
-                )
+    backend.deform_selected(planes, maps, *drawing, indices, background, shown)
     return out
-
-
-def _runs(indices: AnyArray) -> Iterator[AnyArray]:
-    """Yield the places of images that are consecutive in the training set."""
-    ascending = np.argsort(indices, kind="stable")
-    gaps = np.flatnonzero(np.diff(indices[ascending]) != 1) + 1
-    yield from np.split(ascending, gaps) if len(ascending) else ()
 
 
 def displacements(
@@ -201,35 +177,10 @@ def displacements(
     height, width = shape
     maps = draw_affine(parameters, labels, seed, epoch, indices)
     taps = gaussian_taps(parameters.sigma)
-    if isinstance(backend, SimdBackend):
-        result = backend.fields(height, width, taps, parameters.alpha, seed, epoch, indices)
-    else:
-        result = _fields(height, width, indices, taps, parameters.alpha, seed, epoch, backend)
+    result = backend.fields(height, width, taps, parameters.alpha, seed, epoch, indices)
     centre = np.array([(width - 1) / 2, (height - 1) / 2])
     y, x = np.mgrid[:height, :width]
     offset = np.stack([x, y], axis=-1) - centre
     for field, matrix in zip(result, maps):
         field += np.moveaxis(offset @ matrix.T - offset, -1, 0)
-    return result
-
-
-def _fields(
-    height: int,
-    width: int,
-    indices: AnyArray,
-    taps: Float32Array,
-    alpha: float,
-    seed: int,
-    epoch: int,
-    backend: Backend,
-) -> Float32Array:
-    """Return `SimdBackend.fields` of other backends, from the fields of whole grids."""
-    result = np.empty((len(indices), 2, height, width), np.float32)
-    grids, tiles = np.divmod(indices, IMAGES_PER_GRID)
-    for grid in np.unique(grids):
-        noise = backend.noise(seed, epoch, int(grid), height, width)
-        field = backend.displacement_field(noise, taps, alpha)
-        for i in np.flatnonzero(grids == grid):
-            top, left = tiles[i] // GRID * height, tiles[i] % GRID * width
-            result[i] = field[:, top : top + height, left : left + width]
     return result

@@ -19,9 +19,8 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from mlpcore import deformation
-from mlpcore.backends.arguments import IMAGES_PER_GRID, check_range
+from mlpcore.backends.arguments import IMAGES_PER_GRID, check_array, check_range, check_weights
 from mlpcore.backends.base import Backend, TrainingResult
-from mlpcore.backends.rates import check_sample_weight
 from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.scaling import BACKGROUNDS
@@ -177,11 +176,12 @@ class Trainer:
         if weights.dtype.kind in "iuf":
             with np.errstate(over="ignore"):  # what becomes infinite is refused
                 weights = weights.astype(np.float32)
-        checked = check_sample_weight(weights, self.n_samples)
-        self._total_weight = float(checked.sum(dtype=np.float64))
+        weights = check_array("sample_weight", weights, (self.n_samples,))
+        check_weights(weights)
+        self._total_weight = float(weights.sum(dtype=np.float64))
         if self._total_weight == 0:
             raise InputError("sample_weight: 0 everywhere, expected a greater one")
-        self._sample_weight = self.backend.put(checked)
+        self._sample_weight = self.backend.put(weights)
 
     @property
     def n_samples(self) -> int:

@@ -1,7 +1,5 @@
 """The deformation as the paper describes it, by SciPy, and on every backend."""
 
-from unittest.mock import Mock
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -101,14 +99,12 @@ def test_any_images_can_be_deformed_together(backend):
     whole = np.asarray(deform(backend.put(images), backend.put(labels), PAPER, 9, 4, backend))
     shuffled = np.random.default_rng(0).permutation(230)
     apart = np.array([229, 7, 5, 99, 100, 7, 0])
-    for chosen, calls in ((shuffled, 1), (apart, 6), (apart[:0], 0)):
-        counting = Mock(wraps=backend)
-        some = deform_selected(images[chosen], chosen, labels[chosen], PAPER, 9, 4, counting)
+    for chosen in (shuffled, apart, apart[:0]):
+        some = deform_selected(images[chosen], chosen, labels[chosen], PAPER, 9, 4, backend)
         if backend.name in INSTRUCTION_SETS:
             assert np.array_equal(some, whole[chosen])
         else:  # a device draws its maps itself, with a sine of its own: as the oracle's tolerance
             assert np.abs(some - whole[chosen]).max(initial=0) <= OFF
-        assert counting.deform.call_count == calls
 
 
 @given(

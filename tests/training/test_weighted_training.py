@@ -78,5 +78,5 @@ def test_a_backend_without_weights_says_so():
         Trainer(make_config(), DATA, backend, sample_weight=WEIGHTS)
     loaded = backend.load(make_config().new_network((35, 9, 6, 3)))
     order, weights = np.zeros(1, np.int32), np.ones(230, np.float32)
-    with pytest.raises(InputError, match=r"^sample_weight: the CUDA backend takes none"):
+    with pytest.raises(InputError, match=r"^sample_weight: the backend .* takes none"):
         backend.train(loaded, FLAT, DATA.train_labels, order, 0.1, sample_weight=weights)

@@ -11,20 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.affine import N_LABELS
-from mlpcore.backends.arguments import (
-    MARGIN,
-    MAX_IMAGES,
-    TAPS,
-    check_alpha,
-    check_array,
-    check_noise,
-    check_place,
-    check_scale,
-    check_shape,
-    layer_shape,
-)
-from mlpcore.backends.base import Backend, LearningRate, Poll, Progress, TrainingResult
+from mlpcore.backends.arguments import MARGIN, Shape, check_array, check_shape
+from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.deformation import FieldMemory
 from mlpcore.backends.cuda.joint import JointLaunches, joint_launches
@@ -34,12 +22,10 @@ from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.backends.cuda.plan import DoesNotFit, ResidentPlan, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
 from mlpcore.backends.cuda.streaming import StreamingNetwork
-from mlpcore.backends.rates import layer_rates
-from mlpcore.checks import check_whole
+from mlpcore.backends.deforming import EpochFields
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import check_target
-from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array
+from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array, Float64Array
 
 #: Where the weights are while a network trains, the faster schedule first.
 SCHEDULES = ("resident", "streaming")
@@ -80,7 +66,7 @@ class CudaBackend(Backend):
         self.notice: str | None = None
         self.driver = driver
         self._keys: DeviceArray | None = None
-        self._fields = FieldMemory(driver)
+        self._memory = FieldMemory(driver)
 
     @property
     def name(self) -> str:
@@ -148,22 +134,24 @@ class CudaBackend(Backend):
         n, height, width = images.shape
         if images.nbytes == 0:
             return
-        self._fields.reserve(height, width, 0, n)
+        self._memory.reserve(height, width, 0, n)
         self._sort_keys(n)
         with self.driver.active():
             network.reserve(images, labels)
 
-    def _on_device(
-        self,
-        name: str,
-        array: BackendArray,
-        shape: tuple[int | None, ...],
-        dtype: DTypeLike = np.float32,
+    def _located(
+        self, name: str, array: BackendArray, shape: Shape, dtype: DTypeLike = np.float32
     ) -> DeviceArray:
-        """The array on the device, checked as `check_array` does; a NumPy array is put there."""
+        """The array on the device; a NumPy array is put there."""
         if not isinstance(array, DeviceArray):
             return self.put(check_array(name, array, shape, dtype))
         check_shape(name, array, shape, dtype)
+        return array
+
+    def _beside(self, array: DeviceArray, out: DeviceArray) -> DeviceArray:
+        ends = array.address + array.nbytes, out.address + out.nbytes
+        if out.address < ends[0] and array.address < ends[1]:
+            raise InputError("out: expected memory that the images do not use")
         return array
 
     def _empty(self, *shape: int) -> DeviceArray:
@@ -177,7 +165,7 @@ class CudaBackend(Backend):
             return DeviceArray(self.driver, shape, dtype)
         if not isinstance(out, DeviceArray):
             raise InputError(f"out: {type(out).__name__}, expected an array on the device")
-        return self._on_device("out", out, shape, dtype)
+        return self._located("out", out, shape, dtype)
 
     def _run(self, launches: Iterable[Launch]) -> None:
         with self.driver.active():
@@ -190,42 +178,35 @@ class CudaBackend(Backend):
 
     # ---- one layer ---------------------------------------------------------------------
 
-    def forward(self, network: DeviceNetwork, layer: int, inputs: BackendArray) -> Float32Array:
-        n_in, n_out = layer_shape(network, layer)
-        inputs = self._on_device("inputs", inputs, (None, n_in))
-        outputs, weights = self._empty(len(inputs), n_out), network.layers[layer]
+    def _forward(self, network: DeviceNetwork, layer: int, inputs: DeviceArray) -> Float32Array:
+        n_out, weights = network.layer_sizes[layer + 1], network.layers[layer]
+        outputs = self._empty(len(inputs), n_out)
         for i in range(len(inputs)):
             x, y = inputs[i:].address, outputs[i:].address
             self._run(kernels.forward(weights, x, network.partials, y))
         self._run(kernels.complete(weights, len(inputs), outputs.address))
         return np.asarray(outputs)
 
-    def backward(
-        self, network: DeviceNetwork, layer: int, deltas: BackendArray, states: BackendArray
+    def _backward(
+        self, network: DeviceNetwork, layer: int, deltas: DeviceArray, states: DeviceArray
     ) -> Float32Array:
-        n_in, n_out = layer_shape(network, layer)
-        deltas = self._on_device("deltas", deltas, (None, n_out))
-        states = self._on_device("states", states, (len(deltas), n_in))
-        below, weights = self._empty(len(deltas), n_in), network.layers[layer]
+        below, weights = self._empty(*states.shape), network.layers[layer]
         for i in range(len(deltas)):
             delta, y, out = deltas[i:].address, states[i:].address, below[i:].address
             arguments = delta, y, network.partials, out
             self._run(kernels.backward(weights, network.hidden, *arguments))
         return np.asarray(below)
 
-    def update(
+    def _update(
         self,
         network: DeviceNetwork,
         layer: int,
-        inputs: BackendArray,
-        deltas: BackendArray,
+        inputs: DeviceArray,
+        deltas: DeviceArray,
         learning_rate: float,
     ) -> None:
-        n_in, n_out = layer_shape(network, layer)
-        inputs = self._on_device("inputs", inputs, (None, n_in))
-        deltas = self._on_device("deltas", deltas, (len(inputs), n_out))
         with self.driver.active():
-            network.set_rates(layer_rates(network, learning_rate))
+            network.set_rates(np.full(network.n_layers, learning_rate))
         for i in range(len(inputs)):
             x, delta = inputs[i:].address, deltas[i:].address
             self._run(kernels.update(network.layers[layer], x, delta, network.rate(layer)))
@@ -233,29 +214,17 @@ class CudaBackend(Backend):
 
     # ---- the network -------------------------------------------------------------------
 
-    def train(
+    def _train(
         self,
         network: DeviceNetwork,
-        images: BackendArray,
-        labels: BackendArray,
-        order: BackendArray,
-        learning_rate: LearningRate,
-        progress: Progress | None = None,
-        target: float = 1.0,
-        sample_weight: BackendArray | None = None,
+        samples: Samples,
+        rates: Float64Array,
+        progress: Progress | None,
     ) -> TrainingResult:
-        if sample_weight is not None:
-            raise InputError("sample_weight: the CUDA backend takes none, expected a CPU backend")
-        images = self._on_device("images", images, (None, network.layer_sizes[0]))
-        labels = self._on_device("labels", labels, (len(images),), np.uint8)
-        order = self._on_device("order", order, (None,), np.int32)
-        rates = layer_rates(network, learning_rate)
-        check_target(target)
-        if len(order) == 0:
-            return TrainingResult(0, 0, 0.0)
+        images, labels, order = samples.images, samples.labels, samples.order
         self._check_order(network, order, len(images))
         with self.driver.active():
-            return network.train(images, labels, order, rates, target, progress)
+            return network.train(images, labels, order, rates, samples.target, progress)
 
     def _check_order(self, network: DeviceNetwork, order: DeviceArray, n_images: int) -> None:
         """Raises InputError unless every number is that of an image. Only a count comes back."""
@@ -275,7 +244,7 @@ class CudaBackend(Backend):
             self.driver.download(count, network.errors)
         return int(count[0])
 
-    def _predict(
+    def _batches(
         self, network: DeviceNetwork, images: DeviceArray
     ) -> Iterator[tuple[int, int, int]]:
         """Yields (begin, end, address of outputs) for batches of images, in order.
@@ -291,28 +260,27 @@ class CudaBackend(Backend):
                 states = outputs
             yield begin, end, states
 
-    def predict(self, network: DeviceNetwork, images: BackendArray) -> Float32Array:
-        images = self._on_device("images", images, (None, network.layer_sizes[0]))
+    def _predict(
+        self, network: DeviceNetwork, images: DeviceArray, poll: Poll | None = None
+    ) -> Float32Array:
         result = np.empty((len(images), network.layer_sizes[-1]), np.float32)
-        for begin, end, outputs in self._predict(network, images):
+        for begin, end, outputs in self._batches(network, images):
             self._run(kernels.complete(network.layers[-1], end - begin, outputs))
             with self.driver.active():
                 self.driver.download(result[begin:end], outputs)
         return result
 
-    def count_errors(
+    def _count_errors(
         self,
         network: DeviceNetwork,
-        images: BackendArray,
-        labels: BackendArray,
-        poll: Poll | None = None,
+        images: DeviceArray,
+        labels: DeviceArray,
+        poll: Poll | None,
     ) -> int:
-        images = self._on_device("images", images, (None, network.layer_sizes[0]))
-        labels = self._on_device("labels", labels, (len(images),), np.uint8)
         n_out = network.layer_sizes[-1]
 
         def launches() -> Iterator[Launch]:
-            for begin, end, outputs in self._predict(network, images):
+            for begin, end, outputs in self._batches(network, images):
                 classes = labels[begin:end].address
                 yield from kernels.count_errors(
                     outputs, end - begin, n_out, classes, network.errors
@@ -325,16 +293,10 @@ class CudaBackend(Backend):
 
     # ---- what an epoch draws at random -------------------------------------------------
 
-    def permutation(
-        self, n: int, seed: int, epoch: int, out: BackendArray | None = None
-    ) -> DeviceArray:
-        check_whole("n", n, 0, MAX_IMAGES)
-        check_place(epoch, 0, n)
-        out = self._output(out, (n,), np.int32)
+    def _permutation(self, n: int, seed: int, epoch: int, out: DeviceArray) -> None:
         if n:
             keys, key = self._sort_keys(n).address, philox.split_seed(seed)
             self._run(kernels.permutation(key, epoch, n, keys, out.address))
-        return out
 
     def _sort_keys(self, n: int) -> DeviceArray:
         """Room for the sort keys of n images, kept for the next epoch."""
@@ -343,94 +305,65 @@ class CudaBackend(Backend):
             self._keys = DeviceArray(self.driver, (n,), np.uint64)
         return self._keys
 
-    def affine_maps(
+    def _affine_maps(
         self,
-        labels: BackendArray,
-        angles: BackendArray,
+        labels: DeviceArray,
+        angles: DeviceArray,
         scale: float,
         seed: int,
         epoch: int,
-        first: int = 0,
-        out: BackendArray | None = None,
-    ) -> DeviceArray:
-        labels = self._on_device("labels", labels, (None,), np.uint8)
-        angles = self._on_device("angles", angles, (N_LABELS,), np.float64)
-        n, key = len(labels), philox.split_seed(seed)
-        check_scale(scale)
-        check_place(epoch, first, n)
-        out = self._output(out, (n, 2, 2))
-        if n:
-            arguments = n, first, angles.address, scale, key, epoch, out.address
+        first: int,
+        out: DeviceArray,
+    ) -> None:
+        if len(labels):
+            key = philox.split_seed(seed)
+            arguments = len(labels), first, angles.address, scale, key, epoch, out.address
             self._run(kernels.affine_maps(labels.address, *arguments))
             self._synchronize()  # before the memory of the angles is freed
-        return out
 
     # ---- deformation -------------------------------------------------------------------
 
-    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
-        check_noise(epoch, grid, height, width)
-        shape, key = kernels.noise_shape(height, width), philox.split_seed(seed)
+    def _noise(
+        self, key: tuple[int, int], epoch: int, grid: int, height: int, width: int
+    ) -> Float32Array:
+        shape = kernels.noise_shape(height, width)
         result = self._empty(2, *shape)
         self._run(kernels.noise(key, epoch, grid, 1, shape, result.address))
         return np.asarray(result)
 
-    def displacement_field(
-        self, noise: BackendArray, taps: BackendArray, alpha: float
+    def _displacement_field(
+        self, noise: DeviceArray, taps: DeviceArray, alpha: float
     ) -> Float32Array:
-        noise = self._on_device("noise", noise, (2, None, None))
-        taps = self._on_device("taps", taps, (TAPS,))
-        check_alpha(alpha)
         _, rows, columns = noise.shape
-        if min(rows, columns) < TAPS:
-            raise InputError(f"noise: {rows} x {columns} cells, expected {TAPS} or more a side")
         middle = self._empty(2, rows - MARGIN, columns)
         out = self._empty(2, rows - MARGIN, columns - MARGIN)
         arguments = taps.address, alpha, middle.address, out.address
         self._run(kernels.displacement_field(2, (rows, columns), noise.address, *arguments))
         return np.asarray(out)
 
-    def deform_by(
+    def _deform_by(
         self,
-        images: BackendArray,
-        affine: BackendArray,
-        displacement: BackendArray,
-        background: float = -1.0,
+        images: DeviceArray,
+        affine: DeviceArray,
+        displacement: DeviceArray,
+        background: float,
     ) -> Float32Array:
-        images = self._on_device("images", images, (None, None, None))
         n, height, width = images.shape
-        affine = self._on_device("affine", affine, (n, 2, 2))
-        displacement = self._on_device("displacement", displacement, (n, 2, height, width))
         out = self._empty(n, height, width)
         if out.nbytes:
             arguments = affine.address, displacement.address, background, out.address
-            self._run(kernels.deform_by(images.address, images.shape, *arguments))
+            self._run(kernels.deform_by(images.address, (n, height, width), *arguments))
         return np.asarray(out)
 
-    def deform(
+    def _deform(
         self,
-        images: BackendArray,
-        affine: BackendArray,
-        taps: BackendArray,
-        alpha: float,
-        seed: int,
-        epoch: int,
-        first: int = 0,
-        out: BackendArray | None = None,
-        background: float = -1.0,
-    ) -> DeviceArray:
-        images = self._on_device("images", images, (None, None, None))
-        n = len(images)
-        check_place(epoch, first, n)
-        check_alpha(alpha)
-        affine = self._on_device("affine", affine, (n, 2, 2))
-        taps = self._on_device("taps", taps, (TAPS,))
-        out = self._output(out, images.shape)
-        ends = images.address + images.nbytes, out.address + out.nbytes
-        if out.address < ends[0] and images.address < ends[1]:
-            raise InputError("out: expected memory that the images do not use")
+        images: DeviceArray,
+        affine: DeviceArray,
+        fields: EpochFields,
+        first: int,
+        out: DeviceArray,
+        background: float,
+    ) -> None:
         if images.nbytes:
-            key = philox.split_seed(seed)
-            arguments = images, affine, out, taps, alpha, key, epoch, first, background
-            self._run(self._fields.launches(*arguments))
+            self._run(self._memory.launches(images, affine, out, fields, first, background))
             self._synchronize()
-        return out

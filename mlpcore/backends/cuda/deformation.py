@@ -11,6 +11,7 @@ from mlpcore.backends.arguments import IMAGES_PER_GRID, MARGIN
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.memory import DeviceArray, Driver
+from mlpcore.backends.deforming import EpochFields
 
 #: Grids deformed at a time; fewer where their noise would have more floats than this.
 GRIDS_AT_A_TIME = 32
@@ -46,10 +47,7 @@ class FieldMemory:
         images: DeviceArray,
         affine: DeviceArray,
         out: DeviceArray,
-        taps: DeviceArray,
-        alpha: float,
-        key: tuple[int, int],
-        epoch: int,
+        fields: EpochFields,
         first: int,
         background: float,
     ) -> Iterator[Launch]:
@@ -62,9 +60,9 @@ class FieldMemory:
             part = slice(begin - first, end - first)
             grid = begin // IMAGES_PER_GRID
             n_grids = (end - 1) // IMAGES_PER_GRID + 1 - grid
-            yield from kernels.noise(key, epoch, grid, n_grids, shape, noise)
+            yield from kernels.noise(fields.key, fields.epoch, grid, n_grids, shape, noise)
             yield from kernels.displacement_field(
-                2 * n_grids, shape, noise, taps.address, alpha, middle, noise
+                2 * n_grids, shape, noise, fields.taps.address, fields.alpha, middle, noise
             )
             yield from kernels.deform(
                 images[part].address,

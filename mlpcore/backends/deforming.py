@@ -1,0 +1,356 @@
+"""The contract of the deformation: what a backend draws at random, and how it deforms images.
+
+Shapes: n images of h x w pixels. All arrays are C-contiguous float32 unless stated otherwise.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mlpcore import philox
+from mlpcore.backends import affine
+from mlpcore.backends.arguments import (
+    GRID,
+    IMAGES_PER_GRID,
+    MAX_IMAGES,
+    TAPS,
+    Shape,
+    check_alpha,
+    check_array,
+    check_finite,
+    check_indices,
+    check_noise,
+    check_out,
+    check_place,
+    check_scale,
+    check_shape,
+    check_sides,
+)
+from mlpcore.checks import check_real, check_whole
+from mlpcore.errors import InputError
+from mlpcore.typing import AnyArray, ArrayLike, BackendArray, DTypeLike, Float32Array, Float64Array
+
+
+@dataclass(frozen=True)
+class EpochFields:
+    """The displacement fields of a training set in an epoch, as `Backend` checked them."""
+
+    taps: BackendArray  # (21,)
+    alpha: float
+    key: tuple[int, int]  # of the random numbers: see `mlpcore.philox`
+    epoch: int
+
+
+class Deforming(ABC):
+    """The operations of a `Backend` on images, and where it keeps arrays.
+
+    A public method checks what it is given, and then calls the method of the same name behind an
+    underscore, which computes. A backend defines these.
+    """
+
+    # ---- arrays where the backend computes ---------------------------------------------
+
+    def put(self, array: AnyArray) -> BackendArray:
+        """An array where this backend computes; a NumPy array itself on a CPU."""
+        return array
+
+    def _take(self, name: str, array: Any, shape: Shape, dtype: DTypeLike = np.float32) -> Any:
+        """An argument of this shape and type, where this backend computes. NumPy's are finite."""
+        array = self._located(name, array, shape, dtype)
+        if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+            check_finite(name, array)
+        return array
+
+    def _located(self, name: str, array: Any, shape: Shape, dtype: DTypeLike = np.float32) -> Any:
+        """An argument of this shape and type, where this backend computes."""
+        return check_array(name, array, shape, dtype)
+
+    def _own(self, name: str, array: Any, shape: Shape, dtype: DTypeLike) -> Any:
+        """`_located`, as a copy on a CPU: `progress` or another thread may write to the array."""
+        array = self._located(name, array, shape, dtype)
+        return array.copy() if isinstance(array, np.ndarray) else array
+
+    def _output(
+        self, out: BackendArray | None, shape: tuple[int, ...], dtype: DTypeLike = np.float32
+    ) -> BackendArray:
+        """The array for a result: `out`, if it is given and fits."""
+        if out is None:
+            return np.empty(shape, dtype)
+        check_out(out, shape, dtype)
+        return out
+
+    def _beside(self, array: BackendArray, out: BackendArray) -> BackendArray:
+        """An argument that is read while `out` is written: a copy if they share memory."""
+        if array.flags.aligned and not np.may_share_memory(array, out):
+            return array
+        return array.copy()
+
+    # ---- what an epoch draws at random -----------------------------------------------
+    # NumPy draws here. A device that holds the data draws the same numbers itself.
+
+    def permutation(
+        self, n: int, seed: int, epoch: int, out: BackendArray | None = None
+    ) -> BackendArray:
+        """The order, (n,) int32, in which an epoch presents n images: `philox.permutation`.
+
+        The result is `out` if given, else a new array where `put` would have put it.
+        """
+        check_whole("n", n, 0, MAX_IMAGES)
+        check_place(epoch, 0, n)
+        out = self._output(out, (n,), np.int32)
+        self._permutation(n, seed, epoch, out)
+        return out
+
+    def _permutation(self, n: int, seed: int, epoch: int, out: BackendArray) -> None:
+        """See `permutation`."""
+        out[...] = philox.permutation(n, seed, epoch)
+
+    def affine_maps(
+        self,
+        labels: BackendArray,
+        angles: Float64Array,
+        scale: float,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        out: BackendArray | None = None,
+    ) -> BackendArray:
+        """Random matrices (n, 2, 2) for images of these labels; see `mlpcore.backends.affine`.
+
+        `labels` is (n,) uint8 and `angles` (256,) float64. Implementations may differ in the last
+        bit. The result is `out` if given, else a new array where `put` would have put it.
+        """
+        labels = self._located("labels", labels, (None,), np.uint8)
+        angles = self._take("angles", angles, (affine.N_LABELS,), np.float64)
+        check_scale(scale)
+        check_place(epoch, first, len(labels))
+        out = self._output(out, (len(labels), 2, 2))
+        self._affine_maps(labels, angles, scale, seed, epoch, first, out)
+        return out
+
+    def _affine_maps(
+        self,
+        labels: BackendArray,
+        angles: BackendArray,
+        scale: float,
+        seed: int,
+        epoch: int,
+        first: int,
+        out: BackendArray,
+    ) -> None:
+        """See `affine_maps`."""
+        out[...] = affine.affine_maps(labels, angles, scale, seed, epoch, first)
+
+    # ---- deformation -----------------------------------------------------------------
+
+    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
+        """Uniform noise in [-1, 1] for a grid of h x w images: (2, 10 h + 20, 10 w + 20).
+
+        The numbers are those of `mlpcore.philox.noise`, for x and then y.
+        """
+        check_noise(epoch, grid, height, width)
+        return self._noise(philox.split_seed(seed), epoch, grid, height, width)
+
+    @abstractmethod
+    def _noise(
+        self, key: tuple[int, int], epoch: int, grid: int, height: int, width: int
+    ) -> Float32Array:
+        """See `noise`."""
+
+    def displacement_field(
+        self, noise: Float32Array, taps: Float32Array, alpha: float
+    ) -> Float32Array:
+        """Displacements in pixels, alpha * (G * noise).
+
+        `noise` is (2, rows, columns). The result has 20 rows and 20 columns fewer.
+
+        `taps` are the 21 weights of the one-dimensional Gaussian; G is their outer product.
+        """
+        noise = self._located("noise", noise, (2, None, None))
+        check_alpha(alpha)
+        rows, columns = noise.shape[1:]
+        if min(rows, columns) < TAPS:
+            raise InputError(f"noise: {rows} x {columns} cells, expected {TAPS} or more a side")
+        return self._displacement_field(noise, self._taps(taps), alpha)
+
+    @abstractmethod
+    def _displacement_field(
+        self, noise: BackendArray, taps: BackendArray, alpha: float
+    ) -> Float32Array:
+        """See `displacement_field`."""
+
+    def _taps(self, taps: ArrayLike) -> BackendArray:
+        """The weights of a one-dimensional Gaussian, (21,) float32."""
+        weights: BackendArray = self._take("taps", taps, (TAPS,))
+        if isinstance(weights, np.ndarray) and abs(weights).max() > 1:
+            raise InputError("taps: expected numbers from -1 to 1")
+        return weights
+
+    def deform_by(
+        self,
+        images: Float32Array,
+        affine: Float32Array,
+        displacement: Float32Array,
+        background: float = -1.0,
+    ) -> Float32Array:
+        """Images (n, h, w) looked up at M (p - c) + c + displacement(p).
+
+        `affine` (n, 2, 2) maps target to source, in (x, y) about the centre c; `displacement`
+        (n, 2, h, w) is in pixels, x before y. Bilinear; `background` outside the image. Where
+        only background is looked up, the result is exactly that.
+        """
+        images = self._located("images", images, (None, None, None))
+        n, height, width = images.shape
+        check_sides(height, width)
+        affine = self._take("affine", affine, (n, 2, 2))
+        displacement = self._take("displacement", displacement, (n, 2, height, width))
+        check_real("background", background)
+        return self._deform_by(images, affine, displacement, float(background))
+
+    @abstractmethod
+    def _deform_by(
+        self,
+        images: BackendArray,
+        affine: BackendArray,
+        displacement: BackendArray,
+        background: float,
+    ) -> Float32Array:
+        """See `deform_by`."""
+
+    def deform(
+        self,
+        images: BackendArray,
+        affine: BackendArray,
+        taps: Float32Array,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        first: int = 0,
+        out: BackendArray | None = None,
+        background: float = -1.0,
+    ) -> BackendArray:
+        """`deform_by` with the displacements of a training set's epoch, (n, h, w).
+
+        `images` (n, h, w) are number `first` and on of the set: image i takes tile i % 100 of
+        the field of grid i // 100. `affine` comes from `affine_maps`. The result is `out` if given,
+        else a new array where `put` would have put it.
+        """
+        images = self._located("images", images, (None, None, None))
+        n = len(images)
+        check_sides(*images.shape[1:])
+        check_place(epoch, first, n)
+        check_real("background", background)
+        affine = self._take("affine", affine, (n, 2, 2))
+        fields = self._epoch_fields(taps, alpha, seed, epoch)
+        out = self._output(out, images.shape)
+        if n:
+            images, affine = (self._beside(array, out) for array in (images, affine))
+            self._deform(images, affine, fields, first, out, float(background))
+        return out
+
+    @abstractmethod
+    def _deform(
+        self,
+        images: BackendArray,
+        affine: BackendArray,
+        fields: EpochFields,
+        first: int,
+        out: BackendArray,
+        background: float,
+    ) -> None:
+        """See `deform`. There is an image or more, and `out` uses other memory than they do."""
+
+    def _epoch_fields(self, taps: ArrayLike, alpha: float, seed: int, epoch: int) -> EpochFields:
+        """The fields of an epoch, checked."""
+        check_alpha(alpha)
+        return EpochFields(self._taps(taps), float(alpha), philox.split_seed(seed), epoch)
+
+    # ---- single images: their numbers in a set may be any ------------------------------
+
+    def deform_selected(
+        self,
+        images: Float32Array,
+        affine: Float32Array,
+        taps: Float32Array,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        indices: ArrayLike,
+        background: float,
+        out: Float32Array,
+    ) -> None:
+        """`deform` of any images (n, channels, h, w) of a set into `out`, with the same bits.
+
+        `indices` (n,) are their numbers in the set, in any order; consecutive ones are fastest.
+        The channels of an image share its map. All arrays are on the host; `images` and `out` may
+        have any strides.
+        """
+        images = np.asarray(images)
+        check_shape("images", images, (None, None, None, None), np.float32)
+        if not (isinstance(out, np.ndarray) and out.flags.behaved):
+            raise InputError("out: expected an aligned array that can be written to")
+        check_shape("out", out, images.shape, np.float32)
+        check_sides(*images.shape[2:])
+        check_place(epoch, 0, len(images))
+        check_real("background", background)
+        indices = check_indices(indices, len(images))
+        affine = check_array("affine", affine, (len(images), 2, 2))
+        check_finite("affine", affine)
+        fields = self._epoch_fields(taps, alpha, seed, epoch)
+        if out.size:
+            images, affine = (Deforming._beside(self, array, out) for array in (images, affine))
+            self._deform_selected(images, affine, fields, indices, float(background), out)
+
+    def _deform_selected(
+        self,
+        images: Float32Array,
+        affine: Float32Array,
+        fields: EpochFields,
+        indices: AnyArray,
+        background: float,
+        out: Float32Array,
+    ) -> None:
+        """See `deform_selected`. This is a plain body: consecutive images together."""
+        ascending = np.argsort(indices, kind="stable")
+        gaps = np.flatnonzero(np.diff(indices[ascending]) != 1) + 1
+        for run in np.split(ascending, gaps):
+            first, matrices = int(indices[run[0]]), self.put(affine[run])
+            for channel in range(images.shape[1]):
+                plane = self.put(np.ascontiguousarray(images[run, channel]))
+                result = self._output(None, plane.shape)
+                self._deform(plane, matrices, fields, first, result, background)
+                out[run, channel] = np.asarray(result)
+
+    def fields(
+        self,
+        height: int,
+        width: int,
+        taps: Float32Array,
+        alpha: float,
+        seed: int,
+        epoch: int,
+        indices: ArrayLike,
+    ) -> Float32Array:
+        """The tiles (n, 2, h, w) of the displacement fields that images with these indices get."""
+        check_sides(height, width)
+        check_place(epoch, 0, 0)
+        indices = check_indices(indices)
+        return self._fields(height, width, self._epoch_fields(taps, alpha, seed, epoch), indices)
+
+    def _fields(
+        self, height: int, width: int, fields: EpochFields, indices: AnyArray
+    ) -> Float32Array:
+        """See `fields`. This is a plain body: from the fields of whole grids."""
+        result = np.empty((len(indices), 2, height, width), np.float32)
+        grids, tiles = np.divmod(indices, IMAGES_PER_GRID)
+        for grid in np.unique(grids):
+            noise = self._noise(fields.key, fields.epoch, int(grid), height, width)
+            field = self.displacement_field(noise, fields.taps, fields.alpha)
+            for i in np.flatnonzero(grids == grid):
+                top, left = tiles[i] // GRID * height, tiles[i] % GRID * width
+                result[i] = field[:, top : top + height, left : left + width]
+        return result
