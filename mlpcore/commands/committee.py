@@ -123,13 +123,14 @@ class Computing:
         cls, settings: train.Options, begun: CommitteeFolder | None, on_cluster: bool
     ) -> Computing:
         """That of the options; a committee that has begun keeps its own."""
-        name, schedule = settings.get("backend", "auto"), settings.get("schedule")
+        name, schedule = settings.get("backend", "auto"), None
         if begun and "backend" not in settings:
             name, schedule = begun.members[0].config.backend, begun.members[0].config.schedule
         threads = settings.get("threads")
         if on_cluster and backends.available().get(name):  # which says why it cannot run here
-            schedule = schedule or backends.default_schedule(name)
-            return cls(name, schedule, backends.get("cpu", threads))
+            return cls(
+                name, schedule or backends.default_schedule(name), backends.get("cpu", threads)
+            )
         here = backends.get(name, threads, schedule)
         return cls(here.name, here.schedule, here)
 

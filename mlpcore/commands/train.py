@@ -84,7 +84,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add_whole = functools.partial(add, type=whole_number, metavar="N")
     add_real = functools.partial(add, type=number, metavar="X")
-    schedules = "sparse, packed, deferred, immediate, resident, streaming"
     add("--arch", metavar="NET", help="net1 ... net5, or widths such as 1000,500 (net1)")
     add_whole("--epochs", help="passes over the training images (30 for MNIST)")
     add_real("--minutes", help="instead: as many passes as take about so long")
@@ -104,7 +103,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add_data_options(parser)
     add_whole("--hold-out", help="test on the last N training images instead")
     add_backend_options(parser)
-    add("--schedule", metavar="NAME", help=schedules)
     add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with this run, up to --epochs if given")
     return parser.parse_args(argv)
@@ -197,9 +195,7 @@ def resume_command(
 
 def start(options: Options, console: Console) -> int:
     """Trains a new run. Bad options are refused before data are read."""
-    backend = backends.get(
-        options.get("backend", "auto"), options.get("threads"), options.get("schedule")
-    )
+    backend = backends.get(options.get("backend", "auto"), options.get("threads"))
     check_minutes(options)
     config = make_config(options, backend)
     folder = Path(options["out"]) if "out" in options else default_folder(config)

@@ -125,8 +125,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         undeformed, after the epoch.
     backend : str, default="cpu"
         "cpu", "cuda", "auto" or another name that `mlpcore.backends.get` knows.
-    schedule : {None, "packed", "deferred", "immediate"}, default=None
-        When a CPU applies updates; this changes rounding and speed only.
     threads : int, default=None
         Threads on a CPU. None takes one for each 262,144 weights, at most as many as there are
         cores; in a worker process, such as that of a search with `n_jobs`, its share of them.
@@ -201,7 +199,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         warm_start: bool = False,
         verbose: bool = False,
         backend: str = "cpu",
-        schedule: str | None = None,
         threads: int | None = None,
     ):
         self.hidden_layer_sizes = hidden_layer_sizes
@@ -227,7 +224,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         self.warm_start = warm_start
         self.verbose = verbose
         self.backend = backend
-        self.schedule = schedule
         self.threads = threads
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -335,7 +331,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         sizes = (inputs.shape[1], *config.hidden_layers, len(known))
         network = config.new_network(sizes) if first else self.network_
         losses = [] if first else self.loss_curve_
-        epoch, backend = FIRST_PARTIAL_EPOCH + len(losses), self._get_backend(network)
+        epoch, backend = FIRST_PARTIAL_EPOCH + len(losses), self._get_backend(network, len(labels))
         samples = self._samples(inputs, labels, known, sample_weight)
         images = self._images(samples)
         try:
@@ -371,7 +367,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
             deformation=deformation_of(self.deformation, classes),
             seed=seed,
             backend=self.backend,
-            schedule=self.schedule,
         )
 
     def _images(self, samples: Samples) -> Float32Array:

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend
+from mlpcore.backends.simd import DEFAULT_BLOCK, SimdBackend
 from mlpcore.estimators import passes
 from mlpcore.estimators.parameters import threads_of
 from mlpcore.evaluation import probabilities
@@ -29,7 +30,6 @@ class FittedNetwork:
     """
 
     backend: str
-    schedule: str | None
     threads: int | None
     network_: Network
     classes_: AnyArray
@@ -76,9 +76,14 @@ class FittedNetwork:
         X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
         return passes.outputs(self.network_, X, self._get_backend(self.network_))
 
-    def _get_backend(self, network: Network) -> Backend:
+    def _get_backend(self, network: Network, n_samples: int | None = None) -> Backend:
+        """What computes with a network, and trains it on so many samples a call."""
         threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
-        return backends.get(self.backend, threads, self.schedule)
+        backend = backends.get(self.backend, threads)
+        few = n_samples is not None and n_samples <= DEFAULT_BLOCK
+        if few and isinstance(backend, SimdBackend):
+            return SimdBackend(backend.name, threads, "immediate")
+        return backend
 
     # ---- fitted attributes -------------------------------------------------------------
 

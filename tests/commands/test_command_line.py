@@ -160,7 +160,6 @@ BAD = [
     ("train --seed -1", "seed -1"),
     ("train --threads 0", "threads 0"),
     ("train --backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
-    ("train --schedule late", "'late'"),
     ("train --dataset cifar", "'cifar'"),
     ("train --epoch 9", "--epoch"),  # no abbreviations
     ("train more", "more"),

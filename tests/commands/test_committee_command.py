@@ -157,7 +157,6 @@ def test_a_finished_committee_shows_its_result_again(call, argv):
         ("--widths original,2", "members original, width-2, width-4: expected the same command"),
         ("--members 2", "members original, width-2, width-4: expected the same command"),
         ("--hold-out 30", "are not those that the committee in c began with"),
-        ("--backend scalar --schedule immediate", "schedule"),
         ("--out .", ". already holds"),
         ("--widths 6 --out new", "width 6: expected a whole number from 1 to 5"),
         ("--minutes 2", "--minutes of a committee: expected --epochs"),

@@ -134,7 +134,7 @@ def test_figures_are_not_written_through_a_link(train, tmp_path):
 
 def test_options_reach_the_settings(train):
     options = "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3"
-    options += " --backend scalar --schedule immediate --lr-ratio 2 --target 1.5 --arch 7,5"
+    options += " --backend scalar --lr-ratio 2 --target 1.5 --arch 7,5"
     options += " --activation tanh --loss squared --init he --input-range signed --decay factor"
     options += " --width 4"
     train(*options.split(), "--warm-up", "300", "--recipe", "modern")
@@ -143,7 +143,7 @@ def test_options_reach_the_settings(train):
         "learning_rate_ratio": 2, "target": 1.5, "activation": "tanh", "loss": "squared",
         "init": "he", "input_range": "signed", "width": 4, "decay": "factor", "warm_up": 300,
         "seed": 3,
-        "backend": "scalar", "schedule": "immediate", "deformation": {
+        "backend": "scalar", "schedule": "sparse", "deformation": {
             "sigma": 5, "alpha": 37, "beta": 10, "gamma": 20, "similar_labels": [],
         },
     }  # fmt: skip

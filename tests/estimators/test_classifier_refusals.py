@@ -31,7 +31,6 @@ BAD = {
     "deformation": [True, DeformationParameters(similar_labels=7)],
     "image_shape": [None, (5, 5), 35, (5, -7)],
     "backend": ["mmx"],
-    "schedule": ["late"],
     "threads": ["2"],
 }
 

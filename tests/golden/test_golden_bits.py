@@ -12,7 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlpcore import DeformationParameters, Network, backends, dataset, deformation, philox
+from mlpcore import (
+    DeformationParameters,
+    Network,
+    OnlineMLPClassifier,
+    backends,
+    dataset,
+    deformation,
+    philox,
+)
 from mlpcore.backends.simd import INSTRUCTION_SETS, SCHEDULES, SimdBackend, unavailable_reason
 from mlpcore.data.width import normalise_width
 
@@ -83,3 +91,14 @@ def test_orders_and_initial_weights():
 def test_every_instruction_set_that_runs_here_is_pinned():
     here = {name for name in INSTRUCTION_SETS if backends.available()[name] is None}
     assert here - {"neon"} <= set(EXPECTED["deformed"])
+
+
+def test_an_estimators_partial_fit():
+    """A call with many samples, and one with few, which are trained one by one."""
+    data = digits()
+    X, y = data.train_images[:155].reshape(155, -1), data.train_labels[:155]
+    mlp = OnlineMLPClassifier((20,), random_state=7, backend="scalar")
+    mlp.partial_fit(X[:150], y[:150], classes=np.arange(10))
+    assert sha256(*mlp.network_.weights) == EXPECTED["partial_fit"]["150"]
+    mlp.partial_fit(X[150:], y[150:])
+    assert sha256(*mlp.network_.weights) == EXPECTED["partial_fit"]["5"]
