@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlpcore import Network, backends, dataset, philox
+from mlpcore import Network, backends, dataset
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import find_digit
 from mlpcore.data.scaling import normalise, resize
@@ -96,7 +96,7 @@ def test_normalisation(open_page, pictures):
     page = open_page(to_page(classifier_of(network_of(1))))
     script = f"""(scans) => scans.map(([width, height, given]) => {{
         const grey = {{ width, height, data: Float64Array.from({BYTES}) }};
-        const {{ pixels, seen }} = mlpcore.findDigit(grey);
+        const {{ pixels, seen }} = mlpcore.digitOf(mlpcore.inkOfPicture(grey));
         return [Array.from(pixels), seen, Array.from(mlpcore.imageOf(pixels))];
     }})"""
     greys = list(scans())
@@ -141,11 +141,3 @@ def test_deformed_digits(open_page, pictures):
         expected = deform_selected(image, *drawing)
         assert np.abs(expected - image).max() > 0.5
         np.testing.assert_allclose(found, expected.ravel(), rtol=0, atol=PIXEL_TOLERANCE)
-
-
-def test_random_words(open_page):
-    counters = [[0, 0, 0, 0], [1, 2, 3, 4], [2**32 - 1] * 4, [7 << 16, 1, 99, 2]]
-    page = open_page(to_page(classifier_of(network_of(1))))
-    for seed in 0, 5, 2**32 + 3, 2**53 - 1:
-        script = "([all, seed]) => all.map((each) => mlpcore.philox4x32(each, seed))"
-        assert page.evaluate(script, [counters, seed]) == philox.philox4x32(counters, seed).tolist()

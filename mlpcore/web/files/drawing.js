@@ -1,25 +1,19 @@
 /** Strokes on a square of side 1: made by a pointer or by keys, painted as smooth curves. */
 
-/** The steps of the arrow keys; the pressure of devices that measure none. */
-const [STEP, USUAL_PRESSURE] = [1 / 40, 0.5];
+const STEP = 1 / 40; // of the arrow keys
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /** Paints strokes in black on a square canvas. */
 export function paint(context, strokes, side) {
   context.lineCap = context.lineJoin = "round";
   for (const { width, points } of strokes) {
-    let from = points[0];
+    context.lineWidth = side * width;
+    context.beginPath();
+    context.moveTo(side * points[0][0], side * points[0][1]);
     points.forEach((point, i) => {
       const next = points[i + 1] ?? point;
       const middle = [(point[0] + next[0]) / 2, (point[1] + next[1]) / 2];
-      if (point[2] !== points[i - 1]?.[2]) {
-        if (i) context.stroke(); // a path has one width
-        context.lineWidth = side * width * (0.4 + 1.2 * point[2]);
-        context.beginPath();
-        context.moveTo(side * from[0], side * from[1]);
-      }
-      context.quadraticCurveTo(...[...point.slice(0, 2), ...middle].map((x) => side * x));
-      from = middle;
+      context.quadraticCurveTo(...[...point, ...middle].map((x) => side * x));
     });
     context.stroke();
   }
@@ -30,9 +24,9 @@ export class Drawing {
   strokes = [];
   #cleared = []; // the strokes that `undo` brings back
   #background = null; // a picture in place of strokes
-  #pen = null; // the pointer that draws
+  #pointer = null; // the one that draws
   #at = [0.5, 0.5]; // where the keys draw
-  #isDown = false;
+  #isDown = false; // whether they do
 
   /**
    * @param {HTMLCanvasElement} canvas
@@ -40,29 +34,26 @@ export class Drawing {
    * @param {(isDone: boolean) => void} changed called after each change, of a stroke or its end
    */
   constructor(canvas, penWidth, changed) {
-    this.canvas = canvas;
-    this.penWidth = penWidth;
-    this.changed = changed;
-    canvas.addEventListener("pointerdown", (event) => this.#begin(event));
-    canvas.addEventListener("pointermove", (event) => this.#go(event));
-    for (const name of ["pointerup", "pointercancel"]) {
-      canvas.addEventListener(name, (event) => this.#end(event));
-    }
-    canvas.addEventListener("keydown", (event) => this.#press(event));
-    canvas.addEventListener("blur", () => {
+    Object.assign(this, { canvas, penWidth, changed });
+    const listen = (name, listener) => canvas.addEventListener(name, listener);
+    listen("pointerdown", (event) => this.#begin(event));
+    listen("pointermove", (event) => this.#go(event));
+    listen("pointerup", (event) => this.#end(event));
+    listen("pointercancel", (event) => this.#end(event));
+    listen("keydown", (event) => this.#press(event));
+    listen("focus", () => this.#show());
+    listen("blur", () => {
       this.#isDown = false;
       this.#show();
     });
-    canvas.addEventListener("focus", () => this.#show());
     new ResizeObserver(() => this.#show()).observe(canvas);
   }
 
   /** Takes the last stroke away, also while it is being drawn, or brings cleared ones back. */
   undo() {
-    this.#lift();
-    this.#background = null;
-    if (this.strokes.length) this.strokes.pop();
-    else this.strokes = this.#cleared.splice(0);
+    const left = this.strokes.length ? this.strokes.slice(0, -1) : this.#cleared.splice(0);
+    this.showPicture(null);
+    this.strokes = left;
     this.#update(true);
   }
 
@@ -75,45 +66,36 @@ export class Drawing {
   /** Shows a picture, on a canvas, in place of strokes; the next stroke begins a drawing again. */
   showPicture(picture) {
     this.strokes = [];
-    this.#lift();
+    this.#pointer = null;
+    this.#isDown = false;
     this.#background = picture;
     this.#show();
   }
 
-  #lift() {
-    this.#pen = null;
-    this.#isDown = false;
-  }
-
-  #point(event) {
+  #point({ clientX, clientY }) {
     const box = this.canvas.getBoundingClientRect();
-    const pressure = event.pointerType === "pen" ? event.pressure : USUAL_PRESSURE;
-    return [
-      (event.clientX - box.left) / box.width,
-      (event.clientY - box.top) / box.height,
-      pressure,
-    ];
+    return [(clientX - box.left) / box.width, (clientY - box.top) / box.height];
   }
 
   #begin(event) {
-    if (this.#pen !== null || event.button !== 0) return;
-    this.#pen = event.pointerId;
+    if (this.#pointer !== null || event.button !== 0) return;
+    this.#pointer = event.pointerId;
     this.canvas.setPointerCapture(event.pointerId);
     this.#start(this.#point(event));
     this.#update(false);
   }
 
   #go(event) {
-    if (event.pointerId !== this.#pen) return;
+    if (event.pointerId !== this.#pointer) return;
     const events = event.getCoalescedEvents?.() ?? [];
     const points = (events.length ? events : [event]).map((each) => this.#point(each));
-    this.strokes.at(-1)?.points.push(...points);
+    this.strokes.at(-1).points.push(...points);
     this.#update(false);
   }
 
   #end(event) {
-    if (event.pointerId !== this.#pen) return;
-    this.#pen = null;
+    if (event.pointerId !== this.#pointer) return;
+    this.#pointer = null;
     this.#update(true);
   }
 
@@ -122,11 +104,11 @@ export class Drawing {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === " ") {
       this.#isDown = !this.#isDown;
-      if (this.#isDown) this.#start(this.#penPoint());
+      if (this.#isDown) this.#start(this.#at);
     } else if (ARROWS[event.key]) {
       const inside = (x) => Math.min(Math.max(x, 0), 1);
       this.#at = this.#at.map((x, axis) => inside(x + STEP * ARROWS[event.key][axis]));
-      if (this.#isDown) this.strokes.at(-1)?.points.push(this.#penPoint());
+      if (this.#isDown) this.strokes.at(-1).points.push(this.#at);
     } else {
       return;
     }
@@ -140,10 +122,6 @@ export class Drawing {
     this.strokes.push({ width: this.penWidth(), points: [point] });
   }
 
-  #penPoint() {
-    return [...this.#at, USUAL_PRESSURE];
-  }
-
   #update(isDone) {
     this.#show();
     this.changed(isDone);
@@ -152,9 +130,8 @@ export class Drawing {
   #show() {
     const { canvas } = this;
     const side = Math.round(canvas.clientWidth * devicePixelRatio);
-    if (canvas.width !== side) canvas.width = canvas.height = side;
+    canvas.width = canvas.height = side; // which clears it
     const context = canvas.getContext("2d");
-    context.clearRect(0, 0, side, side);
     if (this.#background) context.drawImage(this.#background, 0, 0, side, side);
     paint(context, this.strokes, side);
     if (canvas.matches(":focus-visible")) this.#showPen(context, side);
@@ -170,6 +147,5 @@ export class Drawing {
       context.stroke();
     }
     if (this.#isDown) context.fill();
-    context.strokeStyle = "black";
   }
 }

@@ -1,36 +1,23 @@
 /** From MNIST's pictures to inputs, as mlpcore/data/scaling.py and mlpcore/data/width.py. */
+import { greatestOf, roundEven, sumOf, throughRows, transposed } from "./image.js";
 
 export const [PIXELS, IMAGE] = [28, 29]; // sides of MNIST's picture and of a network's image
 const [UNIT, THRESHOLD, MAX_STRETCH] = [2 ** 20, 0.25, 1.5];
 
-/** Rows of 28 values become rows of 29, by linear interpolation in float32; then transposed. */
-function interpolated(rows) {
-  const height = rows.length / PIXELS;
-  const result = new Float32Array(IMAGE * height);
-  for (let t = 0; t < IMAGE; t++) {
-    const place = t * (PIXELS - 1);
-    const low = Math.floor(place / (IMAGE - 1));
-    const share = Math.fround((place % (IMAGE - 1)) / (IMAGE - 1));
-    for (let y = 0; y < height; y++) {
-      const start = rows[y * PIXELS + low];
-      const end = rows[y * PIXELS + Math.min(low + 1, PIXELS - 1)];
-      const part = Math.fround(Math.fround(end - start) * share);
-      result[t * height + y] = Math.fround(part + start);
-    }
-  }
-  return result;
-}
+const square = (side, data) => ({ width: side, height: side, data });
 
-function transposed(values, width) {
-  const height = values.length / width;
-  return values.map((_, i) => values[(i % height) * width + Math.floor(i / height)]);
-}
-
-/** The image, 29 x 29 in [-1, 1], of a picture of 28 x 28 grey values. */
+/** The image, 29 x 29 in [-1, 1], of a picture of 28 x 28 grey values: linear between pixels. */
 export function imageOf(pixels) {
   const signed = Float32Array.from(pixels, (value) => Math.fround(value / 127.5) - 1);
-  const taller = interpolated(transposed(signed, PIXELS)); // 29 rows of 28
-  return transposed(interpolated(taller), IMAGE);
+  const between = (row, x) => {
+    const place = x * (PIXELS - 1);
+    const low = Math.floor(place / (IMAGE - 1));
+    const share = Math.fround((place % (IMAGE - 1)) / (IMAGE - 1));
+    const step = Math.fround(row[Math.min(low + 1, PIXELS - 1)] - row[low]);
+    return Math.fround(Math.fround(step * share) + row[low]);
+  };
+  const taller = throughRows(transposed(square(PIXELS, signed)), IMAGE, between);
+  return Float32Array.from(transposed(throughRows(taller, IMAGE, between)).data);
 }
 
 /** What a network sees of an image: first its width, then its range. */
@@ -54,18 +41,11 @@ function boxOf(profile, least) {
   return [firstCrossing(profile, least), end];
 }
 
-/** Half to even, as NumPy rounds. */
-export function roundEven(x) {
-  const below = Math.floor(x);
-  const rest = x - below;
-  return rest > 0.5 || (rest === 0.5 && below % 2 !== 0) ? below + 1 : below;
-}
-
 /** For each result the sources [first, weights] around its own, weighted by a tent. */
 function tents(mass, [begin, end], stretch) {
   const side = mass.length;
   const [centre, margin] = [(side - 1) / 2, THRESHOLD - 1];
-  const total = mass.reduce((a, b) => a + b, 0);
+  const total = sumOf(mass);
   const moment = mass.reduce((sum, each, i) => sum + each * i, 0);
   const middle = total > 0 ? moment / total : centre;
   const [toBegin, toEnd] = [stretch * (begin - middle), stretch * (end - middle)];
@@ -84,37 +64,30 @@ function tents(mass, [begin, end], stretch) {
   });
 }
 
-/** The means of each row of ink around the sources; the result is transposed. */
-function means(ink, side, rows) {
-  const result = new Float64Array(ink.length);
-  rows.forEach(([first, weights], t) => {
-    const total = Math.max(1, weights.reduce((a, b) => a + b));
-    for (let y = 0; y < side; y++) {
-      let sum = 0;
-      weights.forEach((weight, i) => {
-        const x = first + i;
-        if (x >= 0 && x < side) sum += weight * ink[y * side + x];
-      });
-      result[t * side + y] = roundEven(sum / total);
-    }
-  });
-  return result;
-}
-
 /** An image in [-1, 1] with its ink brought to a width, and its mass to the centre. */
 export function normaliseWidth(image, width) {
   const side = Math.sqrt(image.length);
-  const ink = Float64Array.from(image, (value) => roundEven(Math.max(value + 1, 0) * UNIT));
-  const rows = Array.from({ length: side }, (_, y) => ink.slice(y * side, (y + 1) * side));
-  const columns = Array.from({ length: side }, (_, x) => ink.filter((_, i) => i % side === x));
-  const greatest = (lines) => lines.map((line) => line.reduce((a, b) => Math.max(a, b)));
-  const totals = (lines) => lines.map((line) => line.reduce((a, b) => a + b));
-  const least = THRESHOLD * ink.reduce((a, b) => Math.max(a, b));
-  const box = boxOf(greatest(columns), least);
+  const ink = square(side, Float64Array.from(image, (x) => roundEven(Math.max(x + 1, 0) * UNIT)));
+  const turned = transposed(ink);
+  const least = THRESHOLD * greatestOf(ink.data);
+  const [high, wide] = [ink, turned].map((lines) => profileOf(lines, greatestOf));
+  const [rowMass, columnMass] = [ink, turned].map((lines) => profileOf(lines, sumOf));
+  const box = boxOf(wide, least);
   const stretch = Math.min(width / (box[1] - box[0]), MAX_STRETCH);
-  const vertical = tents(totals(rows), boxOf(greatest(rows), least), 1);
-  const horizontal = tents(totals(columns), box, stretch);
-  const high = means(transposed(ink, side), side, vertical); // rows first; y, x
-  const wide = means(high, side, horizontal); // x, y
-  return Float32Array.from(transposed(wide, side), (value) => value / UNIT - 1);
+  const centred = throughRows(turned, side, meanOf(tents(rowMass, boxOf(high, least), 1)));
+  const result = throughRows(centred, side, meanOf(tents(columnMass, box, stretch)));
+  return Float32Array.from(transposed(result).data, (value) => value / UNIT - 1);
 }
+
+/** A number for each row of an image. */
+const profileOf = (image, numberOf) =>
+  Array.from({ length: image.height }, (_, y) =>
+    numberOf(image.data.subarray(y * image.width, (y + 1) * image.width)),
+  );
+
+/** The mean of a row around the sources of a place. */
+const meanOf = (sources) => (row, place) => {
+  const [first, weights] = sources[place];
+  const sum = weights.reduce((total, weight, i) => total + weight * (row[first + i] ?? 0), 0);
+  return roundEven(sum / Math.max(1, sumOf(weights)));
+};

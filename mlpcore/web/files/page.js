@@ -1,36 +1,45 @@
 /** The page: what is drawn or opened goes through the networks, and their answers are shown. */
 import { drawMap } from "./deformation.js";
-import { findDigit, NoDigit } from "./digit.js";
+import { digitOf } from "./digit.js";
 import { Drawing, paint } from "./drawing.js";
+import { inkOfPicture } from "./ink.js";
 import { IMAGE, imageOf, inkOf } from "./inputs.js";
 import { showInside } from "./inside.js";
 import { answer, classes, givesProbabilities, networks, usualDeformation, wrong } from "./model.js";
 import { ranking } from "./network.js";
-import { philox4x32 } from "./philox.js";
-import { brightnessOf, greyOf } from "./picture.js";
+import { greyOf } from "./picture.js";
 import { showInk } from "./pixels.js";
 
 /** The side of a drawing for the network; the number of deformed forms; the most bars. */
 const [RASTER, FORMS, MAX_BARS] = [128, 12, 10];
-/** Milliseconds of work on the forms, after which strokes and sliders have their turn. */
-const SLICE = 8;
-const SLIDERS = { sigma: " px", alpha: " px", beta: "°", gamma: " %" };
+const NO_DIGIT = "No digit found: expected one that stands out from an even ground.";
+const UNITS = { sigma: " px", alpha: " px", beta: "°", gamma: " %" };
 
 const byId = (id) => document.getElementById(id);
-const raster = document.createElement("canvas");
 const drawing = new Drawing(byId("drawing"), () => Number(byId("pen").value), onDrawn);
+const raster = new OffscreenCanvas(RASTER, RASTER).getContext("2d", { willReadFrequently: true });
 
 let image = null; // what the networks are asked about
-let seed = 0;
-let waiting = 0;
-let isForming = false; // whether forms are being computed
-let isStale = false; // and whether others are wanted by now
+let guess = null; // the class that they see
+let seed = 0; // of the deformed forms
+let frame = 0; // the request for the next answer
+let round = 0; // of the computation of forms: a later one ends those before
 
-function element(name, className, text = "") {
+function element(name, className, ...content) {
   const result = document.createElement(name);
   result.className = className;
-  result.textContent = text;
+  result.append(...content);
   return result;
+}
+
+function inkCanvas(ink) {
+  const canvas = element("canvas", "ink");
+  showInk(canvas, ink);
+  return canvas;
+}
+
+function setText(id, text) {
+  if (byId(id).textContent !== text) byId(id).textContent = text; // else it is read aloud again
 }
 
 // ---- what the networks are asked about ------------------------------------------------------
@@ -38,51 +47,44 @@ function element(name, className, text = "") {
 function onDrawn(isDone) {
   byId("hint").hidden = drawing.strokes.length > 0;
   pressWrong(null);
-  cancelAnimationFrame(waiting);
-  waiting = requestAnimationFrame(() => (drawing.strokes.length ? ask(rasterised(), isDone) : rest()));
+  cancelAnimationFrame(frame);
+  frame = requestAnimationFrame(() => (drawing.strokes.length ? ask(drawnInk(), isDone) : rest()));
 }
 
-/** The strokes as a picture, black on white. */
-function rasterised() {
-  raster.width = raster.height = RASTER;
-  const context = raster.getContext("2d", { willReadFrequently: true });
-  context.fillStyle = "white";
-  context.fillRect(0, 0, RASTER, RASTER);
-  paint(context, drawing.strokes, RASTER);
-  return brightnessOf(context.getImageData(0, 0, RASTER, RASTER));
+/** The ink of the strokes: nothing has to tell it from a ground. */
+function drawnInk() {
+  raster.clearRect(0, 0, RASTER, RASTER);
+  paint(raster, drawing.strokes, RASTER);
+  const { data } = raster.getImageData(0, 0, RASTER, RASTER);
+  const opacity = data.filter((_, i) => i % 4 === 3);
+  return { width: RASTER, height: RASTER, data: Float64Array.from(opacity, (each) => each / 255) };
 }
 
-function ask(grey, isDone) {
-  try {
-    const digit = findDigit(grey);
-    const several = `There seem to be ${digit.seen} digits side by side: expected one.`;
-    byId("message").textContent = digit.seen > 1 ? several : "";
-    show(imageOf(digit.pixels), isDone);
-  } catch (error) {
-    if (!(error instanceof NoDigit)) throw error;
+/** Asks about ink; null is none. */
+function ask(ink, isDone) {
+  const digit = ink && digitOf(ink);
+  if (!digit) {
     rest();
-    byId("message").textContent = isDone ? error.message : "";
+    if (isDone) setText("message", NO_DIGIT);
+    return;
   }
+  const several = `There seem to be ${digit.seen} digits side by side: expected one.`;
+  setText("message", digit.seen > 1 ? several : "");
+  show(imageOf(digit.pixels), isDone);
 }
 
 async function open(file) {
   if (!file) return;
-  try {
-    const grey = await greyOf(file);
-    rest();
-    ask(grey, true);
-    if (image) showPicture();
-  } catch (error) {
-    byId("message").textContent = error.message;
-  }
+  const grey = await greyOf(file);
+  if (grey) ask(inkOfPicture(grey), true);
+  else setText("message", "This is not a picture that the browser knows.");
+  if (grey && image) showPicture();
 }
 
 /** The image that is asked about, in place of strokes. */
 function showPicture() {
-  cancelAnimationFrame(waiting);
-  const picture = element("canvas", "");
-  showInk(picture, inkOf(image, { unit: false }));
-  drawing.showPicture(picture);
+  cancelAnimationFrame(frame);
+  drawing.showPicture(inkCanvas(inkOf(image, { unit: false })));
   byId("hint").hidden = true;
 }
 
@@ -91,9 +93,9 @@ function showPicture() {
 /** Nothing to ask about. */
 function rest() {
   image = null;
-  byId("message").textContent = "";
-  byId("first").textContent = "?";
-  byId("second").textContent = "The network answers while you draw.";
+  setText("message", "");
+  setText("first", "?");
+  setText("second", "The network answers while you draw.");
   byId("seen").replaceChildren(element("canvas", "ink"));
   showBars(null);
   showForms();
@@ -104,33 +106,17 @@ function show(asked, isDone) {
   image = asked;
   const { inputs, states, outputs } = answer(image);
   const [first, second] = ranking(outputs);
+  guess = first;
   setText("first", classes[first]);
   byId("first").classList.toggle("long", classes[first].length > 2);
   const isTiny = givesProbabilities && outputs[second] < 0.0005;
   const value = isTiny ? "under 0.1\u00a0%" : valueText(outputs[second]);
-  const then = `then ${classes[second]} with ${value}`;
-  setText("second", `${valueText(outputs[first])}\n${then}`);
-  showSeen(inputs);
+  setText("second", `${valueText(outputs[first])}\nthen ${classes[second]} with ${value}`);
+  const views = new Map(networks.map((network, i) => [network.width, inkOf(inputs[i], network)]));
+  byId("seen").replaceChildren(...Array.from(views.values(), inkCanvas)); // one of each width
   showBars(outputs);
   if (isDone) showForms();
   if (isDone) showInside(states);
-}
-
-function setText(id, text) {
-  if (byId(id).textContent !== text) byId(id).textContent = text; // else it is read aloud again
-}
-
-/** The input of each network, once for each width. */
-function showSeen(inputs) {
-  const views = new Map(networks.map((network, i) => [network.width, inkOf(inputs[i], network)]));
-  byId("seen").replaceChildren(
-    ...Array.from(views, ([width, ink]) => {
-      const canvas = element("canvas", "ink");
-      canvas.title = width === null ? "" : `width ${width}`;
-      showInk(canvas, ink);
-      return canvas;
-    }),
-  );
 }
 
 function valueText(output) {
@@ -140,84 +126,65 @@ function valueText(output) {
 
 /** The outputs of all classes, or the greatest of many. */
 function showBars(outputs) {
-  const all = classes.map((_, k) => k);
-  const shown = outputs && classes.length > MAX_BARS ? ranking(outputs) : all;
-  const best = outputs && ranking(outputs)[0];
+  const order = ranking(outputs ?? new Float64Array(classes.length));
+  const shown = classes.length > MAX_BARS ? order.slice(0, MAX_BARS) : [...classes.keys()];
   byId("bars").replaceChildren(
-    ...shown.slice(0, MAX_BARS).map((k) => {
-      const row = element("li", outputs && k === best ? "best" : "");
-      const [track, bar] = [element("span", "track"), element("span", "bar")];
+    ...shown.map((k) => {
+      const bar = element("span", "bar");
       const share = outputs ? (givesProbabilities ? outputs[k] : (outputs[k] + 1) / 2) : 0;
       bar.style.width = `${100 * Math.min(Math.max(share, 0), 1)}%`;
-      track.append(bar);
-      const value = element("span", "value", outputs ? valueText(outputs[k]) : "");
-      row.append(element("span", "label", classes[k]), track, value);
-      return row;
+      const value = outputs ? valueText(outputs[k]) : "";
+      return element(
+        "li",
+        outputs && k === order[0] ? "best" : "",
+        element("span", "label", classes[k]),
+        element("span", "track", bar),
+        element("span", "value", value),
+      );
     }),
   );
 }
 
 // ---- deformed forms ---------------------------------------------------------------------------
 
-function parameters() {
-  return Object.fromEntries(Object.keys(SLIDERS).map((name) => [name, Number(byId(name).value)]));
+function setSliders() {
+  for (const name of Object.keys(UNITS)) byId(name).value = usualDeformation[name];
+  showForms();
 }
 
-function showForms() {
-  for (const [name, unit] of Object.entries(SLIDERS)) {
+/** Shows what the sliders say, and the forms one by one, for which strokes never wait. */
+async function showForms() {
+  const parameters = {};
+  for (const [name, unit] of Object.entries(UNITS)) {
     const text = byId(name).value + unit;
+    parameters[name] = Number(byId(name).value);
     byId(name).setAttribute("aria-valuetext", text);
     byId(name).nextElementSibling.value = text;
   }
+  const [own, asked, forms] = [++round, image, byId("forms")];
   byId("others").disabled = !image;
-  isStale = isForming;
+  forms.ariaBusy = String(image !== null);
   if (!image) {
-    byId("agreement").textContent = "Draw a digit to see them.";
-    byId("forms").replaceChildren();
-  } else if (!isForming) {
-    isForming = true;
-    byId("forms").setAttribute("aria-busy", "true");
-    setTimeout(formSome, 0, [], image, parameters());
-  }
-}
-
-/** Computes forms for a while, then the others; shows all when they are there. */
-function formSome(forms, asked, settings) {
-  const until = performance.now() + SLICE;
-  while (image === asked && forms.length < FORMS && performance.now() < until) {
-    const { inputs, outputs } = answer(asked, drawMap(settings, IMAGE, seed, forms.length));
-    forms.push([inkOf(inputs[0], networks[0]), ranking(outputs)[0]]);
-  }
-  if (image === asked && forms.length < FORMS) {
-    setTimeout(formSome, 0, forms, asked, settings);
+    setText("agreement", "Draw a digit to see them.");
+    forms.replaceChildren();
     return;
   }
-  isForming = false;
-  byId("forms").setAttribute("aria-busy", "false");
-  if (image === asked) placeForms(forms);
-  if (isStale) showForms();
-}
-
-function placeForms(forms) {
-  const own = ranking(answer(image).outputs)[0];
-  const agreeing = forms.filter(([, guess]) => guess === own).length;
+  let agreeing = 0;
+  for (let k = 0; k < FORMS; k++) {
+    await new Promise((done) => setTimeout(done));
+    if (own !== round || image !== asked) return;
+    const { inputs, outputs } = answer(asked, drawMap(parameters, IMAGE, seed, k));
+    const [first] = ranking(outputs);
+    if (first === guess) agreeing++;
+    const canvas = inkCanvas(inkOf(inputs[0], networks[0]));
+    const form = element("div", first === guess ? "" : "other", canvas, classes[first]);
+    form.role = "listitem";
+    if (forms.children[k]) forms.children[k].replaceWith(form);
+    else forms.append(form);
+  }
   const count = agreeing === FORMS ? `All ${FORMS}` : `${agreeing} of ${FORMS}`;
-  byId("agreement").textContent = `${count} are read as ${classes[own]}, as your digit is.`;
-  byId("forms").replaceChildren(
-    ...forms.map(([ink, guess]) => {
-      const form = element("div", guess === own ? "" : "other");
-      form.role = "listitem";
-      const canvas = element("canvas", "ink");
-      showInk(canvas, ink);
-      form.append(canvas, classes[guess]);
-      return form;
-    }),
-  );
-}
-
-function setSliders() {
-  for (const name of Object.keys(SLIDERS)) byId(name).value = usualDeformation[name];
-  showForms();
+  setText("agreement", `${count} are read as ${classes[guess]}, as your digit is.`);
+  forms.ariaBusy = "false";
 }
 
 // ---- test digits that are misread -------------------------------------------------------------
@@ -227,34 +194,28 @@ function showWrong() {
   const { images, labels, guesses, numbers, errors, n } = wrong;
   byId("wrong-section").hidden = false;
   const some = labels.length < errors ? ` Here are the first ${labels.length}.` : "";
-  byId("wrong-text").textContent =
-    `${errors.toLocaleString("en")} of ${n.toLocaleString("en")} test digits.${some}` +
-    " Choose one to see the answer.";
+  const counts = `${errors.toLocaleString("en")} of ${n.toLocaleString("en")} test digits.`;
+  setText("wrong-text", `${counts}${some} Choose one to see the answer.`);
   labels.forEach((label, i) => {
-    const button = element("button", "");
-    button.type = "button";
     const words = `${classes[label]}, read as ${classes[guesses[i]]}`;
-    button.setAttribute("aria-label", `test digit ${numbers[i]}: ${words}`);
-    const canvas = element("canvas", "ink");
     const asked = images.subarray(i * IMAGE ** 2, (i + 1) * IMAGE ** 2);
-    showInk(canvas, inkOf(asked, { unit: false }));
-    button.append(canvas, `${classes[label]} → ${classes[guesses[i]]}`);
+    const canvas = inkCanvas(inkOf(asked, { unit: false }));
+    const button = element("button", "", canvas, `${classes[label]} → ${classes[guesses[i]]}`);
+    button.type = "button";
+    button.ariaLabel = `test digit ${numbers[i]}: ${words}`;
     button.addEventListener("click", () => {
       pressWrong(button);
-      byId("message").textContent = `Test digit ${numbers[i]}: ${words}.`;
+      setText("message", `Test digit ${numbers[i]}: ${words}.`);
       show(asked, true);
       showPicture();
       document.querySelector(".stage").scrollIntoView();
     });
     byId("wrong").append(button);
   });
-  pressWrong(null);
 }
 
 function pressWrong(pressed) {
-  for (const button of byId("wrong").children) {
-    button.setAttribute("aria-pressed", String(button === pressed));
-  }
+  for (const button of byId("wrong").children) button.ariaPressed = String(button === pressed);
 }
 
 // ---- buttons, keys, files ---------------------------------------------------------------------
@@ -270,7 +231,7 @@ const actions = {
   },
 };
 for (const [id, act] of Object.entries(actions)) byId(id).addEventListener("click", act);
-for (const name of Object.keys(SLIDERS)) byId(name).addEventListener("input", showForms);
+for (const name of Object.keys(UNITS)) byId(name).addEventListener("input", showForms);
 
 byId("file").addEventListener("change", async ({ target }) => {
   await open(target.files[0]);
@@ -292,8 +253,9 @@ document.addEventListener("keydown", (event) => {
 });
 
 showWrong();
+pressWrong(null);
 rest();
 setSliders();
 
 /** For the console: `mlpcore.answer(mlpcore.imageOf(pixels)).outputs`. */
-globalThis.mlpcore = { answer, drawMap, findDigit, greyOf, imageOf, networks, philox4x32 };
+globalThis.mlpcore = { answer, digitOf, drawMap, imageOf, inkOfPicture, networks };

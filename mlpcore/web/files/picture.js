@@ -1,23 +1,15 @@
 /** Pictures from files as brightness, as mlpcore/data/pictures.py. */
 
-const [MAX_PIXELS, REDUCED_SIDE] = [2 ** 26, 1024];
+const REDUCED_SIDE = 1024;
 
 /**
- * The brightness of a picture in a file or on the clipboard.
+ * The brightness of a picture in a file or on the clipboard; null if the browser cannot decode it.
  * @param {Blob} blob
- * @throws {Error} when the browser cannot decode it
  */
 export async function greyOf(blob) {
-  let bitmap;
-  try {
-    bitmap = await createImageBitmap(blob, {
-      premultiplyAlpha: "none",
-      colorSpaceConversion: "none",
-    });
-  } catch {
-    throw new Error("This is not a picture that the browser knows.");
-  }
-  if (bitmap.width * bitmap.height > MAX_PIXELS) throw new Error("The picture is too large.");
+  const asItIs = { premultiplyAlpha: "none", colorSpaceConversion: "none" };
+  const bitmap = await createImageBitmap(blob, asItIs).catch(() => null);
+  if (!bitmap) return null;
   const step = Math.max(1, Math.floor(Math.max(bitmap.width, bitmap.height) / REDUCED_SIDE));
   const [width, height] = [bitmap.width, bitmap.height].map((side) => Math.ceil(side / step));
   const context = new OffscreenCanvas(width, height).getContext("2d");
@@ -27,7 +19,7 @@ export async function greyOf(blob) {
 }
 
 /** The brightness of pixels in red, green, blue and opacity; something even is put behind them. */
-export function brightnessOf({ width, height, data }) {
+function brightnessOf({ width, height, data }) {
   const n = width * height;
   const grey = new Float32Array(n);
   const opacity = new Float32Array(n);
@@ -36,12 +28,8 @@ export function brightnessOf({ width, height, data }) {
     grey[i] = (red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16;
     opacity[i] = data[4 * i + 3] / 255;
   }
-  const behind = opacity.some((value) => value < 1) ? backdrop(grey, opacity) : 0;
-  return {
-    width,
-    height,
-    data: grey.map((value, i) => opacity[i] * value + (1 - opacity[i]) * behind),
-  };
+  const behind = backdrop(grey, opacity);
+  return { width, height, data: grey.map((x, i) => opacity[i] * x + (1 - opacity[i]) * behind) };
 }
 
 /** The brightness behind a picture: that of its paper, or unlike its ink. */
