@@ -15,6 +15,13 @@ from small_runs import train_on_digits
 settings.register_profile(
     "mlpcore", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile(
+    "torture",
+    settings.get_profile("mlpcore"),
+    derandomize=False,
+    database=None,
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", 1000)),
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "mlpcore"))
 
 #: Backends that can run here, except the oracle that they are compared with.

@@ -1,6 +1,7 @@
-"""Commands in forked processes: as good as a new interpreter for each, and a hundred times faster.
+"""Commands in forked processes, and what is wrong with how they end.
 
-What may go wrong in a process happens in the child: a crash, a hang, a kill, memory without end.
+A fork is as good as a new interpreter and a hundred times faster. A crash, a hang, a kill or memory
+without end then happens in the child.
 """
 
 from __future__ import annotations
@@ -10,21 +11,19 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from mlpcore.commands import main
+from mlpcore.errors import MAX_LINE
 from mlpcore.typing import StrPath
 
-#: A child that is there for longer is killed by SIGALRM.
-SECONDS = 60.0
+#: Seconds after which SIGALRM ends a child, and bytes that it may allocate.
+HANG, ALLOCATED = 120.0, 2**33
 
-#: Address space that a child may take beyond its parent's, so that the machine survives.
-ADDRESSES = 2**33
-
-#: What a child does; it returns the exit status.
-Work: TypeAlias = Callable[[], int]
+#: What a command may take on a small file, beyond what its parent has: bytes, and seconds of the
+#: processor, which leave room for slow machines.
+MAX_MEMORY, MAX_SECONDS = 2**29, 10.0
 
 
 @dataclass(frozen=True)
@@ -34,17 +33,17 @@ class Outcome:
     Attributes
     ----------
     status : int
-        The exit status, or a signal as a negative number.
-    out, err : bytes
+        The exit status, or a signal as a negative number; 70 after an exception.
+    out, err : str
     seconds : float
-        Of the processor, so that other work on the machine does not count.
+        Of the processor.
     memory : int
         By how many bytes the child's peak exceeded its parent's memory.
     """
 
     status: int
-    out: bytes
-    err: bytes
+    out: str
+    err: str
     seconds: float
     memory: int
 
@@ -58,74 +57,58 @@ class Child:
     err: int
     memory: int
 
-    def kill(self) -> None:
+    def kill(self) -> Outcome:
+        """Kill it, unless it has ended."""
         os.kill(self.pid, signal.SIGKILL)
+        return self.wait()
 
     def wait(self) -> Outcome:
+        """Wait for its end."""
         _, status, usage = os.wait4(self.pid, 0)
-        seconds = usage.ru_utime + usage.ru_stime
         grown = max(0, 1024 * usage.ru_maxrss - self.memory)
+        seconds = usage.ru_utime + usage.ru_stime
         out, err = _content(self.out), _content(self.err)
         return Outcome(os.waitstatus_to_exitcode(status), out, err, seconds, grown)
 
 
-def _content(descriptor: int) -> bytes:
+def _content(descriptor: int) -> str:
     """All of a file in memory, which is closed."""
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    with os.fdopen(descriptor, "rb") as file:
+    with open(descriptor, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        file.seek(0)
         return file.read()
 
 
-def start(work: Work, seconds: float = SECONDS) -> Child:
-    """Start a child. A negative status is a signal, 70 is an exception that nothing caught."""
-    out, err = os.memfd_create("stdout"), os.memfd_create("stderr")
-    memory = _resident()
+def start(work: Callable[[], int], folder: StrPath = ".") -> Child:
+    """Start a child that works in a folder; the result of the work is its exit status."""
+    streams = os.memfd_create("stdout"), os.memfd_create("stderr")
+    with open("/proc/self/statm") as file:
+        resident = int(file.read().split()[1]) * resource.getpagesize()
     sys.stdout.flush()
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
-        _run(work, out, err, seconds)
-    return Child(pid, out, err, memory)
+        _run(work, folder, streams)
+    return Child(pid, *streams, resident)
 
 
-def call(*argv: str, folder: StrPath = ".", seconds: float = SECONDS) -> Outcome:
+def call(*argv: str, folder: StrPath = ".") -> Outcome:
     """The outcome of a command in a folder."""
-
-    def work() -> int:
-        os.chdir(folder)
-        return main(argv)
-
-    return start(work, seconds).wait()
+    return start(lambda: main(argv), folder).wait()
 
 
-def command(argv: Sequence[str]) -> Work:
-    """A command for `start`."""
-    return lambda: main(argv)
-
-
-def _resident() -> int:
-    """The bytes of memory that this process holds."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize()
-
-
-def _run(work: Work, out: int, err: int, seconds: float) -> None:
+def _run(work: Callable[[], int], folder: StrPath, streams: tuple[int, int]) -> None:
     """What the child does; it never returns."""
     status = 70
     try:
+        os.chdir(folder)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        with open("/proc/self/statm") as file:
-            pages = int(file.read().split()[0])
-        limit = pages * resource.getpagesize() + ADDRESSES
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), out, err)):
+        signal.setitimer(signal.ITIMER_REAL, HANG)
+        resource.setrlimit(resource.RLIMIT_DATA, (ALLOCATED, ALLOCATED))
+        for number, descriptor in enumerate((os.open(os.devnull, os.O_RDONLY), *streams)):
             os.dup2(descriptor, number)
-        sys.stdin, sys.stdout, sys.stderr = (
-            os.fdopen(number, mode, buffering, closefd=False)
-            for number, mode, buffering in ((0, "r", -1), (1, "w", -1), (2, "w", 1))
-        )
+        sys.stdin = os.fdopen(0, closefd=False)
+        sys.stdout, sys.stderr = (os.fdopen(n, "w", 1, closefd=False) for n in (1, 2))
         try:
             status = work()
         except SystemExit as error:
@@ -136,3 +119,23 @@ def _run(work: Work, out: int, err: int, seconds: float) -> None:
         sys.stderr.flush()
     finally:
         os._exit(status)
+
+
+def fault(outcome: Outcome) -> str:
+    """What is wrong with how a command ended; nothing if it worked, or refused in one line."""
+    said, lines = outcome.err.splitlines(), (outcome.out + outcome.err).split("\n")
+    refusals = [line for line in said if line.startswith("error: ")]
+    longest = max(map(len, lines))
+    checks = {
+        f"status {outcome.status}": outcome.status not in (0, 2),
+        f"{len(refusals)} lines of errors": len(refusals) != (outcome.status == 2),
+        "a strange line on stderr": any(
+            not line.startswith(("error: ", "note: ", "warning: ")) for line in said
+        ),
+        "control characters": not all(map(str.isprintable, lines)),
+        f"a line of {longest:,} characters": longest > MAX_LINE,
+        f"{outcome.seconds:.1f} seconds": outcome.seconds > MAX_SECONDS,
+        f"{outcome.memory / 2**20:,.0f} MiB": outcome.memory > MAX_MEMORY,
+    }
+    found = "; ".join(text for text, wrong in checks.items() if wrong)
+    return f"{found}: {outcome.err[-500:]!r}" if found else ""

@@ -1,0 +1,91 @@
+"""Commands on data whose header, length, compression, type or label is wrong."""
+
+import gzip
+import io
+import shutil
+import struct
+import zlib
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hostile import TEXTS, damaged
+from idx_files import idx_bytes, small_set
+from torture import forked
+
+COMMANDS = (
+    "train --arch 3 --epochs 1 --threads 1 --out run --data",
+    "preview --rows 2 --columns 2 --threads 1 --data",
+)
+
+SIZES = st.sampled_from([0, 1, 2, 28, 1024, 1025, 2**16, 2**20, 2**31 - 1, 2**31, 2**32 - 1])
+
+
+def other_sizes(array):
+    """An IDX file with other sizes in its header."""
+    content = idx_bytes(array)
+    start = 4 * (1 + array.ndim)
+    sizes = st.tuples(*(st.just(each) | SIZES for each in array.shape))
+    return sizes.map(
+        lambda each: content[:4] + struct.pack(f">{len(each)}I", *each) + content[start:]
+    )
+
+
+def bomb(n):
+    """A short gzip file that keeps the promise of a large header: zeros, up to 1 GiB."""
+    compressor = zlib.compressobj(9, zlib.DEFLATED, 31)
+    parts = [compressor.compress(struct.pack(">4I", 0x803, n, 32, 32))]
+    # The first part is enough: what is announced is refused, or read.
+    parts += [compressor.compress(bytes(2**20)) for _ in range(min(n // 2**10, 64))]
+    return b"".join([*parts, compressor.flush()])
+
+
+@st.composite
+def idx_folders(draw):
+    """Four files by their names, one of which is hostile."""
+    arrays = small_set(6, 5)
+    files = {name: idx_bytes(array) for name, array in arrays.items()}
+    name = draw(st.sampled_from(list(files)))
+    content = files[name]
+    files[name] = draw(
+        damaged(content)
+        | other_sizes(arrays[name])
+        | damaged(gzip.compress(content, mtime=0))
+        | st.integers(10, 20).map(lambda exponent: bomb(2**exponent))
+        | st.sampled_from([0, 7, 255]).map(lambda label: idx_bytes(np.full(12, label, np.uint8)))
+        | st.sampled_from([1, 2**20]).map(lambda n: content + bytes(n))
+    )
+    return files
+
+
+@st.composite
+def npz_files(draw):
+    """An archive with hostile names of classes, values or shapes, or with damaged bytes."""
+    x, y, x_test, y_test = small_set(6, 5).values()
+    fields = {"X": x, "y": y, "X_test": x_test, "y_test": y_test}
+    names = np.array([text[:3000] for text in draw(st.permutations(TEXTS))[:3]])
+    values = x.astype(draw(st.sampled_from([np.float32, np.float64])))
+    values.flat[0] = draw(st.floats(width=32))
+    shape = draw(st.sampled_from([(), (0,), (1, 1, 1, 1), (30, 2)]))
+    other = {draw(st.sampled_from(list(fields))): np.zeros(shape)}
+    changes = [{"y": names[y], "y_test": names[y_test]}, {"X": values}, other, {}]
+    content = io.BytesIO()
+    change = draw(st.sampled_from(changes))
+    np.savez_compressed(content, **fields | change)
+    return content.getvalue() if change else draw(damaged(content.getvalue()))
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@given(command=st.sampled_from(COMMANDS), data=idx_folders() | npz_files())
+def test_a_command_works_or_refuses(warm_folder, command, data):
+    for name in ("data", "run"):
+        shutil.rmtree(warm_folder / name, ignore_errors=True)
+    (warm_folder / "data").mkdir()
+    path = "data"
+    if isinstance(data, bytes):
+        data, path = {"data.npz": data}, "data/data.npz"
+    for name, content in data.items():
+        end = ".gz" if content[:2] == b"\x1f\x8b" else ""
+        (warm_folder / "data" / (name + end)).write_bytes(content)
+    assert forked.fault(forked.call(*command.split(), path, folder=warm_folder)) == ""

@@ -1,0 +1,129 @@
+"""Predictions of damaged pictures of all kinds, and of some that are slow to decode."""
+
+import functools
+import io
+import struct
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageDraw
+
+from hostile import damaged
+from torture import forked
+
+#: Kinds of files, modes of their pixels, and settings.
+KINDS = [
+    *(("PNG", mode, {}) for mode in ("L", "RGBA", "P", "1", "I;16")),
+    *(("BMP", mode, {}) for mode in ("L", "RGB", "1")),
+    *(("PPM", mode, {}) for mode in ("L", "RGB", "1")),
+    *(("GIF", "P", {}), ("WEBP", "RGB", {}), ("WEBP", "RGBA", {"lossless": True})),
+    *(("JPEG", "L", {}), ("JPEG", "RGB", {"progressive": True}), ("JPEG", "CMYK", {})),
+    *(("TIFF", "L", {}), ("TIFF", "F", {}), ("TIFF", "RGB", {"compression": "tiff_lzw"})),
+    *(
+        ("TIFF", "L", {"compression": "tiff_adobe_deflate"}),
+        ("TIFF", "1", {"compression": "group4"}),
+    ),
+    ("TIFF", "RGB", {"compression": "jpeg"}),
+]
+
+
+@functools.cache
+def sound(i):
+    """A picture of a digit in a kind of file."""
+    kind, mode, settings = KINDS[i]
+    picture = Image.new("L", (60, 80), 230)
+    ImageDraw.Draw(picture).line([(30, 10), (28, 70)], fill=20, width=6)
+    return encoded(picture.convert(mode), kind, **settings)
+
+
+def encoded(picture, kind, **settings):
+    content = io.BytesIO()
+    picture.save(content, kind, **settings)
+    return content.getvalue()
+
+
+def resigned(content):
+    """A damaged PNG file whose chunks have the checksums of their new content."""
+    parts, place = [content[:8]], 8
+    while place + 12 <= len(content):
+        (length,) = struct.unpack(">I", content[place : place + 4])
+        chunk = content[place + 4 : place + 8 + length]
+        parts.append(content[place : place + 8 + length] + struct.pack(">I", zlib.crc32(chunk)))
+        place += 12 + length
+    return b"".join(parts)
+
+
+@st.composite
+def pictures(draw):
+    i = draw(st.integers(0, len(KINDS) - 1))
+    content = draw(damaged(sound(i)))
+    return resigned(content) if KINDS[i][0] == "PNG" and draw(st.booleans()) else content
+
+
+def predicted(folder, content):
+    (folder / "picture").write_bytes(content)
+    return forked.call("predict", "picture", folder=folder)
+
+
+@given(picture=pictures())
+def test_a_prediction_works_or_refuses(warm_folder, picture):
+    assert forked.fault(predicted(warm_folder, picture)) == ""
+
+
+def many_scans():
+    """A progressive JPEG that repeats its last scan."""
+    picture = encoded(Image.new("L", (3000, 3000), 255), "JPEG", progressive=True)
+    scan = picture[picture.rfind(b"\xff\xda") : -2]
+    return picture[:-2] + scan * 7000 + b"\xff\xd9"
+
+
+def padded():
+    """A JPEG with many bytes 0xFF before a marker."""
+    picture = encoded(Image.new("L", (8, 8)), "JPEG")
+    return b"\xff\xd8" + b"\xff" * (5 * 10**7) + picture[2:]
+
+
+def many_chunks():
+    """A PNG with chunks that mean nothing."""
+    picture = encoded(Image.new("L", (28, 28), 255), "PNG")
+    chunk = struct.pack(">I4sI", 0, b"abCd", zlib.crc32(b"abCd"))
+    return picture[:33] + chunk * (4 * 10**6) + picture[33:]
+
+
+def run_lengths():
+    """A BMP of one pixel a run."""
+    side = 5000
+    body = (b"\x01\x05" * side + b"\x00\x00") * side
+    offset = 54 + 1024
+    header = struct.pack("<2sIHHI", b"BM", offset + len(body), 0, 0, offset)
+    header += struct.pack("<IiiHHIIiiII", 40, side, side, 1, 8, 1, len(body), 1, 1, 256, 256)
+    return header + bytes(1024) + body
+
+
+@pytest.mark.parametrize("slow", [many_scans, padded, many_chunks, run_lengths])
+def test_a_picture_that_keeps_its_decoder_busy(slow, warm_folder, monkeypatch):
+    """It took half a minute and more. The clock is the processor's."""
+    monkeypatch.setattr("mlpcore.data.pictures.MAX_SECONDS", 0.3)
+    outcome = predicted(warm_folder, slow())
+    assert outcome.status == 2
+    assert "keeps its decoder busy for more than 0.3 seconds" in outcome.err
+
+
+SOUND = {"status": 0, "out": "", "err": "", "seconds": 1.0, "memory": 0}
+REFUSED = {"status": 2, "err": "error: no\n"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"status": 1}, {"status": -11}, {"status": 2}, REFUSED | {"status": 0}),
+        *(REFUSED | {"err": 2 * REFUSED["err"]}, {"err": "TIFFReadDirectory: no\n"}),
+        *({"out": "\x1b[31m"}, {"out": "x" * 301}, {"seconds": 11.0}, {"memory": 2**30}),
+    ],
+)
+def test_the_judge_condemns(wrong):
+    assert forked.fault(forked.Outcome(**SOUND)) == ""
+    assert forked.fault(forked.Outcome(**SOUND | REFUSED)) == ""
+    assert forked.fault(forked.Outcome(**SOUND | wrong))

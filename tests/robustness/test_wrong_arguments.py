@@ -1,0 +1,230 @@
+"""No argument ends the process: a call works, or raises an error with one line.
+
+C and the reference agree about whether a call is right, and about its result.
+"""
+
+import os
+import pickle
+import resource
+import threading
+import traceback
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from mlpcore import ElasticDeformer, Network, OnlineMLPClassifier, backends, deformation
+from mlpcore.backends.simd import SCHEDULES, SimdBackend
+from mlpcore.data.dataset import Dataset
+from mlpcore.deformation import DeformationParameters
+from mlpcore.store.weights import read_network, write_network
+from wrong_arguments import CHANGES, HUGE, spoilt
+
+#: What a call may raise, and the bytes that it may allocate, so that the machine survives.
+ALLOWED, ALLOCATED = (ValueError, TypeError, MemoryError), 2**32
+
+INSTRUCTION_SETS = [
+    name for name in backends.INSTRUCTION_SETS if backends.available()[name] is None
+]
+
+KINDS = [("tanh", "squared"), ("relu", "cross-entropy"), ("relu", "squared")]
+SIZES = st.lists(st.sampled_from([1, 2, 5, 16, 33, 130]), min_size=2, max_size=4)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_memory():
+    """AddressSanitizer reserves terabytes, and limits allocations itself."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    if "libasan" not in os.environ.get("LD_PRELOAD", ""):
+        resource.setrlimit(resource.RLIMIT_DATA, (ALLOCATED, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def right_calls(sizes, n, seed):
+    """Operations of every CPU backend, with arguments that fit a network of these sizes."""
+    rng = np.random.default_rng(seed)
+
+    def floats(*shape):
+        return rng.uniform(-1, 1, shape).astype(np.float32)
+
+    images, labels = floats(n, sizes[0]), rng.integers(0, sizes[-1], n).astype(np.uint8)
+    order, weights = rng.permutation(n).astype(np.int32), abs(floats(n))
+    layer = {"layer": len(sizes) - 2}
+    inputs, deltas = floats(n, sizes[-2]), floats(n, sizes[-1])
+    pictures, maps = floats(n, 5, 4), np.eye(2, dtype=np.float32) + floats(n, 2, 2) / 5
+    taps, place = np.full(21, 1 / 21, np.float32), {"seed": 7, "epoch": 3}
+    affine, background = {"images": pictures, "affine": maps}, {"background": -1.0}
+    smooth, angles = {"taps": taps, "alpha": 3.0}, np.full(256, 0.2)
+    samples = {"images": images, "labels": labels}
+    steps = {**samples, "order": order, "learning_rate": 1e-3, "target": 0.5}
+    chosen = {"indices": rng.integers(0, 300, n), "labels": labels}
+    grid = {"grid": 5, "height": 5, "width": 29}
+    return {
+        "train": steps,
+        "train ": steps | {"sample_weight": weights},
+        "predict": {"images": images},
+        "count_errors": samples,
+        "forward": layer | {"inputs": inputs},
+        "backward": layer | {"deltas": deltas, "states": inputs},
+        "update": layer | {"inputs": inputs, "deltas": deltas, "learning_rate": 1e-3},
+        "permutation": {"n": n} | place,
+        "affine_maps": {"labels": labels, "angles": angles, "scale": 0.1, "first": 5} | place,
+        "noise": place | grid,
+        "displacement_field": {"noise": floats(2, 30, 25)} | smooth,
+        "deform_by": affine | background | {"displacement": floats(n, 2, 5, 4)},
+        "deform": affine | smooth | place | background | {"first": 95},
+        "deform ": affine | smooth | place | background | {"out": np.zeros_like(pictures)},
+        "deform_selected": chosen | place | background | {"images": pictures},
+    }
+
+
+WITH_NETWORK = ("train", "predict", "count_errors", "forward", "backward", "update")
+
+
+def outcome(call, *arguments, **options):
+    """The result or the exception of a call, with one line."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return call(*arguments, **options)
+    except (*ALLOWED, OverflowError) as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        if not any("sklearn" in frame.filename for frame in frames):  # which writes more lines
+            assert isinstance(error, ALLOWED)
+            assert "\n" not in str(error)
+        return error
+
+
+def operation(name, network, arguments, backend):
+    """What an operation returns or raises, and the parameters afterwards."""
+    arrays = [a for a in arguments.values() if isinstance(a, np.ndarray) and a.size < 10**6]
+    saved = [(a, a.copy()) for a in arrays if a.flags.writeable]
+    if name == "deform_selected":
+        fixed = {"parameters": DeformationParameters(), "backend": backend}
+        return outcome(deformation.deform_selected, **arguments, **fixed)
+    network = network.copy()
+    subject = (network,) if name in WITH_NETWORK else ()
+    result = outcome(getattr(backend, name), *subject, **arguments)
+    result = result.copy() if isinstance(result, np.ndarray) else result
+    for array, content in saved:  # one of them may be `out`
+        array[...] = content
+    changed = name in ("train", "update") and not isinstance(result, Exception)
+    return (
+        np.concatenate([a.ravel() for a in (*network.weights, *network.biases)])
+        if changed
+        else result
+    )
+
+
+def moderate(arguments, right):
+    """Whether rounding alone cannot make results differ by much."""
+    arrays = [a for a in arguments.values() if isinstance(a, np.ndarray)]
+    others = [name for name, value in arguments.items() if not isinstance(value, np.ndarray)]
+    return all(arguments[name] is right[name] for name in others) and not any(
+        a.dtype.kind == "f" and (a.size > 10**6 or (abs(a) > 1e3).any()) for a in arrays
+    )
+
+
+@given(
+    sizes=SIZES,
+    n=st.sampled_from([0, 1, 2, 7, 40, 130]),
+    seed=SEEDS,
+    kind=st.sampled_from(KINDS),
+    choice=st.tuples(st.sampled_from(INSTRUCTION_SETS), st.just(3), st.sampled_from(SCHEDULES)),
+    data=st.data(),
+)
+def test_operations(sizes, n, seed, kind, choice, data):
+    calls = right_calls(sizes, n, seed)
+    name = data.draw(st.sampled_from(list(calls)))
+    right = calls[name]
+    arguments, name = data.draw(spoilt(right, [*CHANGES, HUGE])), name.strip()
+    network = Network(sizes, 1, *kind, "he")
+    got = operation(name, network, arguments, SimdBackend(*choice))
+    expected = operation(name, network, arguments, backends.get("reference"))
+    note(f"{name}: {got!r:.200}, the reference: {expected!r:.200}")
+    if isinstance(got, MemoryError) or isinstance(expected, MemoryError):
+        return
+    assert isinstance(got, Exception) == isinstance(expected, Exception)
+    if not isinstance(got, Exception) and moderate(arguments, right):
+        got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
+        usual = np.isfinite(got) & np.isfinite(expected) & (abs(got) < 1e3) & (abs(expected) < 1e3)
+        assert got.shape == expected.shape
+        # A thousandth: that is no test of rounding, but of a wrong pixel or weight.
+        assert (abs(got - expected)[usual] < 1e-3).all()
+
+
+def pickled(**arguments):
+    network = pickle.loads(pickle.dumps(Network(**arguments)))
+    network.initialise(5)
+
+
+def written(path, **arguments):
+    write_network(path, Network((3, 2), 1), **arguments)
+    read_network(path, (3, 2))
+
+
+def fitted(X, y, **parameters):
+    defaults = {"max_iter": 1, "random_state": 0, "hidden_layer_sizes": (5,)}
+    mlp = OnlineMLPClassifier(**defaults | parameters).fit(X, y)
+    mlp.predict_proba(X)
+    mlp.partial_fit(X, y)
+
+
+def deformed(X, y, **parameters):
+    ElasticDeformer(**parameters).fit_transform(X, y)
+
+
+DEFORMER = ElasticDeformer(random_state=0).get_params(deep=False)
+SETTINGS = OnlineMLPClassifier().get_params(deep=False)
+LONG = ("max_iter", "n_iter_no_change", "callbacks", "verbose")
+SAMPLES = {"X": np.random.default_rng(0).uniform(size=(40, 6, 5)), "y": np.arange(40) % 4}
+ROWS = SAMPLES | {"X": SAMPLES["X"].reshape(40, 30)}
+
+#: Public functions, and right arguments.
+PUBLIC = [
+    (backends.get, {"name": "scalar", "threads": 2, "schedule": "sparse"}),
+    (SimdBackend, {"name": "scalar", "threads": 1, "schedule": "packed", "block": 32}),
+    (lambda **values: DeformationParameters(**values).label_bytes(),
+     DeformationParameters().get_params()),
+    (pickled, {"layer_sizes": (3, 2), "seed": 5, "activation": "tanh", "init": "he"}),
+    (written, {"metadata": {"a": "b"}, "dtype": "float16"}),
+    (Dataset.from_arrays, {**SAMPLES, "image_shape": (6, 5), "test_size": 0.25, "seed": 0}),
+    (fitted, ROWS),
+    *((fitted, {**ROWS, name: SETTINGS[name]}) for name in SETTINGS if name not in LONG),
+    *((deformed, {**SAMPLES, name: DEFORMER[name]}) for name in DEFORMER),
+]  # fmt: skip
+
+
+@given(call=st.sampled_from(PUBLIC), data=st.data())
+def test_public_functions(tmp_path_factory, call, data):
+    """Without arrays so long that scikit-learn would read for minutes."""
+    function, right = call
+    arguments = data.draw(spoilt(right))
+    if function is written:
+        arguments["path"] = tmp_path_factory.getbasetemp() / "network"
+    outcome(function, **arguments)
+
+
+@given(sizes=SIZES, seed=SEEDS, kind=st.sampled_from(KINDS), schedule=st.sampled_from(SCHEDULES))
+def test_arrays_that_others_change(sizes, seed, kind, schedule):
+    """Another thread, and the progress function."""
+    rng = np.random.default_rng(seed)
+    images, labels = rng.uniform(-1, 1, (400, sizes[0])).astype(np.float32), np.zeros(400, np.uint8)
+    order, weights = rng.permutation(400).astype(np.int32), np.ones(400, np.float32)
+
+    def spoil(*_):
+        order[:], labels[:], weights[:] = rng.choice((-1, 2**31 - 1)), 255, np.nan
+        images[:] = rng.choice((np.nan, 1e38, 0))
+
+    backend = SimdBackend(
+        INSTRUCTION_SETS[seed % len(INSTRUCTION_SETS)], 3, schedule, packed_from=0
+    )
+    thread = threading.Thread(target=spoil)
+    thread.start()
+    arguments = Network(sizes, 1, *kind, "he"), images, labels, order, 1e-3, spoil
+    outcome(backend.train, *arguments, sample_weight=weights)
+    thread.join()
