@@ -99,21 +99,20 @@ sanitize: $(SANITIZED)
 		$(BIN)/python tests/support/data_races.py
 
 # An hour of hostile tries: kills, power cuts, full disks, damaged files, wrong arguments. See
-# docs/robustness.md. Power cuts need to mount a disk image. ARGS='--minutes 5' shortens it.
+# docs/robustness.md. Power cuts and full disks need to mount a disk. ARGS='--minutes 5' shortens it.
 torture: $(SANITIZED)
-	$(BIN)/python tools/torture.py $(ARGS)
+	$(BIN)/python tools/torture.py --preload "$(call library,asan) $(call library,ubsan)" $(ARGS)
 
-# What only a GPU can show, in nine minutes at most: tests, compute-sanitizer, measurements. It uses
-# the Python on the PATH and installs nothing, because a machine with a GPU may have no package
-# index; it says first what is missing. RESULTS/summary.json has all figures. COMMIT names the
-# commit where there is no .git, and ARGS='--steps ...' runs some steps.
+# What only a GPU can show: tests, compute-sanitizer, and speed beside other programs. It uses the
+# Python on the PATH and installs nothing, because a machine with a GPU may have no package index; it
+# says first what is missing. The folder RESULTS gets all figures. ARGS='tests speedup' runs two steps.
 RESULTS ?= build/gpu-check
 gpu-check:
-	$(PYTHON) tools/gpu_check.py --results $(RESULTS) $(ARGS)
+	$(PYTHON) tools/gpu_check.py $(RESULTS) $(ARGS)
 
 # Every CUDA kernel at small sizes under compute-sanitizer: memory, races, barriers.
 gpu-sanitize:
-	$(PYTHON) tools/gpu_check.py --results $(RESULTS) --steps memcheck racecheck synccheck
+	$(PYTHON) tools/gpu_check.py $(RESULTS) memcheck racecheck synccheck
 
 clean:
 	rm -rf build docs/generated .venv *.egg-info mlpcore/*/*.so mlpcore/backends/cuda/*.fatbin mlpcore/backends/cuda/*.cubin

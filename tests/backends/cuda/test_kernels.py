@@ -76,7 +76,7 @@ def test_layers(device, reference, activation, loss, above, n_in, n_out):
 @pytest.mark.parametrize("kind", [KINDS[0], KINDS[-1]], ids="-".join)
 @pytest.mark.parametrize("name", PRESETS)
 def test_training_of_the_papers_networks(device, reference, name, kind):
-    """Two steps; tools/gpu_check.py trains a thousand on a device."""
+    """Two steps; tests/gpu/test_device.py trains a hundred on a device."""
     sizes = (841, *PRESETS[name], 10)
     network, data = Network(sizes, 1, *kind), problem(sizes, 2, 1)
     got, result = trained(device, network, *data, 1e-2)

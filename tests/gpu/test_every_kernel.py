@@ -1,0 +1,59 @@
+"""Every CUDA kernel at small sizes: on a GPU, where compute-sanitizer watches, and emulated."""
+
+import numpy as np
+import pytest
+
+from emulated import get_backend, needs_emulation
+from mlpcore.backends.cuda.backend import SCHEDULES, CudaBackend
+from mlpcore.backends.cuda.launch import KERNELS
+from mlpcore.backends.cuda.resident import ResidentNetwork
+from mlpcore.deformation.deform import deform
+from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.network import Network
+
+#: Layer sizes around the edges of the kernels' blocks.
+SHAPES = ((1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128))
+
+NETWORKS = [*(Network(sizes, 1) for sizes in SHAPES)]
+NETWORKS += [Network(SHAPES[-1], 1, "relu", "cross-entropy")]
+
+
+@pytest.fixture(params=["cuda", pytest.param("cuda-emulated", marks=needs_emulation)])
+def driver(request):
+    return get_backend(request.param).driver
+
+
+def train(backend, network, rng):
+    """Train, count errors, predict."""
+    n, sizes = 70, network.layer_sizes
+    loaded = backend.load(network)
+    if isinstance(loaded, ResidentNetwork):  # to measure delays would take minutes
+        loaded.delays = [100 * i for i in range(loaded.plan.exchanges)]
+    images = backend.put(rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32))
+    labels = backend.put(rng.integers(0, sizes[-1], n).astype(np.uint8))
+    backend.train(loaded, images, labels, np.arange(n, dtype=np.int32), 1e-3)
+    backend.count_errors(loaded, images, labels)
+    backend.predict(loaded, images)
+
+
+def test_every_kernel(driver, monkeypatch):
+    launched, launch = set(), driver.launch
+
+    def recorded(each, *arguments):
+        launched.add(each.kernel)
+        launch(each, *arguments)
+
+    monkeypatch.setattr(driver, "launch", recorded)
+    rng = np.random.default_rng(0)
+    for schedule in SCHEDULES:
+        for network in NETWORKS:
+            train(CudaBackend(driver, schedule), network, rng)
+    cuda = CudaBackend(driver, "streaming")
+    for n in (1, 256, 257):
+        np.asarray(cuda.permutation(n, 1, 1))
+    digits = cuda.put(rng.uniform(-1, 1, (130, 5, 7)).astype(np.float32))
+    np.asarray(deform(digits, np.zeros(130, np.uint8), DeformationParameters(), 1, 1, cuda, 95))
+    few = rng.uniform(-1, 1, (3, 17, 19)).astype(np.float32)
+    maps = np.tile(np.eye(2, dtype=np.float32), (3, 1, 1))
+    cuda.deform_by(few, maps, np.zeros((3, 2, 17, 19), np.float32))
+    assert launched == set(KERNELS)
