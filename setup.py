@@ -24,20 +24,6 @@ FATBIN = Path("mlpcore/backends/cuda/kernels.fatbin")
 #: Layers above and below the hidden ones of the paper's networks: MNIST at 29 x 29 pixels.
 N_INPUTS, N_CLASSES = 841, 10
 
-#: Built for the plainest CPU of its kind.
-BASELINE = ["dispatch", "threads", "train", "train_immediate", "train_deferred", "train_sparse"]
-BASELINE += [
-    "first_layer",
-    "sparse",
-    "crowding",
-    "pace",
-    "output",
-    "packed",
-    "foreground",
-    "layer_operations",
-]
-BASELINE += ["predict", "deformation"]
-
 #: One file per instruction set. A file whose flags the compiler lacks is compiled without them and
 #: defines an empty table; the instruction set is then reported as missing when it is asked for.
 INSTRUCTION_SETS = {
@@ -47,6 +33,9 @@ INSTRUCTION_SETS = {
     "avx2": ["-mavx2", "-mfma"],
     "avx512": ["-mavx512f"],
 }
+
+#: The other files are built for the plainest CPU of its kind.
+BASELINE = sorted({path.stem for path in C_SOURCES.glob("*.c")} - set(INSTRUCTION_SETS))
 
 #: Products and sums are fused where the code says so and nowhere else.
 C_FLAGS = [

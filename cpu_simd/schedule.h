@@ -66,7 +66,11 @@ typedef struct {
 } mlp_worker;
 
 /* The rows of layer l that a thread owns. */
-void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end);
+static inline void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end)
+{
+    const mlp_layer *layer = &worker->schedule->training->network->layers[l];
+    mlp_own_rows(layer, worker->thread, worker->n_threads, begin, end);
+}
 
 /* Ends a sample's way up: the deltas of the thread's output neurons. All threads call it when they
  * have computed their part of the outputs y of an image.

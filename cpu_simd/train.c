@@ -1,60 +1,9 @@
-/* Training: buffers, counts, and the choice of the schedule. */
+/* Training: buffers, teams of threads, and the choice of the schedule. */
 #include "train.h"
-
-#include <math.h>
 
 #include "buffers.h"
 #include "schedule.h"
 #include "train_sparse.h"
-
-void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, int *end)
-{
-    const mlp_layer *layer = &worker->schedule->training->network->layers[l];
-    mlp_own_rows(layer, worker->thread, worker->n_threads, begin, end);
-}
-
-static const mlp_layer *output_layer(const mlp_schedule *schedule)
-{
-    const mlp_network *network = schedule->training->network;
-    return &network->layers[network->n_layers - 1];
-}
-
-static float weight_of(const mlp_training *training, int image)
-{
-    return training->sample_weights ? training->sample_weights[image] : 1.0f;
-}
-
-void mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *delta,
-                      mlp_outcome *outcome)
-{
-    const mlp_schedule *schedule = self->schedule;
-    const mlp_training *training = schedule->training;
-    const mlp_layer *layer = output_layer(schedule);
-    const int softmax = layer->activation == MLP_SOFTMAX;
-    const int label = training->labels[image];
-    int begin, end;
-    mlp_worker_rows(self, training->network->n_layers - 1, &begin, &end);
-    if (softmax && mlp_n_owners(layer) > 1) mlp_barrier(self->team, self->thread);
-    if (softmax && (begin < end || self->thread == 0)) /* which observes */
-        *outcome = mlp_judge(layer, y, label, training->target);
-    mlp_output_deltas(schedule->kernels, layer, y, label, training->target,
-                      weight_of(training, image), outcome, begin, end, delta);
-}
-
-void mlp_observe(mlp_schedule *schedule, const float *y, int image, mlp_outcome *outcome, int done)
-{
-    mlp_training *training = schedule->training;
-    const mlp_layer *layer = output_layer(schedule);
-    const int label = training->labels[image];
-    int guess = 0;
-    for (int i = 1; i < layer->n_out; i++)
-        if (y[i] > y[guess]) guess = i;
-    if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, label, training->target);
-    training->loss += (double)weight_of(training, image) * outcome->loss;
-    training->errors += guess != label;
-    training->done = done;
-    mlp_ask(&training->poll);
-}
 
 static int allocate_layer(mlp_layer_buffers *b, const mlp_layer *layer, int block)
 {
@@ -210,20 +159,15 @@ static long number_of_weights(const mlp_network *network)
 static void train_in_teams(mlp_schedule *schedule, int n_threads)
 {
     mlp_training *training = schedule->training;
-    mlp_pace *pace = training->pace;
     const long n_weights = number_of_weights(training->network);
     for (int more = 1; more;) {
+        double until;
         const double started = mlp_seconds();
-        const int before = training->done, room = mlp_team_size(training->crowding, n_threads);
-        const int crowded = room < n_threads;
-        const int team = crowded ? room : mlp_paced_threads(pace, n_weights, n_threads);
-        more = train_rest(schedule, team, crowded ? INFINITY : mlp_trial_end(pace));
-        if (schedule->crowded) {
-            mlp_note_crowd(training->crowding, team, started);
-            mlp_drop_trial(pace);
-        } else if (!crowded) {
-            mlp_note_pace(pace, training->done - before, mlp_seconds() - started);
-        }
+        const int before = training->done;
+        const int team = mlp_choose_team(training->team_size, n_weights, n_threads, &until);
+        more = train_rest(schedule, team, until);
+        mlp_note_team(training->team_size, team, training->done - before, mlp_seconds() - started,
+                      schedule->crowded);
     }
 }
 

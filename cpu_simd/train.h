@@ -4,10 +4,9 @@
 
 #include <stdint.h>
 
-#include "crowding.h"
 #include "kernels.h"
-#include "pace.h"
 #include "poll.h"
+#include "team_size.h"
 
 typedef struct {
     const mlp_network *network;  /* its weights are changed */
@@ -26,8 +25,7 @@ typedef struct {
                                   * by their inputs (sparse.h) */
     int sparse_images;           /* the first layer likewise: most pixels are 0 */
 
-    mlp_crowding *crowding; /* deferred: how many threads had room before */
-    mlp_pace *pace;         /* deferred: how many threads were fastest before */
+    mlp_team_size *team_size; /* deferred: how many threads were best before */
 
     /* Told to stop, training ends after the current block of samples, or after the next sample
      * without blocks. */

@@ -17,12 +17,8 @@ cdef extern from "poll.h" nogil:
 
     void mlp_start_poll(mlp_poll *poll, int (*ask)(void *argument) noexcept nogil, void *argument)
 
-cdef extern from "crowding.h" nogil:
-    ctypedef struct mlp_crowding:
-        pass
-
-cdef extern from "pace.h" nogil:
-    ctypedef struct mlp_pace:
+cdef extern from "team_size.h" nogil:
+    ctypedef struct mlp_team_size:
         pass
 
 cdef extern from "train.h" nogil:
@@ -39,8 +35,7 @@ cdef extern from "train.h" nogil:
         long packed_from
         int sparse
         int sparse_images
-        mlp_crowding *crowding
-        mlp_pace *pace
+        mlp_team_size *team_size
         mlp_poll poll
         int done
         int errors

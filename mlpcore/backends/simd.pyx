@@ -20,7 +20,6 @@ from mlpcore.errors import InputError
 
 from mlpcore.backends.cpu_simd cimport (
     mlp_backward,
-    mlp_crowding,
     mlp_deform,
     mlp_deform_by,
     mlp_deformation,
@@ -31,13 +30,13 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_is_packed,
     mlp_kernels,
     mlp_noise,
-    mlp_pace,
     mlp_packed_passes,
     mlp_packed_stride,
     mlp_predict,
     mlp_prediction,
     mlp_selection,
     mlp_start_poll,
+    mlp_team_size,
     mlp_train,
     mlp_training,
     mlp_update,
@@ -152,8 +151,7 @@ cdef class _Settings:
     cdef readonly int threads, block
     cdef readonly long packed_from
     cdef const mlp_kernels *kernels
-    cdef mlp_crowding crowding  # how many threads had room; zero at first
-    cdef mlp_pace pace  # how many were fastest; zero at first
+    cdef mlp_team_size team_size  # how many threads were best; zero at first
 
     def __cinit__(self, name, threads, schedule, block, packed_from):
         reason = unavailable_reason(name)
@@ -332,8 +330,7 @@ class SimdBackend(Backend):
         cdef const int32_t[::1] o = samples.order
         cdef const float[::1] eta = rates.astype(np.float32), factor = samples.weights
         cdef _Settings own = self._settings
-        cdef mlp_crowding crowding = own.crowding
-        cdef mlp_pace pace = own.pace
+        cdef mlp_team_size team_size = own.team_size
         cdef mlp_training training
         cdef _Poll poll = _Poll()
         poll.callback, poll.training = progress, &training
@@ -347,8 +344,7 @@ class SimdBackend(Backend):
         training.target = samples.target
         training.block = 0 if self.schedule == "immediate" else self.block
         training.packed_from = self.packed_from if self.packs else -1
-        training.crowding = &crowding
-        training.pace = &pace
+        training.team_size = &team_size
         training.sparse = self.schedule == "sparse"
         training.sparse_images = training.sparse and _mostly_zero(samples.images)
         cdef asked caller = asked(<void *>poll, PyThreadState_Get())
@@ -356,8 +352,7 @@ class SimdBackend(Backend):
         cdef int status
         with nogil:
             status = mlp_train(own.kernels, &training, own.threads)
-        own.crowding = crowding
-        own.pace = pace
+        own.team_size = team_size
         _check(status)
         poll.stop()
         if poll.exception is not None:
