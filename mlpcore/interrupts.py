@@ -1,11 +1,13 @@
-"""Ctrl-C while modules are imported, and at the end of a process.
+"""Ctrl-C and SIGTERM: while modules are imported, at the end of a process, during a training.
 
-A KeyboardInterrupt would end in a traceback there, or be lost. This imports next to nothing,
-because it has to come first.
+While modules are imported, a KeyboardInterrupt would end in a traceback, or be lost. This module
+imports little, because it has to come first.
 """
 
-import _signal as signal  # type: ignore[import-not-found]  # signal itself imports enum: 3 ms
+import contextlib
 import os
+import signal
+from collections.abc import Callable, Iterator
 
 
 def leave_on_interrupt() -> None:
@@ -25,3 +27,20 @@ def raise_on_interrupt() -> None:
 
 def _leave(number: int, frame: object) -> None:
     os._exit(128 + number)
+
+
+@contextlib.contextmanager
+def stopping(stop: Callable[[], object]) -> Iterator[list[int]]:
+    """Let Ctrl-C and SIGTERM call `stop`, and do nothing else; yield the signals that came."""
+    signals: list[int] = []
+
+    def handle(number: int, frame: object) -> None:
+        signals.append(number)
+        stop()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

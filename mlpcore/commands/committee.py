@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.checks import check_whole
-from mlpcore.cluster import check_scheduler, require_distributed, train_members
 from mlpcore.commands import runs, train
 from mlpcore.commands.options import (
     command_parser,
@@ -23,12 +19,10 @@ from mlpcore.commands.options import (
     run_tool,
     whole_number,
 )
-from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.data.width import check_width
 from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write
 from mlpcore.inference import TrainedClassifier
 from mlpcore.report.committee import (
     Judged,
@@ -40,27 +34,18 @@ from mlpcore.report.committee import (
 from mlpcore.report.console import Console
 from mlpcore.report.figures import write_figures
 from mlpcore.report.members import MembersDisplay
-from mlpcore.store.committee import CommitteeFolder, Member, holds_committee, plan, with_members
-from mlpcore.store.run_folder import Run, check_output, holds_run
+from mlpcore.store.committee import CommitteeFolder, holds_committee, plan, with_members
+from mlpcore.store.run_folder import check_output
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.training.config import TrainingConfig
+from mlpcore.training.trainer import Trainer
 
 TEXT = """\
-Trains networks that see digits of different widths, and averages them. The
-members, their settings and seeds are fixed before anything is trained. Ctrl-C
-stops at any time; the same command goes on. All options of mlpcore train that
-are settings, data or a backend hold for every member: --arch, --epochs, --lr,
---sigma ...; --seed is that of the first member, the next has the next seed."""
+Trains networks that see digits of different widths, and averages them. Members,
+settings and seeds are fixed before anything is trained. Ctrl-C stops; the same
+command goes on. --seed is that of the first member, the next has the next one."""
 
 #: The most processes of a local cluster.
 MAX_WORKERS = 1000
-
-#: The options of `mlpcore train` that have no meaning here, and what has.
-OTHERS = {
-    "minutes": "--epochs",
-    "width": "--widths",
-    "resume": "the same command as at first",
-}
 
 
 def width_list(text: str) -> list[int | None]:
@@ -72,13 +57,14 @@ def width_list(text: str) -> list[int | None]:
         raise argparse.ArgumentTypeError(f"{text!r}, {expected}") from None
 
 
-def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, train.Options]:
-    """The options of this command, and those of `mlpcore train` that were given."""
+def parse(argv: Sequence[str] | None) -> train.Options:
+    """The options that were given."""
     parser = command_parser(
         "committee",
         "--out DIR [options]",
         TEXT,
         "--widths original,10,12,14,16,18,20 --out runs/seven",
+        argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
     widths = "original, or the ink brought to so many pixels (original)"
@@ -87,148 +73,120 @@ def parse(argv: Sequence[str] | None) -> tuple[argparse.Namespace, train.Options
     add("--members", type=whole_number, default=1, metavar="K", help=members)
     out = "folder of the committee, which may hold a stopped one"
     add("--out", type=folder_name, required=True, metavar="DIR", help=out)
-    workers = "train on N processes of this machine at once; needs dask.distributed"
+    workers = "train on N processes of this machine at once, by Dask"
     add("--workers", type=whole_number, metavar="N", help=workers)
     scheduler = (
         "train on a running Dask cluster: tcp://HOST:8786, or tls://. Whoever reaches its port "
         "can run code there: use TLS on networks that others share"
     )
     add("--scheduler", metavar="ADDRESS", help=scheduler)
-    add("--mixed", action="store_true", help="let workers use other instruction sets")
-    options, rest = parser.parse_known_args(argv)
-    settings = vars(train.parse(rest))
-    for name, instead in OTHERS.items():
-        if name in settings:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} of a committee: expected {instead}")
-    if options.workers is not None:
-        check_whole("--workers", options.workers, 1, MAX_WORKERS)
-        if options.scheduler is not None:
+    train.add_settings(parser)
+    options = vars(parser.parse_args(argv))
+    if "workers" in options:
+        check_whole("--workers", options["workers"], 1, MAX_WORKERS)
+        if "scheduler" in options:
             raise InputError("--workers together with --scheduler: expected one of them")
-    elif options.scheduler is None and options.mixed:
-        raise InputError("--mixed without a cluster: expected --scheduler or --workers")
-    return options, settings
+    return options
 
 
-@dataclass(frozen=True)
-class Computing:
-    """What trains the members, which may be on a cluster alone, and what judges them here."""
-
-    name: str
-    schedule: str | None
-    here: Backend
-
-    @classmethod
-    def of(
-        cls, settings: train.Options, begun: CommitteeFolder | None, on_cluster: bool
-    ) -> Computing:
-        """That of the options; a committee that has begun keeps its own."""
-        name, schedule = settings.get("backend", "auto"), None
-        if begun and "backend" not in settings:
-            name, schedule = begun.members[0].config.backend, begun.members[0].config.schedule
-        threads = settings.get("threads")
-        if on_cluster and backends.available().get(name):  # which says why it cannot run here
-            return cls(
-                name, schedule or backends.default_schedule(name), backends.get("cpu", threads)
-            )
-        here = backends.get(name, threads, schedule)
-        return cls(here.name, here.schedule, here)
-
-    def config(self, *arguments: Any) -> TrainingConfig:
-        """The settings of a member, as `train.make_config` makes them."""
-        config = train.make_config(*arguments)
-        return dataclasses.replace(config, backend=self.name, schedule=self.schedule)
+def on_cluster(options: train.Options) -> bool:
+    """Whether members are trained by Dask."""
+    return "workers" in options or "scheduler" in options
 
 
-def begin(
-    options: argparse.Namespace, settings: train.Options, console: Console
-) -> tuple[CommitteeFolder, Dataset, Backend]:
+def check_cluster(options: train.Options) -> None:
+    """Raises InputError unless Dask is installed and there is the named scheduler."""
+    try:
+        from mlpcore.cluster import check_scheduler
+    except ImportError as error:
+        raise InputError(
+            f"a cluster needs the package {error.name}, which is not installed: expected mlpcore's "
+            "extra 'cluster' (pip install 'mlpcore[cluster]')"
+        ) from None
+    if "scheduler" in options:
+        check_scheduler(options["scheduler"])
+
+
+def choose_backend(
+    options: train.Options, begun: CommitteeFolder | None
+) -> tuple[str, str | None, Backend]:
+    """The backend and the schedule of all members, and what judges them on this machine."""
+    name, threads = options.get("backend", "auto"), options.get("threads")
+    if begun and "backend" not in options:  # another machine may have another best one
+        name = begun.members[0].config.backend
+    if on_cluster(options) and backends.available().get(name):  # why it cannot run here
+        return name, backends.default_schedule(name), backends.get("cpu", threads)
+    here = backends.get(name, threads)
+    return here.name, here.schedule, here
+
+
+def begin(options: train.Options) -> tuple[CommitteeFolder, Dataset, Backend]:
     """The committee in the folder, new or as it was begun, with its data and what judges it."""
-    folder = Path(options.out)
+    folder = Path(options["out"])
     begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
-    computing = Computing.of(settings, begun, bool(options.workers or options.scheduler))
-    here = computing.here
-    plan(computing.config(settings, here), options.widths, options.members)  # refuses at once
-    if begun is None:
-        check_output(folder)
-    data = dataset.load(settings.get("data"), name=settings.get("dataset"))
-    if "hold_out" in settings:
-        data = data.hold_out(settings["hold_out"])
+    name, schedule, here = choose_backend(options, begun)
+    config = train.make_config(options, name, schedule)
+    data = train.load_data(options)
     if not len(data.test_labels):
         raise InputError("no test images to judge a committee on: expected --hold-out N")
-    epochs = train.default_epochs(settings, here, data, console)
-    config = computing.config(settings, here, data.similar_labels, epochs)
-    members = plan(config, options.widths, options.members)
-    for width in options.widths:
-        if width is not None:
-            check_width(width, data.image_shape[1])
-    if begun is None:
-        committee = CommitteeFolder(folder, DataSummary.of(data), members, options.mixed)
+    config = train.for_data(config, options, data, options.get("epochs"))
+    members = plan(config, options["widths"], options["members"])
+    for member in members:
+        if member.config.width is not None:
+            check_width(member.config.width, data.image_shape[1])
+    committee = CommitteeFolder(folder, DataSummary.of(data), members)
+    if begun:
+        begun.check_same(committee)
+    else:
+        check_output(folder)
         committee.write()
-        return committee, data, here
-    begun.check_same(members, data)
-    if options.mixed and not begun.mixed:
-        begun = dataclasses.replace(begun, mixed=True)
-        begun.write()
-    return begun, data, here
+    return committee, data, here
 
 
 def train_here(
-    committee: CommitteeFolder, data: Dataset, threads: int | None, out: TextIO, command: str
+    committee: CommitteeFolder, data: Dataset, options: train.Options, command: str
 ) -> int:
     """Trains the members one after another; returns the exit status."""
+    first = committee.members[0].config
+    backend = backends.get(first.backend, options.get("threads"), first.schedule)
     for number, member in enumerate(committee.members, 1):
-        folder, config = committee.run_folder(member), member.config
-        place = f"member {number} of {len(committee.members)}: {member.name}, seed {config.seed}"
-        with Console(out) as console:
-            if holds_run(folder) and is_trained(committee, member):
+        config, n = member.config, len(committee.members)
+        place = f"member {number} of {n}: {member.name}, seed {config.seed}"
+        run = committee.open_run(member, data, backend.description)
+        with contextlib.closing(run), Console(sys.stdout) as console:
+            state = run.load()
+            if state.epoch == config.epochs:
                 console.print(f"{place}, is trained")
                 continue
             console.print(f"\n{place}")
-            if holds_run(folder):
-                status = runs.resume(folder, console, command, threads, data=data)
-            else:
-                backend = backends.get(config.backend, threads, config.schedule)
-                status = runs.start(folder, config, data, backend, console, command)
+            trainer = Trainer(config, data, backend, state=state)
+            status = runs.train(run, trainer, console, command)
         if status:
             return status
     return 0
 
 
 def train_on_cluster(
-    committee: CommitteeFolder,
-    data: Dataset,
-    options: argparse.Namespace,
-    threads: int | None,
-    console: Console,
+    committee: CommitteeFolder, data: Dataset, options: train.Options, command: str
 ) -> int:
     """Trains the members at once on a cluster; returns the exit status."""
-    with MembersDisplay(console, committee.members) as display:
-        number = train_members(
-            committee,
-            data,
-            display,
-            scheduler=options.scheduler,
-            workers=options.workers or 1,
-            threads=threads,
-            mixed=options.mixed,
-        )
-    return 128 + number if number else 0
+    from mlpcore.cluster import train_members
 
-
-def all_trained(committee: CommitteeFolder) -> bool:
-    """Whether every member has all its epochs."""
-    return all(
-        holds_run(committee.run_folder(member)) and is_trained(committee, member)
-        for member in committee.members
-    )
-
-
-def is_trained(committee: CommitteeFolder, member: Member) -> bool:
-    """Whether a member, whose run exists, has all its epochs; an InputError if it is damaged."""
-    committee.check_run(member)
-    with contextlib.closing(Run.open(committee.run_folder(member), to_train=False)) as run:
-        return run.load().epoch == member.config.epochs
+    with Console(sys.stdout) as console:
+        with MembersDisplay(console, committee.members) as display:
+            stopped_by = train_members(
+                committee,
+                data,
+                display,
+                scheduler=options.get("scheduler"),
+                workers=options.get("workers", 1),
+                threads=options.get("threads"),
+            )
+        if not stopped_by:
+            return 0
+        console.print("stopped; what was computed before is saved. To go on:")
+        console.print_whole(f"  {command}")
+    return 128 + stopped_by
 
 
 def judge(
@@ -245,48 +203,39 @@ def judge(
     return members, Judged(name, whole_validation, whole_test, n)
 
 
-def present(committee: CommitteeFolder, data: Dataset, backend: Backend, console: Console) -> None:
+def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None:
     """Prints the result of a trained committee, and writes its report with figures."""
     members, whole = judge(committee, data, backend)
-    console.print()
-    console.print_table(committee_table(members, whole, data.held_out))
-    console.print(comparison_line(members, whole, data.held_out))
-    files: list[str] = []
-    try:
+
+    def draw(folder: Path) -> list[Path]:
         figures = committee_figures(data.test_images, members, whole, data.name, data.held_out)
-        paths = write_figures(committee.folder / "figures", figures)
-        files = [path.relative_to(committee.folder).as_posix() for path in paths]
-    except Exception as error:  # no failure of a figure may hide a result
-        reason = " ".join(str(error).split())
-        console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
-    text = committee_report(committee, members, whole, backend.description, files)
-    atomic_write(committee.folder / runs.REPORT, text.encode(errors="replace"))
-    console.print(f"report: {shown(committee.folder / runs.REPORT)}")
+        return write_figures(folder, figures)
+
+    def text(figures: Sequence[str]) -> str:
+        return committee_report(committee, members, whole, backend.description, figures)
+
+    with Console(sys.stdout) as console:
+        console.print()
+        console.print_table(committee_table(members, whole, data.held_out))
+        console.print(comparison_line(members, whole, data.held_out))
+        if runs.write_report(committee.folder, draw, text, console):
+            console.print(f"report: {shown(committee.folder / runs.REPORT)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
 
     def command() -> int:
-        options, settings = parse(argv)
-        again = command_text("committee", *(sys.argv[2:] if argv is None else argv))
-        with Console(sys.stdout) as console:
-            if options.workers:
-                require_distributed()
-            if options.scheduler:
-                check_scheduler(options.scheduler)
-            committee, data, backend = begin(options, settings, console)
-            threads = settings.get("threads")
-            if (options.workers or options.scheduler) and not all_trained(committee):
-                status = train_on_cluster(committee, data, options, threads, console)
-                if status:
-                    console.print("stopped; what came home is saved. To go on:")
-                    console.print_whole(f"  {again}")
-            else:
-                status = train_here(committee, data, threads, sys.stdout, again)
-            if not status:
-                present(committee, data, backend, console)
-            return status
+        options = parse(argv)
+        if on_cluster(options):
+            check_cluster(options)
+        committee, data, here = begin(options)
+        again = command_text("committee", *(argv or ()))
+        train_all = train_on_cluster if on_cluster(options) else train_here
+        status = train_all(committee, data, options, again)
+        if not status:
+            present(committee, data, here)
+        return status
 
     stopped = "stopped; the same command goes on"
     return run_tool(command, "a smaller --arch or less data", stopped)

@@ -18,10 +18,32 @@ from mlpcore.interrupts import raise_on_interrupt
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports wrong arguments like every other bad input."""
+    """Reports wrong arguments like every other bad input. Its help may leave some options out."""
+
+    def __init__(self, **settings: Any):
+        super().__init__(**settings)
+        self.further: dict[argparse.Action, str] = {}
+        self._group = self.add_argument_group("further options")
+
+    def add_further(self, flag: str, *, help: str, **settings: Any) -> None:
+        """Add an option that --help-all explains, and --help does not."""
+        option = self._group.add_argument(flag, help=argparse.SUPPRESS, **settings)
+        self.further[option] = help
 
     def error(self, message: str) -> NoReturn:
         raise InputError(message)
+
+
+class HelpAll(argparse.Action):
+    """What --help-all does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
+        """Show the help with the options that `Parser.add_further` has added."""
+        assert isinstance(parser, Parser)
+        for option, text in parser.further.items():
+            option.help = text
+        parser.print_help()
+        parser.exit()
 
 
 def command_parser(name: str, arguments: str, text: str, example: str, **settings: Any) -> Parser:
@@ -63,21 +85,7 @@ def called_as(name: str) -> list[str]:
 
 def command_text(name: str, *arguments: str) -> str:
     """The line to type to call a subcommand in the way in which this process was called."""
-    return " ".join(map(_quoted, [*called_as(name), *arguments]))
-
-
-def _quoted(argument: str) -> str:
-    """An argument as a shell takes it, without characters that would control the terminal."""
-    if argument.isprintable():
-        return shlex.quote(argument)
-    plain = set(range(32, 127)) - set(b"'\\")
-    return (
-        "$'"
-        + "".join(
-            chr(each) if each in plain else f"\\x{each:02x}" for each in os.fsencode(argument)
-        )
-        + "'"
-    )
+    return printable(shlex.join([*called_as(name), *arguments]), sys.maxsize)
 
 
 def _in_shell(program: str) -> str:

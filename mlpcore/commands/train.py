@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import datetime
 import functools
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,9 +17,11 @@ from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.commands import runs
 from mlpcore.commands.options import (
+    DEFORMATION,
+    HelpAll,
+    Parser,
     add_backend_options,
     add_data_options,
-    add_deformation_options,
     command_parser,
     command_text,
     folder_name,
@@ -27,16 +31,19 @@ from mlpcore.commands.options import (
     whole_number,
 )
 from mlpcore.data import dataset
+from mlpcore.data.dataset import Dataset
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError, shown
+from mlpcore.files import check_writable
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
 from mlpcore.report.console import Console
 from mlpcore.report.tables import duration
 from mlpcore.store.committee import holds_committee
-from mlpcore.store.run_folder import check_output
+from mlpcore.store.run_folder import Run, check_output
 from mlpcore.training.config import CHOICES, MAX_EPOCHS, TrainingConfig
 from mlpcore.training.pace import seconds_per_epoch
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
+from mlpcore.training.trainer import Trainer
 
 #: The options that were given, by name.
 Options: TypeAlias = dict[str, Any]
@@ -45,7 +52,9 @@ Options: TypeAlias = dict[str, Any]
 DEFAULT_SAMPLES = 1_800_000
 MAX_DEFAULT_EPOCHS = 500
 
-#: The settings that are names, for --help.
+MAX_MINUTES = 1_000_000
+
+#: The settings that are names, for --help-all.
 MEANINGS = {
     "activation": "hidden neurons",
     "loss": "tanh or softmax outputs",
@@ -53,8 +62,6 @@ MEANINGS = {
     "input_range": "[-1, 1] or [0, 1]",
     "decay": "of the learning rate",
 }
-
-MAX_MINUTES = 1_000_000
 
 #: The options that are settings of the same value, and the names of these.
 SETTINGS = {
@@ -68,68 +75,79 @@ SETTINGS = {
     "seed": "seed",
 } | {name: name for name in CHOICES}
 
-TEXT = """\
-Trains on digits deformed anew every epoch. Ctrl-C stops; --resume goes on."""
+#: The options that may stand beside --resume.
+RESUMED = ("epochs", "threads", "data")
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options that were given; the others are absent."""
+def parse(argv: Sequence[str] | None) -> Options:
+    """The options that were given."""
     parser = command_parser(
         "train",
         "[options]",
-        TEXT,
+        "Trains on digits deformed anew every epoch. Ctrl-C stops; --resume goes on.",
         "--arch net4 --epochs 100 --out runs/net4",
         argument_default=argparse.SUPPRESS,
     )
+    add_settings(parser)
     add = parser.add_argument
-    add_whole = functools.partial(add, type=whole_number, metavar="N")
-    add_real = functools.partial(add, type=number, metavar="X")
-    add("--arch", metavar="NET", help="net1 ... net5, or widths such as 1000,500 (net1)")
-    add_whole("--epochs", help="passes over the training images (30 for MNIST)")
-    add_real("--minutes", help="instead: as many passes as take about so long")
-    recipes = f"{', '.join(RECIPES)}: of what follows ({DEFAULT_RECIPE})"
-    add("--recipe", choices=RECIPES, metavar="NAME", help=recipes)
-    for name, choices in CHOICES.items():
-        text = f"{', '.join(choices)}: {MEANINGS[name]}"
-        add(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
-    add_whole("--width", help="bring the ink of images to a width of N pixels")
-    add_real("--lr", help="learning rate at first (modern: 0.01, else 0.001)")
-    add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
-    add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")
-    add_whole("--warm-up", help="training images over which the learning rate rises (0)")
-    add_real("--target", help="squared: wanted output of the class, the others get -X")
-    add_deformation_options(parser)
-    add("--no-deform", action="store_true", help="train on the images as they are")
-    add_data_options(parser)
-    add_whole("--hold-out", help="test on the last N training images instead")
-    add_backend_options(parser)
+    minutes = "instead of --epochs: as many as take about so long"
+    add("--minutes", type=number, metavar="X", help=minutes)
     add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with this run, up to --epochs if given")
-    return parser.parse_args(argv)
+    width = "bring the ink of images to a width of N pixels"
+    parser.add_further("--width", type=whole_number, metavar="N", help=width)
+    return vars(parser.parse_args(argv))
 
 
-def make_config(
-    options: Options,
-    backend: Backend,
-    similar_labels: Iterable[int] = (),
-    epochs: int = 1,
-) -> TrainingConfig:
-    """The settings; `epochs` is used if no option gives it. Options come before the recipe."""
-    deformation = IDENTITY
+def add_settings(parser: Parser) -> None:
+    """The options of every command that trains: settings, data, and what computes."""
+    add, add_further = parser.add_argument, parser.add_further
+    add(
+        "--help-all",
+        action=HelpAll,
+        nargs=0,
+        help="show the settings of recipes and of the deformation, too",
+    )
+    add("--arch", metavar="NET", help="net1 ... net5, or widths such as 1000,500 (net1)")
+    epochs = "passes over the training images (30 for MNIST)"
+    add("--epochs", type=whole_number, metavar="N", help=epochs)
+    recipes = f"{', '.join(RECIPES)} ({DEFAULT_RECIPE}): see --help-all"
+    add("--recipe", choices=RECIPES, metavar="NAME", help=recipes)
+    learning_rate = "learning rate at first (modern: 0.01, else 0.001)"
+    add("--lr", type=number, metavar="X", help=learning_rate)
+    what = "train on the images as they are; how they are deformed: see --help-all"
+    add("--no-deform", action="store_true", help=what)
+    add_data_options(parser)
+    held_out = "test on the last N training images instead"
+    add("--hold-out", type=whole_number, metavar="N", help=held_out)
+    add("--seed", type=whole_number, metavar="N", help="seed of all random numbers (0)")
+    add_backend_options(parser)
+    for name, meaning in DEFORMATION.items():
+        add_further(f"--{name}", type=number, metavar="X", help=meaning)
+    for name, choices in CHOICES.items():
+        text = f"{', '.join(choices)}: {MEANINGS[name]}"
+        add_further(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
+    add_real = functools.partial(add_further, type=number, metavar="X")
+    add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
+    add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")
+    add_real("--target", help="squared: wanted output of the class, the others get -X")
+    warm_up = "training images over which the learning rate rises (0)"
+    add_further("--warm-up", type=whole_number, metavar="N", help=warm_up)
+
+
+def make_config(options: Options, backend: str, schedule: str | None) -> TrainingConfig:
+    """The settings, as far as they do not depend on data. Options come before the recipe."""
     given = given_deformation(options)
-    if "no_deform" not in options:
-        deformation = DeformationParameters(**given, similar_labels=tuple(similar_labels))
-    elif given:
+    if "no_deform" in options and given:
         raise InputError(f"--no-deform together with --{next(iter(given))}: expected one of them")
     hidden = parse_hidden_layers(options.get("arch", "net1"))
-    recipe = RECIPES[options.get("recipe", DEFAULT_RECIPE)]
-    settings = {"epochs": epochs} | recipe.settings_of(hidden)
+    settings = RECIPES[options.get("recipe", DEFAULT_RECIPE)].settings_of(hidden)
     settings |= {name: options[option] for option, name in SETTINGS.items() if option in options}
     config = TrainingConfig(
         hidden_layers=hidden,
-        deformation=deformation,
-        backend=backend.name,
-        schedule=backend.schedule,
+        deformation=IDENTITY if "no_deform" in options else DeformationParameters(**given),
+        backend=backend,
+        schedule=schedule,
         **settings,
     )
     if "target" in options and config.loss == "cross-entropy":
@@ -138,6 +156,25 @@ def make_config(
             "--loss squared, or --recipe paper"
         )
     return config
+
+
+def load_data(options: Options) -> Dataset:
+    """The data that the options name."""
+    data = dataset.load(options.get("data"), name=options.get("dataset"))
+    return data.hold_out(options["hold_out"]) if "hold_out" in options else data
+
+
+def for_data(
+    config: TrainingConfig, options: Options, data: Dataset, epochs: int | None
+) -> TrainingConfig:
+    """The settings for these data: which labels are similar and, without `epochs`, how many."""
+    usual = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
+    return dataclasses.replace(
+        config,
+        deformation=dataclasses.replace(config.deformation, similar_labels=data.similar_labels),
+        epochs=epochs or usual,
+        learning_rate_end=options.get("lr_end"),
+    )
 
 
 def check_minutes(options: Options) -> None:
@@ -149,22 +186,14 @@ def check_minutes(options: Options) -> None:
         raise InputError("--minutes together with --epochs: expected one of them")
 
 
-def default_epochs(
-    options: Options,
-    backend: Backend,
-    data: dataset.Dataset,
-    console: Console,
+def epochs_in(
+    minutes: float, config: TrainingConfig, data: Dataset, backend: Backend, console: Console
 ) -> int:
-    """The number of epochs of a run without --epochs: those that fill --minutes, or the usual."""
-    if "minutes" not in options:
-        return max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
-    config = make_config(options, backend, data.similar_labels)
+    """How many epochs take so long, measured on a part of one."""
     seconds = seconds_per_epoch(config, data, backend)
-    epochs = int(max(1, min(60 * options["minutes"] / seconds, MAX_EPOCHS)))
+    epochs = int(max(1, min(60 * minutes / seconds, MAX_EPOCHS)))
     taken = duration(epochs * seconds)
-    console.print(
-        f"--minutes {options['minutes']:g}: {epochs:,} epoch{'s' * (epochs > 1)}, in about {taken}"
-    )
+    console.print(f"--minutes {minutes:g}: {epochs:,} epoch{'s' * (epochs > 1)}, in about {taken}")
     return epochs
 
 
@@ -179,17 +208,13 @@ def default_folder(config: TrainingConfig) -> Path:
     return folder
 
 
-def resume_command(
-    folder: Path,
-    threads: int | None,
-    data: str | None = None,
-) -> str:
-    """What to type to go on; `data` is where these are if they have moved."""
+def resume_command(folder: Path, options: Options) -> str:
+    """What to type to go on. Data are named if they have moved."""
     arguments = ["--resume", str(folder)]
-    if threads is not None:
-        arguments += ["--threads", str(threads)]
-    if data is not None:
-        arguments += ["--data", os.path.abspath(os.path.expanduser(data))]
+    if "threads" in options:
+        arguments += ["--threads", str(options["threads"])]
+    if "resume" in options and "data" in options:
+        arguments += ["--data", os.path.abspath(os.path.expanduser(options["data"]))]
     return command_text("train", *arguments)
 
 
@@ -197,38 +222,61 @@ def start(options: Options, console: Console) -> int:
     """Trains a new run. Bad options are refused before data are read."""
     backend = backends.get(options.get("backend", "auto"), options.get("threads"))
     check_minutes(options)
-    config = make_config(options, backend)
+    config = make_config(options, backend.name, backend.schedule)
     folder = Path(options["out"]) if "out" in options else default_folder(config)
     if holds_committee(folder):
         raise InputError(f"{shown(folder)} holds a committee: expected a new folder")
     check_output(folder)
-    data = dataset.load(options.get("data"), name=options.get("dataset"))
-    if "hold_out" in options:
-        data = data.hold_out(options["hold_out"])
-    epochs = default_epochs(options, backend, data, console)
-    config = make_config(options, backend, data.similar_labels, epochs)
-    command = resume_command(folder, options.get("threads"))
-    return runs.start(folder, config, data, backend, console, command)
+    data, epochs = load_data(options), options.get("epochs")
+    if "minutes" in options:
+        epochs = epochs_in(options["minutes"], config, data, backend, console)
+    config = for_data(config, options, data, epochs)
+    trainer = Trainer(config, data, backend)
+    run = Run.create(folder, config, data, backend.description, trainer.state)
+    with contextlib.closing(run):
+        return runs.train(run, trainer, console, resume_command(folder, options))
 
 
 def resume(options: Options, console: Console) -> int:
     """Goes on with a run."""
     for name in options:
-        if name not in ("resume", "epochs", "threads", "data"):
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(
-                f"{option} together with --resume: expected only --epochs, --threads and --data"
-            )
-    folder, threads, data = Path(options["resume"]), options.get("threads"), options.get("data")
-    command = resume_command(folder, threads, data)
-    return runs.resume(folder, console, command, threads, data, epochs=options.get("epochs"))
+        if name not in ("resume", *RESUMED):
+            option, *known = (f"--{each.replace('_', '-')}" for each in (name, *RESUMED))
+            raise InputError(f"{option} together with --resume: expected only {', '.join(known)}")
+    folder = Path(options["resume"])
+    with contextlib.closing(Run.open(folder)) as run:
+        backend = backends.get(run.config.backend, options.get("threads"), run.config.schedule)
+        state, config = run.load(), run.config
+        if options.get("epochs", config.epochs) != config.epochs:
+            config = config.with_epochs(options["epochs"], state.begun)
+        if state.epoch < config.epochs:
+            check_writable(folder)  # rather than lose an epoch that cannot be saved
+        data = run.data.load(options.get("data"))
+        run.check_data(data)
+        trainer = Trainer(config, data, backend, state=state)
+        if config is not run.config:
+            console.print(change_of_epochs(run.config, config, state.begun))
+            run.change_settings(config)
+        return runs.train(run, trainer, console, resume_command(folder, options))
+
+
+def change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) -> str:
+    """What a new number of epochs does to the learning rate, in a line."""
+    text = f"epochs: {after.epochs} instead of {before.epochs}"
+    if not 0 < begun < after.epochs:
+        return text
+    last, following = after.learning_rate_at(begun - 1), after.learning_rate_at(begun)
+    return (
+        f"{text}; the learning rate is {last:.3g} in epoch {begun}, {following:.3g} in the next, "
+        f"and {after.learning_rate_at(after.epochs - 1):.3g} in the last"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
 
     def command() -> int:
-        options = vars(parse(argv))
+        options = parse(argv)
         with Console(sys.stdout) as console:
             return (resume if "resume" in options else start)(options, console)
 

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Of a committee whose workers were allowed to differ.
-MIXED = "- mixed: members may have been trained by other instruction sets than the backend's\n"
-
-
 @dataclass(frozen=True)
 class Judged:
     """A member, or the committee, on the undeformed training images and on the test images."""
@@ -105,7 +101,7 @@ on {test_images_text(data.n_test, data.held_out)}. The last column has the passe
 {figure_section(figures)}
 ## Settings
 
-{MIXED if committee.mixed else ""}- seeds: {seeds}
+- seeds: {seeds}
 {chr(10).join(settings)}
 
 ## Data

@@ -12,7 +12,7 @@ from mlpcore.training.state import TrainingState
 
 
 class MembersDisplay:
-    """A line for every state that comes home; on a terminal a bar for each member below them.
+    """A line for every state that is saved; on a terminal a bar for each member below them.
 
     A context manager, so that the terminal is left as it was.
     """
@@ -21,47 +21,41 @@ class MembersDisplay:
         from rich.console import Console as RichConsole
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._epochs = {member.name: member.config.epochs for member in members}
-        self._console, out = console, console.out
-        self._progress: Progress | None = None
-        if out and out.isatty():
-            self._progress = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                TextColumn("{task.completed} of {task.total} epochs"),
-                TimeRemainingColumn(),
-                TextColumn("left  {task.fields[worker]}"),
-                console=RichConsole(file=out, markup=False, highlight=False),
-                transient=True,
-                speed_estimate_period=600,
-            )
-            add = self._progress.add_task
-            self._bars = {name: add(name, total=n, worker="") for name, n in self._epochs.items()}
+        out = console.out
+        self._console, self._terminal = console, out is not None and out.isatty()
+        self._bars = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.completed} of {task.total} epochs"),
+            TimeRemainingColumn(),
+            TextColumn("left"),
+            console=RichConsole(file=out, markup=False, highlight=False),
+            transient=True,
+            disable=not self._terminal,
+            speed_estimate_period=600,
+        )
+        add = self._bars.add_task
+        self._members = {each.name: add(each.name, total=each.config.epochs) for each in members}
 
     def __enter__(self) -> MembersDisplay:
-        if self._progress:
-            self._progress.start()
+        self._bars.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if self._progress:
-            self._progress.stop()
+        self._bars.stop()
 
-    def say(self, text: str) -> None:
+    def note(self, text: str) -> None:
         """Prints a line that stays."""
-        if self._progress:
-            self._progress.console.print(printable(text), soft_wrap=True)
+        if self._terminal:
+            self._bars.console.print(printable(text), soft_wrap=True)
         else:
             self._console.print(text)
 
-    def epoch(self, name: str, epoch: int, worker: str) -> None:
-        """Moves the bar of a member. An epoch that a worker repeats moves it back."""
-        if self._progress:
-            self._progress.update(self._bars[name], completed=epoch, worker=worker)
-
-    def home(self, name: str, state: TrainingState, worker: str) -> None:
-        """Prints how far a member is, and how good."""
-        metrics, epochs = state.history[-1], self._epochs[name]
+    def saved(self, name: str, state: TrainingState, worker: str) -> None:
+        """Moves the bar of a member, and prints how good it is."""
+        bar, metrics = self._members[name], state.history[-1]
+        self._bars.update(bar, completed=state.epoch)
         test = f"{metrics.test_error:.2f} %" if metrics.n_test else NONE
         errors = f"validation {metrics.validation_error:.2f} %, test {test}"
-        self.say(f"{name}: {state.epoch} of {epochs} epochs, {errors}, from {worker}")
+        total = self._bars.tasks[bar].total
+        self.note(f"{name}: {state.epoch} of {total} epochs, {errors}, from {worker}")

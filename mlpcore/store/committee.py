@@ -10,8 +10,6 @@ The document is written before anything is trained. It is a JSON object:
 - ``data`` has the fields of `mlpcore.data.summary.DataSummary`.
 - ``members`` is a list of objects. Each has a ``name``, and ``training``, the fields of
   `mlpcore.training.TrainingConfig`.
-- ``mixed`` tells whether members may have been trained by other instruction sets than their
-  settings name.
 - ``library`` and ``version`` are for human readers.
 
 `mlpcore.commands.committee` adds ``report.md`` and ``figures``, which nothing reads.
@@ -32,8 +30,9 @@ from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, make_folder, read_bounded
-from mlpcore.store.run_folder import MAX_CONFIG_BYTES, read_settings
+from mlpcore.store.run_folder import MAX_CONFIG_BYTES, Run, holds_run, read_settings
 from mlpcore.training.config import TrainingConfig
+from mlpcore.training.state import TrainingState
 from mlpcore.typing import StrPath
 from mlpcore.version import __version__
 
@@ -69,8 +68,7 @@ def plan(config: TrainingConfig, widths: Sequence[int | None], n: int = 1) -> tu
     InputError
         When a width is out of range or named twice, or there are too many members.
     """
-    check_whole("members", n, 1, MAX_MEMBERS)
-    check_whole("members for all widths", n * len(widths), 1, MAX_MEMBERS)
+    check_whole("members", n * len(widths), 1, MAX_MEMBERS)
     if len(set(widths)) < len(widths):
         names = ",".join(map(name_of_width, widths))
         raise InputError(f"widths {names}: expected each once; --members trains several of each")
@@ -83,15 +81,15 @@ def plan(config: TrainingConfig, widths: Sequence[int | None], n: int = 1) -> tu
     return tuple(members)
 
 
-def flat(config: TrainingConfig) -> dict[str, object]:
-    """The settings, and the deformation's among them."""
-    values = config.to_json()
-    return values | values.pop("deformation")
-
-
 def name_of_width(width: int | None) -> str:
     """The name of a width in options and of members: ``original`` or ``width-16``."""
     return "original" if width is None else f"width-{width}"
+
+
+def _flat(config: TrainingConfig) -> dict[str, object]:
+    """The settings, and the deformation's among them."""
+    values = config.to_json()
+    return values | values.pop("deformation")
 
 
 @dataclass(frozen=True)
@@ -104,21 +102,17 @@ class CommitteeFolder:
     data : DataSummary
         The data of all members.
     members : tuple of Member
-    mixed : bool
-        Whether members may have been trained by other instruction sets than their settings name.
     """
 
     folder: Path
     data: DataSummary
     members: tuple[Member, ...]
-    mixed: bool = False
 
     def write(self) -> None:
         """Write the document; an InputError when the folder cannot be used."""
         content = {
             "library": "mlpcore",
             "version": __version__,
-            "mixed": self.mixed,
             "data": dataclasses.asdict(self.data),
             "members": [{"name": m.name, "training": m.config.to_json()} for m in self.members],
         }
@@ -143,40 +137,53 @@ class CommitteeFolder:
             sound = all(re.fullmatch(r"\w[\w-]*", name) for name in names)
             if not sound or not 0 < len(set(names)) == len(names):
                 raise InputError("names of members: expected different ones, of letters and digits")
-            return cls(Path(folder), data, members, bool(values.get("mixed", False)))
+            return cls(Path(folder), data, members)
         except InputError as error:
             raise InputError(f"{shown(path)} is damaged: {error}") from None
         except (KeyError, TypeError, ValueError, RecursionError):
             raise InputError(f"{shown(path)} is damaged: expected the members") from None
 
-    def check_same(self, members: Sequence[Member], data: Dataset) -> None:
-        """Raise InputError unless these are the members and the data of the committee."""
+    def check_same(self, asked: CommitteeFolder) -> None:
+        """Raise InputError unless another command asks for these members and data."""
         name, expected = shown(self.folder), "expected the same command as at first, or a new --out"
-        if [each.name for each in members] != [each.name for each in self.members]:
+        if [each.name for each in asked.members] != [each.name for each in self.members]:
             found = ", ".join(each.name for each in self.members)
             raise InputError(f"{name} holds a committee of the members {found}: {expected}")
-        for asked, begun in zip(members, self.members):
-            wanted = flat(asked.config)
+        for theirs, ours in zip(asked.members, self.members):
+            wanted = _flat(theirs.config)
             differ = [
                 f"{key.replace('_', ' ')} {value}"
-                for key, value in flat(begun.config).items()
+                for key, value in _flat(ours.config).items()
                 if wanted.get(key) != value
             ]
             if differ:
                 raise InputError(
                     f"{name} holds a committee with {', '.join(differ)} for the member "
-                    f"{begun.name}: {expected}"
+                    f"{ours.name}: {expected}"
                 )
-        if DataSummary.of(data).sha256 != self.data.sha256:
+        if asked.data.sha256 != self.data.sha256:
             raise InputError(
-                f"the data from {shown(data.source)} are not those that the committee in {name} "
-                f"began with: expected {shown(self.data.name)} "
+                f"the data from {shown(asked.data.source)} are not those that the committee in "
+                f"{name} began with: expected {shown(self.data.name)} "
                 f"as it was in {shown(self.data.source)}"
             )
 
     def run_folder(self, member: Member) -> Path:
         """The folder of a member's run."""
         return self.folder / member.name
+
+    def open_run(self, member: Member, data: Dataset, backend: str) -> Run:
+        """The run of a member, which begins if there is none; the caller closes it.
+
+        `backend` is the line that describes the backend, for human readers.
+        """
+        folder = self.run_folder(member)
+        if holds_run(folder):
+            self.check_run(member)
+            return Run.open(folder)
+        sizes = self.data.layer_sizes(member.config.hidden_layers)
+        state = TrainingState(member.config.new_network(sizes))
+        return Run.create(folder, member.config, data, backend, state)
 
     def check_run(self, member: Member) -> None:
         """Raise InputError unless a member's run, which exists, has the member's settings."""

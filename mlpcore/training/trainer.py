@@ -70,6 +70,18 @@ class Observer:
         """`Trainer.run` is about to return, or to raise any exception."""
 
 
+class StopAfter(Observer):
+    """Stops a training when so many epochs are done."""
+
+    def __init__(self, epochs: int):
+        self._epochs = epochs
+
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        """Ask for a stop after the last of them."""
+        if metrics.epoch >= self._epochs:
+            trainer.request_stop()
+
+
 class Trainer:
     """Trains a network on a data set.
 

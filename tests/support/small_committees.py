@@ -7,27 +7,25 @@ from mlpcore.training.trainer import Trainer
 from small_runs import assert_same_result, load_run, make_config
 
 
-class Follower:
-    """Counts, and calls a function at every result that has come home."""
+class Progress:
+    """Keeps what it is told, and calls a function whenever a state is saved."""
 
-    def __init__(self, at_home=lambda count: None):
-        self.lines, self.epochs, self.at_home, self.count = [], [], at_home, 0
+    def __init__(self, on_saved=lambda count: None):
+        self.notes, self.epochs, self.on_saved = [], [], on_saved
 
-    def say(self, text):
-        self.lines.append(text)
+    def note(self, text):
+        self.notes.append(text)
 
-    def epoch(self, *event):
-        self.epochs.append(event)
-
-    def home(self, name, state, worker):
-        self.count += 1
-        self.at_home(self.count)
+    def saved(self, name, state, worker):
+        self.epochs.append((name, state.epoch))
+        self.on_saved(len(self.epochs))
 
 
 def make_committee(folder, data, widths=(None, 2, 4), n=1, **changes):
     backend = backends.get("auto", 1)
-    config = make_config(backend=backend.name, schedule=backend.schedule, **changes)
-    committee = CommitteeFolder(folder, DataSummary.of(data), plan(config, widths, n))
+    changes = {"backend": backend.name, "schedule": backend.schedule} | changes
+    members = plan(make_config(**changes), widths, n)
+    committee = CommitteeFolder(folder, DataSummary.of(data), members)
     committee.write()
     return committee
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import statistics
@@ -20,10 +21,11 @@ from mlpcore.files import InUse
 from mlpcore.network.architecture import PRESETS, count_parameters
 from mlpcore.report.console import Console
 from mlpcore.report.tables import NONE, Rows, duration, text_table
-from mlpcore.store.run_folder import AlreadyThere, holds_run
+from mlpcore.store.run_folder import AlreadyThere, Run, holds_run
 from mlpcore.terminal import say
 from mlpcore.training.config import PAPER_LEARNING_RATE_END, TrainingConfig
 from mlpcore.training.recipes import PAPER_RECIPE, RECIPES
+from mlpcore.training.trainer import StopAfter, Trainer
 from table1.records import PAUSE_SECONDS, Record, read_record
 
 #: An epoch is expected to take the median time of so many before it.
@@ -89,11 +91,16 @@ def train(
 
     A stop by signal n prints `command`, which goes on, and returns 128 + n instead of 0.
     """
-    with Console(sys.stdout) as console:
-        if holds_run(folder):
-            return runs.resume(folder, console, command, threads, data=data, until=until)
-        backend = backends.get(config.backend, threads, config.schedule)
-        return runs.start(folder, config, data, backend, console, command, until)
+    begun = Run.open(folder) if holds_run(folder) else None
+    config, state = (begun.config, begun.load()) if begun else (config, None)
+    backend = backends.get(config.backend, threads, config.schedule)
+    trainer = Trainer(config, data, backend, [StopAfter(until or config.epochs)], state)
+    if trainer.state.epoch == until:
+        trainer.request_stop()
+    run = begun or Run.create(folder, config, data, backend.description, trainer.state)
+    with contextlib.closing(run), Console(sys.stdout) as console:
+        run.check_data(data)
+        return runs.train(run, trainer, console, command)
 
 
 class Experiment:
