@@ -41,7 +41,7 @@ plt.show()
 # `evaluate` gives the error and its 95 % interval. Networks take images row by row, in the range
 # of their settings: here [0, 1].
 network = trainer.state.best
-inputs = data.with_range(config.input_range).test_images.reshape(-1, data.n_inputs)
+inputs = data.as_inputs(config.input_range).test_images.reshape(-1, data.n_inputs)
 evaluation = evaluate(network, inputs, data.test_labels, backend)
 low, high = evaluation.interval
 print(f"test error {evaluation.error_rate:.1f} % ({low:.1f} to {high:.1f} %)")

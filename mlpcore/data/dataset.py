@@ -11,33 +11,34 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mlpcore.data import mnist
-from mlpcore.data.arrays import TEST_SIZE, check_sets, fields_of, read_npz
-from mlpcore.data.folder import EMBEDDED_BOX as EMBEDDED_BOX
-from mlpcore.data.folder import EMBEDDED_PIXELS as EMBEDDED_PIXELS
-from mlpcore.data.folder import EMBEDDED_WHITE as EMBEDDED_WHITE
-from mlpcore.data.folder import FILES, absolute, embedded_digits, find, read_folder
-from mlpcore.data.idx import md5, read_idx
-from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_images, to_range
-from mlpcore.data.width import normalise_width
+from mlpcore.data import embedded, find, mnist
+from mlpcore.data.arrays import (
+    TEST_SIZE,
+    Part,
+    check_part,
+    check_parts,
+    check_range,
+    divide,
+    range_of,
+)
+from mlpcore.data.formats import md5, read_idx
+from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_images
+from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
 
 BACKGROUND = BACKGROUNDS["signed"]  # of pixels of value 0
-LOCAL = Path("data", "mnist")
-DIGITS: dict[str, Any] = {"n_classes": 10, "similar_labels": (1, 7)}
 
 MNIST, EMBEDDED = "MNIST", "scikit-learn digits"
 
-#: The MD5 of MNIST's arrays.
-MNIST_SUMS = [mnist.MD5[file] for file in FILES]
+#: Digits that look alike when they are rotated or sheared.
+SIMILAR_DIGITS = 1, 7
 
 #: The `Dataset.source` of arrays that came from no file.
 MEMORY = "arrays in memory"
@@ -52,12 +53,11 @@ class Dataset:
     name : str
         "MNIST", "scikit-learn digits", the name of the folder or file, or one that was given.
     train_images, test_images : numpy.ndarray of float32, shape (n, height, width)
-        C-contiguous, in [-1, 1], with odd sides. The background of digits is -1. `with_range`
-        maps them to [0, 1].
+        C-contiguous, in [-1, 1], with odd sides. The background of digits is -1.
     train_labels, test_labels : numpy.ndarray of uint8, shape (n,)
         All are below `n_classes`. The training set has every label of the test set.
     n_classes : int
-        The largest label plus one: 2 to 256. Labels in between may be unused.
+        2 to 256.
     source : str
         Where the data came from: the path of the folder, or some words.
     similar_labels : tuple of int
@@ -65,12 +65,14 @@ class Dataset:
         (the paper's "Deforming images"), none for other data.
     notice : str
         A line that the user should see, such as why this is not MNIST. Mostly empty.
-    pixel_shape : tuple of int, optional
-        Height and width of the images in the files, before the sides became odd.
+    pixel_shape : tuple of int
+        Height and width of the images in the files, before the sides became odd. By default those
+        of the images.
     held_out : int
         0, or the number of test images if they are from the end of the training set (`hold_out`).
     classes : tuple
-        What the labels 0, 1 ... mean: numbers or strings. By default the labels themselves.
+        What the labels 0, 1 ... stand for: the numbers or strings in the files, in their order. By
+        default the labels themselves.
     value_range : tuple of float, optional
         The values that became -1 and 1, if the images came from arrays and these are not 0 and 255.
     """
@@ -84,7 +86,7 @@ class Dataset:
     source: str
     similar_labels: tuple[int, ...] = ()
     notice: str = ""
-    pixel_shape: tuple[int, int] | None = None
+    pixel_shape: tuple[int, int] = (0, 0)
     held_out: int = 0
     classes: tuple[Any, ...] = ()
     value_range: tuple[float, float] | None = None
@@ -92,6 +94,8 @@ class Dataset:
     def __post_init__(self) -> None:
         if not self.classes:
             object.__setattr__(self, "classes", tuple(range(self.n_classes)))
+        if not any(self.pixel_shape):
+            object.__setattr__(self, "pixel_shape", self.image_shape)
 
     @classmethod
     def from_arrays(
@@ -155,9 +159,20 @@ class Dataset:
         >>> data.value_range
         (0.0, 16.0)
         """
-        values, names = (X, y, X_test, y_test), ("X", "y", "X_test", "y_test")
-        fields = fields_of(values, names, image_shape, value_range, test_size, seed, similar_labels)
-        return _from_arrays(*fields, name, MEMORY)
+        train, test = Part(X, y, "X", "y"), None
+        if X_test is not None or y_test is not None:
+            test = Part(X_test, y_test, "X_test", "y_test")
+        return _make(
+            train,
+            test,
+            name,
+            MEMORY,
+            image_shape=image_shape,
+            value_range=value_range,
+            test_size=test_size,
+            seed=seed,
+            similar_labels=similar_labels,
+        )
 
     @property
     def image_shape(self) -> tuple[int, int]:
@@ -214,40 +229,20 @@ class Dataset:
             held_out=n,
         )
 
-    def with_width(self, width: int | None) -> Dataset:
-        """Return the data with the ink of each image brought to a width (`normalise_width`).
+    def as_inputs(self, input_range: str = "signed", width: int | None = None) -> Dataset:
+        """Return the data with the images that a network of this range and width sees.
 
-        The images of this data set must be in [-1, 1]. It returns itself if the width is None.
-
-        Raises
-        ------
-        InputError
-            When the width is not from 1 to the width of the images.
-        """
-        if width is None:
-            return self
-        return dataclasses.replace(
-            self,
-            train_images=normalise_width(self.train_images, width),
-            test_images=normalise_width(self.test_images, width),
-        )
-
-    def with_range(self, input_range: str) -> Dataset:
-        """Return the data with images in a network's range of inputs (`scaling.to_range`).
-
-        The images of this data set must be in [-1, 1]. It returns itself if that is the range.
+        The images of this data set must be in [-1, 1]; see `mlpcore.data.width.to_inputs`.
 
         Raises
         ------
         InputError
-            When there is no such range.
+            When there is no such range, or the width is not from 1 to the width of the images.
         """
-        if input_range == "signed":
-            return self
         return dataclasses.replace(
             self,
-            train_images=to_range(self.train_images, input_range),
-            test_images=to_range(self.test_images, input_range),
+            train_images=to_inputs(self.train_images, input_range, width),
+            test_images=to_inputs(self.test_images, input_range, width),
         )
 
 
@@ -299,120 +294,96 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
         if path is not None:
             raise InputError(f"data folder {path!r} together with data set 'digits': expected one")
         return _embedded_digits()
-    if path is not None:
-        return _from_path(path, name)
-    if variable := os.environ.get("MLPCORE_DATA"):
-        try:
-            return _from_path(variable, name)
-        except InputError as error:
-            raise InputError(f"MLPCORE_DATA: {error}") from None
-    if LOCAL.is_dir() and find(LOCAL):
-        return _from_folder(LOCAL, name)
-    return _cached_mnist(name, download)
-
-
-def _cached_mnist(name: str | None, download: bool) -> Dataset:
-    """Load MNIST from the user's cache, or the embedded digits unless `name` is "mnist"."""
-    cache = mnist.cache_folder()
     try:
-        found = find(cache) if cache.is_dir() else {}
-        missing = [file for file in FILES if file not in found]
-        reason = ""
-        if missing:
-            reason = mnist.download(cache, missing) if download else "downloading is off"
-    except InputError as error:
-        reason = str(error)
-    if not reason:
-        return _from_folder(cache, "mnist", advice="; delete it and try again")
-    missed = (
-        f"MNIST was not found (looked in {shown(LOCAL)}, {shown(cache)}) "
-        f"and could not be downloaded ({reason})"
-    )
-    if name == "mnist":
-        raise InputError(f"{missed}; expected its four files there, or in the folder MLPCORE_DATA")
-    return _embedded_digits(f"{missed}; using scikit-learn's 1,797 embedded 8x8 digits instead")
-
-
-def _from_path(path: StrPath, name: str | None) -> Dataset:
-    """Load a folder of IDX files or a .npz file; if `name` is "mnist", accept MNIST only."""
-    file = absolute(path)
-    if file.suffix != ".npz" and not file.is_file():
-        return _from_folder(file, name)
-    values, names = read_npz(file)
-    data = _from_arrays(*fields_of(values, names), file.stem, os.fspath(file))
-    if name == "mnist" and data.name != MNIST:
-        raise InputError(f"{shown(file)} is not MNIST's: expected the published images")
-    if values[2] is None:
-        notice = f"{names[2]} is not there: {TEST_SIZE:.0%} of the images are for the test"
-        data = dataclasses.replace(data, notice=notice)
-    return data
-
-
-def _from_arrays(
-    arrays: Sequence[AnyArray], fields: dict[str, Any], name: str, source: str
-) -> Dataset:
-    """Make a Dataset of what `arrays.fields_of` returns."""
-    if "value_range" not in fields and [md5(each) for each in arrays] == MNIST_SUMS:
-        return _dataset(MNIST, arrays, **{**DIGITS, **fields}, source=source)
-    return _dataset(_own(name), arrays, **fields, source=source)
-
-
-def _own(name: str) -> str:
-    """Return the name of other data, which must not pass for those that are known."""
-    name = shown(name)
-    return f"{name}, another than the published" if name in (MNIST, EMBEDDED) else name
-
-
-def _from_folder(path: StrPath, name: str | None, advice: str = "") -> Dataset:
-    """Load the four files of a folder; if `name` is "mnist", accept MNIST's only.
-
-    `advice` ends the message about a damaged file.
-    """
-    folder = absolute(path)
-    arrays, paths = read_folder(folder, advice)
-    sums = [md5(array) for array in arrays]
-    differ = [i for i, file in enumerate(FILES) if sums[i] != mnist.MD5[file]]
-    if differ and name == "mnist":
-        i = differ[0]
-        raise InputError(
-            f"{shown(paths[i])} is not MNIST's: its content has MD5 {sums[i]}, "
-            f"expected {mnist.MD5[FILES[i]]}{advice}"
-        )
-    n_classes = int(check_sets(arrays, [shown(path) for path in paths])[-1]) + 1
-    if not differ:
-        return _dataset(MNIST, arrays, source=os.fspath(folder), **DIGITS)
+        found = find.find(path, download)
+    except find.NotFound as error:
+        if name == "mnist":
+            expected = "its four files there, or in the folder MLPCORE_DATA"
+            raise InputError(f"{error}; expected {expected}") from None
+        return _embedded_digits(f"{error}; using scikit-learn's 1,797 embedded 8x8 digits instead")
+    source, label = found.path, shown(found.path)
+    data = _make(found.train, found.test, source.name.removesuffix(".npz"), os.fspath(source))
     notice = ""
-    if len(differ) < len(FILES) or folder.name.lower() == "mnist":
-        files = ", ".join(paths[i].name for i in differ)
-        notice = f"{shown(folder)} is not the published MNIST: {files} differ from it"
-    own = _own(folder.name or os.fspath(folder))
-    return _dataset(own, arrays, n_classes, source=os.fspath(folder), notice=notice)
+    if data.name != MNIST and (name == "mnist" or found.advice == find.CACHED):
+        raise InputError(f"{label} is not MNIST's: expected the published images{found.advice}")
+    if found.test is None:
+        notice = f"{label} has no test set: {TEST_SIZE:.0%} of the images are for the test"
+    elif data.name != MNIST and source.name.lower() == "mnist":
+        notice = f"{label} is not the published MNIST"
+    return dataclasses.replace(data, notice=notice)
 
 
-def _dataset(name: str, arrays: Sequence[AnyArray], n_classes: int, **fields: Any) -> Dataset:
-    """Make a Dataset of four arrays in the order of `FILES`, with their `value_range` if any."""
-    train_pixels, train_labels, test_pixels, test_labels = arrays
-    _, *sides = train_pixels.shape
-    odd = [side | 1 for side in sides]
-    train_images, test_images = (
-        to_images(pixels, *odd, *fields.get("value_range", (0, 255)))
-        for pixels in (train_pixels, test_pixels)
+def _make(
+    train: Part,
+    test: Part | None,
+    name: str,
+    source: str,
+    *,
+    image_shape: tuple[int, int] | None = None,
+    value_range: tuple[float, float] | None = None,
+    test_size: float = TEST_SIZE,
+    seed: int = 0,
+    similar_labels: Sequence[Any] | None = None,
+) -> Dataset:
+    """Make a data set of two parts; without the second, the first is divided."""
+    train = check_part(train, image_shape)
+    if test is None:
+        train, test = divide(train, test_size, seed)
+    else:
+        test = check_part(test, image_shape)
+    classes = check_parts(train, test)
+    if value_range:
+        ends = check_range(value_range, "value_range")
+    else:
+        ends = range_of(train.images, train.images_name)
+    are_bytes = train.images.dtype == test.images.dtype == np.uint8 and ends == (0, 255)
+    codes = [np.searchsorted(classes, each.labels).astype(np.uint8) for each in (train, test)]
+    similar = tuple(_index(classes, each) for each in similar_labels or ())
+    if are_bytes and _is_published(train.images, codes[0], test.images, codes[1]):
+        name = MNIST
+        similar = SIMILAR_DIGITS if similar_labels is None else similar
+    elif name in (MNIST, EMBEDDED):
+        name = f"{name}, another than the published"
+    _, height, width = train.images.shape
+    return Dataset(
+        shown(name or source),
+        to_images(train.images, height | 1, width | 1, *ends),
+        codes[0],
+        to_images(test.images, height | 1, width | 1, *ends),
+        codes[1],
+        n_classes=len(classes),
+        source=source,
+        similar_labels=similar,
+        pixel_shape=(height, width),
+        classes=tuple(classes.tolist()),
+        value_range=None if are_bytes else ends,
     )
-    fields["pixel_shape"] = tuple(sides)
-    return Dataset(name, train_images, train_labels, test_images, test_labels, n_classes, **fields)
+
+
+def _index(classes: AnyArray, label: Any) -> int:
+    """The index of a similar label."""
+    if label not in classes.tolist():
+        raise InputError(f"similar label {label!r}: expected one of the labels")
+    return classes.tolist().index(label)
+
+
+def _is_published(*arrays: UInt8Array) -> bool:
+    """Whether these are the images and labels of MNIST's files, in the order of `mnist.FILES`."""
+    return all(md5(each) == mnist.MD5[file] for each, file in zip(arrays, mnist.FILES))
 
 
 def _embedded_digits(notice: str = "") -> Dataset:
     """Return scikit-learn's digits."""
-    images, labels, test = embedded_digits()
+    images, labels, test = embedded.read_digits()
     return Dataset(
         EMBEDDED,
         images[~test],
         labels[~test],
         images[test],
         labels[test],
+        n_classes=10,
         source="embedded in scikit-learn",
+        similar_labels=SIMILAR_DIGITS,
         notice=notice,
-        pixel_shape=EMBEDDED_PIXELS,
-        **DIGITS,
+        pixel_shape=embedded.SIDES,
     )

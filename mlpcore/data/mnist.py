@@ -8,16 +8,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mlpcore.data import idx
+from mlpcore.data.formats import decode, header
 from mlpcore.files import check_writable
 
 #: MD5 of the uncompressed files, because the gzip wrappers differ between mirrors.
 MD5 = {
-    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
+    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
     "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
     "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
-    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
+    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
 }
+FILES = tuple(MD5)
 
 #: MNIST's home, yann.lecun.com, refuses automatic downloads.
 MIRRORS = (
@@ -82,8 +83,8 @@ def fetch(url: str, path: str, _: object) -> None:
     content = _Bounded()
     pooch.HTTPDownloader(timeout=TIMEOUTS)(url, content, None)
     content.seek(0)
-    array = idx.decode(content, url)
-    Path(path).write_bytes(idx.header(array.shape) + array.tobytes())
+    array = decode(content, url)
+    Path(path).write_bytes(header(array.shape) + array.tobytes())
 
 
 class _Bounded(io.BytesIO):

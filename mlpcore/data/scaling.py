@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from mlpcore.checks import check_choice, check_whole
-from mlpcore.data.idx import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 
@@ -16,6 +15,10 @@ INPUT_RANGES = ("signed", "unit")
 
 BACKGROUNDS = {"signed": -1.0, "unit": 0.0}
 """What a pixel of value 0 becomes in each range. White becomes 1."""
+
+#: Longest side of an image. With larger ones the first layer of the paper's smallest network would
+#: have more than 10^9 weights.
+MAX_SIDE = 1024
 
 _BATCH_PIXELS = 2**20  # about so many pixels are converted at a time
 

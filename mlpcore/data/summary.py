@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-from mlpcore.checks import check_fields, check_whole
+from mlpcore.checks import check_whole
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.idx import MAX_SIDE
+from mlpcore.data.scaling import MAX_SIDE
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
 
-#: Most images of a data set.
-MAX_SAMPLES = 2**31 - 1
-
-Count: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SAMPLES)]
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Side: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)]
 
 
-LATER = {"pixel_shape": None, "held_out": 0, "classes": None, "value_range": None}
-"""What these are for runs from before they were recorded."""
-
-
-@dataclass(frozen=True)
-class DataSummary:
+class DataSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which data a run was trained on.
 
     Attributes
@@ -43,7 +34,7 @@ class DataSummary:
     sha256
         Hash of the four arrays of the `Dataset`.
     pixel_shape
-        Height and width of the images in the files. Runs of version 0.1.0 do not have it.
+        Height and width of the images in the files.
     held_out
         The number of training images that take the place of the test images
         (`Dataset.hold_out`).
@@ -58,12 +49,17 @@ class DataSummary:
     image_shape: tuple[Side, Side]
     n_classes: Count
     n_train: Count
-    n_test: Annotated[int, Meta(ge=0, le=MAX_SAMPLES)]
+    n_test: Annotated[int, Meta(ge=0)]
     sha256: str
-    pixel_shape: tuple[Side, Side] | None = None
+    pixel_shape: tuple[Side, Side]
     held_out: int = 0
     classes: tuple[str | int | float, ...] | None = None
     value_range: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_whole("held_out", self.held_out, 0, self.n_test)
+        if self.classes is not None and len(self.classes) != self.n_classes:
+            raise InputError(f"{len(self.classes)} classes, expected {self.n_classes}")
 
     @classmethod
     def of(cls, data: Dataset) -> DataSummary:
@@ -130,14 +126,7 @@ class DataSummary:
         InputError
             When they are damaged.
         """
-        if isinstance(values, dict):
-            values = LATER | values
         try:
-            summary = msgspec.convert(check_fields("data", values, cls), cls)
+            return msgspec.convert(values, cls)
         except msgspec.ValidationError as error:
             raise InputError(f"data: {error}") from None
-        check_whole("held_out", summary.held_out, 0, summary.n_test)
-        if summary.classes is not None and len(summary.classes) != summary.n_classes:
-            n = summary.n_classes
-            raise InputError(f"data: {len(summary.classes)} classes, expected {n}")
-        return summary

@@ -78,29 +78,7 @@ def normalise_width(images: Float32Array, width: int | None) -> Float32Array:
     >>> print(normalise_width(image, 3)[0, 2].round(1))
     [-1.  -1.  -0.9  0.6  1.   0.6 -0.9 -1.  -1. ]
     """
-    if width is None:
-        return images
-    _, height, image_width = images.shape
-    check_width(width, image_width)
-    result: Float32Array = np.empty_like(images)
-
-    def normalise(batch: slice) -> None:
-        ink = np.subtract(images[batch], BACKGROUNDS["signed"], dtype=np.float64)
-        np.maximum(ink, 0, out=ink)
-        ink *= UNIT
-        np.rint(ink, out=ink)
-        columns, rows = _matrices(ink, width)
-        ink = _means(rows, ink)
-        ink = _means(columns, ink.swapaxes(1, 2)).swapaxes(1, 2)
-        ink /= UNIT
-        ink += BACKGROUNDS["signed"]
-        result[batch] = ink
-
-    parts = list(batches(len(images), _WORK * height * image_width))
-    # A few images need no threads, nor what counts the cores.
-    with ThreadPoolExecutor(cores_beside_others() if len(parts) > 1 else 1) as pool:
-        list(pool.map(normalise, parts))
-    return result
+    return to_inputs(images, "signed", width)
 
 
 def to_inputs(images: Float32Array, input_range: str, width: int | None) -> Float32Array:
@@ -111,7 +89,34 @@ def to_inputs(images: Float32Array, input_range: str, width: int | None) -> Floa
     InputError
         As `normalise_width` and `mlpcore.data.scaling.to_range`.
     """
-    return to_range(normalise_width(images, width), input_range)
+    if width is None:
+        return to_range(images, input_range)
+    _, height, image_width = images.shape
+    check_width(width, image_width)
+    result: Float32Array = np.empty_like(images)
+
+    def convert(batch: slice) -> None:
+        result[batch] = to_range(_normalised(images[batch], width), input_range)
+
+    parts = list(batches(len(images), _WORK * height * image_width))
+    # A few images need no threads, nor what counts the cores.
+    with ThreadPoolExecutor(cores_beside_others() if len(parts) > 1 else 1) as pool:
+        list(pool.map(convert, parts))
+    return result
+
+
+def _normalised(images: Float32Array, width: int) -> Float32Array:
+    """Images (n, h, w), as many as fit into a cache, with ink of a width."""
+    ink = np.subtract(images, BACKGROUNDS["signed"], dtype=np.float64)
+    np.maximum(ink, 0, out=ink)
+    ink *= UNIT
+    np.rint(ink, out=ink)
+    columns, rows = _matrices(ink, width)
+    ink = _means(rows, ink)
+    ink = _means(columns, ink.swapaxes(1, 2)).swapaxes(1, 2)
+    ink /= UNIT
+    ink += BACKGROUNDS["signed"]
+    return ink.astype(np.float32)
 
 
 def _means(weights: Float64Array, ink: Float64Array) -> Float64Array:

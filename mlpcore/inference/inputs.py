@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from mlpcore.data import embedded
 from mlpcore.data.digit import Digit, find_digit, read_digit
-from mlpcore.data.folder import embedded_images
 from mlpcore.data.pictures import grey_of, picture_files
 from mlpcore.data.scaling import to_images
 from mlpcore.errors import InputError
@@ -90,7 +90,7 @@ def _images_of_pixels(values: object, network_input: NetworkInput) -> Float32Arr
     _check_values(pixels, low, high, exact=network_input.value_range is None)
     pixels = pixels.reshape(-1, height, width)
     if network_input.is_embedded:
-        return embedded_images(pixels)
+        return embedded.to_images(pixels)
     return to_images(pixels, *network_input.image_shape, low, high)
 
 

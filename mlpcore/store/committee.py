@@ -25,6 +25,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from mlpcore.checks import check_whole
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
@@ -113,7 +115,7 @@ class CommitteeFolder:
         content = {
             "library": "mlpcore",
             "version": __version__,
-            "data": dataclasses.asdict(self.data),
+            "data": msgspec.structs.asdict(self.data),
             "members": [{"name": m.name, "training": m.config.to_json()} for m in self.members],
         }
         make_folder(self.folder)

@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from mlpcore.checks import check_fields, check_rate, check_whole
-from mlpcore.data.summary import MAX_SAMPLES
 from mlpcore.errors import InputError, shown
 from mlpcore.training.state import EpochMetrics, EpochProgress
 
@@ -41,8 +40,8 @@ def parse_history(path: Path, lines: Iterable[bytes]) -> list[EpochMetrics]:
         history = [msgspec.json.decode(line, type=EpochMetrics) for line in lines]
         for epoch, metrics in enumerate(history, 1):
             check_whole("epoch", metrics.epoch, epoch, epoch)
-            check_whole("n_train", metrics.n_train, 1, MAX_SAMPLES)
-            check_whole("n_test", metrics.n_test, 0, MAX_SAMPLES)
+            check_whole("n_train", metrics.n_train, 1, 2**31)
+            check_whole("n_test", metrics.n_test, 0, 2**31)
             check_whole("training_errors", metrics.training_errors, 0, metrics.n_train)
             check_whole("validation_errors", metrics.validation_errors, 0, metrics.n_train)
             check_whole("test_errors", metrics.test_errors, 0, metrics.n_test)

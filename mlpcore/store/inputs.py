@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from mlpcore.data import dataset
+from mlpcore.data import dataset, embedded
 from mlpcore.data import scaling as images
 from mlpcore.data.arrays import check_range
-from mlpcore.data.idx import MAX_SIDE
+from mlpcore.data.scaling import MAX_SIDE
 from mlpcore.data.summary import DataSummary
 from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError
@@ -52,21 +51,15 @@ class NetworkInput:
 
     @classmethod
     def of(cls, data: DataSummary, input_range: str, width: int | None) -> NetworkInput:
-        """The inputs for the data of a run. Early runs did not record `pixel_shape`."""
-        made = partial(
-            cls,
+        """The inputs for the data of a run."""
+        return cls(
             data.name,
             data.image_shape,
+            data.pixel_shape,
             input_range=input_range,
             width=width,
             value_range=data.value_range,
         )
-        if data.pixel_shape is not None:
-            return made(data.pixel_shape)
-        known = {dataset.MNIST: MNIST_PIXELS, dataset.EMBEDDED: dataset.EMBEDDED_PIXELS}
-        if data.image_shape == MNIST_IMAGE and data.name in known:
-            return made(known[data.name])
-        return made(data.image_shape, assumed=True)
 
     @classmethod
     def from_metadata(cls, metadata: dict[str, str], n_inputs: int) -> NetworkInput:
@@ -104,13 +97,13 @@ class NetworkInput:
     @property
     def is_embedded(self) -> bool:
         """Whether these are scikit-learn's digits, which fill only a part of the image."""
-        embedded = dataset.EMBEDDED, MNIST_IMAGE, dataset.EMBEDDED_PIXELS
-        return (self.data, self.image_shape, self.pixel_shape) == embedded
+        known = dataset.EMBEDDED, MNIST_IMAGE, embedded.SIDES
+        return (self.data, self.image_shape, self.pixel_shape) == known
 
     @property
     def white(self) -> int:
         """The greatest value of a pixel, which becomes 1; 0 becomes the background of the range."""
-        return dataset.EMBEDDED_WHITE if self.is_embedded else 255
+        return embedded.WHITE if self.is_embedded else 255
 
     @property
     def is_mnist(self) -> bool:
@@ -137,7 +130,7 @@ class NetworkInput:
 
     def _interpolation(self, pixels: int, side: int) -> Float32Array:
         """The matrix (side, pixels) of one axis: its columns are the scaled unit vectors."""
-        box = dataset.EMBEDDED_BOX if self.is_embedded else slice(0, side)
+        box = embedded.BOX if self.is_embedded else slice(0, side)
         result = np.zeros((side, pixels), np.float32)
         result[box] = images.resize(np.eye(pixels)[None], len(result[box]), pixels)[0]
         return result

@@ -44,7 +44,6 @@ The weights are as in `mlpcore.store.weights`. To its metadata both files add
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import io
 import itertools
@@ -53,6 +52,8 @@ import os
 import time
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from mlpcore.checks import check_whole
 from mlpcore.data.dataset import Dataset
@@ -232,7 +233,7 @@ class Run(Observer):
             "architecture": format_hidden_layers(config.hidden_layers),
             "backend": backend,
             "training": config.to_json(),
-            "data": dataclasses.asdict(data),
+            "data": msgspec.structs.asdict(data),
         }
         run = cls(folder, config, data)
         created = make_folder(folder)

@@ -22,8 +22,7 @@ import msgspec
 import numpy as np
 
 from mlpcore.checks import check_choice, check_fields, check_rate, check_whole
-from mlpcore.data.idx import MAX_SIDE
-from mlpcore.data.scaling import INPUT_RANGES
+from mlpcore.data.scaling import INPUT_RANGES, MAX_SIDE
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network

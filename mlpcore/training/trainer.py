@@ -162,7 +162,7 @@ class Trainer:
         self._stop = False
         self._part = IMAGES_PER_GRID  # images to deform at once
         self._network = backend.load(network)
-        ranged = dataset.with_width(config.width).with_range(config.input_range)
+        ranged = dataset.as_inputs(config.input_range, config.width)
         self._train_images = backend.put(ranged.train_images)
         self._train_labels = backend.put(dataset.train_labels)
         self._test_images = backend.put(ranged.test_images)

@@ -97,7 +97,7 @@ def test_the_result(call, argv, data):
         shown = rows[member.name]
         assert shown[0] == f"{best.validation_error:.3f} %"
         assert shown[2] == f"{best.test_error:.3f} %" and shown[-1] == "1"
-        seen = given.with_width(member.config.width).test_images.reshape(60, -1)
+        seen = given.as_inputs(width=member.config.width).test_images.reshape(60, -1)
         wrong.append(command.backends.get("reference").predict(state.best, seen))
     errors = np.mean(wrong, axis=0).argmax(axis=1) != given.test_labels
     singly = [each.argmax(axis=1) != given.test_labels for each in wrong]

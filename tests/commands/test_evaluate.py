@@ -118,7 +118,7 @@ def test_networks_alone_and_together(call, copies):
     outputs = []
     for _, file, input_range, width in members:
         network, _ = read_network(file)
-        images = data.with_width(width).with_range(input_range).test_images
+        images = data.as_inputs(input_range, width).test_images
         if copies:
             outputs.append(copies.outputs(network, images, backend, input_range))
         else:

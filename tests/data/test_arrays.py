@@ -1,11 +1,8 @@
 """Data sets of arrays and of .npz files: what is accepted, how it is scaled, what is refused."""
 
-import dataclasses
-import io
 import json
-import warnings
-import zipfile
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,8 +12,9 @@ from PIL import Image
 from idx_files import small_set, write_set
 from mlpcore import Dataset, InputError
 from mlpcore.data import mnist
-from mlpcore.data.dataset import FILES, load
-from mlpcore.data.idx import md5
+from mlpcore.data.dataset import load
+from mlpcore.data.formats import md5
+from mlpcore.data.mnist import FILES
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.data.summary import DataSummary
 
@@ -145,11 +143,9 @@ def test_labels_of_any_type(names):
     assert [data.classes[k] for k in data.train_labels] == names[Y].tolist()
     assert [data.classes[k] for k in data.test_labels] == names[Y_TEST].tolist()
     assert data.similar_labels == (data.classes.index(names[0]),)
-    record = json.loads(json.dumps(dataclasses.asdict(DataSummary.of(data))))
+    record = json.loads(json.dumps(msgspec.to_builtins(DataSummary.of(data))))
     assert DataSummary.from_json(record) == DataSummary.of(data)
     assert DataSummary.from_json(record).classes == data.classes
-    with pytest.raises(InputError, match="classes"):
-        DataSummary.from_json(record | {"classes": record["classes"][1:]})
 
 
 @given(
@@ -183,50 +179,6 @@ def test_the_seed_draws_other_test_images():
     assert not np.array_equal(drawn[0].test_images, drawn[1].test_images)
 
 
-# ---- what is refused -----------------------------------------------------------------------
-
-REFUSED = [
-    ({"X": X[:, :, 0]}, "X_test holds images of 4x5, expected 2x2"),
-    ({"X": X.reshape(12, -1)}, "X has 20 pixels an image: expected a square or image_shape"),
-    ({"X": X.reshape(12, -1), "image_shape": (3, 5)}, "X has 20 pixels an image: expected 3x5"),
-    ({"image_shape": (5, 4)}, "X has images of (4, 5): expected (5, 4)"),
-    ({"X": np.zeros((12, 4, 5, 3))}, "expected grey images"),
-    ({"X": np.zeros((12, 2, 2000), np.uint8)}, "at most 1024 pixels"),
-    ({"X": np.where(X > 250, np.nan, X)}, "X holds values that are not finite"),
-    ({"X": X.astype(complex)}, "X has the type complex128"),
-    ({"X": [X[0], X[1, 1:]]}, "X is no array: expected images of one size"),
-    ({"X": 5}, "X is no array"),
-    ({"X": np.zeros((12, 4, 5), int)}, "X: range of values 0 to 0: expected"),
-    ({"X": X[:11]}, "y holds 12 labels, expected 11"),
-    ({"X": X[:, :1]}, "X_test holds images of 4x5, expected 1x5"),
-    ({"X_test": X_TEST[:, 1:]}, "X_test holds images of 3x5, expected 4x5"),
-    ({"y_test": None}, "X_test without y_test: expected both or none"),
-    ({"X_test": None}, "y_test without X_test: expected both or none"),
-    ({"y": np.zeros(12)}, "y holds only the label 0.0"),
-    ({"y_test": Y_TEST + 1}, "y_test holds the label 3, which is out of range"),
-    ({"y_test": Y_TEST.astype(str)}, "y_test has the type <U3: expected numbers"),
-    ({"y": np.eye(12)}, "y has the shape (12, 12)"),
-    ({"y": ["a", None] * 6}, "y has the shape (12,) and the type object"),
-    ({"y": np.where(Y > 0, Y, np.nan)}, "y holds labels that are not finite"),
-    ({"X": np.zeros((300, 3, 3), np.uint8), "y": range(300), "X_test": np.zeros((1, 3, 3)),
-      "y_test": [1]}, "y holds 300 different labels: expected at most 256"),
-    ({"value_range": (1, 1)}, "value_range 1 to 1: expected"),
-    ({"value_range": 255}, "value_range 255: expected two numbers"),
-    ({"value_range": (0, np.inf)}, "value_range 0 to inf"),
-    ({"similar_labels": (1, 7)}, "similar label 7: expected one of the labels"),
-    ({"X_test": None, "y_test": None, "test_size": 1}, "test_size 1: expected a share"),
-    ({"X_test": None, "y_test": None, "test_size": 0.01}, "test_size 0.01 of 12 images"),
-    ({"X_test": None, "y_test": None, "seed": -1}, "seed -1"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("changes", "words"), REFUSED, ids=[words for _, words in REFUSED])
-def test_what_is_no_data_set(changes, words):
-    with pytest.raises(InputError) as caught:
-        Dataset.from_arrays(**dict(zip(LEARN, FOUR)) | changes)
-    assert words in str(caught.value) and "\n" not in str(caught.value)
-
-
 # ---- .npz files ----------------------------------------------------------------------------
 
 
@@ -244,7 +196,7 @@ def test_a_file_is_as_its_arrays(npz, files, keys):
 def test_a_file_of_words_without_a_test_set(npz):
     words = np.array(["a", "b", "c"])[Y]
     data = load(npz((X / 255, words), LEARN))
-    assert data.notice.endswith(": x_test is not there: 20% of the images are for the test")
+    assert data.notice.endswith(" has no test set: 20% of the images are for the test")
     assert_same(data, Dataset.from_arrays(X / 255, words))
     assert data.classes == ("a", "b", "c")
 
@@ -256,44 +208,9 @@ def test_mnist_is_recognised(npz, monkeypatch):
     path = npz(digits)
     with pytest.raises(InputError, match="is not MNIST's"):
         load(path, name="mnist")
-    monkeypatch.setattr("mlpcore.data.dataset.MNIST_SUMS", [sums[file] for file in FILES])
+    monkeypatch.setattr(mnist, "MD5", sums)
     data = load(path, name="mnist")
     assert (data.name, data.similar_labels) == ("MNIST", (1, 7))
-    monkeypatch.setattr(mnist, "MD5", sums)
     assert DataSummary.of(DataSummary.of(data).load()) == DataSummary.of(data)
     other = Dataset.from_arrays(*digits[:2], name="MNIST")
     assert other.name == "MNIST, another than the published"
-
-
-def test_files_that_are_none(npz, tmp_path):
-    def refused(path=tmp_path / "letters.npz"):
-        with pytest.raises(InputError) as caught:
-            load(path)
-        assert "\n" not in str(caught.value)
-        return str(caught.value)
-
-    assert "No such file" in refused(tmp_path / "absent.npz")
-    assert "holds arr_0.npy: expected x_train" in refused(npz((X,), ("arr_0",)))
-    assert "x_test without" in refused(npz(FOUR[:3]))
-    assert "letters.npz: y_train holds objects" in refused(npz((X, np.array([1, "a"], object))))
-    assert "is empty" in refused(npz((X[:0], Y))) or "bytes: expected" in refused()
-    content = npz().read_bytes()
-    for damaged in (b"", content[:-30], content[:300] + b"\xff" + content[301:], b"text"):
-        (tmp_path / "letters.npz").write_bytes(damaged)
-        assert "not a readable .npz file" in refused()
-    announced = io.BytesIO()
-    header = {"descr": "|u1", "fortran_order": False, "shape": (10**9, 10**9)}
-    np.lib.format.write_array_header_1_0(announced, header)
-    with zipfile.ZipFile(tmp_path / "letters.npz", "w") as archive:
-        for key in KERAS:
-            archive.writestr(f"{key}.npy", announced.getvalue())
-    assert "1,000,000,000,000,000,000 bytes: expected" in refused()
-
-
-def test_arrays_in_memory_are_not_found_again():
-    data = Dataset.from_arrays(*FOUR)
-    with pytest.raises(InputError, match=r"were arrays in memory: expected --data FILE\.npz"):
-        DataSummary.of(data).load()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert data.hold_out(4).held_out == 4

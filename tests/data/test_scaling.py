@@ -1,13 +1,11 @@
 """Pixel values and sizes."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import map_coordinates
 
 from mlpcore.data.scaling import normalise, resize, to_range
-from mlpcore.errors import InputError
 
 IMAGES = np.random.default_rng(1).uniform(-1, 1, (7, 4, 6)).astype(np.float32)
 
@@ -27,14 +25,6 @@ def test_ranges():
     assert unit.dtype == np.float32 and unit[0] == 0 and unit[255] == 1
     # The values of `normalise` are off by up to 6e-8; half of that, and the rounding of the sum.
     np.testing.assert_allclose(unit, np.arange(256) / 255, rtol=0, atol=9e-8)
-    with pytest.raises(InputError, match="input range 'Unit': expected signed or unit"):
-        to_range(images, "Unit")
-
-
-@pytest.mark.parametrize("pixels", [[256], [-1], [np.nan], ["a"], [1j], [[1], [1, 2]]])
-def test_normalise_bad_values(pixels):
-    with pytest.raises(InputError):
-        normalise(pixels)
 
 
 @given(
@@ -69,15 +59,3 @@ def test_resize_in_batches(monkeypatch):
 
 def test_resize_keeps_flat_areas():
     assert np.all(resize(np.full((1, 7, 9), 0.1, np.float32), 21, 10) == np.float32(0.1))
-
-
-@pytest.mark.parametrize(
-    "images, height, width",
-    [
-        *((IMAGES, *sides) for sides in ((1, 3), (3, 1026), (2.5, 3), (3, "3"), (None, 3))),
-        *((images, 3, 3) for images in (IMAGES[0], np.zeros((1, 0, 3)), IMAGES * 1j)),
-    ],
-)
-def test_resize_bad_input(images, height, width):
-    with pytest.raises(InputError):
-        resize(images, height, width)

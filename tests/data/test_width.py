@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from mlpcore import dataset
 from mlpcore.data.width import MAX_STRETCH, THRESHOLD, UNIT, normalise_width, to_inputs
-from mlpcore.errors import InputError
 
 DIGITS = dataset.load(name="digits").train_images[:8]
 
@@ -182,13 +181,6 @@ def test_no_label_reaches_the_images():
     )
     assert np.any(permuted.train_labels != data.train_labels)
     for name in ("train_images", "test_images"):
-        first, second = (getattr(each.with_width(16), name) for each in (data, permuted))
+        first, second = (getattr(each.as_inputs(width=16), name) for each in (data, permuted))
         np.testing.assert_array_equal(first, second)
         np.testing.assert_array_equal(first, normalise_width(getattr(data, name), 16))
-    assert data.with_width(None) is data
-
-
-@pytest.mark.parametrize("width", [0, 30, 1.5, "16", True])
-def test_bad_widths(width):
-    with pytest.raises(InputError, match=r"width .*: expected a whole number from 1 to 29"):
-        normalise_width(DIGITS, width)

@@ -83,7 +83,7 @@ def test_onnx_of_real_digits(tmp_path):
     check_equal(export.to_onnx(trained), trained.network, pixels, data.test_images)
     unit = dataclasses.replace(DIGITS, input_range="unit")
     content = export.to_onnx(trained_network(trained.network, unit))
-    check_equal(content, trained.network, pixels, data.with_range("unit").test_images)
+    check_equal(content, trained.network, pixels, data.as_inputs("unit").test_images)
 
 
 def test_onnx_scales_every_grey_value():

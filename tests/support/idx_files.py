@@ -1,11 +1,12 @@
-"""Small data sets in IDX files, written without `mlpcore.data.idx`."""
+"""Small data sets in IDX files, written without `mlpcore.data.formats`."""
 
 import gzip
 import struct
+from pathlib import Path
 
 import numpy as np
 
-from mlpcore.data.dataset import FILES
+from mlpcore.data.mnist import FILES
 
 
 def idx_bytes(array):
@@ -28,6 +29,7 @@ def small_set(height=4, width=5):
 
 
 def write_set(folder, arrays):
+    folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     for file, array in arrays.items():
         (folder / file).write_bytes(idx_bytes(array))

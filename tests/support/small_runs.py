@@ -14,7 +14,7 @@ import pytest
 from mlpcore import backends
 from mlpcore.commands import COMMANDS
 from mlpcore.data import mnist
-from mlpcore.data.dataset import FILES, Dataset, load
+from mlpcore.data.dataset import Dataset, load
 from mlpcore.data.digit import find_digit
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
@@ -82,7 +82,7 @@ def write_idx(folder, n_train=230, n_test=60):
 def write_arrays(folder, arrays):
     """Training images, labels, test images and labels, as bytes, in IDX files."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file, array in zip(FILES, arrays):
+    for file, array in zip(mnist.FILES, arrays):
         magic = {1: 0x801, 3: 0x803}[array.ndim]
         header = struct.pack(f">{1 + array.ndim}I", magic, *array.shape)
         (folder / file).write_bytes(header + array.tobytes())

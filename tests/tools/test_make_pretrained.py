@@ -42,7 +42,7 @@ def test_the_file_holds_rounded_weights_and_their_evidence(data, capsys):
     made = TrainedNetwork.read("new/net.safetensors")
     for ours, theirs in zip(made.network.weights, state.best.weights):
         np.testing.assert_array_equal(ours, theirs.astype(np.float16))
-    images = data.with_range("unit").test_images
+    images = data.as_inputs("unit").test_images
     result = evaluate(made.network, images, data.test_labels, backends.get("cpu"))
     expected = {
         "epochs": "2",

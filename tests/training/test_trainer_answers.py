@@ -126,7 +126,7 @@ def test_names_of_the_settings_reach_the_network_and_its_inputs(monkeypatch):
 def test_images_get_their_width_before_they_are_deformed():
     backend = backends.get("scalar", 1)
     wide = train(make_config(width=4), backend)
-    trainer = Trainer(make_config(), DATA.with_width(4), backend)
+    trainer = Trainer(make_config(), DATA.as_inputs(width=4), backend)
     assert trainer.run()
     assert_same_result(wide, trainer.state)
     assert not same_weights(wide.network, train(make_config(), backend).network)

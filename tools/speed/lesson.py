@@ -49,7 +49,7 @@ class Lesson:
     @cached_property
     def unit(self) -> Dataset:
         """The data with images in [0, 1], as peers get them."""
-        return self.data.with_range("unit")
+        return self.data.as_inputs("unit")
 
     @cached_property
     def _deformed(self) -> Float32Array:

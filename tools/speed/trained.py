@@ -51,7 +51,7 @@ class Trained(Steps):
         n = len(digits.train_labels)
         epoch = math.ceil(samples / n)  # the first one of which it has seen nothing
         images = deform(
-            digits.with_range(config.input_range).train_images,
+            digits.as_inputs(config.input_range).train_images,
             digits.train_labels,
             config.deformation,
             config.seed,

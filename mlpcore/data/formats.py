@@ -1,33 +1,37 @@
-"""The IDX file format of MNIST: an array of bytes behind a short header.
+"""The files of data sets: IDX, the format of MNIST's, and .npz, that of NumPy's arrays.
 
-The header is big-endian. It consists of a magic number (two zero bytes, the type code 8 for
-unsigned bytes, the number of dimensions) and one 32-bit size per dimension. The array follows,
-the last dimension fastest. Files may be gzipped.
+An IDX file is an array of bytes behind a short header, which is big-endian. It consists of a magic
+number (two zero bytes, the type code 8 for unsigned bytes, the number of dimensions) and one
+32-bit size per dimension. The array follows, the last dimension fastest. Files may be gzipped.
+
+Files come from anywhere. The memory grows with the data that arrive, up to what a header
+announces, so that neither a false header nor a compressed bomb can exhaust it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
 import math
 import struct
+import zipfile
 import zlib
-from collections.abc import Sequence
-from typing import IO
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
+from mlpcore.data.arrays import Part
+from mlpcore.data.scaling import MAX_SIDE
 from mlpcore.errors import InputError, shown
 from mlpcore.files import open_regular
-from mlpcore.typing import StrPath, UInt8Array
+from mlpcore.typing import AnyArray, StrPath, UInt8Array
 
 #: The magic number of labels (one dimension) and of images (count, height, width).
 MAGIC_LABELS, MAGIC_IMAGES = 0x00000801, 0x00000803
-
-#: Longest side of an image. With larger ones the first layer of the paper's smallest network would
-#: have more than 10^9 weights.
-MAX_SIDE = 1024
 
 #: Most bytes of an array: 1.3 million images of MNIST's size. In float32 they take four times this.
 MAX_BYTES = 2**30
@@ -36,7 +40,20 @@ MAX_BYTES = 2**30
 #: MNIST's images are five times as long, and zeros a thousand times.
 MAX_RATIO, ALWAYS_BYTES = 100, 2**26
 
+#: The names of the arrays in a .npz file: those of Keras, or those of scikit-learn's documentation.
+KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y_test",))
+
 _CHUNK = 2**20
+
+
+@contextlib.contextmanager
+def _opened(path: StrPath) -> Iterator[IO[bytes]]:
+    """Open a file to read it; what the system says about it becomes an InputError."""
+    try:
+        with open_regular(path) as file:
+            yield file
+    except OSError as error:
+        raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
 
 
 def read_idx(path: StrPath, limit: int = MAX_BYTES) -> UInt8Array:
@@ -57,33 +74,17 @@ def read_idx(path: StrPath, limit: int = MAX_BYTES) -> UInt8Array:
     ------
     InputError
         When the file cannot be read, is no such IDX file, has an empty or too large dimension
-        (`MAX_SIDE`, `MAX_BYTES`), or is longer or shorter than its header says.
+        (`mlpcore.data.scaling.MAX_SIDE`, `MAX_BYTES`), or is longer or shorter than its header
+        says.
     """
-    try:
-        with open_regular(path) as file:
-            return decode(file, shown(path), limit)
-    except OSError as error:
-        raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
-    except InputError:
-        raise
-    except (TypeError, ValueError):  # not a path, or one with a zero byte
-        raise InputError(f"{path!r} is not the path of an IDX file") from None
+    with _opened(path) as file:
+        return decode(file, shown(path), limit)
 
 
 def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> UInt8Array:
-    """Read an IDX array from a seekable binary file.
+    """Read an IDX array of at most `limit` bytes from a seekable file, gzipped or not.
 
-    The memory grows with the data that arrive, up to what the header announces. So neither a
-    false header nor a gzip bomb can exhaust it.
-
-    Parameters
-    ----------
-    file
-        The file, gzipped or not, at its beginning.
-    name
-        The name of the file in error messages.
-    limit
-        Most bytes of the array.
+    `name` is that of the file in messages.
     """
     zipped = file.read(2) == b"\x1f\x8b"
     compressed = file.seek(0, io.SEEK_END)
@@ -93,7 +94,7 @@ def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> UInt8Array:
         shape = _read_shape(stream, name, limit)
         n = math.prod(shape)
         if zipped:
-            check_ratio(n, compressed, name)
+            _check_ratio(n, compressed, name)
         data = _read(stream, n + 1)  # one byte more finds a file that is too long
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name} is truncated or corrupt gzip data: {error}") from None
@@ -113,7 +114,7 @@ def header(shape: Sequence[int]) -> bytes:
     return struct.pack(f">{1 + len(shape)}I", magic, *shape)
 
 
-def check_ratio(n_bytes: int, compressed: int, name: str) -> None:
+def _check_ratio(n_bytes: int, compressed: int, name: str) -> None:
     """Raise InputError for compressed data that would fill the memory from a short file."""
     if n_bytes > max(ALWAYS_BYTES, MAX_RATIO * compressed):
         raise InputError(
@@ -168,3 +169,57 @@ def _read(stream: IO[bytes] | gzip.GzipFile, n_bytes: int) -> bytearray:
 
 def _text(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
+
+
+def read_npz(path: Path) -> tuple[Part, Part | None]:
+    """Read the training and the test set of a .npz file, with None for a missing test set.
+
+    Objects of Python are refused, because reading them could run any code.
+    """
+    try:
+        with _opened(path) as content, zipfile.ZipFile(content) as archive:
+            members = set(archive.namelist())
+            keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
+            if keys[0] is None or keys[1] is None:
+                found = ", ".join(sorted(members)[:9]) or "nothing"
+                raise InputError(
+                    f"{shown(path)} holds {found}: expected x_train, y_train, x_test, y_test, or "
+                    "X, y, X_test, y_test"
+                )
+            names = [f"{shown(path)}: {key or each[0]}" for key, each in zip(keys, KEYS)]
+            arrays: list[Any] = []
+            limit = 8 * MAX_BYTES
+            for key, name in zip(keys, names):
+                arrays.append(_read_member(archive, f"{key}.npy", name, limit) if key else None)
+                limit -= 0 if arrays[-1] is None else arrays[-1].nbytes
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"{shown(path)} is not a readable .npz file: {reason}") from None
+    train, test = Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
+    return train, None if test.images is None and test.labels is None else test
+
+
+def _read_member(archive: zipfile.ZipFile, member: str, name: str, limit: int) -> AnyArray:
+    """Read an array in NumPy's format of at most `limit` bytes."""
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
+        elif version == (2, 0):
+            shape, by_columns, dtype = np.lib.format.read_array_header_2_0(file)
+        else:
+            raise InputError(f"{name} has version {version} of NumPy's format: expected 1.0 or 2.0")
+        if dtype.hasobject:
+            raise InputError(
+                f"{name} holds objects of Python: expected numbers, or strings as text"
+            )
+        size = math.prod(shape) * dtype.itemsize
+        if not 0 < size <= limit:
+            raise InputError(f"{name} has {size:,} bytes: expected 1 to {limit:,}")
+        _check_ratio(size, archive.getinfo(member).compress_size, name)
+        content = file.read(size)
+    if len(content) != size:
+        raise InputError(f"{name} ends after {len(content):,} bytes: expected {size:,}")
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if by_columns else "C")

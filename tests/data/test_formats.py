@@ -1,0 +1,119 @@
+"""IDX and .npz files: any array survives them, bombs and damaged files are refused."""
+
+import hashlib
+import io
+import os
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from idx_files import idx_bytes, small_set, zipped
+from mlpcore.data import find, formats
+from mlpcore.data.mnist import FILES
+from mlpcore.errors import InputError
+from small_runs import refusal
+
+shapes = st.one_of(
+    st.tuples(st.integers(1, 300)),
+    st.tuples(st.integers(1, 5), st.integers(1, 12), st.integers(1, 12)),
+)
+flips = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 7)), max_size=3)
+
+
+@given(shapes, st.booleans(), flips, st.none() | st.integers(0, 400))
+def test_any_file_is_read_or_refused(shape, is_zipped, flips, length):
+    array = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+    whole = idx_bytes(array)
+    content = bytearray(zipped(whole) if is_zipped else whole)
+    for place, bit in flips:
+        content[place % len(content)] ^= 1 << bit
+    undamaged = not flips and (length is None or length >= len(content))
+    try:
+        read = formats.decode(io.BytesIO(content[:length]), "file")
+    except InputError as error:
+        assert not undamaged
+        assert str(error).startswith("file ") and str(error).isprintable()
+    else:
+        assert read.dtype == np.uint8 and read.size
+        if undamaged:
+            np.testing.assert_array_equal(read, array)
+            assert formats.md5(read) == hashlib.md5(whole).hexdigest()
+
+
+@pytest.mark.parametrize("announced, size", [(2**30 - 1, 1000), (100, 2**26)])
+def test_neither_a_false_header_nor_a_gzip_bomb_takes_memory(announced, size):
+    content = io.BytesIO(zipped(struct.pack(">II", 0x801, announced) + bytes(size)))
+    tracemalloc.start()
+    with pytest.raises(InputError):
+        formats.decode(content, "file")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**21
+
+
+def test_a_gzip_bomb_that_keeps_its_promise(tmp_path):
+    """70 MB of zeros in 68 kB, and four files that are too large together."""
+    content = zipped(struct.pack(">4I", 0x803, 70, 1000, 1000) + bytes(70_000_000))
+    assert len(content) < 10**5
+    with pytest.raises(InputError, match=r"announces 70,000,000 bytes in 6.,\d{3} compressed"):
+        formats.decode(io.BytesIO(content), "file")
+    for name in FILES[::2]:
+        with open(tmp_path / name, "wb") as file:
+            file.write(struct.pack(">4I", 0x803, 600, 1000, 1000))
+            file.truncate(16 + 600_000_000)  # a hole takes no place on the disk
+    for name in FILES[1::2]:
+        (tmp_path / name).write_bytes(struct.pack(">II", 0x801, 600) + bytes(600))
+    with pytest.raises(InputError, match=r"t10k-images.* too large: .* and 473,741,224 bytes"):
+        find.find(tmp_path, False)
+
+
+def test_a_file_without_permission_or_that_is_a_pipe(tmp_path, monkeypatch):
+    def deny(*args, **kwargs):  # mode bits do not stop the superuser
+        raise PermissionError(13, "Permission denied")
+
+    os.mkfifo(tmp_path / "pipe")
+    assert "is not a regular file" in refusal(formats.read_idx, tmp_path / "pipe")
+    monkeypatch.setattr("builtins.open", deny)
+    assert "Permission denied" in refusal(formats.read_idx, "a\nb")
+
+
+def test_npz_files_that_are_none(tmp_path):
+    path, (x, y, x_test, _) = tmp_path / "letters.npz", small_set().values()
+
+    def refused(**arrays):
+        if arrays:
+            np.savez(path, **arrays)
+        return refusal(find.find, path, False)
+
+    assert "No such file" in refused()
+    assert "holds arr.npy: expected x_train" in refused(arr=x)
+    objects = np.array([1, "a"], object)
+    assert "letters.npz: y_train holds objects" in refused(x_train=x, y_train=objects)
+    assert "letters.npz: X has 0 bytes" in refused(X=x[:0], y=y)
+    np.savez(path, X=x, y=y, X_test=x_test)
+    content = path.read_bytes()
+    for damaged in (b"", content[:-30], content[:300] + b"\xff" + content[301:], b"text"):
+        path.write_bytes(damaged)
+        assert "not a readable .npz file" in refused()
+    for version in (1, 2):
+        announced = io.BytesIO()
+        header = {"descr": "|u1", "fortran_order": False, "shape": (10**9, 10**version)}
+        getattr(np.lib.format, f"write_array_header_{version}_0")(announced, header)
+        with zipfile.ZipFile(path, "w") as archive:
+            for key in ("x_train", "y_train"):
+                archive.writestr(f"{key}.npy", announced.getvalue())
+        assert f"1{'0' * (9 + version)} bytes: expected" in refused().replace(",", "")
+    short = io.BytesIO()
+    np.save(short, np.zeros(100, np.uint8))
+    with zipfile.ZipFile(path, "w") as archive:
+        for key in ("x_train", "y_train"):
+            archive.writestr(f"{key}.npy", short.getvalue()[:-1])
+    assert "x_train ends after 99 bytes: expected 100" in refused()
+    bomb = np.zeros((70, 1000, 1000), np.uint8)
+    np.savez_compressed(path, X=bomb, y=bomb[:, 0, 0])
+    assert "X announces 70,000,000 bytes in" in refused()

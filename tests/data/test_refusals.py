@@ -1,0 +1,148 @@
+"""What the package refuses: each in one line that has the words beside it."""
+
+import dataclasses
+import struct
+
+import msgspec
+import numpy as np
+import pytest
+
+from idx_files import small_set, write_set, zipped
+from mlpcore import Dataset, dataset
+from mlpcore.data.digit import find_digit
+from mlpcore.data.formats import read_idx
+from mlpcore.data.mnist import FILES
+from mlpcore.data.scaling import normalise, resize, to_range
+from mlpcore.data.summary import DataSummary
+from mlpcore.data.width import normalise_width
+from small_runs import refusal
+
+X, Y, X_TEST, Y_TEST = small_set().values()
+TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = FILES
+DIGITS = dataset.load(name="digits")
+IMAGES = DIGITS.train_images[:2]
+RECORD = msgspec.to_builtins(DataSummary.of(DIGITS))
+NO_TEST = {"X_test": None, "y_test": None}
+
+
+def arrays(**changes):
+    return Dataset.from_arrays(**{"X": X, "y": Y, "X_test": X_TEST, "y_test": Y_TEST} | changes)
+
+
+def folder(file, array):
+    """A folder in which one file has another array."""
+    return dataset.load(write_set("folder", {**small_set(), file: array}))
+
+
+def idx(content):
+    with open("file", "wb") as file:
+        file.write(content)
+    return read_idx("file")
+
+
+def record(**changes):
+    return DataSummary.from_json(RECORD | changes)
+
+
+REFUSED = [
+    # arrays
+    (lambda: arrays(X=X[:, :, 0]), "X_test holds images of 4x5, expected 2x2"),
+    (lambda: arrays(X=X.reshape(12, -1)), "X has 20 pixels an image: expected a square or"),
+    (lambda: arrays(X=X.reshape(12, -1), image_shape=(3, 5)), "pixels an image: expected 3x5"),
+    (lambda: arrays(image_shape=(5, 4)), "X has images of (4, 5): expected (5, 4)"),
+    (lambda: arrays(X=np.zeros((12, 4, 5, 3))), "expected grey images"),
+    (lambda: arrays(X=np.zeros((12, 2, 2000), np.uint8)), "at most 1024 pixels"),
+    (lambda: arrays(X=np.where(X > 250, np.nan, X)), "X holds values that are not finite"),
+    (lambda: arrays(X=X.astype(complex)), "X has the type complex128"),
+    (lambda: arrays(X=[X[0], X[1, 1:]]), "X is no array: expected images of one size"),
+    (lambda: arrays(X=5), "X is no array"),
+    (lambda: arrays(X=np.zeros((12, 4, 5), int)), "X: range of values 0 to 0: expected"),
+    (lambda: arrays(X=X[:11]), "y holds 12 labels, expected 11"),
+    (lambda: arrays(X=X[:, :1]), "X_test holds images of 4x5, expected 1x5"),
+    (lambda: arrays(X=X[:, :1], X_test=X_TEST[:, :1]), "X holds images with a side of 1 pixel"),
+    (lambda: arrays(y_test=None), "y_test is no array: expected"),
+    (lambda: arrays(X_test=None), "X_test is no array: expected"),
+    (lambda: arrays(y=np.zeros(12)), "y has 1 classes, such as 0.0: expected 2 to 256"),
+    (lambda: arrays(y_test=Y_TEST + 1), "y_test holds the label 3, which is out of range"),
+    (lambda: arrays(y_test=Y_TEST.astype(str)), "y_test has the type <U3: expected numbers"),
+    (lambda: arrays(y=np.eye(12)), "y has the shape (12, 12)"),
+    (lambda: arrays(y=["a", None] * 6), "y has the shape (12,) and the type object"),
+    (lambda: arrays(y=np.where(Y > 0, Y, np.nan)), "y holds labels that are not finite"),
+    (lambda: arrays(X=np.zeros((300, 4, 5)), y=range(300)), "y has 300 classes"),
+    (lambda: arrays(value_range=(1, 1)), "value_range 1 to 1: expected"),
+    (lambda: arrays(value_range=255), "value_range 255: expected two numbers"),
+    (lambda: arrays(value_range=(0, np.inf)), "value_range 0 to inf"),
+    (lambda: arrays(similar_labels=(1, 7)), "similar label 7: expected one of the labels"),
+    (lambda: arrays(**NO_TEST, test_size=1), "test_size 1: expected a share"),
+    (lambda: arrays(**NO_TEST, test_size=0.01), "test_size 0.01 of 12 images"),
+    (lambda: arrays(**NO_TEST, seed=-1), "seed -1"),
+    # folders, and what stands for one
+    (lambda: folder(TRAIN_LABELS, Y[:11]), f"folder/{TRAIN_LABELS} holds 11 labels, expected 12"),
+    (lambda: folder(TRAIN_IMAGES, Y), f"folder/{TRAIN_IMAGES} has the shape (12,): expected grey"),
+    (lambda: folder(TEST_LABELS, X_TEST), f"folder/{TEST_LABELS} has the shape (6, 4, 5)"),
+    (lambda: dataset.load("empty"), f"empty lacks {TRAIN_IMAGES}, "),
+    (lambda: dataset.load("absent"), "cannot read the folder"),
+    (lambda: dataset.load("a\0b"), "cannot read the folder"),
+    (lambda: dataset.load(3), "path is 3, expected a folder of IDX files or a .npz file"),
+    (lambda: dataset.load(__file__), "is not a readable .npz file"),
+    (lambda: dataset.load(name="MNIST"), "expected None, 'mnist' or 'digits'"),
+    (lambda: dataset.load(".", name="digits"), "data folder '.' together with"),
+    (lambda: dataset.load(write_set("folder", small_set()), name="mnist"), "folder is not MNIST's"),
+    # IDX files
+    (lambda: idx(b"\0\0\x08"), "starts with 0x000008, expected"),
+    (lambda: idx(struct.pack(">I", 0x802) + bytes(100)), "starts with 0x00000802, expected"),
+    (lambda: idx(struct.pack(">II", 0x803, 1)), "ends inside its header"),
+    (lambda: idx(struct.pack(">II", 0x801, 0)), "is empty"),
+    (lambda: idx(struct.pack(">IIII", 0x803, 5, 0, 5)), "is empty"),
+    (lambda: idx(struct.pack(">IIII", 0x803, 1, 1025, 2) + bytes(2050)), "is too large"),
+    (lambda: idx(struct.pack(">II", 0x801, 2**32 - 1)), "is too large"),
+    (lambda: idx(struct.pack(">II", 0x801, 9) + bytes(8)), "expected 17 bytes for the 9"),
+    (lambda: idx(zipped(struct.pack(">II", 0x801, 9) + bytes(10))), "found more"),
+    (lambda: idx(zipped(struct.pack(">II", 0x801, 9) + bytes(9))[:-9]), "truncated or corrupt"),
+    (lambda: read_idx("absent"), "absent"),
+    (lambda: read_idx("empty"), "cannot read empty"),
+    (lambda: read_idx("a\0b"), "expected one without a zero byte"),
+    # held-out images
+    (lambda: DIGITS.hold_out(0), "0 training images to hold out: expected 1 to 1,441"),
+    (lambda: DIGITS.hold_out(1442), "1,442 training images to hold out: expected 1 to 1,441"),
+    (lambda: DIGITS.hold_out(1441), "1,441 training images to hold out leave none with"),
+    (lambda: DIGITS.hold_out(10).hold_out(10), "expected none, as some are already"),
+    (
+        lambda: dataclasses.replace(DIGITS, train_labels=np.zeros(1442, np.uint8)).hold_out(9),
+        "leave none with a second class",
+    ),
+    # what runs record
+    (lambda: DataSummary.from_json(None), "data: Expected `object`"),
+    (lambda: DataSummary.from_json({}), "data: Object missing required field"),
+    (lambda: record(other=1), "unknown field `other`"),
+    (lambda: record(held_out=356), "held_out 356: expected a whole number from 0 to 355"),
+    (lambda: record(image_shape=[0, 29]), "data: Expected `int` >= 1"),
+    (lambda: record(classes=[1, 2]), "2 classes, expected 10"),
+    (lambda: DataSummary.of(arrays()).load(), "were arrays in memory: expected --data FILE.npz"),
+    # values, sizes and widths
+    *((lambda bad=bad: normalise(bad), "pixels lie outside") for bad in ([256], [-1], [np.nan])),
+    *((lambda bad=bad: normalise(bad), "expected real") for bad in (["a"], [1j], [[1], [1, 2]])),
+    (lambda: to_range(IMAGES, "Unit"), "input range 'Unit': expected signed or unit"),
+    (lambda: DIGITS.as_inputs("bytes"), "input range 'bytes'"),
+    *(
+        (lambda side=side: resize(IMAGES, side, 3), "side ")
+        for side in (1, 1026, 2.5, "3", None)
+    ),
+    (lambda: resize(IMAGES[0], 3, 3), "images have shape (29, 29)"),
+    (lambda: resize(np.zeros((1, 0, 3)), 3, 3), "images have shape (1, 0, 3)"),
+    *(
+        (lambda width=width: normalise_width(IMAGES, width), "expected a whole number from 1 to 29")
+        for width in (0, 30, 1.5, "16", True)
+    ),
+    # images without a digit
+    (lambda: find_digit(np.zeros((7, 100))), "the picture: 100 x 7 pixels, expected"),
+    (lambda: find_digit(np.zeros((100, 7)), "a"), "a: 7 x 100 pixels, expected"),
+    (lambda: find_digit(np.full((40, 30), 255.0)), "the picture: no digit found"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_what_is_refused(call, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    assert words in refusal(call)
