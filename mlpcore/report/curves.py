@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: A page has fewer pixels: of more epochs only some are drawn.
-MAX_EPOCHS = 2000
-
 #: Curves of fewer epochs are drawn as they are. Others are smoothed over a fiftieth on each side.
 MIN_SMOOTHED = 50
 
@@ -69,9 +66,8 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     bottom = (BOTTOM + LOWER + GAP) / height
     upper = figure.add_axes((LEFT / WIDTH, bottom, width, UPPER / height), sharex=lower)
     _draw_errors(upper, history, best, kind)
-    drawn = _thinned(history)
-    rates = [m.learning_rate for m in drawn]
-    lower.plot([m.epoch for m in drawn], rates, color="black", **_line_style(len(drawn)))
+    rates = [m.learning_rate for m in history]
+    lower.plot([m.epoch for m in history], rates, color="black", **_line_style(len(history)))
     log_axis(lower, rates, 5)
     for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
         axes.set_ylabel(label, size=9)
@@ -87,12 +83,6 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
 def _reach(history: Sequence[EpochMetrics]) -> int:
     """Epochs on either side that are averaged with each; none of few."""
     return len(history) // MIN_SMOOTHED
-
-
-def _thinned(history: Sequence[EpochMetrics]) -> list[EpochMetrics]:
-    """About `MAX_EPOCHS` of the epochs, the last one included."""
-    drawn = list(history[:: math.ceil(len(history) / MAX_EPOCHS)])
-    return drawn if drawn[-1] is history[-1] else [*drawn, history[-1]]
 
 
 def smoothed(values: Sequence[int], reach: int) -> Float64Array:
@@ -116,15 +106,14 @@ def _draw_errors(
     ]
     if best.n_test:
         curves.append((kind, [m.test_errors for m in history], best.n_test, RED, "--"))
-    place = [m.epoch - 1 for m in _thinned(history)]
-    epochs, style = np.array(place) + 1, _line_style(len(place))
+    epochs, style = [m.epoch for m in history], _line_style(len(history))
     reach, shown = _reach(history), []
     for name, errors, n, colour, dashes in curves:
-        values = 100 / n * np.array(errors)[place]
+        values = 100 / n * np.array(errors)
         shown.append(values)
         if reach:
             axes.plot(epochs, values, color=colour, linewidth=0.6, alpha=0.3, clip_on=False)
-            values = 100 / n * smoothed(errors, reach)[place]
+            values = 100 / n * smoothed(errors, reach)
         axes.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
     circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
     axes.plot(best.epoch, best.validation_error, color=BLUE, **circle)

@@ -24,7 +24,6 @@ from mlpcore.report.page import (
     RED,
     WIDTH,
     Tiles,
-    draw_image,
     new_page,
     png,
     title_of,
@@ -57,7 +56,7 @@ def misclassified(images: AnyArray, evaluation: Evaluation, title: str = "") -> 
         The first line, such as `title_of` a network and its data.
     """
     wrong = evaluation.misclassified
-    tiles = Tiles.of(images.shape[1:], above=0.15, below=0.18)
+    tiles = Tiles(images.shape[1:], above=0.15, below=0.18)
     n = min(len(wrong), tiles.capacity)
     lines = [f"Misclassified: {describe_error(evaluation)}."]
     if n:
@@ -67,8 +66,7 @@ def misclassified(images: AnyArray, evaluation: Evaluation, title: str = "") -> 
             lines[-1] += f" Shown are the first {n} of {len(wrong):,} misclassified."
     figure, axes, top = new_page(title, lines, tiles.height(n))
     for k in range(n):
-        x, y = tiles.place(k, top)
-        draw_image(axes, images[wrong.indices[k]], x, y, tiles, "gray_r", (-1.0, 1.0))
+        x, y = tiles.draw(axes, k, top, images[wrong.indices[k]], "gray_r")
         right, below = x + tiles.width, y + tiles.image_height + 0.03
         axes.text(right, y - 0.02, str(wrong.labels[k]), size=7, ha="right", va="bottom")
         first, second = wrong.guesses[k]
@@ -92,7 +90,7 @@ def first_layer(network: Network, image_shape: tuple[int, int], data_name: str =
     """
     weights = network.weights[0]
     squares = np.einsum("ij,ij->i", weights, weights, dtype=np.float64)
-    tiles = Tiles.of(image_shape, above=0.0, below=0.08)
+    tiles = Tiles(image_shape, below=0.08)
     shown = np.argsort(-squares, kind="stable")[: tiles.capacity]
     # If the scale included the very largest weights, all others would be pale.
     limit = float(np.quantile(np.abs(weights[shown]), 0.999)) or 1.0
@@ -107,7 +105,7 @@ def first_layer(network: Network, image_shape: tuple[int, int], data_name: str =
     _draw_scale(axes, limit, top - 0.24)
     for k, neuron in enumerate(shown):
         image = np.clip(weights[neuron].reshape(image_shape), -limit, limit) / np.float32(limit)
-        draw_image(axes, image, *tiles.place(k, top), tiles, DIVERGING, (-1.0, 1.0))
+        tiles.draw(axes, k, top, image, DIVERGING)
     return figure
 
 

@@ -11,7 +11,6 @@ import io
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlpcore.errors import printable
@@ -54,56 +53,58 @@ def _shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-@dataclass(frozen=True)
 class Tiles:
     """Images in rows on a page, with room for text above and below each image.
 
-    `width` is the width of a tile. A narrower image is in its centre.
+    Attributes
+    ----------
+    width
+        Of a tile, in inches. A narrower image is in its centre.
+    capacity
+        The tiles that fit a page.
     """
 
-    width: float
-    image_width: float
-    image_height: float
-    above: float
-    below: float
-
     #: The mean side of an image, and the least width of two numbers beside each other.
-    SIDE = 0.52
-    LEAST = 0.42
-    GAP = 0.1
+    SIDE, LEAST, GAP = 0.52, 0.42, 0.1
 
-    @classmethod
-    def of(cls, image_shape: Sequence[int], above: float, below: float) -> Tiles:
-        """Tiles of about the same area whatever the shape of the images."""
+    def __init__(self, image_shape: Sequence[int], above: float = 0.0, below: float = 0.0):
         height, width = image_shape
-        scale = cls.SIDE / math.sqrt(height * width)
+        scale = self.SIDE / math.sqrt(height * width)  # the same area for every shape
         scale = min(scale, (WIDTH - 2 * MARGIN) / width, 0.4 * MAX_HEIGHT / height)
-        shown = scale * width
-        return cls(max(shown, cls.LEAST), shown, scale * height, above, below)
-
-    @property
-    def columns(self) -> int:
-        return max(1, int((WIDTH - 2 * MARGIN + self.GAP) / (self.width + self.GAP)))
-
-    @property
-    def row_height(self) -> float:
-        return self.above + self.image_height + self.below
-
-    @property
-    def capacity(self) -> int:
-        """Tiles that fit a page."""
-        rows = max(1, int((MAX_HEIGHT - head_height(4) - MARGIN) / self.row_height))
-        return min(MAX_TILES, rows * self.columns)
+        self._above, self._image_width = above, scale * width
+        self.image_height = scale * height
+        self.width = max(self._image_width, self.LEAST)
+        self._row_height = above + self.image_height + below
+        self._columns = max(1, int((WIDTH - 2 * MARGIN + self.GAP) / (self.width + self.GAP)))
+        rows = max(1, int((MAX_HEIGHT - head_height(4) - MARGIN) / self._row_height))
+        self.capacity = min(MAX_TILES, rows * self._columns)
 
     def height(self, n: int) -> float:
         """The height of n tiles and the margin below them."""
-        return math.ceil(n / self.columns) * self.row_height + MARGIN
+        return math.ceil(n / self._columns) * self._row_height + MARGIN
 
-    def place(self, k: int, top: float) -> tuple[float, float]:
-        """The upper left corner of the image in tile k; the rows begin at `top`."""
-        row, column = divmod(k, self.columns)
+    def draw(
+        self, axes: Axes, k: int, top: float, image: AnyArray, colours: str
+    ) -> tuple[float, float]:
+        """Draws an image in [-1, 1] with a frame in tile k; the rows begin at `top`.
+
+        Returns the left edge of the tile and the upper edge of the image.
+        """
+        from matplotlib.patches import Rectangle
+
+        row, column = divmod(k, self._columns)
         x = MARGIN + column * (self.width + self.GAP)
-        return x, top + row * self.row_height + self.above
+        y = top + row * self._row_height + self._above
+        left, width, height = (
+            x + (self.width - self._image_width) / 2,
+            self._image_width,
+            self.image_height,
+        )
+        frame = (left, left + width, y + height, y)
+        axes.imshow(image, cmap=colours, vmin=-1, vmax=1, extent=frame, aspect="auto")
+        edge: dict[str, Any] = {"fill": False, "edgecolor": GREY, "linewidth": 0.4}
+        axes.add_patch(Rectangle((left, y), width, height, **edge))
+        return x, y
 
 
 def head_height(n_lines: int) -> float:
@@ -151,23 +152,3 @@ def png(figure: Figure, **settings: Any) -> bytes:
         warnings.simplefilter("ignore")
         figure.savefig(content, format="png", **settings)
     return content.getvalue()
-
-
-def draw_image(
-    axes: Axes,
-    image: AnyArray,
-    x: float,
-    y: float,
-    tiles: Tiles,
-    colours: str,
-    limits: tuple[float, float],
-) -> None:
-    """Draws an image with a frame in its tile."""
-    from matplotlib.patches import Rectangle
-
-    x += (tiles.width - tiles.image_width) / 2
-    width, height = tiles.image_width, tiles.image_height
-    low, high = limits
-    frame = (x, x + width, y + height, y)
-    axes.imshow(image, cmap=colours, vmin=low, vmax=high, extent=frame, aspect="auto")
-    axes.add_patch(Rectangle((x, y), width, height, fill=False, edgecolor=GREY, linewidth=0.4))

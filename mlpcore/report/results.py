@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from mlpcore.data.dataset import MNIST, kind_of_test, test_images_text
 from mlpcore.data.summary import DataSummary
@@ -15,7 +14,7 @@ from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.network.architecture import count_parameters, format_hidden_layers
 from mlpcore.report.tables import NONE, Rows, duration, markdown_table, weights_text
 from mlpcore.training.config import TrainingConfig
-from mlpcore.training.state import EpochMetrics
+from mlpcore.training.state import TrainingState
 
 #: The paper's Table 1: test error in percent for best validation, best test error, hours, millions
 #: of weights.
@@ -27,7 +26,6 @@ TABLE_1 = {
     "net5": (0.44, 0.43, 107.7, 8.86),
 }
 
-
 #: The most characters of a class's name in a column of its own, and elsewhere.
 MAX_COLUMN, MAX_CELL = 12, 40
 
@@ -37,23 +35,7 @@ def is_the_papers(data: DataSummary) -> bool:
     return data.name == MNIST and not data.held_out
 
 
-class Outcome(Protocol):
-    """The part of a `TrainingState` with at least one epoch that a report needs."""
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def best_metrics(self) -> EpochMetrics | None: ...
-
-    @property
-    def best_test_error(self) -> float: ...
-
-    @property
-    def seconds(self) -> float: ...
-
-
-def result_table(config: TrainingConfig, data: DataSummary, state: Outcome) -> Rows:
+def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState) -> Rows:
     """A run with at least one epoch, beside the paper's for the same network on MNIST."""
     name = format_hidden_layers(config.hidden_layers)
     n_weights = count_parameters(data.layer_sizes(config.hidden_layers))
@@ -143,7 +125,7 @@ def misclassified_table(
 def report(
     config: TrainingConfig,
     data: DataSummary,
-    state: Outcome,
+    state: TrainingState,
     backend: str,
     evaluation: Evaluation | None = None,
     figures: Sequence[str] = (),

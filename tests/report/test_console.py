@@ -143,8 +143,9 @@ class Lost(io.StringIO):
         return super().write(text)
 
 
-def test_a_training_goes_on_without_its_output(capsys):
-    shown = Console(Lost())
+def test_a_training_goes_on_without_its_output(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Lost())
+    shown = Console(sys.stdout)
     assert trainer_of(2, shown).run()
     assert shown.out is None
     assert capsys.readouterr().err == "note: no output any more (gone); the work goes on\n"

@@ -90,11 +90,8 @@ def shown_images(figure):
 
 @pytest.mark.parametrize(
     ("n", "shape", "n_classes"),
-    [
-        (60, (29, 29), 10), (60, (15, 41), 3), (60, (61, 9), 256),
-        (400, (29, 29), 10), (400, (7, 5), 10), (400, (1, 901), 10), (400, (901, 1), 10),
-    ],
-)  # fmt: skip
+    [(60, (29, 29), 10), (60, (61, 9), 256), (400, (7, 5), 10), (400, (1, 901), 10)],
+)
 def test_misclassified_images_with_label_and_guesses(n, shape, n_classes):
     """A few errors are all shown; of many, only the first fit on a page."""
     evaluation = make_evaluation(n, n_classes, 0.3 if n == 60 else 0.9)
@@ -108,10 +105,7 @@ def test_misclassified_images_with_label_and_guesses(n, shape, n_classes):
     pairs = zip(wrong.labels, wrong.guesses[: len(pictures)])
     expected = [str(value) for label, guesses in pairs for value in (label, *guesses)]
     assert drawn[-len(expected) :] == expected
-    assert f"{len(wrong)} of {n} images" in drawn[0]
-    assert f"The second guess is right for {evaluation.second_right} of {len(wrong)}." in drawn[2]
-    part = f"Shown are the first {len(pictures)} of {len(wrong)} misclassified."
-    assert (part in drawn[2]) == (len(pictures) < len(wrong))
+    assert (f"the first {len(pictures)} of" in drawn[2]) == (len(pictures) < len(wrong))
 
 
 def test_second_guesses_that_are_right_are_bold():
@@ -125,39 +119,33 @@ def test_second_guesses_that_are_right_are_bold():
 
 def test_nothing_misclassified():
     figure = figures.misclassified(make_images(20, (5, 5)), make_evaluation(20, 3, 0))
-    (line,) = assert_readable(figure)
-    assert line.startswith("Misclassified: 0 of 20 images, 0.00 %")
+    assert len(assert_readable(figure)) == 1
     assert shown_images(figure) == []
 
 
 # Confusion matrix
 
 
-@pytest.mark.parametrize(("n_classes", "n"), [(2, 30), (3, 10**6), (10, 1000), (20, 90_000)])
+@pytest.mark.parametrize(("n_classes", "n"), [(3, 10**6), (20, 9_000)])
 def test_the_numbers_of_a_confusion_matrix(n_classes, n):
     evaluation = make_evaluation(n, n_classes, 0.4)
     drawn = assert_readable(figures.confusion(evaluation))[2:]
-    labels = [str(k) for k in range(n_classes) for _ in range(2)]
-    assert drawn[: 2 * n_classes] == labels
     errors = evaluation.confusion.sum(1) - np.diag(evaluation.confusion)
     sides = [f"{e:,} of {n:,}" for e, n in zip(errors, evaluation.confusion.sum(1))]
     assert [text for text in drawn if " of " in text] == sides
     cells = [text for text in drawn[2 * n_classes :] if " of " not in text]
     assert cells == [str(count) for count in evaluation.confusion.ravel() if count]
-    millions = dataclasses.replace(evaluation, confusion=evaluation.confusion * 9_999)
+    millions = dataclasses.replace(evaluation, confusion=evaluation.confusion * 99_990)
     assert_readable(figures.confusion(millions))
 
 
-@pytest.mark.parametrize("n_classes", [21, 256])
-def test_too_many_classes_for_numbers(n_classes):
-    evaluation = make_evaluation(5000, n_classes, 0.4)
+def test_too_many_classes_for_numbers():
+    evaluation = make_evaluation(5000, 21, 0.4)
     figure = figures.confusion(evaluation)
-    drawn = assert_readable(figure)
+    assert_readable(figure)
     off_diagonal = evaluation.confusion - np.diag(np.diag(evaluation.confusion))
-    assert drawn[1].endswith(f"Darkest: {off_diagonal.max()} errors.")
     (shades,) = shown_images(figure)
-    lightness = shades[..., :3].mean(axis=2)
-    assert np.array_equal(lightness == 1, off_diagonal + np.eye(n_classes) == 0)
+    assert np.array_equal(shades[..., :3].mean(axis=2) == 1, off_diagonal + np.eye(21) == 0)
 
 
 # Learning curves
@@ -203,8 +191,6 @@ def test_the_test_curve_is_left_out_or_called_held_out():
     drawn = figures.network_figures(Network((35, 3), 0), (7, 5), history, held_out=60)
     text = " ".join(assert_readable(drawn["learning-curves"]))
     assert "held-out error" in text and "test" not in text
-    legend = drawn["learning-curves"].axes[-1].get_legend_handles_labels()[1]
-    assert legend == ["training (deformed)", "validation", "held-out"]
 
 
 def test_means_of_many_epochs():
@@ -212,8 +198,6 @@ def test_means_of_many_epochs():
     assert curves.smoothed([5, 5, 8, 2, 3, 3], 0).tolist() == [5, 5, 8, 2, 3, 3]
     assert curves.smoothed([5, 5, 8, 2, 3, 3], 2).tolist() == [5, 6, 4.6, 4.2, 8 / 3, 3]
     assert curves.smoothed(range(0, 800, 2), 8).tolist() == list(range(0, 800, 2))
-    drawn = assert_readable(figures.learning_curves(make_history(LONG[:150])))
-    assert any("means over 7 epochs" in text for text in drawn)
 
 
 def test_figures_name_the_network_and_its_data():
@@ -222,47 +206,32 @@ def test_figures_name_the_network_and_its_data():
     drawn = figures.network_figures(network, (29, 29), history, data_name="costs $5 and $6")
     for figure in drawn.values():
         assert assert_readable(figure)[0] == "net1 (841-1000-500-10) on costs $5 and $6"
-    assert "training" in drawn["learning-curves"].axes[-1].get_legend_handles_labels()[1]
     deep = page.title_of(Network((841, *[1000] * 9, 256)), "a folder with a long name, as many are")
     figure = figures.confusion(make_evaluation(30, 3, 0.5), deep)
     assert assert_readable(figure)[0] == deep
-    assert deep == "net5 (841-1000-1000-1000-1000-1000-10… on a folder with a long name…"
     assert page.title_of(Network((6, 4, 2)), "") == "6-4-2"
-
-
-def test_a_long_training_is_thinned_out():
-    history = make_history([(60_000 // e + 9, 60_000 // e, 9) for e in range(1, 9002)], rate=1e30)
-    figure = figures.learning_curves(history)
-    epochs = figure.axes[-1].lines[0].get_xdata()
-    assert len(epochs) <= curves.MAX_EPOCHS + 1
-    assert (epochs[0], epochs[-1]) == (1, 9001)
-    assert_readable(figure)
 
 
 # First layer
 
 
-@pytest.mark.parametrize("sizes", [(35, 9, 3), (35, 300, 3), (35, 3)])
-def test_the_first_layer_by_norm(sizes):
-    network = Network(sizes, seed=1)
+@pytest.mark.parametrize("n", [9, 300])
+def test_the_first_layer_by_norm(n):
+    network = Network((35, n, 3), seed=1)
     network.weights[0][2] *= 5
     figure = figures.first_layer(network, (7, 5))
     drawn, (_, *images) = assert_readable(figure), shown_images(figure)
-    for each in figure.findobj(AxesImage):
-        assert each.norm(0) == 0.5 and each.get_cmap().name == figures.DIVERGING
-    assert len(images) == min(sizes[1], 100)
+    assert len(images) == min(n, 100)
     limit = float(drawn[-1])
     expected = np.clip(network.weights[0][2].reshape(7, 5) / limit, -1, 1)
     assert np.allclose(images[0], expected, atol=0.05)
     norms = [np.linalg.norm(image.astype(float)) for image in images]
     assert norms == sorted(norms, reverse=True)
-    assert (f"all {sizes[1]}," if sizes[1] <= 100 else "100 of 300,") in drawn[1]
-    assert_readable(figures.first_layer(Network(sizes), (7, 5)))  # of zeros
+    assert_readable(figures.first_layer(Network((35, n, 3)), (7, 5)))  # of zeros
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for largest in (network.weights[0][:1, :1], network.weights[0]):
-            largest[...] = 3e38 * np.sign(largest)
-            figures.first_layer(network, (7, 5)).savefig(io.BytesIO(), dpi=20)
+        network.weights[0][...] = 3e38 * np.sign(network.weights[0])
+        figures.first_layer(network, (7, 5)).savefig(io.BytesIO(), dpi=20)
 
 
 # Files
