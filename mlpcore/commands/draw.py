@@ -25,7 +25,7 @@ from mlpcore.store.run_folder import BEST, read_history, read_settings
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import DTYPES
 from mlpcore.terminal import say
-from mlpcore.web.page import check_networks, rounded, to_page
+from mlpcore.web.page import to_page
 
 #: The folder in which `mlpcore train` makes runs.
 RUNS = Path("runs")
@@ -88,9 +88,8 @@ def make_page(paths: Sequence[Path], precision: str) -> tuple[bytes, list[str]]:
     """The page for networks, and notes about it in a line each."""
     paths = with_members(paths)
     networks = [TrainedNetwork.read(path) for path in paths]
-    check_networks(networks, precision)
     notes = [each.assumption for each in networks if each.input.assumed]
-    classifier = TrainedClassifier(rounded(networks, precision), backends.get("cpu"))
+    classifier = TrainedClassifier(networks, backends.get("cpu"))
     try:
         test = test_data(paths[0], classifier)
     except InputError as error:

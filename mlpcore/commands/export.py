@@ -52,8 +52,6 @@ def check_targets(networks: Sequence[Path], targets: Sequence[Path]) -> None:
         for network in networks:
             if os.path.exists(path) and os.path.exists(network) and os.path.samefile(path, network):
                 raise InputError(f"{shown(path)} is the network itself: expected another file")
-    if len(set(map(os.path.realpath, targets))) < len(targets):
-        raise InputError(f"{shown(targets[0])} is named twice: expected different files")
 
 
 def check_options(options: argparse.Namespace, paths: Sequence[Path]) -> None:

@@ -27,10 +27,11 @@ from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.report.preview import draw
 from mlpcore.terminal import say
+from mlpcore.training.config import MAX_EPOCHS
 from mlpcore.typing import AnyArray
 
-#: Rows or columns; pixels of all images together.
-MAX_SIDE, MAX_PIXELS = 100, 2**24
+#: Rows or columns.
+MAX_SIDE = 100
 
 ARROWS = "Arrows lead from a point of the original image to its new place."
 
@@ -74,19 +75,6 @@ def describe(parameters: DeformationParameters, seed: int, data: dataset.Dataset
     )
 
 
-def check_size(options: argparse.Namespace, data: dataset.Dataset) -> None:
-    """Raises InputError when a number is out of range, or the sheet is too large."""
-    check_whole("rows", options.rows, 1, min(MAX_SIDE, len(data.train_labels)))
-    check_whole("columns", options.columns, 2, MAX_SIDE)
-    check_whole("epoch", options.epoch, 1, 1_000_000)
-    height, width = data.image_shape
-    if options.rows * options.columns * height * width > MAX_PIXELS:
-        raise InputError(
-            f"{options.rows} x {options.columns} images of {height} x {width}: expected at most "
-            f"{MAX_PIXELS:,} pixels in all"
-        )
-
-
 def preview(options: argparse.Namespace) -> int:
     """Draws the contact sheet; returns the exit status."""
     given, seed = given_deformation(vars(options)), options.seed or 0
@@ -97,7 +85,9 @@ def preview(options: argparse.Namespace) -> int:
     check_replaceable(options.out)
     backend = backends.get(options.backend or "auto", options.threads)
     data = dataset.load(options.data, name=options.dataset)
-    check_size(options, data)
+    check_whole("rows", options.rows, 1, min(MAX_SIDE, len(data.train_labels)))
+    check_whole("columns", options.columns, 2, MAX_SIDE)
+    check_whole("epoch", options.epoch, 1, MAX_EPOCHS)
     parameters = DeformationParameters(**given, similar_labels=data.similar_labels)
     indices = every_class_in_turn(data.train_labels, options.rows)
     images, labels = data.train_images[indices], data.train_labels[indices]

@@ -101,12 +101,9 @@ def _import_onnx() -> Any:
         import onnx
         import onnx.compose
     except ImportError as error:
-        if error.name != "onnx":
-            reason = " ".join(str(error).split())
-            raise InputError(f"the package onnx cannot be imported: {reason}") from error
         raise InputError(
-            "ONNX needs the package onnx, which is not installed: expected mlpcore's extra "
-            "'export' (pip install 'mlpcore[export]')"
+            f"the package onnx cannot be imported ({error}): expected mlpcore's extra 'export' "
+            "(pip install 'mlpcore[export]')"
         ) from None
     return onnx
 

@@ -8,11 +8,11 @@ markup.
 from __future__ import annotations
 
 import base64
-import dataclasses
 import hashlib
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from importlib import resources
 from string import Template
@@ -81,13 +81,6 @@ def check_networks(networks: Sequence[TrainedNetwork], precision: str) -> None:
         )
 
 
-def rounded(networks: Sequence[TrainedNetwork], precision: str) -> list[TrainedNetwork]:
-    """The networks with their weights in the precision of the page."""
-    if precision == "float32":
-        return list(networks)
-    return [dataclasses.replace(n, network=in_float16(n.network)) for n in networks]
-
-
 def to_page(
     classifier: TrainedClassifier,
     test: Dataset | None = None,
@@ -99,11 +92,11 @@ def to_page(
     Parameters
     ----------
     classifier
-        The networks. With the precision "float16" their weights are `rounded`.
+        The networks.
     test
         The data whose test images that are misread are shown.
     precision
-        Of the weights in the page, "float32" or "float16".
+        Of the weights in the page, "float32" or "float16", to which they are rounded first.
     deformation
         How strongly training deforms digits; the sliders begin there.
 
@@ -113,6 +106,9 @@ def to_page(
         As `check_networks`, or when an output is not finite.
     """
     check_networks(classifier.networks, precision)
+    if precision == "float16":
+        rounded = [replace(n, network=in_float16(n.network)) for n in classifier.networks]
+        classifier = TrainedClassifier(rounded, classifier.backend)
     result = classifier.evaluate(test.test_images, test.test_labels)[0] if test else None
     content = {
         "classes": [str(each) for each in classifier.classes],

@@ -189,7 +189,6 @@ BAD = [
     ("preview --field x", "unrecognized arguments: x"),
     ("export net", "nothing to write: expected --onnx, --safetensors or --html with a FILE"),
     ("export net --safetensors net", "net is the network itself: expected another file"),
-    ("export net --safetensors a --onnx ./a", "is named twice: expected different files"),
     ("train --data none", "cannot read the folder"),
     ("train --dataset mnist", "MNIST was not found"),
     ("train --dataset digits --hold-out 1442", "expected 1 to 1,441"),

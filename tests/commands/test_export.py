@@ -1,4 +1,4 @@
-"""`mlpcore export`: both formats, notes, refusals."""
+"""`mlpcore export`: all formats, notes, refusals."""
 
 import os
 import sys
@@ -8,77 +8,102 @@ import pytest
 
 from mlpcore import Network
 from mlpcore.commands import main
-from mlpcore.data.dataset import MNIST
+from mlpcore.data.dataset import EMBEDDED
 from mlpcore.store import export
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import CONFIG
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
+from mlpcore.web import page
 from oracle import random_network
 from small_runs import same_weights
+
+
+def write(path, sizes=(841, 12, 10), seed=1):
+    network_input = NetworkInput(EMBEDDED, (29, 29), (8, 8)).to_metadata()
+    write_network(path, random_network(sizes, seed), network_input)
+    return path
 
 
 @pytest.fixture
 def weights():
     """A file of weights in the working folder."""
-    network_input = NetworkInput(MNIST, (29, 29), (28, 28))
-    path = Path("net.safetensors")
-    write_network(path, random_network((841, 12, 10), 1), network_input.to_metadata())
-    return path
+    return write("net.safetensors")
 
 
-def test_both_formats(call, weights):
+def test_onnx_and_safetensors(call, weights):
     pytest.importorskip("onnx")
     for _ in range(2):  # the second time it replaces them
         call("export", weights, "--onnx", "a.onnx", "--safetensors", "a.st")
     assert Path("a.onnx").read_bytes() == export.to_onnx(TrainedNetwork.read(weights))
-    assert same_weights(read_network(Path("a.st"))[0], read_network(weights)[0])
+    assert same_weights(read_network("a.st")[0], read_network(weights)[0])
     assert sorted(os.listdir()) == ["a.onnx", "a.st", "net.safetensors"]
 
 
-def test_a_note_tells_what_is_assumed(capsys, weights):
+def test_a_committee_in_one_page(call):
+    networks = [write(f"{seed}.safetensors", seed=seed) for seed in range(3)]
+    assert "page of" in call("export", *networks, "--html", "a.html")
+    content = Path("a.html").read_text()
+    assert "A committee of 3 networks on scikit-learn digits" in content
+    assert "test digits" in content
+
+
+def test_float16_halves_the_files(call):
+    path = write("net.safetensors", (841, 400, 10))
+    for bits in "32", "16":
+        files = "--html", f"{bits}.html", "--safetensors", f"{bits}.st"
+        call("export", path, *files, "--precision", f"float{bits}")
+    sizes = [
+        [Path(f"{bits}.{kind}").stat().st_size for bits in ("32", "16")] for kind in ("st", "html")
+    ]
+    n_bytes = 2 * (841 * 400 + 400 + 400 * 10 + 10)
+    assert [a - b for a, b in sizes] == pytest.approx([n_bytes, 4 / 3 * n_bytes], rel=0.001)
+
+
+def test_notes_tell_what_is_assumed(capsys, weights):
     write_network(weights, Network((841, 10), 1), {})
-    assert main(["export", str(weights), "--safetensors", "a"]) == 0
-    assert "note: " in capsys.readouterr().err
+    for option in "--safetensors", "--html":
+        assert main(["export", weights, option, "a"]) == 0
+        assert f"note: {weights} does not" in capsys.readouterr().err
+    assert main(["export", "--html", "a.html"]) == 0
+    said = "note: no network is named: that of the package is used, net1"
+    assert capsys.readouterr().err.startswith(said)
+    assert b'"net1: 841-1000-500-10"' in Path("a.html").read_bytes()
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "said"),
     [
-        "net.safetensors",
-        "net.safetensors --safetensors net.safetensors",
-        "net.safetensors --safetensors link",
-        "net.safetensors --safetensors hard-link",
-        "net.safetensors --safetensors no/folder",
-        "net.safetensors --safetensors run",
-        f"net.safetensors --safetensors run/{CONFIG.upper()}",
-        "net.safetensors --safetensors a\0b",
-        "net.safetensors --onnx a --safetensors ./a",
-        "run --safetensors a",
-        "text --safetensors a",
-        "sides --safetensors a",
+        ("net.safetensors", "nothing to write"),
+        ("net.safetensors --safetensors net.safetensors", "is the network itself"),
+        ("net.safetensors --safetensors hard-link", "is the network itself"),
+        ("net.safetensors --safetensors link", "link"),
+        ("net.safetensors --safetensors no/folder", "no"),
+        (f"net.safetensors --safetensors run/{CONFIG.upper()}", "belongs to a run"),
+        ("run --safetensors a", "run"),
+        ("text --safetensors a", "text"),
+        ("large.safetensors --html a.html", "float16 halves it"),
+        ("net.safetensors net.safetensors --safetensors a", "2 networks for a"),
+        ("net.safetensors --onnx a.onnx --precision float16", "or --html"),
+        ("net.safetensors letters.safetensors --html a.html", "network 2 of a committee"),
     ],
 )
-def test_refusals(refusal, weights, arguments):
+def test_refusals(refusal, weights, monkeypatch, arguments, said):
+    monkeypatch.setattr(page, "MAX_BYTES", 100_000)
     Path("run").mkdir()
     Path("run", CONFIG).touch()
     Path("text").write_text("no network")
     Path("link").symlink_to("text")
     Path("hard-link").hardlink_to(weights)
-    write_network(Path("sides"), Network((35, 3), 1), {})
+    write("large.safetensors", (841, 30, 10))
+    shape = NetworkInput("letters", (7, 5), (7, 5)).to_metadata()
+    write_network("letters.safetensors", Network((35, 3), 1), shape)
     contents = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
-    refusal("export", *arguments.split())
+    assert said in refusal("export", *arguments.split())
     assert contents == {path: path.read_bytes() for path in contents}
 
 
 def test_without_onnx_one_line_names_the_extra(call, refusal, monkeypatch, weights):
-    """A broken onnx is told from a missing one."""
     monkeypatch.setitem(sys.modules, "onnx", None)  # as if it were not installed
     assert "'export'" in refusal("export", weights, "--onnx", "a.onnx")
     call("export", weights, "--safetensors", "a.safetensors")
-    Path("onnx").mkdir()
-    Path("onnx", "__init__.py").write_text("raise ImportError('no protobuf', name='google')")
-    monkeypatch.delitem(sys.modules, "onnx")
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # nothing else may appear here
-    monkeypatch.syspath_prepend(os.getcwd())
-    assert "no protobuf" in refusal("export", weights, "--onnx", "a.onnx")

@@ -32,8 +32,7 @@ def test_images_are_those_that_a_training_sees(call, data, drawn):
     options = "--sigma 5 --alpha 4 --beta 12 --gamma 8 --seed 7 --backend scalar"
     argv = [*options.split(), "--rows", "6", "--columns", "3", "--epoch", "2"]
     out = call("preview", "--data", data, *argv, "--out", "a b.PNG")
-    title = "letters: sigma 5, alpha 4, beta 12, gamma 8, seed 7"
-    assert out == f"{title}\npreview: a b.PNG\n"
+    assert out == "letters: sigma 5, alpha 4, beta 12, gamma 8, seed 7\npreview: a b.PNG\n"
     loaded, shown = dataset.load(data), {}
 
     def look(trainer, event, *arguments):
@@ -45,10 +44,8 @@ def test_images_are_those_that_a_training_sees(call, data, drawn):
     assert Trainer(config, loaded, backends.get("scalar", 1), [Hook(look)]).run()
 
     (axes,) = drawn
-    assert axes.get_title(loc="left") == title
-    texts = [text.get_text() for text in (*axes.get_xticklabels(), *axes.get_yticklabels())]
-    assert texts[:3] == ["original", "epoch\n2", "epoch\n3"]
-    assert texts[3:] == [f"label {k % 3}\nimage {k}" for k in range(6)]
+    texts = [text.get_text() for text in axes.get_yticklabels()]
+    assert texts == [f"label {k % 3}\nimage {k}" for k in range(6)]
     sheet = axes.get_images()[0].get_array()
     tops = np.rint(axes.get_yticks() - 3).astype(int)  # of 7 rows and 5 columns of pixels
     lefts = np.rint(axes.get_xticks() - 2).astype(int)
@@ -63,15 +60,6 @@ def test_every_class_in_turn():
     assert preview.every_class_in_turn(labels, 7).tolist() == [3, 5, 0, 9, 6, 1, 13]
 
 
-def test_arrows_leave_the_sheet_its_size(drawn):
-    """Even those that begin at the very edge of the last image."""
-    field = np.zeros((1, 1, 2, 8, 8), np.float32)
-    field[0, 0, 0] = 7.8 - np.arange(8)
-    draw(np.zeros((1, 2, 8, 8), np.float32), ["a"], ["original", "1"], "", field)
-    (axes,) = drawn
-    assert axes.get_xlim() == tuple(axes.images[0].get_extent()[:2])
-
-
 def test_by_default_what_there_is_with_arrows_if_wanted(call, drawn):
     out = call("preview", "--rows", "2", "--columns", "2", "--field")
     assert out.startswith("note: MNIST was not found")
@@ -79,15 +67,15 @@ def test_by_default_what_there_is_with_arrows_if_wanted(call, drawn):
     assert preview.ARROWS in drawn[0].get_title(loc="left")
     with Image.open("preview.png") as image:
         image.load()
-        assert image.format == "PNG"
 
 
-@pytest.mark.parametrize("shape", [(7, 5), (29, 29), (3, 21), (21, 3)])
+@pytest.mark.parametrize("shape", [(7, 5), (3, 21)])
 def test_arrows_lead_to_where_they_were_looked_up(drawn, shape):
-    rng = np.random.default_rng(0)
-    fields = rng.uniform(-2, 2, (2, 3, 2, *shape)).astype(np.float32)
+    """The sheet keeps its size, though some begin at its very edge."""
+    fields = np.random.default_rng(0).uniform(-2, 2, (2, 3, 2, *shape)).astype(np.float32)
     draw(np.zeros((2, 4, *shape), np.float32), ["a", "b"], ["o", "1", "2", "3"], "", fields)
     (axes,) = drawn
+    assert axes.get_xlim() == tuple(axes.images[0].get_extent()[:2])
     (arrows,) = (each for each in axes.collections if hasattr(each, "U"))
     moved = np.stack([arrows.U, arrows.V], axis=1)
     heads = arrows.XY + moved
@@ -107,9 +95,3 @@ def test_a_large_sheet_has_a_bounded_picture():
     content = draw(images, [f"label {k}" for k in range(60)], ["original", "epoch"], "title")
     with Image.open(io.BytesIO(content)) as image:
         assert MAX_PICTURE_SIDE / 2 < max(image.size) <= MAX_PICTURE_SIDE
-
-
-def test_a_sheet_too_large(refusal, data, monkeypatch):
-    monkeypatch.setattr(preview, "MAX_PIXELS", 8 * 10 * 35 - 1)
-    text = refusal("preview", "--data", data)
-    assert "10 x 8 images of 7 x 5: expected at most 2,799 pixels" in text

@@ -15,7 +15,8 @@ from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.web.page import rounded, to_page
+from mlpcore.store.weights import in_float16
+from mlpcore.web.page import to_page
 
 BACKEND = backends.get("cpu", 1)
 
@@ -35,8 +36,8 @@ def in_base64(pixels):
     return base64.b64encode(pixels.tobytes()).decode()
 
 
-def classifier_of(*networks, precision="float32"):
-    return TrainedClassifier(rounded(networks, precision), BACKEND)
+def classifier_of(*networks):
+    return TrainedClassifier(networks, BACKEND)
 
 
 def network_of(seed, width=None, **settings):
@@ -59,7 +60,7 @@ def test_outputs_and_guesses(open_page, pictures, digits_run):
     own, pretrained = TrainedNetwork.read(digits_run), TrainedNetwork.read(PRETRAINED_FILE)
     cases = [
         (classifier_of(own), "float32"),
-        (classifier_of(pretrained, precision="float16"), "float16"),
+        (classifier_of(pretrained), "float16"),  # which its weights are anyway
         (classifier_of(own, network_of(1, 10), network_of(2, 20), network_of(3)), "float32"),
         (classifier_of(pretrained, network_of(4, 14, activation="relu")), "float32"),
     ]
@@ -113,11 +114,10 @@ def test_weights(open_page, precision):
     """All bits arrive, those of the smallest numbers of float16 too."""
     trained = network_of(1)
     trained.network.weights[0][0, :8] = [0, -0.0, 6e-8, -6e-8, 6.1e-5, 1, -2, 65504]
-    classifier = classifier_of(trained, precision=precision)
-    page = open_page(to_page(classifier, precision=precision))
+    page = open_page(to_page(classifier_of(trained), precision=precision))
     script = "() => Array.from(mlpcore.networks[0].layers[0].weights)"
-    expected = classifier.networks[0].network.weights[0]
-    assert page.evaluate(script) == expected.ravel().tolist()
+    expected = trained.network if precision == "float32" else in_float16(trained.network)
+    assert page.evaluate(script) == expected.weights[0].ravel().tolist()
 
 
 CASES = [
