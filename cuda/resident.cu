@@ -87,7 +87,7 @@ struct resident_control {
     int not_finite;            // whether a weight is infinite or NaN at the end
 };
 
-// One network and its samples. job_type in mlpcore/backends/cuda/resident.py mirrors it.
+// A network and its samples. job_type in mlpcore/backends/cuda/resident.py mirrors it.
 struct resident_job {
     const float *images;          // (n, SIZES[0])
     const unsigned char *labels;  // (n)
@@ -453,7 +453,7 @@ struct block_worker {
         const unsigned long long now = nanoseconds();
         if (since == 0) since = now;
         if (now - since > control->limit && atomicCAS(&control->given_up, 0, 1 + exchange) == 0) {
-            control->block = blockIdx.x % BLOCKS;
+            control->block = blockIdx.x;
             control->step = of_step;
         }
         stopped = stopped || load_flag(&control->given_up) != 0;
@@ -658,18 +658,17 @@ __device__ inline void observe(const float *outputs, int label, double target, d
     errors += guess != label;
 }
 
-// Trains samples of each network. The states' step is not read.
+// Trains samples. The state's step is not read.
 //
-//   jobs    one for each network; all have the same layer sizes
-//   grid    networks x BLOCKS, which must all run side by side
+//   grid    BLOCKS, which must all run side by side
 //   block   THREADS
 //   shared  PLANNED_SHARED_FLOATS, dynamic
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    resident_train_kernel(const resident_job *__restrict__ jobs)
+    resident_train_kernel(const resident_job *__restrict__ job_at)
 {
-    const resident_job &job = jobs[blockIdx.x / BLOCKS];
+    const resident_job &job = *job_at;
     const int begin = job.begin, steps = job.steps;
-    const int block = blockIdx.x % BLOCKS;
+    const int block = blockIdx.x;
     const bool observer = block == 0 && threadIdx.x == THREADS - 1;
     for (int i = threadIdx.x; i < KEPT_AT; i += THREADS) shared()[i] = 0.0f;
     __syncthreads();

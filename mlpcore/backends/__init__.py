@@ -69,15 +69,6 @@ def default_schedule(name: str) -> str | None:
     return SCHEDULES[0] if name in INSTRUCTION_SETS else None
 
 
-def networks_at_once(name: str, schedule: str | None) -> int:
-    """How many networks, each in a thread of its own, a backend trains in the same launches."""
-    if name != "cuda":
-        return 1
-    from mlpcore.backends.cuda.backend import SHARED
-
-    return SHARED.get(schedule or "", 1)
-
-
 def _resolve(name: str) -> str:
     """The backend that ``"auto"`` or ``"cpu"`` stands for; any other name as it is."""
     if name == "auto":
@@ -103,8 +94,8 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
         it.
     schedule
         For the C backends ``"sparse"`` (the default), ``"packed"``, ``"deferred"`` or
-        ``"immediate"``: see `SimdBackend`. For CUDA ``"resident"`` (the default), ``"resident-2"``,
-        ``"resident-4"``, ``"resident-8"`` or ``"streaming"``: see `CudaBackend`.
+        ``"immediate"``: see `SimdBackend`. For CUDA ``"resident"`` (the default) or
+        ``"streaming"``: see `CudaBackend`.
 
     Raises
     ------

@@ -150,9 +150,9 @@ class EmulatedKernel:
         headers = {"resident_plan.h": plan.header()}
         self.driver, self.plan = EmulatedDriver(source, headers=headers), plan
 
-    def launch(self, jobs, networks=1):
-        grid, block = (networks * self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
-        self.driver.launch(Launch(KERNEL, grid, block, (jobs,)), 4 * self.plan.shared_floats)
+    def launch(self, job):
+        grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
+        self.driver.launch(Launch(KERNEL, grid, block, (job,)), 4 * self.plan.shared_floats)
 
 
 class EmulatedDriver:

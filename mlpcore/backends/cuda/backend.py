@@ -15,11 +15,10 @@ from mlpcore.backends.arguments import MARGIN, Shape, check_array, check_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.deformation import FieldMemory
-from mlpcore.backends.cuda.joint import JointLaunches, joint_launches
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.memory import DeviceArray, Driver, ResidentKernel, put
 from mlpcore.backends.cuda.network import DeviceNetwork
-from mlpcore.backends.cuda.plan import DoesNotFit, ResidentPlan, make_plan
+from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
 from mlpcore.backends.cuda.streaming import StreamingNetwork
 from mlpcore.backends.deforming import EpochFields
@@ -29,9 +28,6 @@ from mlpcore.typing import AnyArray, BackendArray, DTypeLike, Float32Array, Floa
 
 #: Where the weights are while a network trains, the faster schedule first.
 SCHEDULES = ("resident", "streaming")
-
-#: Schedules of resident networks that share a device, and how many do.
-SHARED = {"resident-2": 2, "resident-4": 4, "resident-8": 8}
 
 
 class CudaBackend(Backend):
@@ -45,9 +41,6 @@ class CudaBackend(Backend):
         ``"resident"`` (the default) keeps the weights of a network that fits in the
         multiprocessors while it trains. ``"streaming"`` launches kernels for each layer, which
         is also done for networks that do not fit. The two differ in rounding and speed only.
-        ``"resident-2"``, ``"resident-4"`` and ``"resident-8"`` give a network so small a part of
-        the multiprocessors that so many networks train in the same launches, each by a backend
-        and in a thread of its own. What does not fit into its part is refused.
 
     Raises
     ------
@@ -59,8 +52,8 @@ class CudaBackend(Backend):
 
     def __init__(self, driver: Driver, schedule: str | None = None):
         self._schedule = SCHEDULES[0] if schedule is None else schedule
-        if self.schedule not in (*SCHEDULES, *SHARED):
-            expected = f"{', '.join((*SCHEDULES, *SHARED))} with the backend {driver.name}"
+        if self.schedule not in SCHEDULES:
+            expected = f"{' or '.join(SCHEDULES)} with the backend {driver.name}"
             raise InputError(f"schedule {schedule!r}: expected {expected}")
         #: Why the last network streams although its schedule is resident.
         self.notice: str | None = None
@@ -88,9 +81,6 @@ class CudaBackend(Backend):
         return put(self.driver, array)
 
     def load(self, network: Network) -> DeviceNetwork:
-        if self.schedule in SHARED:
-            joint = self._joint_launches(network)
-            return ResidentNetwork(self.driver, network, joint.kernel, joint)
         kernel = self._resident_kernel(network) if self.schedule == "resident" else None
         if kernel is None:
             return StreamingNetwork(self.driver, network)
@@ -98,34 +88,16 @@ class CudaBackend(Backend):
 
     def _resident_kernel(self, network: Network) -> ResidentKernel | None:
         """The kernel that trains such networks, or None and a notice."""
+        hidden, output = kernels.activations(network)
         try:
+            plan = make_plan(network.layer_sizes, self.driver.limits)
             with self.driver.active():
-                kernel = self.driver.specialise(self._plan(network))
+                kernel = self.driver.specialise(replace(plan, hidden=hidden, output=output))
         except DoesNotFit as reason:
             self.notice = str(reason)
             return None
         self.notice = None
         return kernel
-
-    def _plan(self, network: Network) -> ResidentPlan:
-        """The plan of such networks on this backend's part of the device."""
-        hidden, output = kernels.activations(network)
-        limits, sharing = self.driver.limits, SHARED.get(self.schedule, 1)
-        if limits.multiprocessors < sharing:
-            raise DoesNotFit(f"the device has {limits.multiprocessors} multiprocessors")
-        limits = replace(limits, multiprocessors=limits.multiprocessors // sharing)
-        return replace(make_plan(network.layer_sizes, limits), hidden=hidden, output=output)
-
-    def _joint_launches(self, network: Network) -> JointLaunches:
-        """Where such networks meet, of whatever backend in this process.
-
-        They cannot stream instead: the graphs of streaming are for one thread.
-        """
-        try:
-            with self.driver.active():
-                return joint_launches(self.driver, self._plan(network), SHARED[self.schedule])
-        except DoesNotFit as reason:
-            raise InputError(f"schedule {self.schedule}: {reason}") from None
 
     def store(self, loaded: DeviceNetwork, network: Network) -> None:
         loaded.store(network)

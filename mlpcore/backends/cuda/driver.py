@@ -314,10 +314,10 @@ class _CooperativeKernel:
         if resident < plan.blocks:
             raise DoesNotFit(f"{plan.blocks} blocks must be resident at once, {resident} can be")
 
-    def launch(self, jobs: int, networks: int = 1) -> None:
-        value = ctypes.c_void_p(jobs)
+    def launch(self, job: int) -> None:
+        value = ctypes.c_void_p(job)
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(value))
-        grid, block = (networks * self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
+        grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
         launch = self._driver.bindings.cuLaunchCooperativeKernel
         where = *grid, *block, self._shared, self._driver.stream.handle
         self._driver.call(launch, self._function, *where, ctypes.addressof(pointers))

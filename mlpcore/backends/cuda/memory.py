@@ -19,11 +19,8 @@ class ResidentKernel(Protocol):
 
     plan: ResidentPlan
 
-    def launch(self, jobs: int, networks: int = 1) -> None:
-        """Starts all blocks of so many networks side by side, or raises an InputError.
-
-        `jobs` is the address of their jobs, one behind another.
-        """
+    def launch(self, job: int) -> None:
+        """Starts all blocks side by side, or raises an InputError; `job` is an address."""
 
 
 class Driver(Protocol):

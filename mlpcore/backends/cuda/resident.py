@@ -5,14 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from mlpcore.backends.base import TrainingResult
 from mlpcore.backends.cuda import launch as kernels
-from mlpcore.backends.cuda.joint import JointLaunches
 from mlpcore.backends.cuda.memory import DeviceArray, Driver, ResidentKernel, allocate, put
 from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.backends.cuda.plan import ResidentPlan
@@ -20,7 +17,7 @@ from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray
 
-#: The kernel, whose only parameter is the address of jobs.
+#: The kernel, whose only parameter is the address of a job.
 KERNEL = "resident_train_kernel"
 
 #: resident_control of cuda/resident.cu.
@@ -95,21 +92,13 @@ class ResidentNetwork(DeviceNetwork):
     min_chunk = BLOCK
     max_chunk = MAX_STEPS
 
-    def __init__(
-        self,
-        driver: Driver,
-        network: Network,
-        kernel: ResidentKernel,
-        joint: JointLaunches | None = None,
-    ):
+    def __init__(self, driver: Driver, network: Network, kernel: ResidentKernel):
         super().__init__(driver, network)
         self.wait_seconds = WAIT_SECONDS
-        self._kernel, self.plan, self._joint = kernel, kernel.plan, joint
+        self._kernel, self.plan = kernel, kernel.plan
         self.delays: Sequence[float] | None = None
         if not driver.in_earnest:
             self.delays = (0,) * self.plan.exchanges
-        if joint:  # all in steps of the same length
-            self.chunk = self.min_chunk = MAX_STEPS
         self._job = job = np.zeros(1, job_type(self.n_layers))
         work = {"words": self.plan.words, "products": MAX_STEPS, "delays": self.plan.exchanges}
         sizes = [job.nbytes, CONTROL.itemsize, *(4 * n for n in work.values())]
@@ -148,10 +137,6 @@ class ResidentNetwork(DeviceNetwork):
         """Copies to what a field of the job points to."""
         self.driver.upload(int(self._job[name][0]), array)
 
-    def train(self, *arguments: Any) -> TrainingResult:
-        with self._joint.training() if self._joint else nullcontext():
-            return super().train(*arguments)
-
     def enqueue(self, begin: int, steps: int) -> None:
         if not self._settled:  # the last launch was interrupted, or a block gave up
             self._restart()
@@ -165,11 +150,8 @@ class ResidentNetwork(DeviceNetwork):
             self.driver.launch(launch)
         self._job["begin"], self._job["steps"] = begin, steps
         self._job["first_ticket"] = self._ticket
-        if self._joint:
-            self._joint.launch(self._job)
-        else:
-            self.driver.upload(self._job_at, self._job)
-            self._kernel.launch(self._job_at)
+        self.driver.upload(self._job_at, self._job)
+        self._kernel.launch(self._job_at)
         self._ticket = (self._ticket + steps) % TICKETS
 
     def weights_are_finite(self) -> bool:
