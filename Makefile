@@ -19,7 +19,7 @@ BUILT_FROM := setup.py pyproject.toml mlpcore/backends/cuda/nvcc.py $(C_FILES) $
 
 SANITIZED := build/sanitize
 
-.PHONY: install train reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize clean $(SANITIZED)
+.PHONY: install reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize clean $(SANITIZED)
 
 install: $(INSTALLED)
 
@@ -34,10 +34,7 @@ $(CHECKERS): $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[test,docs,lint]'
 	touch $(INSTALLED) $@
 
-# ARGS goes to the tool: make train ARGS='--arch net4 --epochs 10'
-train: $(INSTALLED)
-	$(BIN)/python tools/train.py $(ARGS)
-
+# ARGS goes to the tool: make reproduce ARGS='--nets 1 --epochs 100'
 reproduce: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py $(ARGS)
 

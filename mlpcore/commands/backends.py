@@ -23,13 +23,13 @@ def table() -> str:
     return text_table(rows, align="lll")
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> argparse.Namespace:
     """There are no options but --help."""
     text = "Lists what can compute here, and why the rest cannot."
     return command_parser("backends", "", text, "").parse_args(argv)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str]) -> int:
     """Returns the exit status: 0, or 2 for bad input."""
 
     def command() -> int:

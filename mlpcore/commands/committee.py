@@ -37,6 +37,7 @@ from mlpcore.report.members import MembersDisplay
 from mlpcore.store.committee import CommitteeFolder, holds_committee, plan, with_members
 from mlpcore.store.run_folder import check_output
 from mlpcore.store.trained import TrainedNetwork
+from mlpcore.training.config import TrainingConfig
 from mlpcore.training.trainer import Trainer
 
 TEXT = """\
@@ -57,7 +58,7 @@ def width_list(text: str) -> list[int | None]:
         raise argparse.ArgumentTypeError(f"{text!r}, {expected}") from None
 
 
-def parse(argv: Sequence[str] | None) -> train.Options:
+def parse(argv: Sequence[str]) -> train.Options:
     """The options that were given."""
     parser = command_parser(
         "committee",
@@ -107,40 +108,30 @@ def check_cluster(options: train.Options) -> None:
         check_scheduler(options["scheduler"])
 
 
-def choose_backend(
+def settings(
     options: train.Options, begun: CommitteeFolder | None
-) -> tuple[str, str | None, Backend]:
-    """The backend and the schedule of all members, and what judges them on this machine."""
+) -> tuple[TrainingConfig, Backend]:
+    """The settings of the members but for width and seed, and what judges them on this machine."""
     name, threads = options.get("backend", "auto"), options.get("threads")
     if begun and "backend" not in options:  # another machine may have another best one
         name = begun.members[0].config.backend
     if on_cluster(options) and backends.available().get(name):  # why it cannot run here
-        return name, backends.default_schedule(name), backends.get("cpu", threads)
+        schedule = backends.default_schedule(name)
+        return train.make_config(options, name, schedule), backends.get("cpu", threads)
     here = backends.get(name, threads)
-    return here.name, here.schedule, here
+    return train.make_config(options, here.name, here.schedule), here
 
 
-def begin(options: train.Options) -> tuple[CommitteeFolder, Dataset, Backend]:
-    """The committee in the folder, new or as it was begun, with its data and what judges it."""
-    folder = Path(options["out"])
-    begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
-    name, schedule, here = choose_backend(options, begun)
-    config = train.make_config(options, name, schedule)
-    data = train.load_data(options)
-    if not len(data.test_labels):
-        raise InputError("no test images to judge a committee on: expected --hold-out N")
-    config = train.for_data(config, options, data, options.get("epochs"))
-    members = plan(config, options["widths"], options["members"])
-    for member in members:
+def begin(asked: CommitteeFolder, begun: CommitteeFolder | None, image_width: int) -> None:
+    """Writes a committee into its folder, or checks that the one which began there is the same."""
+    for member in asked.members:
         if member.config.width is not None:
-            check_width(member.config.width, data.image_shape[1])
-    committee = CommitteeFolder(folder, DataSummary.of(data), members)
-    if begun:
-        begun.check_same(committee)
+            check_width(member.config.width, image_width)
+    if begun is None:
+        check_output(asked.folder)
+        asked.write()
     else:
-        check_output(folder)
-        committee.write()
-    return committee, data, here
+        begun.check_same(asked)
 
 
 def train_here(
@@ -222,16 +213,25 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
             console.print(f"report: {shown(committee.folder / runs.REPORT)}")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str]) -> int:
     """Returns the exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
 
     def command() -> int:
         options = parse(argv)
         if on_cluster(options):
             check_cluster(options)
-        committee, data, here = begin(options)
-        again = command_text("committee", *(argv or ()))
+        folder = Path(options["out"])
+        begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
+        config, here = settings(options, begun)
+        data = train.load_data(options)
+        if not len(data.test_labels):
+            raise InputError("no test images to judge a committee on: expected --hold-out N")
+        config = train.for_data(config, options, data, options.get("epochs"))
+        members = plan(config, options["widths"], options["members"])
+        committee = CommitteeFolder(folder, DataSummary.of(data), members)
+        begin(committee, begun, data.image_shape[1])
         train_all = train_on_cluster if on_cluster(options) else train_here
+        again = command_text("committee", *argv)
         status = train_all(committee, data, options, again)
         if not status:
             present(committee, data, here)

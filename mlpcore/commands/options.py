@@ -76,23 +76,16 @@ def command_parser(name: str, arguments: str, text: str, example: str, **setting
 def called_as(name: str) -> list[str]:
     """How this process was called, subcommand included: ``["mlpcore", "train"]``."""
     program = sys.argv[0]
-    if os.path.basename(program) == f"{name}.py":  # of tools/
-        return [_in_shell(sys.executable), os.path.relpath(program)]
-    if os.path.basename(program) == "mlpcore":
-        return [_in_shell(program), name]
-    return [_in_shell(sys.executable), "-m", "mlpcore", name]
+    if os.path.basename(program) != "mlpcore":
+        return [sys.executable, "-m", "mlpcore", name]
+    found = shutil.which("mlpcore")  # in a shell
+    known = found is not None and os.path.abspath(found) == os.path.abspath(program)
+    return ["mlpcore" if known else program, name]
 
 
 def command_text(name: str, *arguments: str) -> str:
     """The line to type to call a subcommand in the way in which this process was called."""
     return printable(shlex.join([*called_as(name), *arguments]), sys.maxsize)
-
-
-def _in_shell(program: str) -> str:
-    """A program's name if a shell finds this very program by it, else its path."""
-    name = os.path.basename(program)
-    found = shutil.which(name)
-    return name if found and os.path.abspath(found) == os.path.abspath(program) else program
 
 
 # ---- types of options ----------------------------------------------------------------------

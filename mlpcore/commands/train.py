@@ -79,7 +79,7 @@ SETTINGS = {
 RESUMED = ("epochs", "threads", "data")
 
 
-def parse(argv: Sequence[str] | None) -> Options:
+def parse(argv: Sequence[str]) -> Options:
     """The options that were given."""
     parser = command_parser(
         "train",
@@ -102,12 +102,8 @@ def parse(argv: Sequence[str] | None) -> Options:
 def add_settings(parser: Parser) -> None:
     """The options of every command that trains: settings, data, and what computes."""
     add, add_further = parser.add_argument, parser.add_further
-    add(
-        "--help-all",
-        action=HelpAll,
-        nargs=0,
-        help="show the settings of recipes and of the deformation, too",
-    )
+    everything = "show the settings of recipes and of the deformation, too"
+    add("--help-all", action=HelpAll, nargs=0, help=everything)
     add("--arch", metavar="NET", help="net1 ... net5, or widths such as 1000,500 (net1)")
     epochs = "passes over the training images (30 for MNIST)"
     add("--epochs", type=whole_number, metavar="N", help=epochs)
@@ -115,7 +111,7 @@ def add_settings(parser: Parser) -> None:
     add("--recipe", choices=RECIPES, metavar="NAME", help=recipes)
     learning_rate = "learning rate at first (modern: 0.01, else 0.001)"
     add("--lr", type=number, metavar="X", help=learning_rate)
-    what = "train on the images as they are; how they are deformed: see --help-all"
+    what = "train on the images as they are; else see --sigma in --help-all"
     add("--no-deform", action="store_true", help=what)
     add_data_options(parser)
     held_out = "test on the last N training images instead"
@@ -272,7 +268,7 @@ def change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) 
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str]) -> int:
     """Returns the exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
 
     def command() -> int:

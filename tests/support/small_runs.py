@@ -1,7 +1,6 @@
 """Small data, small runs and comparisons for the tests of training, run folders and commands."""
 
 import dataclasses
-import importlib
 import importlib.util
 import struct
 import sys
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from mlpcore import backends
-from mlpcore.commands import COMMANDS
 from mlpcore.data import mnist
 from mlpcore.data.dataset import Dataset, load
 from mlpcore.data.digit import find_digit
@@ -29,9 +27,7 @@ C_BACKENDS = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
 
 
 def load_tool(name):
-    """A subcommand, or a script of tools/, as a module."""
-    if name in COMMANDS:
-        return importlib.import_module(f"mlpcore.commands.{name}")
+    """A script of tools/ as a module."""
     path = Path(__file__).parents[2] / "tools" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"{name}_tool", path)
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mlpcore import commands
 from mlpcore.errors import InputError
 from mlpcore.store.run_folder import BEST, CONFIG, METRICS
-from small_runs import load_tool, write_idx
+from small_runs import write_idx
 from table1 import evidence
 from table1.command import main
 from table1_runs import contents, refusal, run_state, stop_before
@@ -182,7 +183,7 @@ def test_an_unfinished_run_is_computed_again_up_to_its_end(kept, half_done, data
 def test_other_data_are_evidence_too(data, no_figures, capsys, options):
     data = ["--data", data] if "--dataset" not in options else []
     argv = [*data, *options, "--recipe", "paper", "--arch", "8", "--epochs", "1", "--threads", "1"]
-    assert load_tool("train").main([*argv, "--out", "runs/own/run"]) == 0
+    assert commands.main(["train", *argv, "--out", "runs/own/run"]) == 0
     assert main(["--evidence", "own", "--out", "runs/own"]) == 0
     held_out = "best held-out error" in Path("own", "README.md").read_text()
     assert held_out == ("--hold-out" in options)

@@ -1,8 +1,0 @@
-"""`mlpcore export` from a checkout."""
-
-import sys
-
-from mlpcore.__main__ import run
-
-if __name__ == "__main__":
-    sys.exit(run("mlpcore.commands.export"))
