@@ -8,9 +8,8 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from PIL import Image
@@ -35,6 +34,9 @@ from mlpcore.typing import UInt8Array
 
 GREY_LEVELS = " .:-=+*#%@"
 
+#: A part of the JSON document.
+Entry: TypeAlias = dict[str, Any]
+
 #: The picture on the standard input.
 STDIN = Path("-")
 
@@ -44,29 +46,6 @@ of the network. A picture is a photograph or scan of one digit on an even
 ground, darker or lighter than the digit. It is brought to MNIST's format.
 Several networks guess by the mean of their outputs. Without any, the network
 in the package guesses: net1, trained on MNIST."""
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What was found in a picture.
-
-    Attributes
-    ----------
-    digit : Digit, optional
-        What the networks were given; None after an error.
-    outputs : list of float
-        The output of each class.
-    guesses : list of tuple
-        The two best classes with their outputs; of equal outputs the first counts.
-    error : str
-        Why there is no guess, in a line.
-    """
-
-    path: Path
-    digit: Digit | None = None
-    outputs: list[float] = field(default_factory=list)
-    guesses: list[tuple[Any, float]] = field(default_factory=list)
-    error: str = ""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -115,34 +94,47 @@ def missing(path: Path) -> str:
     return f"{shown(path)} does not exist: expected {expected}"
 
 
-def pictures(paths: Sequence[Path]) -> Iterator[Path | Answer]:
-    """The pictures of each path, those of a folder sorted by name, or why there are none."""
-    for path in paths:
-        try:
-            if path != STDIN and not os.path.lexists(path):
-                raise InputError(missing(path))
-            yield from picture_files(path) if path.is_dir() else [path]
-        except InputError as error:
-            yield Answer(path, error=str(error))
-
-
 def read_stdin() -> Digit:
     """The digit in the picture on the standard input."""
     content = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
     return find_digit(decode_grey(content, "the standard input"), "the standard input")
 
 
-def answer(classifier: TrainedClassifier, path: Path) -> Answer:
-    """What the networks read in a picture."""
+def answers(
+    classifier: TrainedClassifier, paths: Sequence[Path]
+) -> Iterator[tuple[Path, Entry, Digit | None]]:
+    """What the networks read in each picture, those of a folder sorted by name.
+
+    Each comes with its path, its part of the JSON document, and what the networks were given, which
+    is None after an error.
+    """
+    for path in paths:
+        try:
+            if path != STDIN and not os.path.lexists(path):
+                raise InputError(missing(path))
+            found = picture_files(path) if path.is_dir() else [path]
+        except InputError as error:
+            yield path, {"file": str(path), "error": str(error)}, None
+            continue
+        for each in found:
+            yield each, *answer(classifier, each)
+
+
+def answer(classifier: TrainedClassifier, path: Path) -> tuple[Entry, Digit | None]:
+    """What the networks read in a picture: the two best guesses; of equal outputs the first."""
+    entry: Entry = {"file": str(path)}
     try:
         digit = read_stdin() if path == STDIN else read_digit(path)
         found = classifier.outputs(digit.image[None])[0]
     except InputError as error:
-        return Answer(path, error=str(error))
+        return entry | {"error": str(error)}, None
     outputs = [round(float(each), 4) for each in found]
     best = np.argsort(-np.array(outputs), kind="stable")[:2]
-    guesses = [(classifier.classes[k].item(), outputs[k]) for k in best]
-    return Answer(path, digit, outputs, guesses)
+    guesses = [{"class": classifier.classes[k].item(), "output": outputs[k]} for k in best]
+    entry |= {"guesses": guesses, "outputs": outputs}
+    if digit.warning:
+        entry["warning"] = digit.warning
+    return entry, digit
 
 
 def in_characters(pixels: UInt8Array) -> str:
@@ -151,23 +143,13 @@ def in_characters(pixels: UInt8Array) -> str:
     return "\n".join("".join(GREY_LEVELS[k] * 2 for k in row).rstrip() for row in levels)
 
 
-def document(classifier: TrainedClassifier, answers: Sequence[Answer]) -> dict[str, object]:
+def document(classifier: TrainedClassifier, entries: Sequence[Entry]) -> Entry:
     """Everything, for JSON."""
-    found: list[dict[str, object]] = []
-    for each in answers:
-        found.append({"file": str(each.path)})
-        if each.digit is None:
-            found[-1]["error"] = each.error
-            continue
-        guesses = [{"class": label, "output": output} for label, output in each.guesses]
-        found[-1] |= {"guesses": guesses, "outputs": each.outputs}
-        if each.digit.warning:
-            found[-1]["warning"] = each.digit.warning
     networks = [
         {"file": str(each.path), "layer_sizes": each.network.layer_sizes}
         for each in classifier.networks
     ]
-    result: dict[str, object] = {"networks": networks, "pictures": found}
+    result: Entry = {"networks": networks, "pictures": entries}
     if classifier.copies is not None:
         result["copies"] = classifier.copies.to_json(len(networks))
     return result
@@ -181,20 +163,22 @@ def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
     atomic_write(folder / f"{number:04d}-{stem}.png", content.getvalue())
 
 
-def report(found: Answer, number: int, options: argparse.Namespace) -> None:
+def report(
+    path: Path, entry: Entry, digit: Digit | None, number: int, options: argparse.Namespace
+) -> None:
     """Shows and saves an answer as the options say."""
-    if found.digit is None:
-        say(printable(f"error: {found.error}"), sys.stderr)
+    for kind in ("error", "warning"):
+        if kind in entry:
+            say(printable(f"{kind}: {entry[kind]}"), sys.stderr)
+    if digit is None:
         return
-    if found.digit.warning:
-        say(printable(f"warning: {found.digit.warning}"), sys.stderr)
     if options.save_normalised is not None:
-        save(options.save_normalised, number, found.path, found.digit.pixels)
+        save(options.save_normalised, number, path, digit.pixels)
     if not options.json:
-        guesses = (f"{label} ({output:.2f})" for label, output in found.guesses)
-        say(f"{shown(found.path)}: {', then '.join(guesses)}")
+        guesses = (f"{each['class']} ({each['output']:.2f})" for each in entry["guesses"])
+        say(f"{shown(path)}: {', then '.join(guesses)}")
     if options.show:
-        say(in_characters(found.digit.pixels))
+        say(in_characters(digit.pixels))
 
 
 def predict(options: argparse.Namespace) -> int:
@@ -218,13 +202,13 @@ def predict(options: argparse.Namespace) -> int:
     classifier = read_networks(networks, copies)
     if folder is not None:
         make_folder(folder)
-    answers = []
-    for number, found in enumerate(pictures(paths), 1):
-        answers.append(found if isinstance(found, Answer) else answer(classifier, found))
-        report(answers[-1], number, options)
+    entries = []
+    for number, (path, entry, digit) in enumerate(answers(classifier, paths), 1):
+        entries.append(entry)
+        report(path, entry, digit, number, options)
     if options.json:
-        print(json.dumps(document(classifier, answers), indent=2))
-    return 2 if any(each.error for each in answers) else 0
+        print(json.dumps(document(classifier, entries), indent=2))
+    return 2 if any("error" in each for each in entries) else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:

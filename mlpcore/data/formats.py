@@ -10,7 +10,6 @@ announces, so that neither a false header nor a compressed bomb can exhaust it.
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import hashlib
 import io
@@ -18,7 +17,7 @@ import math
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -46,16 +45,6 @@ KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y
 _CHUNK = 2**20
 
 
-@contextlib.contextmanager
-def _opened(path: StrPath) -> Iterator[IO[bytes]]:
-    """Open a file to read it; what the system says about it becomes an InputError."""
-    try:
-        with open_regular(path) as file:
-            yield file
-    except OSError as error:
-        raise InputError(f"cannot read {shown(path)}: {error.strerror or error}") from None
-
-
 def read_idx(path: StrPath, limit: int = MAX_BYTES) -> UInt8Array:
     """Read an IDX file of unsigned bytes.
 
@@ -77,7 +66,7 @@ def read_idx(path: StrPath, limit: int = MAX_BYTES) -> UInt8Array:
         (`mlpcore.data.scaling.MAX_SIDE`, `MAX_BYTES`), or is longer or shorter than its header
         says.
     """
-    with _opened(path) as file:
+    with open_regular(path) as file:
         return decode(file, shown(path), limit)
 
 
@@ -177,7 +166,7 @@ def read_npz(path: Path) -> tuple[Part, Part | None]:
     Objects of Python are refused, because reading them could run any code.
     """
     try:
-        with _opened(path) as content, zipfile.ZipFile(content) as archive:
+        with open_regular(path) as content, zipfile.ZipFile(content) as archive:
             members = set(archive.namelist())
             keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
             if keys[0] is None or keys[1] is None:
@@ -194,7 +183,7 @@ def read_npz(path: Path) -> tuple[Part, Part | None]:
                 limit -= 0 if arrays[-1] is None else arrays[-1].nbytes
     except InputError:
         raise
-    except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{shown(path)} is not a readable .npz file: {reason}") from None
     train, test = Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])

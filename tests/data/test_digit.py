@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import ndimage
 
+import mlpcore
 import pictures
-from mlpcore import InputError, backends, dataset
-from mlpcore.data import formats, scaling
-from mlpcore.data.digit import find_digit, read_digit
+from mlpcore import InputError, dataset
+from mlpcore.data import formats
+from mlpcore.data.digit import find_digit
 from mlpcore.data.mnist import FILES
-from mlpcore.network import Network
 from pictures import DIGITS, difference, difference_nearby
 
 #: Ink that uneven light and JPEG may add to a digit or take from it. The embedded digits have
@@ -83,13 +83,8 @@ def test_what_is_no_ink_leaves_no_trace(name):
         found = pictures.photographs(digit, np.random.default_rng(2))
         expected = pixels_of(found["enlarged"])
         assert difference_nearby(pixels_of(found[name]), expected) < LEFT_OVER
-
-
-def test_a_slope_of_light_up_to_the_border_is_no_ink():
-    for digit in DIGITS[:5]:
-        faint = pictures.written(pictures.enlarged(digit), 210, 160)
-        sloping = pixels_of(pictures.lit(faint, 0.6))
-        assert difference_nearby(sloping, pixels_of(faint)) < LEFT_OVER
+    faint = pictures.written(pictures.enlarged(DIGITS[0]), 210, 160)  # a slope up to the border
+    assert difference_nearby(pixels_of(pictures.lit(faint, 0.6)), pixels_of(faint)) < LEFT_OVER
 
 
 @pytest.mark.parametrize("slant", [0, 0.3])
@@ -99,18 +94,14 @@ def test_digits_side_by_side_are_counted(slant):
         both = np.hstack([pictures.enlarged(first), pictures.enlarged(second)])
         slanting = ndimage.affine_transform(both, [[1, 0], [slant, 1]], [0, -slant * 56], order=1)
         assert find_digit(pictures.written(slanting)).n_seen == 2
-    three = np.hstack([ring(60, 10)] * 3)
-    assert find_digit(three).n_seen == 3
+        for digit in first, second:
+            assert find_digit(pictures.written(pictures.enlarged(digit))).n_seen == 1
+    three = find_digit(np.hstack([ring(60, 10)] * 3), "a")
+    assert three.warning == "a seems to show 3 digits side by side: expected one"
     assert find_digit(np.vstack([ring(60, 10)] * 2)).n_seen == 1
     dirty = ring(60, 10)
     dirty[90:110, 180:195] = 255
     assert find_digit(dirty).n_seen == 1
-
-
-def test_one_digit_is_one():
-    assert [find_digit(pictures.written(pictures.enlarged(d))).n_seen for d in DIGITS] == [1] * len(
-        DIGITS
-    )
 
 
 def test_dirt_is_left_out():
@@ -149,28 +140,16 @@ def test_any_numbers_are_a_digit_or_none(seed, height, width):
 
 @pytest.mark.skipif(not os.environ.get("MLPCORE_DATA"), reason="MLPCORE_DATA is not set")
 def test_mnists_own_digits_stay_what_they_are(tmp_path):
-    """Judged by pixels, and by a network that saw 20,000 training digits twice."""
+    """Judged by pixels, and by the network in the package."""
     data = dataset.load(os.environ["MLPCORE_DATA"], name="mnist")
-    backend, network = backends.get("scalar", 1), Network((841, 64, 10), seed=1)
-    order = np.arange(20_000, dtype=np.int32)
-    flat = data.train_images[:20_000].reshape(-1, 841)
-    for _ in range(2):
-        backend.train(network, flat, data.train_labels[:20_000], order, 0.005)
     (file,) = (name for name in os.listdir(data.source) if name.startswith(FILES[2]))
     digits = formats.read_idx(os.path.join(data.source, file))[:1000]
-    found, path = [], tmp_path / "digit.png"
-    for digit in digits:
-        path.write_bytes(pictures.encoded(digit))
-        found.append(read_digit(path).pixels)
+    found = np.array([pixels_of(digit) for digit in digits])
     # A digit moves by a pixel where its centre is about half way between two pixels, because its
     # faint edges are cut off. Otherwise it stays where it is.
     assert np.mean([difference_nearby(a, b) > 0.1 for a, b in zip(found, digits)]) < 0.02
     assert np.mean([difference(a, b) > 0.1 for a, b in zip(found, digits)]) < 0.08
-
-    def errors(pixels):
-        inputs = scaling.resize(scaling.normalise(pixels), 29, 29).reshape(-1, 841)
-        return backend.count_errors(network, inputs, data.test_labels[:1000])
-
     # Few guesses change, in both directions. One in a hundred is beyond chance.
-    assert abs(errors(np.array(found)) - errors(digits)) <= 10
-    assert errors(found) < 150
+    net = mlpcore.load("pretrained", backend="scalar")
+    wrong = [np.sum(net.predict(each) != data.test_labels[:1000]) for each in (digits, found)]
+    assert abs(wrong[1] - wrong[0]) <= 10 and wrong[1] < 30

@@ -1,6 +1,5 @@
 """Width normalisation, beside a plain reference and by its properties."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -170,17 +169,3 @@ def test_an_image_does_not_depend_on_those_beside_it():
     together = normalise_width(images, 12)
     for image, expected in zip(images, together):
         np.testing.assert_array_equal(normalise_width(image[None], 12)[0], expected)
-
-
-def test_no_label_reaches_the_images():
-    data = dataset.load(name="digits").hold_out(100)
-    permuted = dataclasses.replace(
-        data,
-        train_labels=np.random.default_rng(1).permutation(data.train_labels),
-        test_labels=np.random.default_rng(1).permutation(data.test_labels),
-    )
-    assert np.any(permuted.train_labels != data.train_labels)
-    for name in ("train_images", "test_images"):
-        first, second = (getattr(each.as_inputs(width=16), name) for each in (data, permuted))
-        np.testing.assert_array_equal(first, second)
-        np.testing.assert_array_equal(first, normalise_width(getattr(data, name), 16))

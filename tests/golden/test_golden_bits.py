@@ -7,11 +7,13 @@ reason.
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import pictures
 from mlpcore import (
     DeformationParameters,
     Network,
@@ -22,6 +24,8 @@ from mlpcore import (
     philox,
 )
 from mlpcore.backends.simd import INSTRUCTION_SETS, SCHEDULES, SimdBackend, unavailable_reason
+from mlpcore.data.digit import find_digit
+from mlpcore.data.summary import DataSummary
 from mlpcore.data.width import normalise_width
 
 EXPECTED = json.loads((Path(__file__).parent / "hashes.json").read_text())
@@ -75,6 +79,19 @@ def test_deformed_images(name):
         first=30,
     )
     assert sha256(deformed) == EXPECTED["deformed"][name]
+
+
+def test_images_of_data_sets():
+    """All arrays of them; MNIST's if they are there."""
+    assert DataSummary.of(digits()).sha256 == EXPECTED["digits"]
+    if folder := os.environ.get("MLPCORE_DATA"):
+        data = dataset.load(folder, name="mnist")
+        assert DataSummary.of(data).sha256 == EXPECTED["mnist"]
+
+
+def test_digits_in_pictures():
+    scans = [pictures.lit(pictures.written(pictures.enlarged(each))) for each in pictures.DIGITS]
+    assert sha256(*(find_digit(scan).image for scan in scans[:20])) == EXPECTED["pictures"]
 
 
 def test_images_of_a_width():
