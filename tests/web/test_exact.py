@@ -55,9 +55,9 @@ def pictures():
     return np.stack([find_digit(np.rint(255 * (image + 1) / 2)).pixels for image in digits])
 
 
-def test_outputs_and_guesses(open_page, pictures, digits_run):
+def test_outputs_and_guesses(open_page, pictures):
     """Of both kinds of networks, in both precisions, and of committees of mixed kinds."""
-    own, pretrained = TrainedNetwork.read(digits_run), TrainedNetwork.read(PRETRAINED_FILE)
+    own, pretrained = network_of(5), TrainedNetwork.read(PRETRAINED_FILE)
     cases = [
         (classifier_of(own), "float32"),
         (classifier_of(pretrained), "float16"),  # which its weights are anyway

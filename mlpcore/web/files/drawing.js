@@ -1,7 +1,4 @@
-/** Strokes on a square of side 1: made by a pointer or by keys, painted as smooth curves. */
-
-const STEP = 1 / 40; // of the arrow keys
-const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+/** Strokes on a square of side 1, painted as smooth curves. */
 
 /** Paints strokes in black on a square canvas. */
 export function paint(context, strokes, side) {
@@ -25,8 +22,6 @@ export class Drawing {
   #cleared = []; // the strokes that `undo` brings back
   #background = null; // a picture in place of strokes
   #pointer = null; // the one that draws
-  #at = [0.5, 0.5]; // where the keys draw
-  #isDown = false; // whether they do
 
   /**
    * @param {HTMLCanvasElement} canvas
@@ -40,12 +35,6 @@ export class Drawing {
     listen("pointermove", (event) => this.#go(event));
     listen("pointerup", (event) => this.#end(event));
     listen("pointercancel", (event) => this.#end(event));
-    listen("keydown", (event) => this.#press(event));
-    listen("focus", () => this.#show());
-    listen("blur", () => {
-      this.#isDown = false;
-      this.#show();
-    });
     new ResizeObserver(() => this.#show()).observe(canvas);
   }
 
@@ -67,7 +56,6 @@ export class Drawing {
   showPicture(picture) {
     this.strokes = [];
     this.#pointer = null;
-    this.#isDown = false;
     this.#background = picture;
     this.#show();
   }
@@ -81,7 +69,9 @@ export class Drawing {
     if (this.#pointer !== null || event.button !== 0) return;
     this.#pointer = event.pointerId;
     this.canvas.setPointerCapture(event.pointerId);
-    this.#start(this.#point(event));
+    this.#background = null;
+    this.#cleared = [];
+    this.strokes.push({ width: this.penWidth(), points: [this.#point(event)] });
     this.#update(false);
   }
 
@@ -99,29 +89,6 @@ export class Drawing {
     this.#update(true);
   }
 
-  /** Arrows move the pen, and the space bar puts it down or lifts it. */
-  #press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key === " ") {
-      this.#isDown = !this.#isDown;
-      if (this.#isDown) this.#start(this.#at);
-    } else if (ARROWS[event.key]) {
-      const inside = (x) => Math.min(Math.max(x, 0), 1);
-      this.#at = this.#at.map((x, axis) => inside(x + STEP * ARROWS[event.key][axis]));
-      if (this.#isDown) this.strokes.at(-1).points.push(this.#at);
-    } else {
-      return;
-    }
-    event.preventDefault();
-    this.#update(!this.#isDown);
-  }
-
-  #start(point) {
-    this.#background = null;
-    this.#cleared = [];
-    this.strokes.push({ width: this.penWidth(), points: [point] });
-  }
-
   #update(isDone) {
     this.#show();
     this.changed(isDone);
@@ -134,18 +101,5 @@ export class Drawing {
     const context = canvas.getContext("2d");
     if (this.#background) context.drawImage(this.#background, 0, 0, side, side);
     paint(context, this.strokes, side);
-    if (canvas.matches(":focus-visible")) this.#showPen(context, side);
-  }
-
-  /** A ring where the keys draw, full while the pen is down. */
-  #showPen(context, side) {
-    context.beginPath();
-    context.arc(side * this.#at[0], side * this.#at[1], side / 30, 0, 2 * Math.PI);
-    for (const [color, width] of [["white", side / 60], ["black", side / 150]]) {
-      context.strokeStyle = color;
-      context.lineWidth = width;
-      context.stroke();
-    }
-    if (this.#isDown) context.fill();
   }
 }
