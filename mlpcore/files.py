@@ -31,12 +31,13 @@ class InUse(InputError):
 @contextlib.contextmanager
 def _explained(action: str, path: StrPath) -> Iterator[None]:
     """Turn what the system says about a path into an InputError."""
-    if "\0" in os.fspath(path):  # for which system calls raise a ValueError
-        raise InputError(f"path {shown(path)}: expected one without a zero byte")
     try:
         yield
-    except OSError as error:
-        raise InputError(f"cannot {action} {shown(path)}: {error.strerror or error}") from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # a ValueError: the path has a zero byte
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot {action} {shown(path)}: {reason}") from None
 
 
 def atomic_write(path: StrPath, *parts: bytes, locked: int | None = None) -> None:
@@ -62,13 +63,10 @@ def atomic_write(path: StrPath, *parts: bytes, locked: int | None = None) -> Non
     temporary = _temporary(path).name
     with _explained("write", path), _opened(path.parent, locked) as folder:
         try:
-            descriptor = os.open(temporary, NEW_FILE, 0o666, dir_fd=folder)
-            try:
-                for part in parts:
-                    _write(descriptor, part)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            with open(os.open(temporary, NEW_FILE, 0o666, dir_fd=folder), "wb") as file:
+                file.writelines(parts)
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -91,13 +89,6 @@ def _opened(folder: Path, locked: int | None) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _write(descriptor: int, content: bytes) -> None:
-    """Write all of some bytes; the system may take fewer at once."""
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 def check_replaceable(path: StrPath) -> None:
@@ -174,44 +165,18 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
-def make_folder(folder: StrPath) -> list[Path]:
-    """Create a folder and its parents; return those that are new, the outermost first.
-
-    If that fails, it raises an InputError and leaves no new folder.
-    """
-    folder = Path(folder)
+def make_folder(folder: StrPath) -> None:
+    """Create a folder and its parents unless they are there; an InputError if that fails."""
     with _explained("create", folder):
-        missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)][::-1]
-        created: list[Path] = []
-        try:
-            for path in missing or [folder]:
-                try:
-                    os.mkdir(path)
-                    created.append(path)
-                except FileExistsError:
-                    if not os.path.isdir(path):
-                        raise
-        except OSError:
-            remove_folders(created)
-            raise
-    return created
-
-
-def remove_folders(folders: list[Path]) -> None:
-    """Remove the folders that `make_folder` created, unless they hold something by now."""
-    with contextlib.suppress(OSError):
-        for folder in reversed(folders):
-            os.rmdir(folder)
+        os.makedirs(folder, exist_ok=True)
 
 
 def check_writable(folder: StrPath) -> None:
     """Raise InputError unless a folder, which need not exist, can get files; leave nothing."""
-    created = make_folder(folder)
-    try:
-        with _explained("write to", folder):
-            os.rmdir(tempfile.mkdtemp(prefix=".mlpcore-", dir=folder))
-    finally:
-        remove_folders(created)
+    folder = Path(folder)
+    existing = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    with _explained("write to", folder):
+        os.rmdir(tempfile.mkdtemp(prefix=".mlpcore-", dir=existing))
 
 
 def lock(folder: Path) -> int:

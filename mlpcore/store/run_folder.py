@@ -67,7 +67,6 @@ from mlpcore.files import (
     make_folder,
     read_bounded,
     read_start,
-    remove_folders,
     remove_temporary,
 )
 from mlpcore.network import Network
@@ -222,7 +221,7 @@ class Run(Observer):
         """Start a run: write the settings and the network before its first sample.
 
         `backend` is the line that describes the backend, for human readers. If anything fails,
-        nothing new is left.
+        no new file is left.
         """
         folder = Path(folder)
         check_output(folder)
@@ -236,10 +235,9 @@ class Run(Observer):
             "data": msgspec.structs.asdict(data),
         }
         run = cls(folder, config, data)
-        created = make_folder(folder)
+        make_folder(folder)
         with contextlib.ExitStack() as undo:
             run._lock = lock(folder)  # if another process has the lock, it needs the folder
-            undo.callback(remove_folders, created)
             undo.callback(run.close)
             _check_new(folder)  # another process may have been faster
             for name in RUN_FILES:

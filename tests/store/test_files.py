@@ -82,7 +82,7 @@ def test_only_regular_files_are_read(tmp_path):
 
 def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"")
-    for name in ("file", "file/folder", "/proc/folder", "x" * 300, "\0"):
+    for name in ("file", "file/folder", "/proc/folder"):
         with pytest.raises(InputError):
             files.check_writable(tmp_path / name)
     files.check_writable(tmp_path / "a" / "b")

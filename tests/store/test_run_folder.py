@@ -321,7 +321,7 @@ def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_be
 
     monkeypatch.setattr(os, "fsync", fsync)
     refusal(start_run, tmp_path / "runs" / "x", CONFIG_3, DATA)
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path / "runs" / "x") == []
 
 
 def test_a_full_disk_at_an_epochs_end_keeps_the_epoch_before(
