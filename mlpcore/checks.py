@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import numbers
 import reprlib
-import sys
 from typing import Any
 
 import numpy as np
@@ -26,16 +25,8 @@ def check_real(name: str, value: object) -> None:
     """Check that `value` is a real number."""
     if type(value) is float:  # others take ten times as long to check
         return
-    wrong = isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real)
-    if wrong or (isinstance(value, int) and abs(value) > sys.float_info.max):
-        raise InputError(f"{name} {_brief(value)}: expected a number")
-
-
-def _brief(value: object) -> str:
-    """A value in a few characters. Python shows no integer of more than 4,300 digits."""
-    if isinstance(value, int) and abs(value) >= 10**40:
-        return "of more than 40 digits"
-    return reprlib.repr(value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise InputError(f"{name} {reprlib.repr(value)}: expected a number")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -49,7 +40,8 @@ def check_whole(name: str, value: Any, low: int, high: int) -> None:
     whole = type(value) is int  # others take ten times as long to check
     whole = whole or (isinstance(value, numbers.Integral) and not isinstance(value, bool))
     if not whole or not low <= value <= high:
-        raise InputError(f"{name} {_brief(value)}: expected a whole number from {low} to {high:,}")
+        found = reprlib.repr(value)
+        raise InputError(f"{name} {found}: expected a whole number from {low} to {high:,}")
 
 
 def check_rate(name: str, value: Any) -> None:

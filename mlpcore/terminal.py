@@ -40,7 +40,7 @@ def say(text: str = "", file: TextIO | None = None) -> None:
         print(printable_lines(text), file=file, flush=True)
 
 
-def settle(stream: TextIO) -> None:
+def flush_or_discard(stream: TextIO) -> None:
     """Write what is left in a stream; if that fails, this and all that follows goes nowhere.
 
     Python would complain of it at its end.

@@ -191,15 +191,15 @@ def run_tool(
     except MemoryError as error:
         message = f"out of memory: {str(error) or 'no details'}; expected {smaller}"
     except KeyboardInterrupt:
-        terminal.settle(sys.stdout)
+        terminal.flush_or_discard(sys.stdout)
         terminal.say(interrupted, sys.stderr)
         return 128 + signal.SIGINT
     except BrokenPipeError:  # nobody reads the output any more
-        terminal.settle(sys.stdout)
+        terminal.flush_or_discard(sys.stdout)
         return 128 + signal.SIGPIPE
     except OSError as error:  # such as a full disk behind stdout
         message = str(error)
-    terminal.settle(sys.stdout)
+    terminal.flush_or_discard(sys.stdout)
     terminal.say(printable(f"error: {message}"), sys.stderr)
     return 2
 

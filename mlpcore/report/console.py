@@ -12,7 +12,7 @@ from typing import TextIO
 from mlpcore.data.dataset import kind_of_test
 from mlpcore.errors import printable_lines
 from mlpcore.report.tables import NONE, Rows, text_table
-from mlpcore.terminal import say, settle
+from mlpcore.terminal import flush_or_discard, say
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
 
@@ -103,7 +103,7 @@ class Console(Observer):
             yield
         except OSError as error:
             if self.out is sys.stdout:
-                settle(self.out)
+                flush_or_discard(self.out)
             self.out = self._bars = None
             say(f"note: no output any more ({error.strerror}); the work goes on", sys.stderr)
 

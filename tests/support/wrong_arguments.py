@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 SCALARS = (
-    *(None, True, -1, 0, 1, 2, 10, 100, 2**31 - 1, 2**31, 2**32, 2**63, 2**64, -(2**70), 10**5000),
+    *(None, True, -1, 0, 1, 2, 10, 100, 2**31 - 1, 2**31, 2**32, 2**63, 2**64, -(2**70)),
     *(0.5, -0.5, 1e-300, 1e300, float("nan"), float("inf"), -float("inf"), 1j),
     *("", "1", "nan", "a\nb", "x" * 1000, "\ud800", "\0", b"1", [], [1], {}, object(), len),
     *(np.float32("nan"), np.int8(-3), np.uint64(2**63), np.array(2), np.array([1, 2]), np.bool_(1)),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -11,13 +9,10 @@ from pathlib import Path
 from mlpcore.backends.cuda import nvcc
 from mlpcore.backends.cuda.plan import DoesNotFit, ResidentPlan
 from mlpcore.errors import InputError
-from mlpcore.files import atomic_write, open_regular
+from mlpcore.files import atomic_write
 
 #: The folder of kernels that were built with mlpcore.
 BUILT = Path(__file__).parent
-
-#: A kernel in the cache follows its SHA-256.
-DIGEST_BYTES = 32
 
 #: Why nvcc refused a kernel, by where it would be kept. nvcc would take its time to refuse again.
 _refused: dict[Path, str] = {}
@@ -45,29 +40,10 @@ def find(plan: ResidentPlan, capability: int) -> tuple[bytes, str | None]:
             return built.read_bytes(), None
         raise DoesNotFit("its kernel is not built, and the sources are in a checkout only")
     name = nvcc.cubin_name(header, capability)
-    if (BUILT / name).is_file():
-        return (BUILT / name).read_bytes(), None
-    kept = cache_folder() / name
-    cubin = _read_kept(kept)
-    return (cubin, None) if cubin is not None else _compile(header, capability, kept)
-
-
-def _read_kept(path: Path) -> bytes | None:
-    """A kernel in the cache, if it is whole and nobody else can have written it."""
-    try:
-        with open_regular(path) as file:
-            status, content = os.fstat(file.fileno()), file.read()
-    except (InputError, OSError):
-        return None
-    digest, cubin = content[:DIGEST_BYTES], content[DIGEST_BYTES:]
-    own = status.st_uid == os.geteuid() and not status.st_mode & 0o022
-    return cubin if own and hashlib.sha256(cubin).digest() == digest else None
-
-
-def _keep(path: Path, cubin: bytes) -> None:
-    """Put a kernel into the cache, behind its SHA-256; the name has the hash of its sources."""
-    atomic_write(path, hashlib.sha256(cubin).digest(), cubin)
-    path.chmod(0o600)
+    for kept in (BUILT / name, cache_folder() / name):  # a name has the hash of its sources
+        if kept.is_file():
+            return kept.read_bytes(), None
+    return _compile(header, capability, kept)
 
 
 def _compile(header: str, capability: int, kept: Path) -> tuple[bytes, str]:
@@ -83,7 +59,7 @@ def _compile(header: str, capability: int, kept: Path) -> tuple[bytes, str]:
             made = Path(folder, "kernel.cubin")
             report = nvcc.compile_resident(compiler, header, capability, made)
             cubin = made.read_bytes()
-        _keep(kept, cubin)
+        atomic_write(kept, cubin)
         return cubin, report
     except InputError as error:
         raise DoesNotFit(f"its kernel cannot be kept: {error}") from error
