@@ -1,6 +1,6 @@
 """Results beside the paper's, and tables."""
 
-import dataclasses
+from msgspec.structs import replace
 
 from mlpcore.data.summary import DataSummary
 from mlpcore.network.architecture import PRESETS
@@ -9,7 +9,7 @@ from mlpcore.report.tables import duration, markdown_table, text_table
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
 
-MNIST = DataSummary("MNIST", "here", (29, 29), 10, 60_000, 10_000, "")
+MNIST = DataSummary("MNIST", "here", (29, 29), 10, 60_000, 10_000, "", (28, 28))
 
 
 def metrics(epoch, validation_errors, test_errors):
@@ -27,7 +27,7 @@ def test_the_papers_row_stands_beside_ours():
     assert rows[1] == ("net1, 3 epochs", "1.30 %", "1.10 %", "1.5 h", "1.34 M")
     assert rows[2] == ("net1 in the paper", "0.49 %", "0.44 %", "23.4 h", "1.34 M")
     for change in ({"name": "digits"}, {"held_out": 10_000}, {"name": "digits", "n_test": 0}):
-        data = dataclasses.replace(MNIST, **change)
+        data = replace(MNIST, **change)
         rows = result_table(TrainingConfig(PRESETS["net1"]), data, state)
         assert len(rows) == 2 and (rows[1][1:3] == ("-", "-")) == (not data.n_test)
 

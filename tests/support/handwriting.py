@@ -51,10 +51,10 @@ def draw(page, strokes, pen=0.07):
         for point in others:
             page.mouse.move(*point)
         page.mouse.up()
-    settle(page)
+    wait_for_answer(page)
 
 
-def settle(page):
+def wait_for_answer(page):
     """Waits until the page has answered, which it does before it paints the next frame.
 
     Then it computes the deformed forms.

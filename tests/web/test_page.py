@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from handwriting import STROKES, draw, settle, styled
+from handwriting import STROKES, draw, styled, wait_for_answer
 from mlpcore import Network, backends, dataset
 from mlpcore.commands import main
 from mlpcore.data.dataset import MNIST
@@ -73,20 +73,20 @@ def test_undo_and_clear(open_page, pretrained):
     page = open_page(pretrained)
     draw(page, STROKES[5])
     page.keyboard.press("Control+z")  # the bar on top of the 5 goes
-    settle(page)
+    wait_for_answer(page)
     without_bar = text(page, "second")
     draw(page, STROKES[5][1:])
     assert text(page, "first") == "5"
     assert text(page, "second") != without_bar
     page.locator("#undo").click()
-    settle(page)
+    wait_for_answer(page)
     assert text(page, "second") == without_bar
     page.locator("#clear").click()
-    settle(page)
+    wait_for_answer(page)
     assert text(page, "first") == "?"
     assert page.locator("#hint").is_visible()
     page.keyboard.press("Control+z")  # all of it comes back
-    settle(page)
+    wait_for_answer(page)
     assert text(page, "second") == without_bar
 
 
@@ -99,12 +99,12 @@ def test_undo_takes_the_stroke_that_is_being_drawn(open_page, pretrained):
     page.mouse.move(box["x"] + 50, box["y"] + 200)
     page.mouse.down()
     page.mouse.move(box["x"] + 90, box["y"] + 220)
-    settle(page)
+    wait_for_answer(page)
     assert pixels(page, "#seen canvas") != before
     page.keyboard.press("Control+z")
     page.mouse.move(box["x"] + 250, box["y"] + 300)
     page.mouse.up()
-    settle(page)
+    wait_for_answer(page)
     assert pixels(page, "#seen canvas") == before
 
 
@@ -134,7 +134,7 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
         assert text(page, "first") == str(outputs.argmax())
         assert text(page, "second").startswith(f"{100 * outputs.max():.1f}".replace(".0", ""))
         page.keyboard.press("Escape")
-        settle(page)
+        wait_for_answer(page)
         assert text(page, "first") == "?"
     draw(page, STROKES[1])
     give(page, "open", b"no picture")
@@ -188,11 +188,11 @@ def test_deformed_forms_follow_the_sliders(open_page, pretrained):
     usual = pixels(page, "#forms canvas")
     assert len(set(usual)) == 12
     page.locator("#others").click()
-    settle(page)
+    wait_for_answer(page)
     assert not set(usual) & set(pixels(page, "#forms canvas"))
     for name in "alpha", "beta", "gamma":
         page.locator(f"#{name}").fill("0")
-    settle(page)
+    wait_for_answer(page)
     assert len(set(pixels(page, "#forms canvas"))) == 1
     assert "All 12 are read as 3" in text(page, "agreement")
     page.locator("#reset").click()

@@ -10,7 +10,7 @@ export const sumOf = (values) => values.reduce((a, b) => a + b, 0);
  * Every row as one of another length; the result is transposed. Twice, this treats the columns too.
  * @param {(row: ArrayLike<number>, place: number) => number} valueOf a pixel of the new row
  */
-export function throughRows({ width, height, data }, length, valueOf) {
+export function mapRows({ width, height, data }, length, valueOf) {
   const result = new Float64Array(length * height);
   for (let y = 0; y < height; y++) {
     const row = data.subarray(y * width, (y + 1) * width);
@@ -19,7 +19,7 @@ export function throughRows({ width, height, data }, length, valueOf) {
   return { width: height, height: length, data: result };
 }
 
-export const transposed = (image) => throughRows(image, image.width, (row, x) => row[x]);
+export const transposed = (image) => mapRows(image, image.width, (row, x) => row[x]);
 
 /** Half to even, as NumPy rounds. */
 export function roundEven(x) {
@@ -48,7 +48,7 @@ function withRows(image, length) {
     );
     return { first, weights: weights.map((weight) => weight / sumOf(weights)) };
   });
-  return throughRows(image, length, (row, x) => {
+  return mapRows(image, length, (row, x) => {
     const { first, weights } = tents[x];
     return Math.fround(weights.reduce((sum, weight, i) => sum + row[first + i] * weight, 0));
   });

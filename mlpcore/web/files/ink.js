@@ -2,7 +2,7 @@
  * The ink of a picture of any origin: the first half of mlpcore/data/digit.py, step by step and with
  * the same numbers. That module says why each step is there.
  */
-import { like, resized, roundEven, sumOf, throughRows } from "./image.js";
+import { like, mapRows, resized, roundEven, sumOf } from "./image.js";
 
 const [MIN_SIDE, WORKING_SIDE, MIN_CONTRAST, MIN_SIGNAL, EDGE_SHARE] = [8, 256, 0.12, 4, 0.75];
 
@@ -75,14 +75,15 @@ function solved(equations) {
 function groundOf(image) {
   const window = Math.max(3, roundEven(0.4 * Math.min(image.width, image.height)));
   const blurred = smoothed(image, Math.max(image.width, image.height) / 128);
-  const lit = greatest(greatest(blurred, window, 1 - window), window, 1 - window);
-  const negative = like(lit, lit.data.map((value) => -value));
-  return greatest(greatest(negative, window, 0), window, 0).data.map((value) => -value);
+  const over = (some, first) => slidingMaximum(slidingMaximum(some, window, first), window, first);
+  const dilated = over(blurred, 1 - window);
+  const negative = like(dilated, dilated.data.map((value) => -value));
+  return over(negative, 0).data.map((value) => -value);
 }
 
 /** The greatest value of each window of each row, the first of which begins at `first`. */
-function greatest(image, window, first) {
-  return throughRows(image, image.width - window + 1 - 2 * first, (row, x) => {
+function slidingMaximum(image, window, first) {
+  return mapRows(image, image.width - window + 1 - 2 * first, (row, x) => {
     const begin = Math.max(0, x + first);
     const end = Math.min(row.length, x + first + window);
     let most = row[begin];
@@ -101,7 +102,7 @@ function smoothed(image, sigma) {
   const place = (row, x) => clamp(x, 0, row.length - 1);
   const mean = (row, x) =>
     weights.reduce((sum, weight, i) => sum + weight * row[place(row, x + i - radius)], 0);
-  return throughRows(throughRows(image, image.width, mean), image.height, mean);
+  return mapRows(mapRows(image, image.width, mean), image.height, mean);
 }
 
 /** Ink stretched so that the ground is 0 and a stroke is 1; null if it is pale. */

@@ -1,5 +1,5 @@
 /** From MNIST's pictures to inputs, as mlpcore/data/scaling.py and mlpcore/data/width.py. */
-import { greatestOf, roundEven, sumOf, throughRows, transposed } from "./image.js";
+import { greatestOf, mapRows, roundEven, sumOf, transposed } from "./image.js";
 
 export const [PIXELS, IMAGE] = [28, 29]; // sides of MNIST's picture and of a network's image
 const [UNIT, THRESHOLD, MAX_STRETCH] = [2 ** 20, 0.25, 1.5];
@@ -16,8 +16,8 @@ export function imageOf(pixels) {
     const step = Math.fround(row[Math.min(low + 1, PIXELS - 1)] - row[low]);
     return Math.fround(Math.fround(step * share) + row[low]);
   };
-  const taller = throughRows(transposed(square(PIXELS, signed)), IMAGE, between);
-  return Float32Array.from(transposed(throughRows(taller, IMAGE, between)).data);
+  const taller = mapRows(transposed(square(PIXELS, signed)), IMAGE, between);
+  return Float32Array.from(transposed(mapRows(taller, IMAGE, between)).data);
 }
 
 /** What a network sees of an image: first its width, then its range. */
@@ -74,8 +74,8 @@ export function normaliseWidth(image, width) {
   const [rowMass, columnMass] = [ink, turned].map((lines) => profileOf(lines, sumOf));
   const box = boxOf(wide, least);
   const stretch = Math.min(width / (box[1] - box[0]), MAX_STRETCH);
-  const centred = throughRows(turned, side, meanOf(tents(rowMass, boxOf(high, least), 1)));
-  const result = throughRows(centred, side, meanOf(tents(columnMass, box, stretch)));
+  const centred = mapRows(turned, side, meanOf(tents(rowMass, boxOf(high, least), 1)));
+  const result = mapRows(centred, side, meanOf(tents(columnMass, box, stretch)));
   return Float32Array.from(transposed(result).data, (value) => value / UNIT - 1);
 }
 

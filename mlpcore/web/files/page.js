@@ -48,7 +48,10 @@ function onDrawn(isDone) {
   byId("hint").hidden = drawing.strokes.length > 0;
   pressWrong(null);
   cancelAnimationFrame(frame);
-  frame = requestAnimationFrame(() => (drawing.strokes.length ? ask(drawnInk(), isDone) : rest()));
+  frame = requestAnimationFrame(() => {
+    if (drawing.strokes.length) read(drawnInk(), isDone);
+    else showNothing();
+  });
 }
 
 /** The ink of the strokes: nothing has to tell it from a ground. */
@@ -60,11 +63,11 @@ function drawnInk() {
   return { width: RASTER, height: RASTER, data: Float64Array.from(opacity, (each) => each / 255) };
 }
 
-/** Asks about ink; null is none. */
-function ask(ink, isDone) {
+/** Asks the networks about ink; null is none. */
+function read(ink, isDone) {
   const digit = ink && digitOf(ink);
   if (!digit) {
-    rest();
+    showNothing();
     if (isDone) setText("message", NO_DIGIT);
     return;
   }
@@ -76,7 +79,7 @@ function ask(ink, isDone) {
 async function open(file) {
   if (!file) return;
   const grey = await greyOf(file);
-  if (grey) ask(inkOfPicture(grey), true);
+  if (grey) read(inkOfPicture(grey), true);
   else setText("message", "This is not a picture that the browser knows.");
   if (grey && image) showPicture();
 }
@@ -90,8 +93,7 @@ function showPicture() {
 
 // ---- answers --------------------------------------------------------------------------------
 
-/** Nothing to ask about. */
-function rest() {
+function showNothing() {
   image = null;
   setText("message", "");
   setText("first", "?");
@@ -254,7 +256,7 @@ document.addEventListener("keydown", (event) => {
 
 showWrong();
 pressWrong(null);
-rest();
+showNothing();
 setSliders();
 
 /** For the console: `mlpcore.answer(mlpcore.imageOf(pixels)).outputs`. */

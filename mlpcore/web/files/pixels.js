@@ -28,14 +28,14 @@ function shade(value, opacity = 255) {
  */
 export function showWeights(canvas, weights, states, side, n, columns) {
   const shown = weights.subarray(0, n * side * side);
-  const full = 4 * Math.sqrt(shown.reduce((sum, x) => sum + x * x, 1e-12) / shown.length);
+  const limit = 4 * Math.sqrt(shown.reduce((sum, x) => sum + x * x, 1e-12) / shown.length);
   const pitch = side + 1;
   fill(canvas, columns * pitch, Math.ceil(n / columns) * pitch, (x, y) => {
     const neuron = Math.floor(y / pitch) * columns + Math.floor(x / pitch);
     const [column, row] = [x % pitch, y % pitch];
     if (neuron >= n || column === side || row === side) return [0, 0, 0, 0];
     const weight = weights[(neuron * side + row) * side + column];
-    return shade(weight / full, states?.[neuron] === 0 ? 64 : 255);
+    return shade(weight / limit, states?.[neuron] === 0 ? 64 : 255);
   });
 }
 
