@@ -30,6 +30,9 @@ DATA = dataset.load(name="digits")
 DIGITS, LABELS = pictures.as_bytes((DATA.test_images + 1) * 127.5), DATA.test_labels
 
 
+KINDS = ("enlarged", "rotated", "light on dark, vignetted", "shadow", "faint", "squared paper")
+
+
 def write_picture(name, digit=0):
     image = pictures.written(pictures.enlarged(DIGITS[digit]))
     Path(name).write_bytes(pictures.encoded(image))
@@ -48,8 +51,9 @@ def test_pictures_are_recognised(digits_run, call):
     n, right, names = 24, {}, []
     for i in range(n):
         for kind, image in pictures.photographs(DIGITS[i], rng).items():
-            names.append((kind, i, Path(f"{kind}-{i}.png")))
-            names[-1][2].write_bytes(pictures.encoded(image))
+            if kind in KINDS:
+                names.append((kind, i, Path(f"{kind}-{i}.png")))
+                names[-1][2].write_bytes(pictures.encoded(image))
     answers = call("predict", digits_run, "--json", *(path for *_, path in names))
     for (kind, i, path), found in zip(names, json.loads(answers)["pictures"]):
         assert found["file"] == str(path)
@@ -98,60 +102,35 @@ def test_copies(digits_run, capsys):
 
 
 def test_a_line_for_each_picture(digits_run, call):
+    """In the order in which they are named; in a folder in that of the names."""
     names = [write_picture(f"{number}.png", number) for number in (2, 0, 1)]
-    out = call("predict", digits_run, *names)
-    for line, name in zip(out.splitlines(), names, strict=True):
+    lines = call("predict", digits_run, *names).splitlines()
+    for line, name in zip(lines, names, strict=True):
         pattern = r": \d \(-?\d\.\d\d\), then \d \(-?\d\.\d\d\)"
         assert re.fullmatch(re.escape(name) + pattern, line)
-    assert call("predict", digits_run / BEST, *names) == out
+    Path(".hidden.png").write_bytes(Path("0.png").read_bytes())
+    Path("notes.txt").touch()
+    assert call("predict", digits_run / BEST, ".").splitlines() == sorted(lines)
 
 
-@pytest.mark.parametrize("as_json", [False, True])
-def test_bad_pictures_leave_the_others(digits_run, as_json, capsys):
+def test_bad_pictures_leave_the_others(digits_run, capsys):
     good = [write_picture("first.png"), write_picture("last.png", 1)]
-    Path("empty.png").touch()
     Path("text.png").write_text("7")
     Path("folder.png").mkdir()
     Path("blank.png").write_bytes(pictures.encoded(np.full((50, 50), 255)))
-    bad = ["empty.png", "text.png", "folder.png", "blank.png", "missing.png"]
+    bad = ["text.png", "folder.png", "blank.png", "missing.png"]
     names = [good[0], *bad, good[1]]
-    assert main(["predict", str(digits_run), *names, *["--json"] * as_json]) == 2
+    assert main(["predict", str(digits_run), *names]) == 2
     out, err = capsys.readouterr()
-    lines = err.splitlines()
-    for line, name in zip(lines, bad, strict=True):
+    assert [line.split(":")[0] for line in out.splitlines()] == good
+    for line, name in zip(err.splitlines(), bad, strict=True):
         assert line.startswith("error: ") and name in line and "expected" in line
-    if not as_json:
-        assert [line.split(":")[0] for line in out.splitlines()] == good
-        return
-    answers = json.loads(out)["pictures"]
+    assert main(["predict", str(digits_run), *names, "--json"]) == 2
+    answers = json.loads(capsys.readouterr().out)["pictures"]
     assert [answer["file"] for answer in answers] == names
-    assert [f"error: {answer['error']}" for answer in answers if "error" in answer] == lines
-    assert [len(answer.get("guesses", ())) for answer in answers] == [2, 0, 0, 0, 0, 0, 2]
-
-
-def test_a_path_that_does_not_exist_may_have_been_meant_as_a_run(capsys):
-    assert main(["predict", "runs/typo", write_picture("a.png")]) == 2
-    assert "error: runs/typo does not exist: expected a picture, a folder of pictures, a run" in (
-        capsys.readouterr().err
-    )
-
-
-def test_folders_of_pictures(digits_run, call, capsys):
-    """In the order of their names, without other files and hidden ones."""
-    Path("scans", "more").mkdir(parents=True)
-    for number, name in enumerate(["b.png", "a.PNG", ".hidden.png", "more/c.png"]):
-        write_picture(f"scans/{name}", number)
-    Path("scans/notes.txt").touch()
-    lines = call("predict", digits_run, "scans", "scans/more").splitlines()
-    names = [line.split(":")[0] for line in lines]
-    assert names == ["scans/a.PNG", "scans/b.png", "scans/more/c.png"]
-    Path("scans/broken.png").touch()
-    Path("empty").mkdir()
-    assert main(["predict", str(digits_run), "empty", "scans"]) == 2
-    out, err = capsys.readouterr()
-    assert out.splitlines() == lines[:2]
-    assert [line.split(":")[0] for line in err.splitlines()] == ["error", "error"]
-    assert "folder empty" in err and "scans/broken.png" in err
+    errors = [f"error: {answer['error']}" for answer in answers if "error" in answer]
+    assert errors == err.splitlines()
+    assert [len(answer.get("guesses", ())) for answer in answers] == [2, 0, 0, 0, 0, 2]
 
 
 def test_a_picture_on_standard_input(digits_run, call, capsys, monkeypatch):
@@ -162,12 +141,9 @@ def test_a_picture_on_standard_input(digits_run, call, capsys, monkeypatch):
 
     given(Path("a.png").read_bytes())
     assert call("predict", digits_run, "-") == expected.replace("a.png", "-")
-    for bad in (b"", b"7", bytes(MAX_FILE_BYTES + 1)):
-        given(bad)
-        assert main(["predict", str(digits_run), "-"]) == 2
-        assert re.fullmatch(
-            r"error: the standard input [^\n]*expected[^\n]*\n", capsys.readouterr().err
-        )
+    given(bytes(MAX_FILE_BYTES + 1))
+    assert main(["predict", str(digits_run), "-"]) == 2
+    assert capsys.readouterr().err.startswith("error: the standard input ")
 
 
 def test_several_networks_guess_by_their_mean(digits_run, call):
@@ -205,15 +181,6 @@ def test_without_a_network_that_of_the_package_guesses(digits_run, call, capsys,
     assert out == call("predict", digits_run, picture)  # in two digits
 
 
-def test_the_network_of_the_package_does_not_answer_for_a_misspelt_run(digits_run, refusal):
-    picture = write_picture("a.png", 5)
-    assert "runs/nte1 does not exist: expected" in refusal("predict", "runs/nte1", picture)
-
-
-def test_networks_alone_are_refused(digits_run, refusal):
-    assert "expected pictures" in refusal("predict", digits_run)
-
-
 def test_names_from_elsewhere(digits_run, call):
     odd = write_picture(os.fsdecode(b"caf\xe9\n.png"))
     assert call("predict", digits_run, odd, "--save-normalised", "seen").count("\n") == 1
@@ -241,33 +208,36 @@ def test_what_the_network_was_given(digits_run, capsys):
         assert levels == (row.astype(int) * 10 // 256).tolist()
 
 
-# Networks
+def test_classes_are_those_of_the_data(call):
+    """Also when a file does not say what its data were."""
+    digits = {"dataset": "letters", "image_shape": "29,29", "pixel_shape": "28,28"}
+    metadata = digits | {"classes": json.dumps(["x"])}
+    write_network(Path("n.safetensors"), Network((841, 1), seed=1), metadata)
+    out = call("predict", "n.safetensors", write_picture("a.png"))
+    assert re.fullmatch(r"a\.png: x \(\S+\)\n", out)  # one output, one guess
 
 
 def test_weights_that_do_not_name_their_data(capsys):
-    write_network(Path("n.safetensors"), Network((841, 1), seed=1), {})
+    write_network(Path("n.safetensors"), Network((841, 10), seed=1), {})
     assert main(["predict", "n.safetensors", write_picture("a.png")]) == 0
-    out, err = capsys.readouterr()
+    err = capsys.readouterr().err
     assert err == "note: n.safetensors does not name its data: taken for a network of MNIST's\n"
-    assert re.fullmatch(r"a\.png: 0 \(\S+\)\n", out)  # one output, one guess
 
 
-def test_networks_for_other_images(refusal):
+REFUSED = [
+    (["a.png", "--json", "--show"], "--show together with --json"),
+    (["a.png", "--save-normalised", "."], ". exists: expected a new folder"),
+    (["pretrained"], "is a network: expected pictures beside it"),
+    (["runs/typo", "a.png"], "runs/typo does not exist: expected a picture, a folder of pictures"),
+    (["other.safetensors", "a.png"], "other.safetensors: a network for images of 29 x 31"),
+    (["pretrained", "empty"], "the folder empty holds no pictures"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), REFUSED)
+def test_what_is_refused(arguments, words, refusal):
     write_picture("a.png")
+    Path("empty").mkdir()
     shape = {"dataset": "letters", "image_shape": "29,31", "pixel_shape": "29,30"}
-    write_network(Path("n.safetensors"), Network((29 * 31, 10), seed=1), shape)
-    line = refusal("predict", "n.safetensors", "a.png")
-    assert "n.safetensors: a network for images of 29 x 31" in line
-
-
-def test_outputs_that_are_not_finite(capsys):
-    network = Network((841, 2, 10))
-    for weights in network.weights:
-        weights[...] = 3e38
-    network.weights[0][:, ::2] *= -1
-    shapes = {"dataset": "MNIST", "image_shape": "29,29", "pixel_shape": "28,28"}
-    write_network(Path("n.safetensors"), network, shapes)
-    assert main(["predict", "n.safetensors", write_picture("a.png"), "--json"]) == 2
-    out, err = capsys.readouterr()
-    assert "not finite" in err
-    json.loads(out, parse_constant=pytest.fail)
+    write_network(Path("other.safetensors"), Network((29 * 31, 10), seed=1), shape)
+    assert words in refusal("predict", *arguments)

@@ -174,11 +174,6 @@ def test_a_drawn_test_set(labels, share, seed):
     assert drawn.tolist() == expected
 
 
-def test_the_seed_draws_other_test_images():
-    drawn = [Dataset.from_arrays(X, Y, test_size=0.5, seed=seed) for seed in (0, 1)]
-    assert not np.array_equal(drawn[0].test_images, drawn[1].test_images)
-
-
 # ---- .npz files ----------------------------------------------------------------------------
 
 

@@ -78,13 +78,6 @@ def blob(height, width, seed, share=0.2):
     return (ink - 1).astype(np.float32)
 
 
-def at(image, top, left, height=29, width=29):
-    """An image of this size with a smaller one in it."""
-    result = np.full((height, width), -1, np.float32)
-    result[top : top + image.shape[0], left : left + image.shape[1]] = image
-    return result
-
-
 @pytest.mark.parametrize("width", [1, 10, 16, 20, 29])
 def test_digits_are_those_of_the_reference(width):
     result = normalise_width(DIGITS, width)
@@ -132,22 +125,6 @@ def test_the_width_is_that_of_the_box_and_the_mass_is_in_the_centre():
         # The result has whole pixels, and its edges are blurred.
         assert abs(box - expected) <= 0.75, (bar, width)
         assert abs(rows.sum() / rows.max() - 18) < 1e-4, "the height changed"
-
-
-@given(st.integers(0, 14), st.integers(0, 14), st.integers(1, 29), st.integers(0, 2**32 - 1))
-def test_the_place_of_the_ink_does_not_matter(top, left, width, seed):
-    image = blob(13, 13, seed)
-    image[6, 6] = 1  # at least one pixel of ink
-    # Padded on all sides, so that nothing is at a border.
-    here, there = at(image, 8, 8), at(image, 1 + top, 1 + left)
-    first, second = normalise_width(np.stack([here, there]), width)
-    np.testing.assert_allclose(first, second, rtol=0, atol=ROUNDING)
-
-
-def test_the_brightness_of_the_ink_does_not_matter():
-    half = (DIGITS + 1) / 2 - 1
-    results = (normalise_width(images, 16) + 1 for images in (DIGITS, half))
-    np.testing.assert_allclose(next(results) / 2, next(results), rtol=0, atol=ROUNDING)
 
 
 def test_background_stays_exactly_background():
