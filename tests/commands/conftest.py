@@ -1,5 +1,6 @@
 """Every test of a command runs in an empty folder, without MNIST and without a network."""
 
+import contextlib
 import os
 import re
 
@@ -7,6 +8,7 @@ import pytest
 
 from mlpcore.commands import main, runs
 from mlpcore.data import mnist
+from mlpcore.training.trainer import Trainer
 from small_runs import isolate, write_idx
 
 
@@ -52,3 +54,26 @@ def refusal(capsys):
         return err
 
     return run
+
+
+@pytest.fixture
+def signal_in(monkeypatch):
+    """Sends this process a signal, twice, when a training of a seed is in an epoch."""
+    on_samples = Trainer._on_samples
+
+    @contextlib.contextmanager
+    def sending(number, epoch, seed=0):
+        sent = []
+
+        def hook(self, *arguments):
+            if (self.config.seed, self.state.epoch) == (seed, epoch) and not sent:
+                sent.append(number)
+                os.kill(os.getpid(), number)
+                os.kill(os.getpid(), number)  # an impatient second one
+            return on_samples(self, *arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Trainer, "_on_samples", hook)
+            yield
+
+    return sending

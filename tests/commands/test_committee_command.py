@@ -79,7 +79,7 @@ def test_members_are_ordinary_runs_of_their_width_and_seed(call, argv, data):
 
 
 def test_several_members_for_each_width(call, argv):
-    call(*argv[:-4], "--widths", "original,3", "--members", "2", "--out", "c")
+    call(*argv[:-4], "--widths", "original,3", "--members", "2", "--epochs", "1", "--out", "c")
     members = CommitteeFolder.open("c").members
     assert [m.name for m in members] == ["original-1", "original-2", "width-3-1", "width-3-2"]
     assert [m.config.seed for m in members] == [0, 1, 2, 3]
@@ -115,36 +115,21 @@ def test_the_result(call, argv, data):
     assert len(figures) == 4
 
 
-def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
-    call, argv, monkeypatch, capsys
-):
+def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(call, argv, signal_in, capsys):
     call(*argv)
     expected = {path: load_run(path.parent) for path in weights()}
     shutil.move("c", "undisturbed")
     for member, epoch in ((1, 1), (2, 2)):  # in two members, in the middle of an epoch
-        on_samples, sent = Trainer._on_samples, []
-
-        def hook(self, *arguments, place=(member, epoch), go_on=on_samples, sent=sent):
-            if (self.config.seed, self.state.epoch) == place and not sent:
-                sent.append(True)
-                os.kill(os.getpid(), signal.SIGINT)
-            return go_on(self, *arguments)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Trainer, "_on_samples", hook)
+        with signal_in(signal.SIGINT, epoch, seed=member):
             assert main(argv) == 128 + signal.SIGINT
         assert " committee " in capsys.readouterr().out.splitlines()[-1]
-    out = call(*argv)
-    assert "member 1 of 3: original, seed 0, is trained" in out and "width-4, seed 2\n" in out
+    lines = call(*argv).splitlines()
+    assert "member 1 of 3: original, seed 0, is trained" in lines
     for path, state in expected.items():
         found = load_run(path.parent)
         assert same_weights(found.network, state.network) and same_weights(found.best, state.best)
-
-
-def test_a_finished_committee_shows_its_result_again(call, argv):
-    lines = call(*argv).splitlines()
     before = weights()
-    assert call(*argv).splitlines()[-8:] == lines[-8:]
+    assert call(*argv).splitlines()[-8:] == lines[-8:]  # a finished one shows its result again
     assert weights() == before
 
 
@@ -157,26 +142,26 @@ def test_a_finished_committee_shows_its_result_again(call, argv):
         ("--widths original,2", "members original, width-2, width-4: expected the same command"),
         ("--members 2", "members original, width-2, width-4: expected the same command"),
         ("--hold-out 30", "are not those that the committee in c began with"),
+        ("--data ../other", "other are not those that the committee in c began with"),
+        ("--data ../untested.npz", "no test images to judge a committee on: expected --hold-out"),
         ("--out .", ". already holds"),
         ("--widths 6 --out new", "width 6: expected a whole number from 1 to 5"),
+        ("--widths 2,2 --out new", "widths width-2,width-2: expected each once"),
+        ("--widths two", "'two', expected widths such as original,12,16"),
+        ("--members 0 --out new", "members 0: expected a whole number from 1 to 1,000"),
         ("--minutes 2", "unrecognized arguments: --minutes 2"),
         ("--workers 0", "--workers 0: expected a whole number from 1 to 1,000"),
         ("--workers 2 --scheduler x", "--workers together with --scheduler"),
-        ("--members 0 --out new", "members 0: expected a whole number from 1 to 1,000"),
+        ("--scheduler nowhere", "no Dask scheduler at nowhere: "),
     ],
 )
 def test_what_does_not_fit_is_refused(call, refusal, argv, options, words, monkeypatch):
     monkeypatch.setattr(command, "train_here", lambda *a: 1)
     assert main(argv) == 1
+    write_idx(Path("../other"), n_train=231)
+    np.savez("../untested.npz", **dict(zip(("X", "y"), make_pixels(230, 0))))
     Path(CONFIG).touch()  # the working folder is a run
     assert words in refusal(*argv, *options.split())
-
-
-def test_other_data_are_refused(refusal, argv, tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "train_here", lambda *a: 1)
-    assert main(argv) == 1
-    other = write_idx(tmp_path / "other", n_train=231)
-    assert f"the data from {other} are not those" in refusal(*argv, "--data", other)
 
 
 def test_a_missing_package_is_named_before_anything_is_written(refusal, argv, monkeypatch):
@@ -200,6 +185,13 @@ def test_processes_of_this_machine_come_to_the_same_bits(call, argv):
         assert weights_sha256(found.network) == sha256
         assert_same_result(found, expected)
     assert "dashboard" not in call(*argv, "--workers", "2")  # for which there is nothing to do
+
+
+def test_a_stop_on_a_cluster_says_how_to_go_on(argv, capsys, monkeypatch):
+    cluster = pytest.importorskip("mlpcore.cluster", reason="the extra 'cluster' is not installed")
+    monkeypatch.setattr(cluster, "train_members", lambda *a, **options: signal.SIGINT)
+    assert main([*argv, "--workers", "1", "--backend", "cuda"]) == 128 + signal.SIGINT
+    assert capsys.readouterr().out.endswith("--out c --workers 1 --backend cuda\n")
 
 
 def test_the_backend_is_that_of_the_beginning(call, argv, monkeypatch):
