@@ -104,9 +104,6 @@ __device__ __forceinline__ unsigned long long nanoseconds()
     return now;
 }
 
-// A clock of this multiprocessor.
-__device__ __forceinline__ unsigned cycles() { return (unsigned)clock(); }
-
 // Between two polls nothing has to be done: each goes to L2 and back.
 __device__ __forceinline__ void poll_again() {}
 
@@ -146,13 +143,6 @@ T opaque(T value)
 
 inline int load_flag(const int *flag) { return *flag; }
 inline unsigned long long nanoseconds() { return emulation::idle_nanoseconds(); }
-
-// A look at the clock takes a cycle, and nothing else takes any.
-inline unsigned cycles()
-{
-    static unsigned now = 0;
-    return ++now;
-}
 
 inline void poll_again() { emulation::yield(); }
 

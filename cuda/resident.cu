@@ -60,10 +60,6 @@
 // results do not depend on where launches begin, nothing is computed ahead for samples whose number
 // is a multiple of 64, and launches begin at these.
 //
-// A look at words that have not come yet delays those that come. So a block may wait for a number
-// of cycles before it looks, counted from its own words. The host finds out which numbers are
-// fastest; they change no result.
-//
 // A block that waits too long, or sees that another has given up, goes on without waiting. It ends
 // before the next sample, and the host is told which exchange it was.
 #include "activation.cuh"
@@ -96,7 +92,6 @@ struct resident_job {
     training_state *state;        // its target is read, its counts are written at the end
     exchange_word *words;         // (PLANNED_WORDS), zero when training starts, at ticket 2
     const float *products;        // (steps) x . x' of each step's inputs and the next one's
-    const float *delays;          // (EXCHANGES) cycles from a block's own words to its first look
     resident_control *control;
     int begin;               // index into `order` of the first sample
     int steps;               // 1 or more
@@ -155,7 +150,6 @@ struct words_of_sample {
 struct block_worker {
     float weight_registers[REGISTERS > 0 ? REGISTERS : 1];
     float pixels[ceil_div(slice(0), THREADS)];  // of the next sample, still being loaded
-    unsigned sent;                              // when this thread has last sent words
     words_of_sample now, next;                  // of this sample and of the next
     // In an exchange of an even or odd boundary: where this block's row of words is, and where the
     // first row of its group is.
@@ -397,15 +391,12 @@ struct block_worker {
     {
         for_sums<slice(k), parts>(
             [&](int element, float sum) { publish<k, BACKWARD>(to, element, sum); });
-        sent = cycles();
     }
 
     // Sums all members' parts of this block's slice: calls body(element, sum) for each element.
     template <int k, bool BACKWARD, class F>
     __device__ __forceinline__ void collect(F body)
     {
-        const float delay = shared()[DELAYS_AT + exchange<k, BACKWARD>];
-        while ((float)(cycles() - sent) < delay && !stopped) poll_again();
         for_own<slice(k)>(
             [&](int element, int) { body(element, receive<k, BACKWARD>(now, step, element)); });
     }
@@ -481,9 +472,7 @@ struct block_worker {
         __syncthreads();  // scratch has been read
         forward<0>(inputs(1 - parity));
         __syncthreads();
-        const unsigned before = sent;  // others wait for the outputs, not for these
         publish_sums<1, false, tile<0>::TC>(next);
-        sent = before;
     }
 
     // Takes the next sample's first sums, which wait where this sample's deltas will be.
@@ -673,7 +662,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     for (int i = threadIdx.x; i < KEPT_AT; i += THREADS) shared()[i] = 0.0f;
     __syncthreads();
     for_own<LAYERS>([&](int l, int) { shared()[RATES_AT + l] = job.rates[l]; });
-    for_own<EXCHANGES>([&](int i, int) { shared()[DELAYS_AT + i] = job.delays[i]; });
     if (threadIdx.x == 0) shared()[TARGET_AT] = job.state->target;
 
     block_worker worker;

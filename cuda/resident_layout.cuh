@@ -91,8 +91,7 @@ constexpr int OUTPUTS_AT = biases_at<LAYERS + 1>;
 constexpr int RATES_AT = OUTPUTS_AT + OUTPUTS;  // the learning rate of each layer
 constexpr int TARGET_AT = RATES_AT + LAYERS;    // what `observe` calls the target
 constexpr int PRODUCT_AT = TARGET_AT + 1;       // product of two samples' inputs
-constexpr int DELAYS_AT = PRODUCT_AT + 1;       // of each exchange
-constexpr int SCRATCH_AT = DELAYS_AT + EXCHANGES;
+constexpr int SCRATCH_AT = PRODUCT_AT + 1;
 constexpr int KEPT_AT = SCRATCH_AT + scratch_before<LAYERS>;
 static_assert(KEPT_AT + KEPT * THREADS == PLANNED_SHARED_FLOATS, "the host plans otherwise");
 

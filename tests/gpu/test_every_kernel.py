@@ -6,7 +6,6 @@ import pytest
 from emulated import get_backend, needs_emulation
 from mlpcore.backends.cuda.backend import SCHEDULES, CudaBackend
 from mlpcore.backends.cuda.launch import KERNELS
-from mlpcore.backends.cuda.resident import ResidentNetwork
 from mlpcore.deformation.deform import deform
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.network import Network
@@ -27,8 +26,6 @@ def train(backend, network, rng):
     """Train, count errors, predict."""
     n, sizes = 70, network.layer_sizes
     loaded = backend.load(network)
-    if isinstance(loaded, ResidentNetwork):  # to measure delays would take minutes
-        loaded.delays = [100 * i for i in range(loaded.plan.exchanges)]
     images = backend.put(rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32))
     labels = backend.put(rng.integers(0, sizes[-1], n).astype(np.uint8))
     backend.train(loaded, images, labels, np.arange(n, dtype=np.int32), 1e-3)

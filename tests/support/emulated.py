@@ -169,7 +169,6 @@ class EmulatedDriver:
     """
 
     name = "cuda-emulated"
-    in_earnest = False
     description = "cuda-emulated: the CUDA kernels on 1 thread of the CPU, for tests only"
 
     def __init__(

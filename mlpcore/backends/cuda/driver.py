@@ -85,7 +85,6 @@ class CudaDriver:
     """
 
     name = "cuda"
-    in_earnest = True
 
     def __init__(self) -> None:
         if not FATBIN.is_file():

@@ -27,7 +27,6 @@ class Driver(Protocol):
     """What a device has to offer. `driver.py` has the real one; the tests have an emulation."""
 
     name: str
-    in_earnest: bool  #: whether launches take the time that they take on a device
 
     @property
     def description(self) -> str:

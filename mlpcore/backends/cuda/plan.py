@@ -181,7 +181,6 @@ class ResidentPlan:
         floats += sum(layer.padded_columns for layer in others)  # states
         floats += sum(layer.padded_rows + layer.rows for layer in self.layers)  # deltas, biases
         floats += self.sizes[-1] + self.n_layers + 2  # outputs, learning rates, target, product
-        floats += self.exchanges  # delays
         return floats + max(layer.scratch for layer in self.layers)
 
     @property

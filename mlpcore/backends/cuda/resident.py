@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mlpcore.backends.cuda import launch as kernels
-from mlpcore.backends.cuda.memory import DeviceArray, Driver, ResidentKernel, allocate, put
+from mlpcore.backends.cuda.memory import DeviceArray, Driver, ResidentKernel, allocate
 from mlpcore.backends.cuda.network import DeviceNetwork
-from mlpcore.backends.cuda.plan import ResidentPlan
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray
@@ -37,7 +33,7 @@ def job_type(n_layers: int) -> np.dtype[np.void]:
 #: The addresses in a job, before those of the weights.
 JOB_ADDRESSES = (
     *("images", "labels", "order", "rates", "state"),
-    *("words", "products", "delays", "control"),
+    *("words", "products", "control"),
 )
 
 #: Seconds that a block waits for another before it gives up: a million times a normal wait.
@@ -49,18 +45,6 @@ BLOCK = 64
 
 #: Samples of a launch at most: some tens of milliseconds, after which Python sees signals.
 MAX_STEPS = 8192
-
-#: Cycles that a block may wait before it looks for others' words, counted from its own.
-DELAYS = (150, 300, 450)
-
-#: Samples of a launch that tries delays, and how often each choice is tried.
-TRIED_SAMPLES, TRIES = 1024, 3
-
-#: Seconds of training before anything is timed: a device that rests has a low clock.
-WARM_UP = 0.1
-
-#: A delay has to bring this share of the time. Less may be chance.
-LEAST_GAIN = 0.01
 
 #: A sample's ticket tells its words from those of two samples before (cuda/exchange.cuh).
 #: Tickets count modulo 4. Words that are zero belong to tickets 0 and 1.
@@ -82,10 +66,6 @@ class ResidentNetwork(DeviceNetwork):
     ----------
     wait_seconds : float
         A block that waits longer for another block gives up.
-    delays : sequence of float, optional
-        For each exchange, forward from boundary 1 on and then backward likewise: the cycles from a
-        block's own words to its first look at others'. They change no result. Without them, the
-        first training on a device measures which are fastest.
     """
 
     granularity = BLOCK
@@ -96,11 +76,8 @@ class ResidentNetwork(DeviceNetwork):
         super().__init__(driver, network)
         self.wait_seconds = WAIT_SECONDS
         self._kernel, self.plan = kernel, kernel.plan
-        self.delays: Sequence[float] | None = None
-        if not driver.in_earnest:
-            self.delays = (0,) * self.plan.exchanges
         self._job = job = np.zeros(1, job_type(self.n_layers))
-        work = {"words": self.plan.words, "products": MAX_STEPS, "delays": self.plan.exchanges}
+        work = {"words": self.plan.words, "products": MAX_STEPS}
         sizes = [job.nbytes, CONTROL.itemsize, *(4 * n for n in work.values())]
         with driver.active():
             self._resident_memory = allocate(driver, "resident training", sizes)
@@ -119,19 +96,10 @@ class ResidentNetwork(DeviceNetwork):
         #: Whether words and ticket agree; unknown until the end of a launch has been seen.
         self._settled = True
 
-    def reserve(self, images: DeviceArray, labels: DeviceArray) -> None:
-        self._choose_delays()  # now, because the time of `train` is counted
-
-    def _choose_delays(self) -> None:
-        if self.delays is None:
-            self.delays = measured_delays(self)
-
     def begin(self, images: DeviceArray, labels: DeviceArray, order: DeviceArray) -> None:
-        self._choose_delays()
         self._order = order
         for name, array in (("images", images), ("labels", labels), ("order", order)):
             self._job[name] = array.address
-        self._upload("delays", np.array(self.delays, np.float32))
 
     def _upload(self, name: str, array: AnyArray) -> None:
         """Copies to what a field of the job points to."""
@@ -176,66 +144,8 @@ class ResidentNetwork(DeviceNetwork):
         return not control["not_finite"]
 
     def _exchanged(self, exchange: int) -> str:
-        """What blocks hand each other in an exchange, numbered as `delays`."""
+        """What blocks hand each other in an exchange, numbered as in cuda/resident_layout.cuh."""
         backward, boundary = divmod(exchange, self.n_layers)
         if exchange == self.n_layers - 1:
             return "the outputs"
         return f"the {'deltas' if backward else 'states'} of hidden layer {boundary + 1}"
-
-
-def fastest_delays(n: int, seconds: Callable[[Sequence[float]], float]) -> tuple[float, ...]:
-    """The delays of n exchanges with which training takes the least time, found one by one.
-
-    The first exchange has none: hardly any sample waits for it.
-
-    Parameters
-    ----------
-    seconds
-        Measures training with some delays.
-    """
-    best = (0.0,) * n
-    for i in range(1, n):
-        for delay in DELAYS:
-            tried = *best[:i], float(delay), *best[i + 1 :]
-            pairs = [(seconds(best), seconds(tried)) for _ in range(TRIES)]
-            before, after = map(min, zip(*pairs))
-            if after < before * (1 - LEAST_GAIN):
-                best = tried
-    return best
-
-
-def measured_delays(like: ResidentNetwork) -> tuple[float, ...]:
-    """`fastest_delays` of such networks on their device, measured on zeros the first time."""
-    key = like.driver.description, like.plan
-    with _MEASURING:
-        if key not in _MEASURED:
-            _MEASURED[key] = _measure_delays(like)
-        return _MEASURED[key]
-
-
-#: What was measured in this process, by device and plan.
-_MEASURED: dict[tuple[str, ResidentPlan], tuple[float, ...]] = {}
-_MEASURING = threading.Lock()
-
-
-def _measure_delays(like: ResidentNetwork) -> tuple[float, ...]:
-    driver, sizes, none = like.driver, like.plan.sizes, (0.0,) * like.plan.exchanges
-    try:
-        network = ResidentNetwork(driver, Network(sizes, None), like._kernel)
-    except InputError:  # no memory for a second network
-        return none
-    images = put(driver, np.zeros((1, sizes[0]), np.float32))
-    labels = put(driver, np.zeros(1, np.uint8))
-    order = put(driver, np.zeros(TRIED_SAMPLES, np.int32))
-
-    def seconds(delays: Sequence[float]) -> float:
-        network.delays, network.chunk = delays, TRIED_SAMPLES
-        start = time.perf_counter()
-        with driver.active():
-            network.train(images, labels, order, np.zeros(network.n_layers), 1.0, None)
-        return time.perf_counter() - start
-
-    warm = time.perf_counter() + WARM_UP
-    while time.perf_counter() < warm:
-        seconds(none)
-    return fastest_delays(len(none), seconds)

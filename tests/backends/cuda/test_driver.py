@@ -10,7 +10,7 @@ import pytest
 import fake_pycuda
 from emulated import emulated_backend, needs_emulation
 from mlpcore import backends
-from mlpcore.backends.cuda import build, driver, network, resident, streaming
+from mlpcore.backends.cuda import build, driver, network, streaming
 from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.deformation.deform import deform
 from mlpcore.deformation.parameters import DeformationParameters
@@ -181,25 +181,13 @@ def train_a_little(backend):
 
 
 @needs_emulation
-def test_resident_training_through_the_driver(install, compiled, reference, monkeypatch):
-    monkeypatch.setattr(resident, "TRIED_SAMPLES", 64)  # the emulation takes its time
-    monkeypatch.setattr(resident, "DELAYS", (1,))
-    monkeypatch.setattr(resident, "WARM_UP", 0)
+def test_resident_training_through_the_driver(install, compiled, reference):
     device = install(*fake_pycuda.make())
     got, description = train_a_little(backends.get("cuda"))
     assert description.endswith("float32, resident schedule")
     ((plan, capability),) = compiled
     assert (plan.blocks, capability, device.launched) == (6, 90, 0)
     assert_same_weights(got, train_a_little(reference)[0], 70 * EPSILON)
-
-
-@needs_emulation
-def test_delays_are_measured_in_the_context_of_the_device(install, compiled, monkeypatch):
-    monkeypatch.setattr(resident, "TRIED_SAMPLES", 64)
-    monkeypatch.setattr(resident, "WARM_UP", 0)
-    install(*fake_pycuda.make())
-    loaded = backends.get("cuda").load(random_network((20, 12, 9, 3), 1))
-    assert len(resident.measured_delays(loaded)) == loaded.plan.exchanges
 
 
 @needs_emulation

@@ -104,7 +104,7 @@ def test_cases_are_what_they_say():
 
 
 @pytest.mark.parametrize("case", ["one hidden layer", "four hidden layers"])
-def test_neither_the_order_of_threads_and_blocks_nor_delays_change_a_bit(case):
+def test_the_order_of_threads_and_blocks_changes_no_bit(case):
     sizes, limits = CASES[case]
     backend, network, data = resident(limits), random_network(sizes, 1), problem(sizes, 150, 2)
     images, labels, order = map(backend.put, data)
@@ -112,7 +112,6 @@ def test_neither_the_order_of_threads_and_blocks_nor_delays_change_a_bit(case):
     for seed in range(6):
         loaded = backend.load(network)
         loaded._kernel.driver.seed(seed)
-        loaded.delays = np.random.default_rng(seed).integers(0, 8, loaded.plan.exchanges) * seed
         result = backend.train(loaded, images, labels, order, RATE)
         results.append((weights_of(backend, loaded, network), result))
     for got, result in results[1:]:
@@ -344,42 +343,6 @@ def test_an_interrupted_launch_leaves_no_words_behind(one_hidden_layer, monkeypa
             backend.train(loaded, images, labels, parts[0], RATE)
     backend.train(loaded, images, labels, parts[1], RATE)
     assert_same_weights(weights_of(backend, loaded, network), expected)
-
-
-# ---- delays ------------------------------------------------------------------------------------
-
-
-def test_the_fastest_delays_are_found():
-    wanted = 0, 300, 450
-
-    def seconds(delays):
-        return 1 + sum(abs(each - best) for each, best in zip(delays, wanted)) / 1e4
-
-    assert resident_module.fastest_delays(3, seconds) == wanted
-
-
-def test_a_gain_that_may_be_chance_brings_no_delay():
-    def seconds(delays):
-        return 1 - 0.9 * resident_module.LEAST_GAIN * any(delays)
-
-    assert resident_module.fastest_delays(2, seconds) == (0, 0)
-
-
-def test_delays_are_measured_once_and_train_nothing(one_hidden_layer, monkeypatch):
-    backend, network, data = one_hidden_layer
-    monkeypatch.setattr(resident_module, "TRIED_SAMPLES", 64)
-    monkeypatch.setattr(resident_module, "DELAYS", (1,))
-    monkeypatch.setattr(resident_module, "WARM_UP", 0)
-    monkeypatch.setattr(resident_module, "_MEASURED", {})
-    expected, _ = trained(backend, network, *data, RATE)
-    monkeypatch.setattr(type(backend.driver), "in_earnest", True)
-    for _ in range(2):
-        got, _ = trained(backend, network, *data, RATE)
-        assert_same_weights(got, expected)
-        monkeypatch.setattr(resident_module, "fastest_delays", None)
-    (delays,) = resident_module._MEASURED.values()
-    assert len(delays) == 2
-    assert set(delays) <= {0, 1}
 
 
 # ---- words -------------------------------------------------------------------------------------
