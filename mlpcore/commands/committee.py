@@ -224,8 +224,6 @@ def main(argv: Sequence[str]) -> int:
         begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
         config, here = settings(options, begun)
         data = train.load_data(options)
-        if not len(data.test_labels):
-            raise InputError("no test images to judge a committee on: expected --hold-out N")
         config = train.for_data(config, options, data, options.get("epochs"))
         members = plan(config, options["widths"], options["members"])
         committee = CommitteeFolder(folder, DataSummary.of(data), members)
