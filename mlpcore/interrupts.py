@@ -31,12 +31,13 @@ def _leave(number: int, frame: object) -> None:
 
 @contextlib.contextmanager
 def stopping(stop: Callable[[], object]) -> Iterator[list[int]]:
-    """Let Ctrl-C and SIGTERM call `stop`, and do nothing else; yield the signals that came."""
+    """Let the first Ctrl-C or SIGTERM call `stop`, and others do nothing; yield what came."""
     signals: list[int] = []
 
     def handle(number: int, frame: object) -> None:
         signals.append(number)
-        stop()
+        if len(signals) == 1:
+            stop()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

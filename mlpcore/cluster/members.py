@@ -35,7 +35,6 @@ TASK_SECONDS = 60.0
 #: How long to try to reach a scheduler.
 CONNECT_SECONDS = 5
 
-
 #: Members with epochs left, their runs, and the states of these.
 Unfinished: TypeAlias = list[tuple[Member, Run, TrainingState]]
 
@@ -192,12 +191,13 @@ async def _train(
 ) -> None:
     """Trains these members to their end."""
     token = secrets.token_hex(4)  # tasks of another call have other names
-    on_workers = client.submit(as_given, data, key=f"data-{token}")
+    resources = {GPU: 1} if left[0][0].config.backend == "cuda" else None
+    on_workers = client.submit(as_given, data, key=f"data-{token}", resources=resources)
 
     def submit(member: Member, state: TrainingState) -> Future:
         """The next task of a member: one epoch at first, then as many as take a minute."""
-        config, seconds = member.config, state.history[-1].seconds if state.history else 60.0
-        until = min(state.epoch + max(1, round(TASK_SECONDS / seconds)), config.epochs)
+        seconds = max(1e-3, state.history[-1].seconds if state.history else TASK_SECONDS)
+        until = min(state.epoch + max(1, round(TASK_SECONDS / seconds)), member.config.epochs)
         name = member.name.replace("-", "_")  # Dask's dashboard shows no number after a hyphen
         return client.submit(
             train_segment,
@@ -208,7 +208,7 @@ async def _train(
             until,
             key=f"{name}-{state.epoch + 1}-{until}-{token}",
             priority=-state.epoch,  # the member that is behind comes first
-            resources={GPU: 1} if config.backend == "cuda" else None,
+            resources=resources,
         )
 
     training = {submit(member, state): (member, run) for member, run, state in left}
