@@ -58,9 +58,7 @@ def check_options(options: argparse.Namespace, paths: Sequence[Path]) -> None:
     """Raises InputError for options that do not fit each other or the networks."""
     if options.safetensors and len(paths) > 1:
         several = f"{len(paths)} networks for {shown(options.safetensors)}"
-        if len(options.networks) == 1:
-            several = f"{shown(options.networks[0])} is a committee of {len(paths)}"
-        raise InputError(f"{several}: expected one network, or --onnx or --html")
+        raise InputError(f"{several}: expected one, or --onnx or --html")
     if options.precision and not (options.safetensors or options.html):
         raise InputError(f"--precision {options.precision}: expected --safetensors or --html")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -61,14 +60,10 @@ def draw(
     if displacements is not None:
         axes.autoscale(False)  # arrows would add a margin
         tails, arrows = _arrows(displacements, tops, lefts[1:])
-        style: dict[str, Any] = {
-            "width": 0.008,
-            "headwidth": 4,
-            "headlength": 4,
-            "headaxislength": 3.5,
-        }
-        axes.quiver(*tails, *arrows, angles="xy", scale_units="xy", scale=1, units="inches",
-                    minlength=0, color=ARROW_COLOUR, **style)  # fmt: skip
+        axes.quiver(
+            *tails, *arrows, angles="xy", scale_units="xy", scale=1, units="inches", minlength=0,
+            width=0.008, headwidth=4, headlength=4, headaxislength=3.5, color=ARROW_COLOUR,
+        )  # fmt: skip
     dpi = min(DPI, MAX_PICTURE_SIDE / (max(figure.get_size_inches()) + 2))
     return png(figure, dpi=dpi, bbox_inches="tight", pad_inches=0.12)
 

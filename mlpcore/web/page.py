@@ -37,9 +37,9 @@ from mlpcore.typing import AnyArray
 #: The modules of the program; each imports only from those before it.
 MODULES = (
     "philox",
+    "image",
     "deformation",
     "network",
-    "image",
     "inputs",
     "ink",
     "digit",

@@ -278,4 +278,4 @@ def test_a_single_run_does_not_go_into_the_folder_of_a_committee(call, refusal, 
 
 
 def test_a_committee_is_no_file_of_weights(refusal, pictures):
-    assert "c is a committee of 2" in refusal("export", "c", "--safetensors", "w")
+    assert "2 networks for w" in refusal("export", "c", "--safetensors", "w")

@@ -3,6 +3,7 @@
  * give the same image. Sums are rounded to float32 after each product, as a fused multiply-add
  * rounds them.
  */
+import { mapRows, transposed } from "./image.js";
 import { AFFINE, NOISE_X, NOISE_Y, philox4x32, toUniform } from "./philox.js";
 
 const [TAPS, GRID] = [21, 10];
@@ -36,40 +37,26 @@ function noise(side, seed, epoch, number, purpose) {
   const [grid, tile] = [Math.floor(number / GRID ** 2), number % GRID ** 2];
   const [top, left] = [Math.floor(tile / GRID) * side, (tile % GRID) * side];
   const size = side + MARGIN;
-  const result = new Float32Array(size * size);
+  const data = new Float32Array(size * size);
   for (let group = top >> 2; 4 * group < top + size; group++) {
     for (let x = 0; x < size; x++) {
       const words = philox4x32([(group << 16) + left + x, grid, epoch, purpose], seed);
       words.forEach((word, k) => {
         const y = 4 * group + k - top;
-        if (y >= 0 && y < size) result[y * size + x] = fround(fround(word | 0) * 2 ** -31);
+        if (y >= 0 && y < size) data[y * size + x] = fround(fround(word | 0) * 2 ** -31);
       });
     }
   }
-  return result;
+  return { width: size, height: size, data };
 }
 
 /** Displacements of one image in pixels: alpha times the noise, smoothed by columns, then by rows. */
 function field(cells, side, taps, alpha) {
-  const size = side + MARGIN;
+  const by = (weights) => (row, x) =>
+    weights.reduce((sum, weight, i) => fround(weight * row[x + i] + sum), 0);
+  const middle = mapRows(transposed(cells), side, by(taps));
   const scaled = taps.map((tap) => fround(alpha) * tap);
-  const middle = new Float32Array(side * size);
-  for (let y = 0; y < side; y++) {
-    for (let x = 0; x < size; x++) {
-      let sum = 0;
-      for (let i = 0; i < TAPS; i++) sum = fround(taps[i] * cells[(y + i) * size + x] + sum);
-      middle[y * size + x] = sum;
-    }
-  }
-  const result = new Float32Array(side * side);
-  for (let y = 0; y < side; y++) {
-    for (let x = 0; x < side; x++) {
-      let sum = 0;
-      for (let i = 0; i < TAPS; i++) sum = fround(scaled[i] * middle[y * size + x + i] + sum);
-      result[y * side + x] = sum;
-    }
-  }
-  return result;
+  return transposed(mapRows(middle, side, by(scaled))).data;
 }
 
 /** Where the pixels of an image come from: two fields of displacements and a matrix. */
