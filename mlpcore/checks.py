@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import numbers
 import reprlib
 from typing import Any
@@ -10,15 +9,6 @@ from typing import Any
 import numpy as np
 
 from mlpcore.errors import InputError
-
-
-def check_fields(name: str, values: object, kind: type) -> dict[str, Any]:
-    """Return `values`, which must be a dictionary with exactly the fields of a dataclass."""
-    expected = [field.name for field in dataclasses.fields(kind)]
-    if not isinstance(values, dict) or set(values) != set(expected):
-        found = list(values) if isinstance(values, dict) else values
-        raise InputError(f"{name}: {reprlib.repr(found)}, expected {', '.join(expected)}")
-    return values
 
 
 def check_real(name: str, value: object) -> None:

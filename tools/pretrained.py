@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from mlpcore.data.dataset import MNIST
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, make_folder
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
+from mlpcore.store.documents import to_json
 from mlpcore.store.export import write_safetensors
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
@@ -63,7 +63,7 @@ def evidence_of(run: Run) -> dict[str, str]:
     return {
         "epochs": str(run.config.epochs),
         "recipe": recipe_of(run.config),
-        "training": json.dumps(run.config.to_json()),
+        "training": to_json(run.config),
         "validation_errors": str(best.validation_errors),
         "n_validation": str(best.n_train),
     }

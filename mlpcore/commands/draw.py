@@ -88,7 +88,7 @@ def make_page(paths: Sequence[Path], precision: str) -> tuple[bytes, list[str]]:
     """The page for networks, and notes about it in a line each."""
     paths = with_members(paths)
     networks = [TrainedNetwork.read(path) for path in paths]
-    notes = [each.assumption for each in networks if each.input.assumed]
+    notes: list[str] = []
     classifier = TrainedClassifier(networks, backends.get("cpu"))
     try:
         test = test_data(paths[0], classifier)

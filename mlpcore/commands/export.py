@@ -69,9 +69,6 @@ def write_networks(options: argparse.Namespace, paths: Sequence[Path]) -> None:
     first = trained[0]
     layers = format_layer_sizes(first.network.layer_sizes)
     pixels = export.describe_input(first.input)
-    if first.input.assumed:
-        note = f"note: {shown(first.path)} does not tell its data: assumed {pixels}"
-        say(note, sys.stderr)
     if options.onnx:
         export.write_onnx(options.onnx, *trained)
         members = f"committee of {len(trained)}, {layers}" if len(trained) > 1 else layers

@@ -79,8 +79,6 @@ def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassi
     networks = [TrainedNetwork.read(path) for path in with_members(paths or [PRETRAINED_FILE])]
     for each in networks:
         check_takes_digits(each.input, shown(each.path))
-        if each.input.assumed:
-            say(f"note: {each.assumption}", sys.stderr)
     if not paths:
         say(f"note: {pretrained_note(networks[0])}", sys.stderr)
     if copies is not None:

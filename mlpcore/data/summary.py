@@ -116,17 +116,3 @@ class DataSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def part_of(self, data: Dataset) -> Dataset:
         """Hold out as many training images of a whole data set as this run did."""
         return data.hold_out(self.held_out) if self.held_out else data
-
-    @classmethod
-    def from_json(cls, values: object) -> DataSummary:
-        """Make a summary of the values in a file.
-
-        Raises
-        ------
-        InputError
-            When they are damaged.
-        """
-        try:
-            return msgspec.convert(values, cls)
-        except msgspec.ValidationError as error:
-            raise InputError(f"data: {error}") from None

@@ -18,7 +18,6 @@ from mlpcore.estimators import passes
 from mlpcore.estimators.fitting import Fitting
 from mlpcore.estimators.monitoring import EarlyStopping, observers_of
 from mlpcore.estimators.parameters import (
-    PAPER,
     check_classes,
     check_parameters,
     deformation_of,
@@ -225,10 +224,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         self.verbose = verbose
         self.backend = backend
         self.threads = threads
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickles of earlier versions lack parameters, which meant the paper's settings then.
-        super().__setstate__(vars(OnlineMLPClassifier(**PAPER)) | state)
 
     def set_params(self, **params: Any) -> OnlineMLPClassifier:
         """Sets parameters by name, those of `deformation` too, as ``deformation__alpha``.

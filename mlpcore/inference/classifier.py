@@ -68,7 +68,8 @@ def load(
     >>> import mlpcore
     >>> from mlpcore import Network
     >>> from mlpcore.store.weights import write_network
-    >>> write_network("net.safetensors", Network((841, 10), seed=1), {})
+    >>> mnist = NetworkInput("MNIST", (29, 29), (28, 28))
+    >>> write_network("net.safetensors", Network((841, 10), seed=1), mnist.to_metadata())
     >>> net = mlpcore.load("net.safetensors", backend="scalar", threads=1)
     >>> net
     TrainedClassifier(net.safetensors: 841-10; pictures of 28 x 28; scalar)

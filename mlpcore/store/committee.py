@@ -5,12 +5,7 @@
 | ``committee.json`` | the data, and each member's name and settings |
 | ``NAME/`` | the run of the member of this name (`mlpcore.store.run_folder`) |
 
-The document is written before anything is trained. It is a JSON object:
-
-- ``data`` has the fields of `mlpcore.data.summary.DataSummary`.
-- ``members`` is a list of objects. Each has a ``name``, and ``training``, the fields of
-  `mlpcore.training.TrainingConfig`.
-- ``library`` and ``version`` are for human readers.
+The document is written before anything is trained, and has the fields of `Document`.
 
 `mlpcore.commands.committee` adds ``report.md`` and ``figures``, which nothing reads.
 """
@@ -18,21 +13,21 @@ The document is written before anything is trained. It is a JSON object:
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-import msgspec
+from msgspec import Meta
 
 from mlpcore.checks import check_whole
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write, make_folder, read_bounded
-from mlpcore.store.run_folder import MAX_CONFIG_BYTES, Run, holds_run, read_settings
+from mlpcore.files import make_folder
+from mlpcore.store.documents import read_document, write_document
+from mlpcore.store.run_folder import Run, holds_run, read_settings
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import TrainingState
 from mlpcore.typing import StrPath
@@ -48,8 +43,18 @@ MAX_MEMBERS = 1000
 class Member:
     """A member of a committee: the name of its folder, and its settings."""
 
-    name: str
+    name: Annotated[str, Meta(pattern=r"^\w[\w-]*\Z")]
     config: TrainingConfig
+
+
+@dataclass(frozen=True)
+class Document:
+    """The content of ``committee.json``. The first two are for human readers."""
+
+    library: str
+    version: str
+    data: DataSummary
+    members: tuple[Member, ...]
 
 
 def plan(config: TrainingConfig, widths: Sequence[int | None], n: int = 1) -> tuple[Member, ...]:
@@ -90,7 +95,7 @@ def name_of_width(width: int | None) -> str:
 
 def _flat(config: TrainingConfig) -> dict[str, object]:
     """The settings, and the deformation's among them."""
-    values = config.to_json()
+    values = dataclasses.asdict(config)
     return values | values.pop("deformation")
 
 
@@ -112,38 +117,19 @@ class CommitteeFolder:
 
     def write(self) -> None:
         """Write the document; an InputError when the folder cannot be used."""
-        content = {
-            "library": "mlpcore",
-            "version": __version__,
-            "data": msgspec.structs.asdict(self.data),
-            "members": [{"name": m.name, "training": m.config.to_json()} for m in self.members],
-        }
         make_folder(self.folder)
-        text = json.dumps(content, indent=1).encode() + b"\n"
-        atomic_write(self.folder / DOCUMENT, text)
+        document = Document("mlpcore", __version__, self.data, self.members)
+        write_document(self.folder / DOCUMENT, document)
 
     @classmethod
     def open(cls, folder: StrPath) -> CommitteeFolder:
         """Read the document of a committee; an InputError when it is damaged."""
         path = Path(folder, DOCUMENT)
-        content = read_bounded(path, MAX_CONFIG_BYTES)
-        try:
-            values = json.loads(content)
-            data = DataSummary.from_json(values["data"])
-            members = tuple(
-                Member(each["name"], TrainingConfig.from_json(each["training"]))
-                for each in values["members"]
-            )
-            names = [each.name for each in members]
-            # A name is one of a folder in this one.
-            sound = all(re.fullmatch(r"\w[\w-]*", name) for name in names)
-            if not sound or not 0 < len(set(names)) == len(names):
-                raise InputError("names of members: expected different ones, of letters and digits")
-            return cls(Path(folder), data, members)
-        except InputError as error:
-            raise InputError(f"{shown(path)} is damaged: {error}") from None
-        except (KeyError, TypeError, ValueError, RecursionError):
-            raise InputError(f"{shown(path)} is damaged: expected the members") from None
+        document = read_document(path, Document)
+        names = {each.name for each in document.members}
+        if not 0 < len(names) == len(document.members):
+            raise InputError(f"{shown(path)} is damaged: expected members of different names")
+        return cls(Path(folder), document.data, document.members)
 
     def check_same(self, asked: CommitteeFolder) -> None:
         """Raise InputError unless another command asks for these members and data."""

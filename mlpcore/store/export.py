@@ -26,7 +26,7 @@ The metadata are text:
 | ``input`` | a sentence that describes the pixels |
 | ``white`` | the greatest value of a pixel; 0 is the background of digits |
 | ``width`` | the width in pixels to which the graph brings the ink, if it does |
-| ``dataset`` | the data that the network was trained on, if known |
+| ``dataset`` | the data that the network was trained on |
 | ``weights_sha256`` | see `mlpcore.store.weights.weights_sha256` |
 
 ``epoch``, ``seed``, ``learning_rate``, ``revision`` and ``machine`` are copied from the file of
@@ -37,9 +37,8 @@ all members have in common, and ``members``, a list in JSON of those of each.
 
 >>> from pathlib import Path
 >>> from mlpcore import Network
->>> trained = TrainedNetwork(
-...     Path("net.safetensors"), Network((841, 10), seed=1), NetworkInput.from_metadata({}, 841), {}
-... )
+>>> mnist = NetworkInput("MNIST", (29, 29), (28, 28))
+>>> trained = TrainedNetwork(Path("net.safetensors"), Network((841, 10), seed=1), mnist, {})
 >>> describe_input(trained.input)
 'grey values 0 to 255 of 28 x 28 pixels, row by row'
 >>> write_safetensors(trained, "net.safetensors")
@@ -55,17 +54,18 @@ from typing import Any
 
 import numpy as np
 
+from mlpcore.data import embedded
+from mlpcore.data.scaling import resize
 from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
 from mlpcore.network.architecture import count_parameters, format_layer_sizes
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.inputs import NetworkInput, output_metadata
 from mlpcore.store.onnx_graph import Graph
 from mlpcore.store.onnx_width import add_width
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import weights_sha256, write_network
-from mlpcore.training.config import USUAL_TARGET
 from mlpcore.typing import Float32Array, StrPath
 from mlpcore.version import __version__
 
@@ -202,23 +202,16 @@ def write_safetensors(
 ) -> None:
     """Write the network without its place in a run, atomically.
 
-    The metadata are those of `mlpcore.store.weights`, and those that the caller adds. If the shapes
-    of images were not recorded but assumed, the file does not mention them.
+    The metadata are those of `mlpcore.store.weights`, and those that the caller adds.
 
     Raises
     ------
     InputError
         As `mlpcore.store.weights.write_network`, which describes `dtype`.
     """
-    known = trained.input.to_metadata()
-    if trained.input.assumed:
-        known = {name: known[name] for name in ("input_range", "width") if name in known}
-    if trained.target != USUAL_TARGET:
-        known["target"] = repr(trained.target)
-    if trained.classes != tuple(range(len(trained.classes))):
-        known["classes"] = json.dumps(trained.classes)
-    metadata = _origin(trained) | known | dict(metadata or {})
-    write_network(path, trained.network, metadata, dtype)
+    outputs = output_metadata(trained.target, trained.classes)
+    known = _origin(trained) | trained.input.to_metadata() | outputs
+    write_network(path, trained.network, known | dict(metadata or {}), dtype)
 
 
 def _add_input(graph: Graph, network_input: NetworkInput) -> str:
@@ -231,9 +224,10 @@ def _add_input(graph: Graph, network_input: NetworkInput) -> str:
     scale = network_input.white / 2 if signed else network_input.white
     images = graph.add("Cast", "pixels", to=graph.onnx.TensorProto.FLOAT)
     images = graph.add("Div", images, graph.constant("half_white" if signed else "white", scale))
-    rows, columns = network_input.interpolation()
-    images = _interpolate(graph, images, "rows", rows, axis=1)
-    images = _interpolate(graph, images, "columns", columns, axis=2)
+    sides = zip(network_input.pixel_shape, network_input.image_shape)
+    box = embedded.BOX if network_input.is_embedded else slice(None)
+    for axis, (n_in, n_out) in enumerate(sides, 1):
+        images = _interpolate(graph, images, _interpolation(n_in, n_out, box), axis)
     if network_input.width is not None:
         images = add_width(graph, images, network_input.image_shape, network_input.width)
     if signed:
@@ -241,8 +235,15 @@ def _add_input(graph: Graph, network_input: NetworkInput) -> str:
     return graph.add("Flatten", images, axis=1)
 
 
-def _interpolate(graph: Graph, images: str, name: str, matrix: Float32Array, axis: int) -> str:
-    """Append the product of a `NetworkInput.interpolation` matrix and one axis of images.
+def _interpolation(n_in: int, n_out: int, box: slice) -> Float32Array:
+    """The matrix (n_out, n_in) that scales one side: its columns are the scaled unit vectors."""
+    result = np.zeros((n_out, n_in), np.float32)
+    result[box] = resize(np.eye(n_in)[None], len(result[box]), n_in)[0]
+    return result
+
+
+def _interpolate(graph: Graph, images: str, matrix: Float32Array, axis: int) -> str:
+    """Append the product of an `_interpolation` and one axis of images.
 
     A row of the matrix has at most two weights other than 0, and they are neighbours. So this
     gathers two pixels and adds them, weighted. MatMul would be more work, and ONNX Runtime fails
@@ -255,9 +256,9 @@ def _interpolate(graph: Graph, images: str, name: str, matrix: Float32Array, axi
     terms = []
     for end, index in (("low", low), ("high", low + 1)):
         weights = matrix[np.arange(n_out), index].reshape((-1, 1) if axis == 1 else -1)
-        indices = graph.constant(f"{name}.{end}.index", index, np.int64)
+        indices = graph.constant(f"axis.{axis}.{end}.index", index, np.int64)
         pixels = graph.add("Gather", images, indices, axis=axis)
-        weights_name = graph.constant(f"{name}.{end}.weight", weights)
+        weights_name = graph.constant(f"axis.{axis}.{end}.weight", weights)
         terms.append(graph.add("Mul", pixels, weights_name))
     return graph.add("Add", *terms)
 
@@ -281,18 +282,17 @@ def _origin(trained: TrainedNetwork) -> dict[str, str]:
 
 def _metadata(trained: TrainedNetwork) -> dict[str, str]:
     """The metadata of an ONNX file."""
-    sizes, data = trained.network.layer_sizes, trained.input.data
-    assumed = " (assumed)" if trained.input.assumed else ""
+    sizes = trained.network.layer_sizes
     return {
         **_origin(trained),
-        **({"dataset": data} if data else {}),
         **({} if trained.input.width is None else {"width": str(trained.input.width)}),
+        "dataset": trained.input.data,
         "version": __version__,
         "architecture": ",".join(map(str, sizes)),
         "activation": trained.network.activation,
         "loss": trained.network.loss,
         "classes": str(sizes[-1]),
-        "input": describe_input(trained.input) + assumed,
+        "input": describe_input(trained.input),
         "white": str(trained.input.white),
         "weights_sha256": weights_sha256(trained.network),
     }

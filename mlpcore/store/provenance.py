@@ -5,29 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeAlias
-
-import msgspec
 
 from mlpcore.cpu import available_cores, cpu_model
 
 #: The repository, when the package is used from one.
 ROOT = Path(__file__).resolve().parents[2]
-
-Revisions: TypeAlias = tuple[tuple[int, str], ...]
-"""The revisions that computed a run, in order, each with the first epoch that it worked on."""
-
-
-def revisions_of(metadata: Mapping[str, str]) -> Revisions:
-    """The revisions in the metadata of a run's last network; a ValueError if they are damaged.
-
-    Files of version 0.1.0 may name the last revision only.
-    """
-    if "revisions" in metadata:
-        return msgspec.json.decode(metadata["revisions"], type=Revisions)
-    return ((1, metadata.get("revision", "")),)
 
 
 @functools.cache

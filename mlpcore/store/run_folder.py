@@ -8,20 +8,16 @@
 | ``last.safetensors`` | the network with which training continues, and its place in the epoch |
 
 Each file is replaced as a whole, in this order. The clock decides after which epochs, and the bits
-do not depend on it. If a run is killed in between, other files may be
-newer than ``last.safetensors``. That file decides: surplus lines are dropped, and an epoch that is
-trained again gives the same bits. `mlpcore.commands.train` adds ``report.md``, which nothing reads.
+do not depend on it. If a run is killed in between, other files may be newer than
+``last.safetensors``. That file decides: surplus lines are dropped, and an epoch that is trained
+again gives the same bits. `mlpcore.commands.train` adds ``report.md``, which nothing reads.
 
 Only ``config.json`` changes when the number of epochs does. ``last.safetensors`` then still has the
 settings of before, which must mean the same for the epochs that have begun.
 
-``config.json`` is a JSON object. Its ``training`` and ``data`` have the fields of
-`mlpcore.training.TrainingConfig` and `mlpcore.data.summary.DataSummary`. Its ``library``,
-``version``, ``architecture`` and ``backend`` are for human readers.
-
-A line of ``metrics.jsonl`` is a JSON object of the fields of `mlpcore.training.EpochMetrics` and
-of the errors in percent. Functions that read raise an InputError when a file is not there, is
-damaged or does not fit the others.
+``config.json`` has the fields of `Document`, and a line of ``metrics.jsonl`` those of
+`mlpcore.training.EpochMetrics` and the errors in percent. Functions that read raise an InputError
+when a file is not there, is damaged or does not fit the others.
 
 The weights are as in `mlpcore.store.weights`. To its metadata both files add
 
@@ -31,29 +27,20 @@ The weights are as in `mlpcore.store.weights`. To its metadata both files add
 | ``seed`` | the seed of the run |
 | ``learning_rate`` | of its epoch in ``best``, of the next epoch in ``last`` |
 | ``revision``, ``machine`` | the source and the computer that computed the weights |
-| ``classes`` | JSON: the classes of the outputs, if these are not 0, 1 ... themselves |
-| ``dataset``, ``image_shape``, ``pixel_shape``, ``input_range`` | `mlpcore.store.inputs` |
-| ``width`` | the same, if there is one |
 
 ``best`` also has ``metrics``, its line of ``metrics.jsonl`` without the percentages. ``last`` has
-``progress`` (`mlpcore.training.EpochProgress`), ``best_epoch``, ``training`` (as in
-``config.json`` when it was saved), ``metrics_sha256`` (of the lines so far) and ``revisions``
-(`mlpcore.store.provenance.Revisions`).
+``checkpoint``, the fields of `Checkpoint`. Both are JSON.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
-import io
-import itertools
-import json
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from mlpcore.checks import check_whole
 from mlpcore.data.dataset import Dataset
@@ -72,16 +59,10 @@ from mlpcore.files import (
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.store import provenance
-from mlpcore.store.history import (
-    MAX_LINE,
-    history_lines,
-    parse_history,
-    parse_progress,
-    plain_values,
-)
-from mlpcore.store.inputs import NetworkInput
-from mlpcore.store.provenance import Revisions, revisions_of
-from mlpcore.store.weights import CHOICES, read_network, write_network
+from mlpcore.store.documents import from_json, read_document, to_json, write_document
+from mlpcore.store.history import MAX_LINE, history_lines, parse_history
+from mlpcore.store.inputs import NetworkInput, output_metadata
+from mlpcore.store.weights import read_network, write_network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
 from mlpcore.training.trainer import Observer, Trainer
@@ -92,10 +73,42 @@ CONFIG, METRICS = "config.json", "metrics.jsonl"
 BEST, LAST = "best.safetensors", "last.safetensors"
 RUN_FILES = (CONFIG, METRICS, BEST, LAST)
 
-MAX_CONFIG_BYTES = 2**24
-
 #: The share of the time in which a run is saved, apart from stops.
 SAVING_SHARE = 0.02
+
+
+@dataclass(frozen=True)
+class Document:
+    """The content of ``config.json``. The first four are for human readers."""
+
+    library: str
+    version: str
+    architecture: str
+    backend: str
+    training: TrainingConfig
+    data: DataSummary
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The place in a run at which its last network is.
+
+    Attributes
+    ----------
+    epoch : int
+        How many epochs are done.
+    progress : EpochProgress
+        Of the next one.
+    training : TrainingConfig
+        As in ``config.json`` when this was saved.
+    metrics_sha256 : str
+        Of the lines of ``metrics.jsonl`` so far.
+    """
+
+    epoch: int
+    progress: EpochProgress
+    training: TrainingConfig
+    metrics_sha256: str
 
 
 class AlreadyThere(InputError):
@@ -128,27 +141,15 @@ def check_result_file(path: StrPath) -> None:
 
 def read_settings(folder: StrPath) -> tuple[TrainingConfig, DataSummary]:
     """The settings and the data of a run, which another process may be training."""
-    return _parse_settings(Path(folder, CONFIG))[:2]
-
-
-def _parse_settings(path: Path) -> tuple[TrainingConfig, DataSummary, dict[str, Any]]:
-    """The settings, the data, and all values of the file."""
-    content = read_bounded(path, MAX_CONFIG_BYTES)
-    try:
-        values = json.loads(content)
-        config = TrainingConfig.from_json(values["training"])
-        return config, DataSummary.from_json(values["data"]), values
-    except InputError as error:
-        raise InputError(f"{shown(path)} is damaged: {error}") from None
-    except (KeyError, TypeError, ValueError, RecursionError):
-        raise InputError(f"{shown(path)} is damaged: expected the settings of a run") from None
+    document = read_document(Path(folder, CONFIG), Document)
+    return document.training, document.data
 
 
 def read_history(folder: StrPath) -> list[EpochMetrics]:
     """The metrics of all epochs of a run, which another process may be training."""
     path, epochs = Path(folder, METRICS), read_settings(folder)[0].epochs
     # A killed process may have left a line that is not counted.
-    return parse_history(path, io.BytesIO(read_bounded(path, MAX_LINE * (epochs + 1))))
+    return parse_history(path, read_bounded(path, MAX_LINE * (epochs + 1)).splitlines())
 
 
 def read_run_network(
@@ -156,10 +157,11 @@ def read_run_network(
 ) -> tuple[Network, dict[str, str]]:
     """A network of a run and the metadata of its file, which fit the run's settings and data."""
     network, metadata = read_network(path, data.layer_sizes(config.hidden_layers))
-    for name in (*CHOICES, "width"):
-        expected = getattr(config, name)
-        if metadata.get(name) != (None if expected is None else str(expected)):
-            raise InputError(f"{shown(path)} has {name} {metadata.get(name)}, expected {expected}")
+    found = network.activation, network.loss, NetworkInput.from_metadata(metadata)
+    expected = config.activation, config.loss, NetworkInput.of(data, config)
+    for each, wanted in zip(found, expected):
+        if each != wanted:
+            raise InputError(f"{shown(path)} is of another run: {each}, expected {wanted}")
     return network, metadata
 
 
@@ -195,14 +197,10 @@ class Run(Observer):
         #: The computer that computes the weights, if it is another than this.
         self.machine: str | None = None
         self._lock: int | None = None
-        #: On disk: the epoch of the best network, and the number of epochs with metrics. After a
-        #: save that failed they are behind the state, and the next one catches up.
-        self._best_epoch = self._epochs = 0
+        #: Of the best network on disk. After a save that failed it is behind the state's.
+        self._best_epoch = 0
         #: When the next save in between is due, by `time.monotonic`.
         self._due = 0.0
-        #: The revisions that computed the run until this process, up to this epoch and sample.
-        self._revisions: Revisions = ()
-        self._begun = 0, 0
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
@@ -223,26 +221,18 @@ class Run(Observer):
         `backend` is the line that describes the backend, for human readers. If anything fails,
         no new file is left.
         """
-        folder = Path(folder)
-        check_output(folder)
-        data = DataSummary.of(dataset)
-        content = {
-            "library": "mlpcore",
-            "version": __version__,
-            "architecture": format_hidden_layers(config.hidden_layers),
-            "backend": backend,
-            "training": config.to_json(),
-            "data": msgspec.structs.asdict(data),
-        }
+        folder, data = Path(folder), DataSummary.of(dataset)
+        architecture = format_hidden_layers(config.hidden_layers)
+        document = Document("mlpcore", __version__, architecture, backend, config, data)
         run = cls(folder, config, data)
         make_folder(folder)
         with contextlib.ExitStack() as undo:
             run._lock = lock(folder)  # if another process has the lock, it needs the folder
             undo.callback(run.close)
-            _check_new(folder)  # another process may have been faster
+            _check_new(folder)
             for name in RUN_FILES:
                 undo.callback((folder / name).unlink, missing_ok=True)
-            atomic_write(folder / CONFIG, _document(content), locked=run._lock)
+            write_document(folder / CONFIG, document, run._lock)
             run.save(state)
             undo.pop_all()
         return run
@@ -269,9 +259,8 @@ class Run(Observer):
     def change_settings(self, config: TrainingConfig) -> None:
         """Record what `TrainingConfig.with_epochs` returned for the state that `load` read."""
         path = self.folder / CONFIG
-        _, _, values = _parse_settings(path)
-        content = _document(values | {"training": config.to_json()})
-        atomic_write(path, content, locked=self._lock)
+        document = read_document(path, Document)
+        write_document(path, dataclasses.replace(document, training=config), self._lock)
         self.config = config
 
     def check_data(self, dataset: Dataset) -> None:
@@ -304,78 +293,53 @@ class Run(Observer):
         best = state.best_metrics
         if best is not None and best.epoch != self._best_epoch:
             assert state.best is not None
-            metadata = self._metadata(best.epoch, best.learning_rate) | {"metrics": _json(best)}
+            metadata = self._metadata(best.epoch, best.learning_rate) | {"metrics": to_json(best)}
             self._write(BEST, state.best, metadata)
             self._best_epoch = best.epoch
         lines = b"".join(history_lines(state.history))
-        if state.epoch != self._epochs:
+        if lines:
             atomic_write(self.folder / METRICS, lines, locked=self._lock)
-            self._epochs = state.epoch
         learning_rate = self.config.learning_rate_at(min(state.epoch, self.config.epochs - 1))
-        metadata = self._metadata(state.epoch, learning_rate) | {
-            "progress": _json(state.progress),
-            "best_epoch": str(best.epoch if best else 0),
-            "training": json.dumps(self.config.to_json()),
-            "metrics_sha256": hashlib.sha256(lines).hexdigest(),
-            "revisions": json.dumps(self._computed_by(state)),
-        }
+        sha256 = hashlib.sha256(lines).hexdigest()
+        checkpoint = Checkpoint(state.epoch, state.progress, self.config, sha256)
+        metadata = self._metadata(state.epoch, learning_rate) | {"checkpoint": to_json(checkpoint)}
         self._write(LAST, state.network, metadata)
 
     def _write(self, name: str, network: Network, metadata: dict[str, str]) -> None:
         write_network(self.folder / name, network, metadata, locked=self._lock)
 
-    def _computed_by(self, state: TrainingState) -> Revisions:
-        """The revisions before this process, and ours if it has trained a sample."""
-        if (state.epoch, state.progress.samples) == self._begun:
-            return self._revisions
-        ours = provenance.revision()
-        if self._revisions and self._revisions[-1][1] == ours:
-            return self._revisions
-        return (*self._revisions, (self._begun[0] + 1, ours))
-
     def _metadata(self, epoch: int, learning_rate: float) -> dict[str, str]:
         """The metadata of both networks."""
-        classes = self.data.classes
-        return (
-            ({} if classes is None else {"classes": json.dumps(classes)})
-            | {
-                "epoch": str(epoch),
-                "seed": str(self.config.seed),
-                "learning_rate": repr(learning_rate),
-                "revision": provenance.revision(),
-                "machine": self.machine or provenance.machine(),
-            }
-            | NetworkInput.of(self.data, self.config.input_range, self.config.width).to_metadata()
-        )
+        place = {
+            "epoch": str(epoch),
+            "seed": str(self.config.seed),
+            "learning_rate": repr(learning_rate),
+            "revision": provenance.revision(),
+            "machine": self.machine or provenance.machine(),
+        }
+        outputs = output_metadata(self.config.target, self.data.classes)
+        return place | NetworkInput.of(self.data, self.config).to_metadata() | outputs
 
     def load(self) -> TrainingState:
         """Read the state that `save` wrote last, from files that fit each other."""
         last = self.folder / LAST
         if not any(os.path.lexists(self.folder / name) for name in (LAST, METRICS, BEST)):
-            config = self.config  # killed at once
-            names = config.activation, config.loss, config.init
-            return TrainingState(Network(self.layer_sizes, config.seed, *names))
+            return TrainingState(self.config.new_network(self.layer_sizes))  # killed at once
         network, metadata = read_run_network(last, self.config, self.data)
         try:
-            epoch, best_epoch = int(metadata["epoch"]), int(metadata["best_epoch"])
-            check_whole("epoch", epoch, 0, self.config.epochs)
-            progress = parse_progress(metadata["progress"], self.data.n_train)
-            training = TrainingConfig.from_json(json.loads(metadata["training"]))
-            metrics_sha256 = metadata["metrics_sha256"]
-            revisions = revisions_of(metadata)
-        except (KeyError, ValueError, RecursionError):
-            raise InputError(f"{shown(last)} is damaged: expected the place in a run") from None
-        if not training.agrees_with(self.config, epoch + bool(progress.samples)):
+            found = from_json(metadata.get("checkpoint", ""), Checkpoint)
+            check_whole("epoch", found.epoch, 0, self.config.epochs)
+            check_whole("samples", found.progress.samples, 0, self.data.n_train)
+        except InputError as error:
+            raise InputError(f"{shown(last)} is damaged: {error}") from None
+        if not found.training.agrees_with(self.config, found.epoch + bool(found.progress.samples)):
             raise InputError(f"{shown(last)} has other settings than {CONFIG} beside it")
-        history = self._read_history(epoch, metrics_sha256)
-        state = TrainingState(network, None, history, progress)
+        history = self._read_history(found.epoch, found.metrics_sha256)
+        state = TrainingState(network, None, history, found.progress)
         best = state.best_metrics
-        if best_epoch != (best.epoch if best else 0):
-            raise InputError(f"{shown(last)} is damaged: its best epoch is {best_epoch}")
         if best:
-            state.best = self._read_best(epoch, best)
-        self._best_epoch, self._epochs = best_epoch, epoch
-        self._revisions, self._begun = revisions, (epoch, progress.samples)
+            state.best = self._read_best(found.epoch, best)
+            self._best_epoch = best.epoch
         return state
 
     def _read_history(self, epoch: int, sha256: str) -> list[EpochMetrics]:
@@ -384,7 +348,7 @@ class Run(Observer):
             return []
         path = self.folder / METRICS
         content, _ = read_start(path, MAX_LINE * epoch)
-        lines = list(itertools.islice(io.BytesIO(content), epoch))
+        lines = content.splitlines(keepends=True)[:epoch]
         if hashlib.sha256(b"".join(lines)).hexdigest() != sha256:
             raise InputError(
                 f"{shown(path)} is damaged: its first {epoch} lines do not fit {LAST} beside it"
@@ -396,17 +360,9 @@ class Run(Observer):
         path = self.folder / BEST
         network, metadata = read_run_network(path, self.config, self.data)
         ahead = map(str, range(epoch + 1, self.config.epochs + 1))
-        if metadata.get("metrics") != _json(best) and metadata.get("epoch", "") not in ahead:
+        if metadata.get("metrics") != to_json(best) and metadata.get("epoch", "") not in ahead:
             raise InputError(
                 f"{shown(path)} does not fit {LAST} beside it: "
                 f"expected the network of epoch {best.epoch}"
             )
         return network
-
-
-def _document(values: dict[str, Any]) -> bytes:
-    return json.dumps(values, indent=2).encode() + b"\n"
-
-
-def _json(values: EpochMetrics | EpochProgress) -> str:
-    return json.dumps(plain_values(values))

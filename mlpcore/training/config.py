@@ -18,10 +18,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import msgspec
 import numpy as np
 
-from mlpcore.checks import check_choice, check_fields, check_rate, check_whole
+from mlpcore.checks import check_choice, check_rate, check_whole
 from mlpcore.data.scaling import INPUT_RANGES, MAX_SIDE
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
@@ -59,20 +58,6 @@ CHOICES = {
     "decay": DECAYS,
 }
 """The settings that are names, and which names there are."""
-
-LATER: dict[str, Any] = {
-    "learning_rate_ratio": PAPER_RATIO,
-    "target": USUAL_TARGET,
-    "activation": "tanh",
-    "loss": "squared",
-    "init": "uniform",
-    "input_range": "signed",
-    "decay": "factor",
-    "warm_up": 0,
-    "width": None,
-    "earlier": (),
-}
-"""What these were in runs from before they became settings."""
 
 
 def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
@@ -324,29 +309,6 @@ class TrainingConfig:
         """Raises InputError unless `learning_rates_after` gives learning rates."""
         for rate in self.learning_rates_after(samples, n_samples):
             check_rate("learning rate of a layer", rate)
-
-    def to_json(self) -> dict[str, Any]:
-        """The settings as plain values for a JSON file; `earlier` only if given."""
-        given = dataclasses.asdict(self).items()
-        return {name: each for name, each in given if each or name != "earlier"}
-
-    @classmethod
-    def from_json(cls, values: object) -> TrainingConfig:
-        """The inverse of `to_json`, for values from a file that may be damaged.
-
-        Raises
-        ------
-        InputError
-            When a setting is missing, unknown, of another type or out of range.
-        """
-        if isinstance(values, dict):
-            values = LATER | values
-        values = check_fields("training", values, cls)
-        check_fields("deformation", values["deformation"], DeformationParameters)
-        try:
-            return msgspec.convert(values, cls)
-        except msgspec.ValidationError as error:
-            raise InputError(f"training: {error}") from None
 
 
 def _widths(value: Any) -> tuple[int, ...]:

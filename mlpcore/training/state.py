@@ -5,8 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
 
 from mlpcore.network import Network
+
+#: In files, too, none is negative.
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Sum: TypeAlias = Annotated[float, Meta(ge=0)]
 
 
 @dataclass(frozen=True)
@@ -19,16 +26,16 @@ class EpochMetrics:
     """
 
     epoch: int
-    learning_rate: float
-    n_train: int
-    n_test: int
-    training_errors: int
-    loss: float
-    validation_errors: int
-    test_errors: int
-    deformation_seconds: float
-    training_seconds: float
-    evaluation_seconds: float
+    learning_rate: Sum
+    n_train: Annotated[int, Meta(ge=1)]
+    n_test: Count
+    training_errors: Count
+    loss: Sum
+    validation_errors: Count
+    test_errors: Count
+    deformation_seconds: Sum
+    training_seconds: Sum
+    evaluation_seconds: Sum
 
     @property
     def training_error(self) -> float:
@@ -55,12 +62,12 @@ class EpochMetrics:
 class EpochProgress:
     """The part of an epoch that is done: samples, sums over them, and seconds spent."""
 
-    samples: int = 0
-    errors: int = 0
-    loss: float = 0.0
-    deformation_seconds: float = 0.0
-    training_seconds: float = 0.0
-    evaluation_seconds: float = 0.0
+    samples: Count = 0
+    errors: Count = 0
+    loss: Sum = 0.0
+    deformation_seconds: Sum = 0.0
+    training_seconds: Sum = 0.0
+    evaluation_seconds: Sum = 0.0
 
     @property
     def seconds(self) -> float:

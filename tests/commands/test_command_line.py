@@ -16,6 +16,7 @@ from mlpcore.commands import COMMANDS, main, options, train
 from mlpcore.commands.options import command_text, run_tool
 from mlpcore.data import dataset
 from mlpcore.network import Network
+from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.weights import write_network
 from mlpcore.terminal import say
 
@@ -182,7 +183,7 @@ BAD = [
     ("evaluate none", "none does not exist: expected the folder of a run or of a committee"),
     ("evaluate .", ". holds no best.safetensors: expected a run of at least one epoch"),
     ("evaluate /dev/zero", "/dev/zero is not a regular file"),
-    ("evaluate file", "expected a safetensors file"),
+    ("evaluate file", "not the expected safetensors file"),
     ("evaluate net --epochs 3", "--epochs"),
     ("evaluate net --json none/x.json", "cannot write none/x.json: No such file"),
     ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
@@ -221,7 +222,8 @@ def test_bad_arguments_are_refused_in_one_line(refusal, monkeypatch, argv, words
     Path("file").touch()
     os.mkfifo("pipe")
     os.symlink(".", "link")
-    write_network(Path("net"), Network((841, 10), seed=1), {})
+    mnist = NetworkInput("MNIST", (29, 29), (28, 28))
+    write_network(Path("net"), Network((841, 10), seed=1), mnist.to_metadata())
     assert words in refusal(*argv.split())
 
 

@@ -210,9 +210,9 @@ def damage(path, change):
     [
         (lambda: Path("c", DOCUMENT).write_text("{"), f"c/{DOCUMENT} is damaged"),
         (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"][1].update(name="../x")),
-         f"c/{DOCUMENT} is damaged: names of members"),
-        (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"][1]["training"].pop("seed")),
-         f"c/{DOCUMENT} is damaged: training"),
+         f"c/{DOCUMENT} is damaged: Expected `str` matching"),
+        (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"][1]["config"].pop("seed")),
+         f"c/{DOCUMENT} is damaged: it has other fields"),
         (lambda: Path("c/width-2", LAST).write_bytes(b"x" * 99), f"c/width-2/{LAST}"),
         (lambda: damage(Path("c/width-2", CONFIG), lambda c: c["training"].update(seed=9)),
          "c/width-2 is the run of other settings"),

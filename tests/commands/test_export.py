@@ -60,11 +60,7 @@ def test_float16_halves_the_files(call):
     assert [a - b for a, b in sizes] == pytest.approx([n_bytes, 4 / 3 * n_bytes], rel=0.001)
 
 
-def test_notes_tell_what_is_assumed(capsys, weights):
-    write_network(weights, Network((841, 10), 1), {})
-    for option in "--safetensors", "--html":
-        assert main(["export", weights, option, "a"]) == 0
-        assert f"note: {weights} does not" in capsys.readouterr().err
+def test_without_a_network_it_is_that_of_the_package(capsys):
     assert main(["export", "--html", "a.html"]) == 0
     said = "note: no network is named: that of the package is used, net1"
     assert capsys.readouterr().err.startswith(said)
@@ -86,6 +82,7 @@ def test_notes_tell_what_is_assumed(capsys, weights):
         ("net.safetensors net.safetensors --safetensors a", "2 networks for a"),
         ("net.safetensors --onnx a.onnx --precision float16", "or --html"),
         ("net.safetensors letters.safetensors --html a.html", "network 2 of a committee"),
+        ("nameless --safetensors a", "nameless: its metadata name no input"),
     ],
 )
 def test_refusals(refusal, weights, monkeypatch, arguments, said):
@@ -98,6 +95,7 @@ def test_refusals(refusal, weights, monkeypatch, arguments, said):
     write("large.safetensors", (841, 30, 10))
     shape = NetworkInput("letters", (7, 5), (7, 5)).to_metadata()
     write_network("letters.safetensors", Network((35, 3), 1), shape)
+    write_network("nameless", Network((841, 10), 1), {})
     contents = {path: path.read_bytes() for path in Path().iterdir() if path.is_file()}
     assert said in refusal("export", *arguments.split())
     assert contents == {path: path.read_bytes() for path in contents}

@@ -21,6 +21,7 @@ from mlpcore.data.pictures import MAX_FILE_BYTES
 from mlpcore.data.scaling import INPUT_RANGES, normalise, resize, to_range
 from mlpcore.network import Network
 from mlpcore.store.export import write_safetensors
+from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import write_network
@@ -217,13 +218,6 @@ def test_classes_are_those_of_the_data(call):
     assert re.fullmatch(r"a\.png: x \(\S+\)\n", out)  # one output, one guess
 
 
-def test_weights_that_do_not_name_their_data(capsys):
-    write_network(Path("n.safetensors"), Network((841, 10), seed=1), {})
-    assert main(["predict", "n.safetensors", write_picture("a.png")]) == 0
-    err = capsys.readouterr().err
-    assert err == "note: n.safetensors does not name its data: taken for a network of MNIST's\n"
-
-
 REFUSED = [
     (["a.png", "--json", "--show"], "--show together with --json"),
     (["a.png", "--save-normalised", "."], ". exists: expected a new folder"),
@@ -238,6 +232,6 @@ REFUSED = [
 def test_what_is_refused(arguments, words, refusal):
     write_picture("a.png")
     Path("empty").mkdir()
-    shape = {"dataset": "letters", "image_shape": "29,31", "pixel_shape": "29,30"}
-    write_network(Path("other.safetensors"), Network((29 * 31, 10), seed=1), shape)
+    letters = NetworkInput("letters", (29, 31), (29, 30))
+    write_network(Path("other.safetensors"), Network((29 * 31, 10), 1), letters.to_metadata())
     assert words in refusal("predict", *arguments)

@@ -1,8 +1,5 @@
 """Data sets of arrays and of .npz files: what is accepted, how it is scaled, what is refused."""
 
-import json
-
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,6 +14,7 @@ from mlpcore.data.formats import md5
 from mlpcore.data.mnist import FILES
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.data.summary import DataSummary
+from mlpcore.store.documents import from_json, to_json
 
 FOUR = tuple(small_set().values())
 X, Y, X_TEST, Y_TEST = FOUR
@@ -143,9 +141,8 @@ def test_labels_of_any_type(names):
     assert [data.classes[k] for k in data.train_labels] == names[Y].tolist()
     assert [data.classes[k] for k in data.test_labels] == names[Y_TEST].tolist()
     assert data.similar_labels == (data.classes.index(names[0]),)
-    record = json.loads(json.dumps(msgspec.to_builtins(DataSummary.of(data))))
-    assert DataSummary.from_json(record) == DataSummary.of(data)
-    assert DataSummary.from_json(record).classes == data.classes
+    record = from_json(to_json(DataSummary.of(data)), DataSummary)
+    assert (record, record.classes) == (DataSummary.of(data), data.classes)
 
 
 @given(

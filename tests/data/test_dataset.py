@@ -2,14 +2,12 @@
 
 import functools
 import hashlib
-import json
 import os
 import shutil
 import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -21,6 +19,7 @@ from mlpcore.data.mnist import FILES
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
+from mlpcore.store.documents import from_json, to_json
 
 TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = FILES
 EMBEDDED = load(name="digits")
@@ -235,4 +234,4 @@ def test_hold_out():
 
 def test_a_record_is_what_was_recorded():
     summary = DataSummary.of(EMBEDDED)
-    assert DataSummary.from_json(json.loads(json.dumps(msgspec.to_builtins(summary)))) == summary
+    assert from_json(to_json(summary), DataSummary) == summary

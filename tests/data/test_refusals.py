@@ -15,6 +15,7 @@ from mlpcore.data.mnist import FILES
 from mlpcore.data.scaling import normalise, resize, to_range
 from mlpcore.data.summary import DataSummary
 from mlpcore.data.width import normalise_width
+from mlpcore.store.documents import from_json, to_json
 from small_runs import refusal
 
 X, Y, X_TEST, Y_TEST = small_set().values()
@@ -41,7 +42,7 @@ def idx(content):
 
 
 def record(**changes):
-    return DataSummary.from_json(RECORD | changes)
+    return from_json(to_json(RECORD | changes), DataSummary)
 
 
 REFUSED = [
@@ -112,11 +113,11 @@ REFUSED = [
         "leave none with a second class",
     ),
     # what runs record
-    (lambda: DataSummary.from_json(None), "data: Expected `object`"),
-    (lambda: DataSummary.from_json({}), "data: Object missing required field"),
+    (lambda: from_json("null", DataSummary), "Expected `object`"),
+    (lambda: from_json("{}", DataSummary), "Object missing required field"),
     (lambda: record(other=1), "unknown field `other`"),
     (lambda: record(held_out=356), "held_out 356: expected a whole number from 0 to 355"),
-    (lambda: record(image_shape=[0, 29]), "data: Expected `int` >= 1"),
+    (lambda: record(image_shape=[0, 29]), "Expected `int` >= 1"),
     (lambda: record(classes=[1, 2]), "2 classes, expected 10"),
     (lambda: DataSummary.of(arrays()).load(), "were arrays in memory: expected --data FILE.npz"),
     # values, sizes and widths

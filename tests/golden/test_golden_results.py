@@ -1,9 +1,11 @@
-"""The same answers at every revision: of trained networks, alone and together, and of ONNX files.
+"""The same answers at every revision: of a run that goes on, of networks and of ONNX files.
 
 The networks have the same weights, and see the digits in four ways.
 """
 
 import json
+import shutil
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +13,36 @@ import pytest
 from sklearn.datasets import load_digits
 
 import mlpcore
+from mlpcore import Trainer, backends, dataset
 from mlpcore.commands import main
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.store import export
 from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import read_network, write_network
+from mlpcore.store.weights import read_network, weights_sha256, write_network
 from test_golden_bits import EXPECTED, sha256
 
-WEIGHTS = Path(__file__).parent / "fixtures" / "weights.safetensors"
+FIXTURES = Path(__file__).parent / "fixtures"
+WEIGHTS = FIXTURES / "weights.safetensors"
 WAYS = {"signed": ("signed", None), "unit": ("unit", None), "narrow": ("signed", 12)}
 WAYS |= {"wide": ("unit", 22)}
+
+
+def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path):
+    folder = shutil.copytree(FIXTURES / "run", tmp_path / "run")
+    with closing(Run.open(folder)) as run:
+        data = dataset.load(name="digits")
+        run.check_data(data)
+        state = run.load()
+        assert (state.epoch, state.progress.samples) == (2, 512)
+        backend = backends.get(run.config.backend, 1, run.config.schedule)
+        assert Trainer(run.config, data, backend, [run], state).run()
+    assert weights_sha256(state.network) == EXPECTED["resumed run"]
+    best = TrainedNetwork.read(folder)
+    assert weights_sha256(best.network) == EXPECTED["best of resumed run"]
+    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    assert [each["epoch"] for each in metrics] == [1, 2, 3, 4]
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The network in the package: there, small, unchanged, and as good as it says."""
 
 import hashlib
-import json
 import os
 
 import numpy as np
@@ -12,6 +11,7 @@ from mlpcore import TrainingConfig, dataset
 from mlpcore.data.digit import find_digit
 from mlpcore.inference.classifier import PRETRAINED_FILE
 from mlpcore.network.architecture import PRESETS
+from mlpcore.store.documents import from_json
 from pictures import DIGITS, enlarged
 
 
@@ -37,10 +37,10 @@ def test_it_is_what_was_made(path):
 def test_it_says_where_it_comes_from(net):
     (trained,) = net.networks
     metadata = trained.metadata
-    config = TrainingConfig.from_json(json.loads(metadata["training"]))
+    config = from_json(metadata["training"], TrainingConfig)
     assert config.hidden_layers == PRESETS["net1"] == trained.network.layer_sizes[1:-1]
     assert (metadata["epochs"], metadata["seed"]) == (str(config.epochs), str(config.seed))
-    assert metadata["dataset"] == "MNIST" and not trained.input.assumed
+    assert trained.input.data == "MNIST"
     assert metadata["n_test"] == "10000"
     assert "recipe" in metadata
 

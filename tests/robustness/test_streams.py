@@ -12,6 +12,7 @@ import pytest
 import mlpcore
 from mlpcore.commands import main
 from mlpcore.network import Network
+from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import read_history
 from mlpcore.store.weights import write_network
 from small_runs import write_idx
@@ -28,8 +29,6 @@ COMMANDS = [
     "export net --safetensors other",
     f"predict {ROOT / 'docs/images/drawn.png'}",
 ]
-
-METADATA = {"input_range": "signed", "dataset": "letters", "image_shape": "7,5"}
 
 
 def closed(name, descriptor):
@@ -52,9 +51,8 @@ def left(name, descriptor):
 @pytest.fixture(scope="module")
 def folder(warm_folder):
     write_idx(warm_folder / "data")
-    write_network(
-        warm_folder / "net", Network((35, 4, 3), seed=1), METADATA | {"pixel_shape": "7,5"}
-    )
+    seen = NetworkInput("letters", (7, 5), (7, 5))
+    write_network(warm_folder / "net", Network((35, 4, 3), seed=1), seen.to_metadata())
     return warm_folder
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import os
 import shutil
 import tempfile
@@ -17,7 +16,7 @@ from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run, read_history
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import CHOICES, read_network, write_network
+from mlpcore.store.weights import read_network, write_network
 from mlpcore.training.state import TrainingState
 from small_runs import (
     DATA,
@@ -46,7 +45,7 @@ def stopped(tmp_path, stopped_once):
     return shutil.copytree(stopped_once, tmp_path / "run")
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data())
 def test_damaged_files_are_refused_or_read(stopped_once, data):
     """Weights have a checksum, and the last network that of the metrics: none is read."""
@@ -76,37 +75,36 @@ def test_damaged_files_are_refused_or_read(stopped_once, data):
 
 
 @pytest.mark.parametrize(
-    ("change", "name"),
-    [({"hidden_layers": [9, 7]}, LAST), ({"seed": 6}, LAST), ({"seed": -1}, CONFIG)],
+    ("part", "changes", "words"),
+    [
+        ("training", {"hidden_layers": [9, 7]}, f"{LAST} is not the expected"),
+        ("training", {"seed": 6}, f"{LAST} has other settings than {CONFIG}"),
+        ("training", {"seed": -1}, f"{CONFIG} is damaged: seed -1: expected"),
+        ("training", {"skip": 0.5}, f"{CONFIG} is damaged: it has other fields"),
+        ("training", {"loss": "cross-entropy"}, f"{LAST} is of another run: squared, expected"),
+        ("training", {"input_range": "unit"}, f"{LAST} is of another run: NetworkInput("),
+        ("training", {"width": 4}, f"{LAST} is of another run: NetworkInput("),
+        ("data", {"held_out": 61}, f"{CONFIG} is damaged: held_out 61: expected"),
+        ("data", {"n_train": 0}, f"{CONFIG} is damaged: Expected `int` >= 1"),
+    ],
 )
-def test_other_settings(stopped, change, name):
+def test_other_settings(stopped, part, changes, words):
     content = json.loads((stopped / CONFIG).read_text())
-    content["training"] |= change
+    content[part] |= changes
     (stopped / CONFIG).write_text(json.dumps(content))
-    assert name in refusal(load_run, stopped)
+    assert words in refusal(load_run, stopped)
 
 
 @pytest.mark.parametrize("name", [BEST, LAST])
-@pytest.mark.parametrize("key", CHOICES)
-def test_networks_of_another_kind(stopped, name, key):
+def test_networks_of_another_kind(stopped, name):
     """The weights are those of the run, but they mean another network."""
-    (network, metadata), other = read_network(stopped / name), CHOICES[key][1]
-    kind = {"activation": "tanh", "loss": "squared"} | (
-        {} if key == "input_range" else {key: other}
-    )
-    changed = Network(network.layer_sizes, **kind)
-    changed.assign(network)
-    write_network(stopped / name, changed, metadata | {key: other})
-    assert f"{name} has {key} {other}, expected" in refusal(load_run, stopped)
-    if name == BEST:
-        assert f"{name} has {key} {other}, expected" in refusal(TrainedNetwork.read, stopped)
-
-
-@pytest.mark.parametrize("name", [BEST, LAST])
-def test_networks_of_another_width(stopped, name):
     network, metadata = read_network(stopped / name)
-    write_network(stopped / name, network, metadata | {"width": "4"})
-    assert f"{name} has width 4, expected None" in refusal(load_run, stopped)
+    changed = Network(network.layer_sizes, activation="relu")
+    changed.assign(network)
+    write_network(stopped / name, changed, metadata)
+    assert f"{name} is of another run: relu, expected tanh" in refusal(load_run, stopped)
+    if name == BEST:
+        assert f"{name} is of another run" in refusal(TrainedNetwork.read, stopped)
 
 
 @pytest.mark.parametrize("name", [BEST, LAST, METRICS])
@@ -133,54 +131,49 @@ def test_metrics_that_are_longer_than_any_epochs(stopped):
 
 def test_other_data(stopped):
     with closing(Run.open(stopped)) as run:
-        refusal(run.check_data, make_dataset(n_test=59))
+        assert "are not those" in refusal(run.check_data, make_dataset(n_test=59))
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "words"),
     [
-        *({"epoch": value} for value in ("-1", "4", "x")),
-        {"best_epoch": "9"},
-        {"progress": "[" * 100_000},
-        {"progress": "{}"},
-        {"progress": '{"samples": 0, "errors": 0, "loss": 0}'},
-        *({"samples": value} for value in (-1, 231, 1.5, True, "1", None)),
-        *({"loss": value} for value in (math.nan, -1, True, "1", 10**400)),
-        *({"errors": value} for value in (-1, 65, 2**40)),
-        {"training_seconds": math.inf},
-        {"training": "{}"},
-        {"metrics_sha256": "0"},
-        *({"revisions": value} for value in ("{}", "[[true, 1]]", "[[1]]")),
+        ({"epoch": -1}, "epoch -1: expected"),
+        ({"epoch": 4}, "epoch 4: expected"),
+        ({"epoch": "2"}, "Expected `int`"),
+        ({"progress": {}}, "it has other fields"),
+        ({"progress": {"samples": 231}}, "samples 231: expected"),
+        ({"progress": {"samples": 1.5}}, "Expected `int`"),
+        ({"progress": {"loss": -1}}, "Expected `float` >= 0"),
+        ({"progress": {"errors": None}}, "Expected `int`"),
+        ({"training": {}}, "it has other fields"),
+        ({"metrics_sha256": "0"}, f"{METRICS} is damaged: its first 2 lines do not fit"),
     ],
-    ids=lambda changes: str(changes)[:40],
 )
-def test_metadata_that_make_no_sense(stopped, changes):
+def test_a_place_that_makes_no_sense(stopped, changes, words):
     """With a checksum that fits: nobody's accident, but still one line."""
     network, metadata = read_network(stopped / LAST)
-    if changes.keys() & {"samples", "loss", "errors", "training_seconds"}:
-        changes = {"progress": json.dumps(json.loads(metadata["progress"]) | changes)}
-    write_network(stopped / LAST, network, metadata | changes)
-    assert "damaged" in refusal(load_run, stopped)
+    values = json.loads(metadata["checkpoint"])
+    if changes.get("progress"):
+        changes = {"progress": values["progress"] | changes["progress"]}
+    write_network(stopped / LAST, network, metadata | {"checkpoint": json.dumps(values | changes)})
+    assert words in refusal(load_run, stopped)
+    write_network(stopped / LAST, network, metadata | {"checkpoint": "[" * 100_000})
+    assert f"{LAST} is damaged" in refusal(load_run, stopped)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {name: value}
-        for name, values in {
-            "epoch": [2, 1.0],
-            "n_train": [0, 10**400],
-            "n_test": [-1, True],
-            "training_errors": [231],
-            "validation_errors": [-1],
-            "test_errors": [61, 0.5],
-            "learning_rate": [0, math.nan, 10**400],
-            "loss": [math.inf, -1, "1", None],
-            "evaluation_seconds": [-1],
-        }.items()
-        for value in values
+        {"epoch": 2},
+        {"epoch": 1.0},
+        {"n_train": 0},
+        {"n_test": -1},
+        {"training_errors": True},
+        {"learning_rate": -1},
+        {"loss": float("inf")},
+        {"evaluation_seconds": None},
     ],
-    ids=lambda changes: str(changes)[:40],
+    ids=str,
 )
 def test_metrics_out_of_range(stopped, changes):
     first = read_history(stopped)[0]
@@ -188,4 +181,4 @@ def test_metrics_out_of_range(stopped, changes):
     (stopped / METRICS).write_text(json.dumps(values))
     assert read_history(stopped) == [first]
     (stopped / METRICS).write_text(json.dumps(values | changes))
-    assert METRICS in refusal(read_history, stopped)
+    assert f"{METRICS} is damaged" in refusal(read_history, stopped)

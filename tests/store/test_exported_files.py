@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors import safe_open
 
 from mlpcore import InputError, Network, __version__, backends, dataset
-from mlpcore.data.scaling import INPUT_RANGES, to_range
+from mlpcore.data.scaling import INPUT_RANGES
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store import export
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import BEST, LAST
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import read_network, weights_sha256, write_network
+from mlpcore.store.weights import read_network, weights_sha256
 from oracle import EPSILON, random_network
 from small_runs import finish_run, make_config, make_pixels, same_weights, write_arrays
 
@@ -110,8 +109,9 @@ def test_onnx_scales_every_grey_value():
 WIDTH_TOLERANCE = 10 * 2**-20
 
 
-@pytest.mark.parametrize("width", [1, 10, 16, 20, 29])
-@pytest.mark.parametrize("network_input", [MNIST, UNIT], ids=INPUT_RANGES)
+@pytest.mark.parametrize(
+    ("network_input", "width"), [(MNIST, 1), (UNIT, 10), (MNIST, 16), (UNIT, 20), (MNIST, 29)]
+)
 def test_onnx_brings_ink_to_its_width(network_input, width):
     pytest.importorskip("onnx")
     network_input = dataclasses.replace(network_input, width=width)
@@ -162,30 +162,19 @@ def test_onnx_brings_images_of_any_shape_to_their_width(shape):
     sides=st.tuples(*[st.integers(2, 12)] * 4),
     hidden=st.lists(st.integers(1, 40), max_size=9),
     n=st.sampled_from([0, 1, 2, 17, 513]),
+    kind=st.tuples(*map(st.sampled_from, (ACTIVATIONS, LOSSES, INPUT_RANGES))),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=25)
-def test_onnx_of_any_shape(sides, hidden, n, seed):
+@settings(max_examples=30)
+def test_onnx_of_any_network(sides, hidden, n, kind, seed):
     pytest.importorskip("onnx")
-    h, w, height, width = sides
-    network = random_network((height * width, *hidden, 1 + seed % 5), seed)
+    (h, w, height, width), (activation, loss, input_range) = sides, kind
+    sizes = (height * width, *hidden, 1 + seed % 5)
+    network = random_network(sizes, seed, activation=activation, loss=loss)
+    seen = NetworkInput("x", (height, width), (h, w), input_range)
     pixels = np.random.default_rng(seed).integers(0, 256, (n, h, w), np.uint8)
-    images = dataset.resize(dataset.normalise(pixels), height, width)
-    content = export.to_onnx(trained_network(network, NetworkInput("x", (height, width), (h, w))))
-    check_equal(content, network, pixels, images)
-
-
-@pytest.mark.parametrize("network_input", [MNIST, UNIT], ids=INPUT_RANGES)
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("loss", LOSSES)
-def test_onnx_of_every_kind_of_network(activation, loss, network_input):
-    pytest.importorskip("onnx")
-    network = random_network((841, 30, 20, 10), 4, activation=activation, loss=loss)
-    pixels = np.random.default_rng(6).integers(0, 256, (5, 28, 28), np.uint8)
-    images = dataset.resize(dataset.normalise(pixels), 29, 29)
-    images = to_range(images, network_input.input_range)
-    content = export.to_onnx(trained_network(network, network_input))
-    check_equal(content, network, pixels, images)
+    images = seen.of_images(dataset.resize(dataset.normalise(pixels), height, width))
+    check_equal(export.to_onnx(trained_network(network, seen)), network, pixels, images)
 
 
 # What the files say
@@ -239,20 +228,6 @@ def test_safetensors_holds_the_network_alone(tmp_path):
     for source in (run / BEST, run / LAST, path):
         export.write_safetensors(TrainedNetwork.read(source), twice)
         assert read_network(twice)[1].keys() == metadata.keys()
-
-
-def test_what_is_assumed_is_not_written_as_a_fact(tmp_path):
-    known = {"input_range": "unit", "width": "16"}
-    write_network(tmp_path / "a.safetensors", Network((841, 10), 1), known)
-    trained = TrainedNetwork.read(tmp_path / "a.safetensors")
-    assert trained.input.assumed
-    export.write_safetensors(trained, tmp_path / "b.safetensors")
-    with safe_open(tmp_path / "b.safetensors", framework="np") as file:
-        written = file.metadata().keys()
-    assert not written & {"dataset", "image_shape", "pixel_shape"}
-    assert TrainedNetwork.read(tmp_path / "b.safetensors").input == trained.input
-    pytest.importorskip("onnx")
-    assert b"28 x 28 pixels, row by row (assumed)" in export.to_onnx(trained)
 
 
 def test_more_than_onnx_takes_is_refused(monkeypatch):

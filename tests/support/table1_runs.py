@@ -1,9 +1,10 @@
 """Small runs of the paper's experiment, and made-up records of large ones."""
 
-import dataclasses
 import os
 import re
 from pathlib import Path
+
+import msgspec
 
 from mlpcore.commands import runs
 from mlpcore.data.summary import DataSummary
@@ -19,8 +20,8 @@ from table1.records import Record
 #: Hidden layers instead of those of the paper's networks.
 SMALL = {"net1": (8,), "net2": (9, 6)}
 
-MNIST = DataSummary("MNIST", "here", (29, 29), 10, 60_000, 10_000, "0123")
-LETTERS = dataclasses.replace(MNIST, name="letters", sha256="4567")
+MNIST = DataSummary("MNIST", "here", (29, 29), 10, 60_000, 10_000, "0123", (28, 28))
+LETTERS = msgspec.structs.replace(MNIST, name="letters", sha256="4567")
 
 
 def arguments(data, *more):

@@ -44,7 +44,7 @@ def network_of(seed, width=None, **settings):
     """An untrained network for MNIST's pictures; its outputs are far from 0."""
     network = Network((841, 30, 10), seed, **settings)
     network.weights[-1][...] *= 20
-    network_input = NetworkInput(MNIST, (29, 29), (28, 28), False, "signed", width)
+    network_input = NetworkInput(MNIST, (29, 29), (28, 28), width=width)
     return TrainedNetwork(Path(f"net{seed}.safetensors"), network, network_input, {})
 
 

@@ -156,7 +156,7 @@ def test_what_shows_no_digit_or_several_is_said(open_page, pretrained):
 
 
 def network_of(seed, classes=(), width=None, path=Path("net.safetensors"), n_classes=10):
-    network_input = NetworkInput(MNIST, (29, 29), (28, 28), False, "signed", width)
+    network_input = NetworkInput(MNIST, (29, 29), (28, 28), width=width)
     network = Network((841, 12, n_classes), seed)
     return TrainedNetwork(path, network, network_input, {}, 1.0, tuple(classes))
 

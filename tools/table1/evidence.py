@@ -22,7 +22,6 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, make_folder, read_bounded
 from mlpcore.store import run_folder
 from mlpcore.store.history import history_lines
-from mlpcore.store.provenance import Revisions, revisions_of
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.weights import weights_sha256
 from table1.records import ErrorCounts, Measured, Record, Summary, first_difference, in_order
@@ -66,7 +65,6 @@ class Evidence:
     metrics_sha256: str
     best: Weights
     last: Weights | None
-    revisions: Revisions = ()  #: none in the oldest evidence
     test: ErrorCounts | None
 
 
@@ -150,8 +148,7 @@ def _result(record: Record, unfinished: bool) -> Evidence:
         raise InputError(f"{record.epoch:,} of {record.config.epochs:,} epochs, {record.state}")
     if record.test is None and record.data.n_test:
         raise InputError("it could not be tested")
-    best, _ = _weights(record, BEST)
-    last, revisions = _weights(record, LAST)
+    best, last = _weights(record, BEST), _weights(record, LAST)
     modified = datetime.datetime.fromtimestamp(os.stat(record.folder / METRICS).st_mtime)
     return Evidence(
         epochs=record.epoch,
@@ -159,20 +156,19 @@ def _result(record: Record, unfinished: bool) -> Evidence:
         metrics_sha256=_metrics_sha256(record),
         best=best,
         last=last if record.finished else None,
-        revisions=revisions,
         test=record.test,
     )
 
 
-def _weights(record: Record, file: str) -> tuple[Weights, Revisions]:
-    """What there is to say of a network, and what computed the run up to it."""
+def _weights(record: Record, file: str) -> Weights:
+    """What there is to say of a network."""
     network, metadata = record.read_network(file)
     try:
-        epoch, revisions = int(metadata["epoch"]), revisions_of(metadata)
-    except (KeyError, ValueError, RecursionError):
-        raise InputError(f"{file} is damaged: expected the place in a run") from None
+        epoch = int(metadata["epoch"])
+    except (KeyError, ValueError):
+        raise InputError(f"{file} is damaged: expected its epoch") from None
     named = {name: metadata.get(name, "") for name in ("version", "revision", "machine")}
-    return Weights(epoch, weights_sha256(network), **named), revisions
+    return Weights(epoch, weights_sha256(network), **named)
 
 
 def _check_continues(folder: Path, record: Record, result: Evidence) -> None:

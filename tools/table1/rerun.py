@@ -31,20 +31,14 @@ def rerun(
                 "expected the same run, or another --out"
             )
     data = expected.load_data(data_folder, download=True)
-    print(f"{revisions(result)}: the bits differ if a kernel has changed in between")
+    theirs, ours = shown(result.best.revision or "unknown"), provenance.revision() or "unknown"
+    print(f"computed by revision {theirs}, this is {ours}: the bits differ if a kernel has changed")
     if stopped := train(folder, expected.config, data, threads, command, expected.epoch):
         return stopped
     differences = compare(read_record(folder), expected, result)
     part = "" if expected.finished else f" in its {expected.epoch:,} epochs"
     print("\n".join(differences) or f"the same as {shown(source)}{part}, to the bit")
     return 1 if differences else 0
-
-
-def revisions(result: Evidence) -> str:
-    """A note, before hours are spent, on what computed the run and what is to do it again."""
-    found = [revision for _, revision in result.revisions] or [result.best.revision]
-    theirs = ", then by ".join(shown(revision or "unknown") for revision in found)
-    return f"computed by revision {theirs}, this is {provenance.revision() or 'unknown'}"
 
 
 def compare(record: Record, expected: Record, result: Evidence) -> list[str]:

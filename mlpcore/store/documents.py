@@ -1,0 +1,54 @@
+"""JSON of exactly the fields of a type, in files and in the metadata of networks."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+import msgspec
+
+from mlpcore.errors import InputError, shown
+from mlpcore.files import atomic_write, read_bounded
+from mlpcore.typing import StrPath
+
+MAX_BYTES = 2**24
+
+T = TypeVar("T")
+
+
+def to_json(value: Any) -> str:
+    """JSON of a dataclass, with all of its fields, or of a plain value."""
+    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]
+    return msgspec.json.encode(plain).decode()
+
+
+def from_json(content: bytes | str, kind: Any) -> Any:
+    """A value of JSON that has all fields of its type, and no other: it would be lost in silence.
+
+    Raises
+    ------
+    InputError
+        When the content is damaged or from another version, or a value is out of range.
+    """
+    try:
+        value = msgspec.json.decode(content, type=kind)
+        known, found = (msgspec.json.decode(each) for each in (to_json(value), content))
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise InputError(" ".join(str(error).split())) from None
+    if known != found:
+        raise InputError("it has other fields than those of this version")
+    return value
+
+
+def read_document(path: StrPath, kind: type[T]) -> T:
+    """A value of a file; an InputError when this cannot be read, or as `from_json`."""
+    content = read_bounded(path, MAX_BYTES)
+    try:
+        return from_json(content, kind)
+    except InputError as error:
+        raise InputError(f"{shown(path)} is damaged: {error}") from None
+
+
+def write_document(path: StrPath, value: object, locked: int | None = None) -> None:
+    """Write a value for `read_document`, atomically; `locked` is as for `atomic_write`."""
+    atomic_write(path, msgspec.json.format(to_json(value).encode(), indent=2), b"\n", locked=locked)
