@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import reprlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,9 +37,9 @@ class Part(NamedTuple):
     labels_name: str
 
 
-def check_part(part: Part, image_shape: tuple[int, int] | None) -> Part:
+def check_part(part: Part) -> Part:
     """Return a part whose images are (n, h, w) real numbers, with as many labels (n,)."""
-    images = _to_images(part.images, part.images_name, image_shape)
+    images = _to_images(part.images, part.images_name)
     labels = _to_labels(part.labels, part.labels_name)
     if len(labels) != len(images):
         raise InputError(
@@ -89,15 +88,11 @@ def _to_array(values: ArrayLike, name: str) -> AnyArray:
         raise InputError(f"{name} is no array: expected images of one size, or labels") from None
 
 
-def _to_images(values: ArrayLike, name: str, image_shape: tuple[int, int] | None) -> AnyArray:
+def _to_images(values: ArrayLike, name: str) -> AnyArray:
     """Return images (n, h, w) of real numbers.
 
-    Parameters
-    ----------
-    values
-        Images (n, h, w), (n, h, w, 1) or (n, 1, h, w), or rows of their pixels (n, h w).
-    image_shape
-        Height and width of images in rows; those of a square if it is None.
+    They may have an axis of one channel, (n, h, w, 1) or (n, 1, h, w), or be rows of the pixels of
+    squares, (n, h h).
     """
     images = _to_array(values, name)
     if images.dtype.kind not in NUMBERS:
@@ -106,19 +101,16 @@ def _to_images(values: ArrayLike, name: str, image_shape: tuple[int, int] | None
         images = images[:, 0] if images.shape[1] == 1 else images[..., 0]
     if images.ndim == 2:
         side = math.isqrt(images.shape[1])
-        sides = image_shape or (side, side)
-        if math.prod(sides) != images.shape[1]:
-            expected = "x".join(map(str, sides)) if image_shape else "a square or image_shape"
-            raise InputError(f"{name} has {images.shape[1]} pixels an image: expected {expected}")
-        images = images.reshape(-1, *sides)
+        if side * side != images.shape[1]:
+            raise InputError(
+                f"{name} has {images.shape[1]} pixels an image: expected a square, or the shape "
+                "(n, height, width)"
+            )
+        images = images.reshape(-1, side, side)
     if images.ndim != 3 or 0 in images.shape or max(images.shape[1:]) > MAX_SIDE:
         raise InputError(
             f"{name} has the shape {images.shape}: expected grey images (n, height, width) with "
             f"sides of at most {MAX_SIDE} pixels, or (n, pixels)"
-        )
-    if image_shape is not None and images.shape[1:] != tuple(image_shape):
-        raise InputError(
-            f"{name} has images of {images.shape[1:]}: expected {reprlib.repr(image_shape)}"
         )
     if images.dtype.kind == "f" and not np.isfinite(images).all():
         raise InputError(f"{name} holds values that are not finite: expected numbers")

@@ -105,7 +105,6 @@ class Dataset:
         X_test: Any = None,
         y_test: ArrayLike | None = None,
         *,
-        image_shape: tuple[int, int] | None = None,
         value_range: tuple[float, float] | None = None,
         test_size: float = TEST_SIZE,
         seed: int = 0,
@@ -116,14 +115,12 @@ class Dataset:
 
         Parameters
         ----------
-        X, X_test : array_like of real numbers, shape (n, h, w) or (n, h w)
-            Grey images, or rows of their pixels. There may be an axis of one channel. Sequences
-            of arrays or of PIL's pictures will do, and tensors of PyTorch on the CPU.
+        X, X_test : array_like of real numbers, shape (n, h, w) or (n, h h)
+            Grey images, or rows of the pixels of squares. There may be an axis of one channel.
+            Sequences of arrays or of PIL's pictures will do, and tensors of PyTorch on the CPU.
         y, y_test : array_like, shape (n,) or (n, 1)
             Labels: numbers or strings, of at most 256 classes. Classes become the labels 0, 1 ...
             in their order, and `classes` keeps them.
-        image_shape : tuple of int, optional
-            Height and width of images in rows; without it they are squares.
         value_range : tuple of float, optional
             The values that become -1, the background, and 1. Without it, they are 0 and 255 for
             uint8, as in IDX files; for bool 0 and 1; for floats within 0 ... 1 or -1 ... 1 these
@@ -167,7 +164,6 @@ class Dataset:
             test,
             name,
             MEMORY,
-            image_shape=image_shape,
             value_range=value_range,
             test_size=test_size,
             seed=seed,
@@ -319,18 +315,17 @@ def _make(
     name: str,
     source: str,
     *,
-    image_shape: tuple[int, int] | None = None,
     value_range: tuple[float, float] | None = None,
     test_size: float = TEST_SIZE,
     seed: int = 0,
     similar_labels: Sequence[Any] | None = None,
 ) -> Dataset:
     """Make a data set of two parts; without the second, the first is divided."""
-    train = check_part(train, image_shape)
+    train = check_part(train)
     if test is None:
         train, test = divide(train, test_size, seed)
     else:
-        test = check_part(test, image_shape)
+        test = check_part(test)
     classes = check_parts(train, test)
     if value_range:
         ends = check_range(value_range, "value_range")

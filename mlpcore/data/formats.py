@@ -191,24 +191,14 @@ def read_npz(path: Path) -> tuple[Part, Part | None]:
 
 
 def _read_member(archive: zipfile.ZipFile, member: str, name: str, limit: int) -> AnyArray:
-    """Read an array in NumPy's format of at most `limit` bytes."""
-    with archive.open(member) as file:
-        version = np.lib.format.read_magic(file)
-        if version == (1, 0):
-            shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
-        elif version == (2, 0):
-            shape, by_columns, dtype = np.lib.format.read_array_header_2_0(file)
-        else:
-            raise InputError(f"{name} has version {version} of NumPy's format: expected 1.0 or 2.0")
-        if dtype.hasobject:
-            raise InputError(
-                f"{name} holds objects of Python: expected numbers, or strings as text"
-            )
-        size = math.prod(shape) * dtype.itemsize
-        if not 0 < size <= limit:
-            raise InputError(f"{name} has {size:,} bytes: expected 1 to {limit:,}")
-        _check_ratio(size, archive.getinfo(member).compress_size, name)
-        content = file.read(size)
-    if len(content) != size:
-        raise InputError(f"{name} ends after {len(content):,} bytes: expected {size:,}")
-    return np.frombuffer(content, dtype).reshape(shape, order="F" if by_columns else "C")
+    """Read an array of at most `limit` bytes; `zipfile` reads no more than a member announces."""
+    info = archive.getinfo(member)
+    if info.file_size > limit:
+        raise InputError(f"{name} has {info.file_size:,} bytes: expected at most {limit:,}")
+    _check_ratio(info.file_size, info.compress_size, name)
+    with archive.open(info) as file:
+        try:
+            return np.lib.format.read_array(file, allow_pickle=False)
+        except (ValueError, MemoryError) as error:
+            reason = " ".join(str(error).split())
+            raise InputError(f"{name} is no array of numbers or text: {reason}") from None

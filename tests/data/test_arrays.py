@@ -58,7 +58,6 @@ def npz(tmp_path):
         lambda x: x,
         lambda x: x[..., None],
         lambda x: x[:, None],
-        lambda x: x.reshape(len(x), -1),
         lambda x: [Image.fromarray(each) for each in x],
         lambda x: x.tolist() if x.ndim == 1 else np.asfortranarray(x),
         lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),  # read-only
@@ -66,7 +65,7 @@ def npz(tmp_path):
 )
 def test_bytes_are_as_in_idx_files_in_any_shape(files, shaped):
     arrays = shaped(X), Y[:, None], shaped(X_TEST), Y_TEST.tolist()
-    data = Dataset.from_arrays(*arrays, image_shape=(4, 5), name="letters")
+    data = Dataset.from_arrays(*arrays, name="letters")
     assert_same(data, files)
     assert (data.name, data.n_classes, data.classes) == ("letters", 3, (0, 1, 2))
     assert (data.pixel_shape, data.value_range) == ((4, 5), None)
@@ -109,7 +108,10 @@ def test_floats_in_the_usual_ranges():
     np.testing.assert_array_equal(mask.train_images, np.where(images > 0, 1, -1))
 
 
-def test_a_range_that_is_given():
+def test_rows_and_a_range_that_is_given():
+    rows, test_rows = (x[:, :, :4].reshape(len(x), 16) for x in (X, X_TEST))
+    squares = Dataset.from_arrays(rows, Y, test_rows, Y_TEST)
+    assert_same(squares, Dataset.from_arrays(X[:, :, :4], Y, X_TEST[:, :, :4], Y_TEST))
     data = Dataset.from_arrays(X // 16, Y, X_TEST, Y_TEST, value_range=(0, 15))
     expected = resize(normalise(X // 16 * np.uint8(17)), 5, 5)
     np.testing.assert_allclose(data.train_images, expected, rtol=0, atol=2e-7)

@@ -204,7 +204,7 @@ def test_mnist_out_of_reach(cache):
     cache.parent.mkdir(exist_ok=True)
     shutil.rmtree(cache, ignore_errors=True)
     cache.write_text("a file where the folder should be")
-    assert f"{cache}: File exists" in load().notice
+    assert f"{cache}: Not a directory" in load().notice
 
 
 # ---- the embedded digits, held-out images, and what runs record ------------------------------

@@ -93,27 +93,23 @@ def test_npz_files_that_are_none(tmp_path):
     assert "No such file" in refused()
     assert "holds arr.npy: expected x_train" in refused(arr=x)
     objects = np.array([1, "a"], object)
-    assert "letters.npz: y_train holds objects" in refused(x_train=x, y_train=objects)
-    assert "letters.npz: X has 0 bytes" in refused(X=x[:0], y=y)
+    assert "letters.npz: y_train is no array of numbers or text: Object arrays" in refused(
+        x_train=x, y_train=objects
+    )
     np.savez(path, X=x, y=y, X_test=x_test)
     content = path.read_bytes()
     for damaged in (b"", content[:-30], content[:300] + b"\xff" + content[301:], b"text"):
         path.write_bytes(damaged)
         assert "not a readable .npz file" in refused()
-    for version in (1, 2):
-        announced = io.BytesIO()
-        header = {"descr": "|u1", "fortran_order": False, "shape": (10**9, 10**version)}
-        getattr(np.lib.format, f"write_array_header_{version}_0")(announced, header)
+    header = {"descr": "|u1", "fortran_order": False, "shape": (10**9, 10**4)}
+    announced, short = io.BytesIO(), io.BytesIO()
+    np.lib.format.write_array_header_1_0(announced, header)
+    np.save(short, np.zeros(100, np.uint8))
+    for content in announced.getvalue(), short.getvalue()[:-1], b"":
         with zipfile.ZipFile(path, "w") as archive:
             for key in ("x_train", "y_train"):
-                archive.writestr(f"{key}.npy", announced.getvalue())
-        assert f"1{'0' * (9 + version)} bytes: expected" in refused().replace(",", "")
-    short = io.BytesIO()
-    np.save(short, np.zeros(100, np.uint8))
-    with zipfile.ZipFile(path, "w") as archive:
-        for key in ("x_train", "y_train"):
-            archive.writestr(f"{key}.npy", short.getvalue()[:-1])
-    assert "x_train ends after 99 bytes: expected 100" in refused()
+                archive.writestr(f"{key}.npy", content)
+        assert "x_train is no array of numbers or text" in refused()
     bomb = np.zeros((70, 1000, 1000), np.uint8)
     np.savez_compressed(path, X=bomb, y=bomb[:, 0, 0])
-    assert "X announces 70,000,000 bytes in" in refused()
+    assert "X announces 70,000,128 bytes in" in refused()

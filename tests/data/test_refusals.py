@@ -48,9 +48,7 @@ def record(**changes):
 REFUSED = [
     # arrays
     (lambda: arrays(X=X[:, :, 0]), "X_test holds images of 4x5, expected 2x2"),
-    (lambda: arrays(X=X.reshape(12, -1)), "X has 20 pixels an image: expected a square or"),
-    (lambda: arrays(X=X.reshape(12, -1), image_shape=(3, 5)), "pixels an image: expected 3x5"),
-    (lambda: arrays(image_shape=(5, 4)), "X has images of (4, 5): expected (5, 4)"),
+    (lambda: arrays(X=X.reshape(12, -1)), "X has 20 pixels an image: expected a square, or"),
     (lambda: arrays(X=np.zeros((12, 4, 5, 3))), "expected grey images"),
     (lambda: arrays(X=np.zeros((12, 2, 2000), np.uint8)), "at most 1024 pixels"),
     (lambda: arrays(X=np.where(X > 250, np.nan, X)), "X holds values that are not finite"),
@@ -102,7 +100,7 @@ REFUSED = [
     (lambda: idx(zipped(struct.pack(">II", 0x801, 9) + bytes(9))[:-9]), "truncated or corrupt"),
     (lambda: read_idx("absent"), "absent"),
     (lambda: read_idx("empty"), "cannot read empty"),
-    (lambda: read_idx("a\0b"), "expected one without a zero byte"),
+    (lambda: read_idx("a\0b"), "embedded null byte"),
     # held-out images
     (lambda: DIGITS.hold_out(0), "0 training images to hold out: expected 1 to 1,441"),
     (lambda: DIGITS.hold_out(1442), "1,442 training images to hold out: expected 1 to 1,441"),
