@@ -34,47 +34,27 @@ from mlpcore.version import __version__ as __version__
 
 TYPE_CHECKING = False  # type checkers know the name, and typing takes 7 ms to import
 if TYPE_CHECKING:
-    from mlpcore import backends, deformation, philox
-    from mlpcore.data import dataset
-    from mlpcore.data.dataset import Dataset
-    from mlpcore.deformation import DeformationParameters
-    from mlpcore.errors import InputError
-    from mlpcore.estimators.classifier import OnlineMLPClassifier
-    from mlpcore.estimators.deformer import ElasticDeformer
-    from mlpcore.evaluation import Committee, Evaluation, evaluate
-    from mlpcore.inference import TrainedClassifier, load
-    from mlpcore.network import Network
-    from mlpcore.training import Trainer, TrainingConfig
+    from mlpcore import backends as backends
+    from mlpcore import deformation as deformation
+    from mlpcore import philox as philox
+    from mlpcore.data import dataset as dataset
+    from mlpcore.data.dataset import Dataset as Dataset
+    from mlpcore.deformation import DeformationParameters as DeformationParameters
+    from mlpcore.errors import InputError as InputError
+    from mlpcore.estimators.classifier import OnlineMLPClassifier as OnlineMLPClassifier
+    from mlpcore.estimators.deformer import ElasticDeformer as ElasticDeformer
+    from mlpcore.evaluation import Committee as Committee
+    from mlpcore.evaluation import Evaluation as Evaluation
+    from mlpcore.evaluation import evaluate as evaluate
+    from mlpcore.inference import TrainedClassifier as TrainedClassifier
+    from mlpcore.inference import load as load
+    from mlpcore.network import Network as Network
+    from mlpcore.training import Trainer as Trainer
+    from mlpcore.training import TrainingConfig as TrainingConfig
 
-__all__ = [
-    "Committee",
-    "Dataset",
-    "DeformationParameters",
-    "ElasticDeformer",
-    "Evaluation",
-    "InputError",
-    "Network",
-    "OnlineMLPClassifier",
-    "TrainedClassifier",
-    "Trainer",
-    "TrainingConfig",
-    "backends",
-    "dataset",
-    "deformation",
-    "evaluate",
-    "load",
-    "philox",
-]
-
-#: Where the names are: imported when first used, because NumPy takes a tenth of a second to import,
-#: and scikit-learn a whole one.
+#: The module of each name, or that is meant by it. It is imported when the name is first used,
+#: because NumPy takes a tenth of a second to import, and scikit-learn a whole one.
 _MODULES = {
-    "backends": "mlpcore.backends",
-    "dataset": "mlpcore.data.dataset",
-    "deformation": "mlpcore.deformation",
-    "philox": "mlpcore.philox",
-}
-_OBJECTS = {
     "Committee": "mlpcore.evaluation",
     "Dataset": "mlpcore.data.dataset",
     "DeformationParameters": "mlpcore.deformation",
@@ -86,18 +66,22 @@ _OBJECTS = {
     "TrainedClassifier": "mlpcore.inference",
     "Trainer": "mlpcore.training",
     "TrainingConfig": "mlpcore.training",
+    "backends": "mlpcore.backends",
+    "dataset": "mlpcore.data.dataset",
+    "deformation": "mlpcore.deformation",
     "evaluate": "mlpcore.evaluation",
     "load": "mlpcore.inference",
+    "philox": "mlpcore.philox",
 }
+
+__all__ = list(_MODULES)
 
 
 def __getattr__(name: str) -> object:
-    if name in _MODULES:
-        value: object = importlib.import_module(_MODULES[name])
-    elif name in _OBJECTS:
-        value = getattr(importlib.import_module(_OBJECTS[name]), name)
-    else:
+    if name not in _MODULES:
         raise AttributeError(f"module 'mlpcore' has no attribute {name!r}")
+    module = importlib.import_module(_MODULES[name])
+    value: object = module if module.__name__.endswith(f".{name}") else getattr(module, name)
     globals()[name] = value
     return value
 
