@@ -107,8 +107,10 @@ def _try_once(
     """Try so many examples of each property in a process, which may crash."""
     options = ["-n0", "-s", "-p", "no:cacheprovider", "--hypothesis-show-statistics"]
     test = [f"tests/robustness/test_{name}.py", f"--hypothesis-seed={seed}"]
+    # `python -m pytest` would import the package in ROOT, and not the one on PYTHONPATH.
+    pytest = Path(sys.executable).with_name("pytest")
     process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *options, *test], cwd=ROOT, text=True, errors="replace",
+        [pytest, *options, *test], cwd=ROOT, text=True, errors="replace",
         env=variables | {"HYPOTHESIS_EXAMPLES": str(examples)},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
