@@ -80,7 +80,8 @@ def build(source, sanitize=None, headers=None):
     files = {"main.cpp": main, **headers}
     digest = hashlib.sha256(repr((command, sorted(files.items()))).encode())
     digest.update(_version(command[0]).encode() + _cpu_features())
-    for path in sorted([source, *SOURCES.rglob("*.cu*"), *SOURCES.rglob("*.h")]):
+    found = {*source.parent.glob("*.cu*"), *SOURCES.rglob("*.cu*"), *SOURCES.rglob("*.h")}
+    for path in sorted(found):
         digest.update(path.read_bytes())
     library = CACHE / f"{source.stem}-{digest.hexdigest()[:16]}.so"
     if not library.exists():

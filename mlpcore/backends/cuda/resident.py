@@ -16,7 +16,7 @@ from mlpcore.typing import AnyArray
 #: The kernel, whose only parameter is the address of a job.
 KERNEL = "resident_train_kernel"
 
-#: resident_control of cuda/resident.cu.
+#: resident_control of cuda/resident_job.cuh.
 CONTROL = np.dtype(
     [("limit", "u8"), ("given_up", "i4"), ("block", "i4"), ("step", "i4"), ("not_finite", "i4")],
     align=True,
@@ -24,7 +24,7 @@ CONTROL = np.dtype(
 
 
 def job_type(n_layers: int) -> np.dtype[np.void]:
-    """resident_job of cuda/resident.cu, for networks with so many layers."""
+    """resident_job of cuda/resident_job.cuh, for networks with so many layers."""
     fields: list[Any] = [(name, "u8") for name in JOB_ADDRESSES]
     fields += [("begin", "i4"), ("steps", "i4"), ("first_ticket", "u4")]
     return np.dtype([*fields, ("weights", "u8", n_layers)], align=True)

@@ -191,10 +191,13 @@ def test_training_ends_where_weights_are_not_finite(one_hidden_layer, monkeypatc
 
 def faulty(tmp_path, old, new):
     """The kernel with a fault planted."""
-    text = (SOURCES / "resident.cu").read_text()
-    assert text.count(old) == 1, old
-    (tmp_path / "faulty.cu").write_text(text.replace(old, new))
-    return tmp_path / "faulty.cu"
+    found = 0
+    for path in SOURCES.glob("resident*.cu*"):
+        text = path.read_text()
+        found += text.count(old)
+        (tmp_path / path.name).write_text(text.replace(old, new))
+    assert found == 1, old
+    return tmp_path / "resident.cu"
 
 
 def outcomes(source, case, kind, seeds=8):
@@ -383,5 +386,6 @@ def test_the_launch_agrees_with_the_kernel():
     letters = {name: letters for name, (_, letters) in kernel.driver.kernels.items()}
     assert letters == {resident_module.KERNEL: "P"}
     text = (SOURCES / "resident.cu").read_text()
+    text += (SOURCES / "resident_exchange.cuh").read_text()
     assert f"SAMPLES_PER_BLOCK = {resident_module.BLOCK};" in text
     assert f"WORDS_AT_A_TIME = {planning.WORDS_AT_A_TIME};" in text
