@@ -23,7 +23,7 @@ from distributed.comm import CommClosedError
 from mlpcore.cluster.segment import GPU, Job, as_given, may_train, source, train_segment
 from mlpcore.cpu import available_cores
 from mlpcore.data.dataset import Dataset
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, printable
 from mlpcore.interrupts import stopping
 from mlpcore.store.committee import CommitteeFolder, Member
 from mlpcore.store.run_folder import Run
@@ -103,7 +103,7 @@ def train_members(
                 if not signals:
                     raise
             except KilledWorker as error:
-                raise InputError(f"workers died of a task: {_line(error)}") from None
+                raise InputError(f"workers died of a task: {printable(str(error))}") from None
             except (CommClosedError, CancelledError):
                 raise InputError(
                     f"the scheduler at {scheduler or 'this machine'} is lost: what was computed "
@@ -135,11 +135,7 @@ def check_scheduler(address: str) -> None:
     except MemoryError:  # for a message whose length is that of something else
         raise InputError(f"no Dask scheduler at {address}: another protocol answers") from None
     except (OSError, TypeError, ValueError) as error:
-        raise InputError(f"no Dask scheduler at {address}: {_line(error)}") from None
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+        raise InputError(f"no Dask scheduler at {address}: {printable(str(error))}") from None
 
 
 @contextlib.asynccontextmanager
@@ -178,7 +174,7 @@ async def _check_workers(client: Client, job: Job, member: Member, progress: Pro
     answers = await client.run(may_train, job, member.config, on_error="return")
     for address, answer in answers.items():
         if isinstance(answer, BaseException):
-            raise InputError(f"worker {address} cannot train: {_line(answer)}")
+            raise InputError(f"worker {address} cannot train: {printable(str(answer))}")
     if not any(answers.values()):
         raise InputError(
             f"no worker has the resource {GPU}, which the backend cuda wants: expected "

@@ -94,7 +94,7 @@ def test_killed_workers_and_a_killed_scheduler_change_no_bit(tmp_path, train):
     results, rng = len(committee.members) * epochs, random.Random(os.getpid())
     # Some results may have come by the time at which the scheduler dies: they must not be the last.
     *places, last = sorted(rng.sample(range(1, results - 14), kills + 1))
-    killers = [threading.Timer(rng.random() / 5, lambda: killed.kill_worker(rng)) for _ in places]
+    killers = [threading.Timer(rng.random() / 5, lambda: killed.kill_worker()) for _ in places]
 
     def kill(count):
         if count in places:

@@ -1,7 +1,6 @@
 """`mlpcore committee`: its runs and its result, how it stops and goes on, what it refuses."""
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -265,17 +264,9 @@ def test_every_command_takes_the_folder_of_a_committee(call, pictures):
     assert [each["seed"] for each in json.loads(known["members"])] == ["0", "1"]
 
 
-@pytest.mark.parametrize("argv", ["evaluate c", "predict c x.png", "export c --onnx c.onnx"])
-def test_a_damaged_member_is_named_by_every_command(refusal, pictures, argv):
-    Path("c/width-12", BEST).write_bytes(b"x" * 99)
-    assert f"c/width-12/{BEST}" in refusal(*argv.split())
-
-
-def test_a_single_run_does_not_go_into_the_folder_of_a_committee(call, refusal, argv, data):
-    call(*argv)
+def test_where_the_folder_of_a_committee_is_refused(refusal, pictures, data):
     assert "c holds a committee" in refusal("train", "--data", data, *OPTIONS, "--out", "c")
-    assert not os.path.lexists(f"c/{CONFIG}")
-
-
-def test_a_committee_is_no_file_of_weights(refusal, pictures):
-    assert "2 networks for w" in refusal("export", "c", "--safetensors", "w")
+    assert "2 networks for w: expected one" in refusal("export", "c", "--safetensors", "w")
+    Path("c/width-12", BEST).write_bytes(b"x" * 99)
+    for argv in "evaluate c", "predict c x.png", "export c --onnx c.onnx":
+        assert f"c/width-12/{BEST}" in refusal(*argv.split())

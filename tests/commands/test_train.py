@@ -69,7 +69,9 @@ def deny_new_files(patch):
 
 
 def test_a_run_prints_plain_lines_and_a_table(train, data):
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     out = train()
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", out)
     lines = out.splitlines()
     assert lines[0] == f"data: letters ({data}): 230 training and 60 test images of 7 x 5"
@@ -122,8 +124,10 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
     assert note == "note: no figures are drawn: RuntimeError: no font"
     text = Path("r", runs.REPORT).read_text()
     assert "![" not in text and "## Test" in text
+    weights = Path("r", LAST).read_bytes()
     table, again = (call("train", "--resume", "r").splitlines() for _ in range(2))
     assert table == again and not any(line.startswith("note") for line in table)
+    assert Path("r", LAST).read_bytes() == weights
     deny_new_files(monkeypatch)
     *_, shown, note = call("train", "--resume", "r").splitlines()
     assert shown == table[-1]
@@ -274,39 +278,30 @@ def test_a_signal_stops_and_the_printed_command_resumes(data, call, stopped, num
     assert_same_result(load_run("whole"), load_run("the run"))
 
 
-def test_the_printed_command_says_where_the_data_are_now(data, call, stopped, tmp_path):
+def test_resume_finds_the_data_again_or_is_told(data, call, refusal, stopped, tmp_path):
+    """The printed command says where they are now."""
     stopped(signal.SIGINT, 0, "--data", data, *QUICK, "--out", "r")
     os.rename(data, tmp_path / "moved letters")
+    assert data in refusal("train", "--resume", "r")
     moved = os.path.relpath(tmp_path / "moved letters")
     _, again = stopped(signal.SIGINT, 1, "--resume", "r", "--data", moved)
     assert again == ["--resume", "r", "--data", str(tmp_path / "moved letters")]
     call("train", *again)
-
-
-def test_a_finished_run_only_shows_its_result_again(train, call):
-    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    table = train().splitlines()[-1]
-    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
-    weights = Path("r", LAST).read_bytes()
-    assert call("train", "--resume", "r").splitlines()[-1] == table
-    assert Path("r", LAST).read_bytes() == weights
-
-
-def test_a_run_in_a_folder_that_cannot_be_written(data, refusal, stopped, monkeypatch):
-    stopped(signal.SIGINT, 1, "--data", data, *QUICK, "--out", "r")
-    deny_new_files(monkeypatch)
-    monkeypatch.setattr(Trainer, "run", None)  # nothing is computed in vain
-    text = refusal("train", "--resume", "r")
-    assert text == "error: cannot write to r: Permission denied\n"
-
-
-def test_resume_finds_the_data_again_or_is_told(train, call, refusal, data, tmp_path):
-    train()
-    os.rename(data, tmp_path / "moved")
-    assert data in refusal("train", "--resume", "r")
-    call("train", "--resume", "r", "--data", tmp_path / "moved")
     write_idx(tmp_path / "other", n_train=231)
     assert "are not those" in refusal("train", "--resume", "r", "--data", tmp_path / "other")
+
+
+def test_a_run_in_a_folder_that_cannot_be_written(data, call, refusal, stopped, monkeypatch):
+    """Where it can, it may get another end."""
+    argv = "--data", data, *QUICK, "--epochs", "9", "--out", "r"
+    _, again = stopped(signal.SIGINT, 1, *argv)
+    with monkeypatch.context() as patch:
+        deny_new_files(patch)
+        patch.setattr(Trainer, "run", None)  # nothing is computed in vain
+        text = refusal("train", "--resume", "r")
+    assert text == "error: cannot write to r: Permission denied\n"
+    out = call("train", *again, "--epochs", "3")
+    assert "epochs: 3 instead of 9" in out and load_run("r").epoch == 3
 
 
 def test_ctrl_c_in_a_process_of_its_own(data):
@@ -343,13 +338,6 @@ def test_a_finished_run_goes_on_to_more_epochs(train, call):
     assert rates == pytest.approx([0.0075, 0.0025, 0.00375, 0.00125])
     assert "- epochs: 4 (until epoch 2: 2)" in Path("r", runs.REPORT).read_text().splitlines()
     assert "instead" not in call("train", "--resume", "r", "--epochs", "4")
-
-
-def test_a_stopped_run_gets_another_end(data, call, stopped):
-    argv = "--data", data, *QUICK, "--epochs", "9", "--out", "r"
-    _, again = stopped(signal.SIGINT, 1, *argv)
-    out = call("train", *again, "--epochs", "3")
-    assert "epochs: 3 instead of 9" in out and load_run("r").epoch == 3
 
 
 def test_a_run_on_arrays_in_a_file(call, refusal, tmp_path):
@@ -406,12 +394,3 @@ def test_divergence_ends_with_one_line(data, capsys):
     assert "diverged in epoch 1 at learning rate 3e+38" in text
     assert f"r/{LAST} holds the weights before" in text
     assert load_run("r").network.is_finite()
-
-
-def test_a_full_disk_ends_with_one_line(data, refusal, monkeypatch):
-    def fsync(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    text = refusal("train", "--data", data, *QUICK, "--out", "runs/r")
-    assert text == f"error: cannot write runs/r/{CONFIG}: No space left on device\n"

@@ -5,37 +5,30 @@ import random
 import socket
 import subprocess
 import sys
-import time
-
-import psutil
 
 from mlpcore import InputError
 from mlpcore.cluster import check_scheduler
 
-DASK = [sys.executable, "-m", "dask"]
-QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+HERE = "--host", "127.0.0.1", "--no-dashboard"
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+def dask(*arguments):
+    command = [sys.executable, "-m", "dask", *arguments, *HERE]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 class DaskProcesses:
-    """A scheduler and workers with nannies, which start a killed worker again."""
+    """A scheduler and workers. In place of a killed worker another one starts."""
 
-    def __init__(self, n_workers, *worker_options):
-        self.address = f"tcp://127.0.0.1:{free_port()}"
-        self.killed = 0
-        port = self.address.rpartition(":")[2]
-        here = ["--host", "127.0.0.1", "--no-dashboard"]
-        self.scheduler = subprocess.Popen([*DASK, "scheduler", *here, "--port", port], **QUIET)
-        options = ["--nthreads", "1", "--death-timeout", "60", *here, *worker_options]
-        self.nannies = [
-            psutil.Popen([*DASK, "worker", self.address, *options], **QUIET)
-            for _ in range(n_workers)
-        ]
+    def __init__(self, n_workers):
+        with socket.create_server(("127.0.0.1", 0)) as found:
+            port = found.getsockname()[1]
+        self.address, self.killed = f"tcp://127.0.0.1:{port}", 0
+        self.scheduler = dask("scheduler", "--port", str(port))
+        self.workers = [self._start_worker() for _ in range(n_workers)]
+
+    def _start_worker(self):
+        return dask("worker", self.address, "--nthreads", "1", "--no-nanny")
 
     def __enter__(self):
         while self.scheduler.poll() is None:
@@ -45,32 +38,14 @@ class DaskProcesses:
         raise RuntimeError("the scheduler has ended")
 
     def __exit__(self, *exception):
-        mine = [each for nanny in self.nannies for each in self._with_children(nanny)]
-        for process in [*mine, self.scheduler]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        self.scheduler.wait()
-        psutil.wait_procs(mine)
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
 
-    @staticmethod
-    def _with_children(process):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            return [process, *process.children(recursive=True)]
-        return []
-
-    def workers(self):
-        """The processes that compute."""
-        found = []
-        for nanny in self.nannies:
-            for process in self._with_children(nanny)[1:]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    if any("spawn_main" in word for word in process.cmdline()):
-                        found.append(process)
-        return found
-
-    def kill_worker(self, rng=random):
-        """Kills one of the workers that live, by SIGKILL."""
-        while not (alive := self.workers()):
-            time.sleep(0.05)
-        rng.choice(alive).kill()
+    def kill_worker(self):
+        """Kills one of the workers, by SIGKILL."""
+        worker = self.workers.pop(random.randrange(len(self.workers)))
+        worker.kill()
+        worker.wait()
+        self.workers.append(self._start_worker())
         self.killed += 1
