@@ -65,6 +65,21 @@ def test_optuna_study(capsys):
     assert percentages(capsys.readouterr().out)[0] == round(study.best_value, 2) < 15
 
 
+def test_tensorboard_log(tmp_path):
+    pytest.importorskip("tensorboard")
+    example("tensorboard_log")["main"](str(tmp_path), epochs=2)
+    assert len([*tmp_path.glob("width-*/events*")]) == 2
+
+
+def test_mlflow_log(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/log.db")
+    monkeypatch.chdir(tmp_path)
+    example("mlflow_log")["main"](epochs=2)
+    (run,) = mlflow.MlflowClient().search_runs(["0"])
+    assert run.data.params["hidden_layers"] == "(100,)"
+
+
 def test_own_data(capsys):
     example("own_data")["main"]()
     out = capsys.readouterr().out
