@@ -111,8 +111,4 @@ class DataSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             data = dataset.load(folder or there, name="mnist", download=download)
         else:
             data = dataset.load(folder or self.source)
-        return self.part_of(data)
-
-    def part_of(self, data: Dataset) -> Dataset:
-        """Hold out as many training images of a whole data set as this run did."""
         return data.hold_out(self.held_out) if self.held_out else data

@@ -13,12 +13,11 @@ from PIL import Image
 
 import mlpcore
 import pictures
-from mlpcore import backends, dataset
+from mlpcore import dataset
 from mlpcore.commands import main, predict
 from mlpcore.commands.predict import GREY_LEVELS
 from mlpcore.data.digit import read_digit
 from mlpcore.data.pictures import MAX_FILE_BYTES
-from mlpcore.data.scaling import INPUT_RANGES, normalise, resize, to_range
 from mlpcore.network import Network
 from mlpcore.store.export import write_safetensors
 from mlpcore.store.inputs import NetworkInput
@@ -65,41 +64,32 @@ def test_pictures_are_recognised(digits_run, call):
     assert sum(right.values()) >= len(right) * clean - 0.05 * len(names), right
 
 
-@pytest.mark.parametrize("input_range", INPUT_RANGES)
-def test_guesses_are_the_two_greatest_outputs(digits_run, call, input_range):
-    trained, path = TrainedNetwork.read(digits_run), Path("n.safetensors")
-    network_input = dataclasses.replace(trained.input, input_range=input_range)
-    write_network(path, trained.network, network_input.to_metadata())
-    content = json.loads(call("predict", path, write_picture("a.png", 7), "--json"))
-    images = resize(normalise(read_digit("a.png").pixels[None]), 29, 29)
-    inputs = to_range(images, input_range).reshape(1, 841)
-    reference = backends.get("reference")
-    outputs = reference.predict(reference.load(trained.network), inputs)[0]
-    best = np.argsort(-outputs)[:2]
-    (picture,) = content["pictures"]
-    assert [guess["class"] for guess in picture["guesses"]] == best.tolist()
-    written = [guess["output"] for guess in picture["guesses"]]
-    assert np.abs(written - outputs[best]).max() <= 1e-4  # four digits
-    assert np.abs(picture["outputs"] - outputs).max() <= 1e-4
-    assert content["networks"] == [{"file": str(path), "layer_sizes": [841, 80, 10]}]
-
-
-def test_copies(digits_run, capsys):
-    """The same answer for a picture alone and beside others; the cost is said."""
-    names = [write_picture(f"{number}.png", number) for number in range(3)]
-    found = {}
-    for paths in (names, names[2:]):
-        options = "--copies", "4", "--strength", "0.2", "--seed", "1", "--json"
-        assert main(["predict", str(digits_run), *paths, *options]) == 0
-        out, err = capsys.readouterr()
-        assert re.fullmatch(r"note: copies: 4 of [^\n]*; 4 passes per prediction\n", err)
-        document = json.loads(out)
-        assert document["copies"] == {"n": 4, "strength": 0.2, "seed": 1, "passes": 4}
-        found[len(paths)] = document["pictures"]
-    assert found[1] == found[3][2:]
-    net = mlpcore.load(digits_run, copies=4, strength=0.2, seed=1)
-    outputs = [each["outputs"] for each in found[3]]
-    assert np.abs(net.outputs(net.to_images(names)) - outputs).max() <= 1e-4  # four digits
+@pytest.mark.parametrize("names", [("run",), ("n",), ("run", "n")])
+@pytest.mark.parametrize("copies", [None, 4])
+def test_answers_are_those_of_the_networks_together(digits_run, capsys, names, copies):
+    """Networks and pictures are told apart wherever they stand."""
+    trained = TrainedNetwork.read(digits_run)
+    unit = dataclasses.replace(trained.input, input_range="unit")
+    write_network(Path("n.safetensors"), Network((841, 9, 10), 1), unit.to_metadata())
+    networks = [{"run": digits_run, "n": Path("n.safetensors")}[name] for name in names]
+    scans = [write_picture(f"{number}.png", number) for number in range(3)]
+    options = ["--copies", "4", "--strength", "0.2", "--seed", "1"] if copies else []
+    arguments = [networks[0], *scans, *networks[1:], "--json", *options]
+    assert main(["predict", *map(str, arguments)]) == 0
+    out, err = capsys.readouterr()
+    document, passes = json.loads(out), 4 * len(networks)
+    if copies:
+        assert re.fullmatch(rf"note: copies: 4 of [^\n]*; {passes} passes [^\n]*prediction\n", err)
+        expected = {"n": 4, "strength": 0.2, "seed": 1, "passes": passes}
+        assert document["copies"] == expected
+    files = [str(trained.path) if each is digits_run else str(each) for each in networks]
+    assert [each["file"] for each in document["networks"]] == files
+    net = mlpcore.load(networks, copies=copies, strength=0.2, seed=1)
+    for scan, found in zip(scans, document["pictures"], strict=True):
+        outputs = net.outputs(net.to_images(scan))[0]
+        assert np.abs(found["outputs"] - outputs).max() <= 1e-4  # four digits
+        best = [(int(k), found["outputs"][k]) for k in np.argsort(-outputs)[:2]]
+        assert [(each["class"], each["output"]) for each in found["guesses"]] == best
 
 
 def test_a_line_for_each_picture(digits_run, call):
@@ -145,19 +135,6 @@ def test_a_picture_on_standard_input(digits_run, call, capsys, monkeypatch):
     given(bytes(MAX_FILE_BYTES + 1))
     assert main(["predict", str(digits_run), "-"]) == 2
     assert capsys.readouterr().err.startswith("error: the standard input ")
-
-
-def test_several_networks_guess_by_their_mean(digits_run, call):
-    """Networks and pictures are told apart wherever they stand."""
-    trained = TrainedNetwork.read(digits_run)
-    write_network(Path("n.safetensors"), Network((841, 9, 10), 1), trained.input.to_metadata())
-    picture = write_picture("a.png", 2)
-    outputs = []
-    for networks in ([digits_run], ["n.safetensors"], [digits_run, "n.safetensors"]):
-        content = json.loads(call("predict", *networks[:1], picture, *networks[1:], "--json"))
-        assert len(content["networks"]) == len(networks)
-        outputs.append(content["pictures"][0]["outputs"])
-    assert np.abs(np.mean(outputs[:2], 0) - outputs[2]).max() <= 1e-4  # four digits
 
 
 def test_more_than_one_digit_is_a_warning(digits_run, capsys):
@@ -210,9 +187,8 @@ def test_what_the_network_was_given(digits_run, capsys):
 
 
 def test_classes_are_those_of_the_data(call):
-    """Also when a file does not say what its data were."""
-    digits = {"dataset": "letters", "image_shape": "29,29", "pixel_shape": "28,28"}
-    metadata = digits | {"classes": json.dumps(["x"])}
+    letters = NetworkInput("letters", (29, 29), (28, 28))
+    metadata = letters.to_metadata() | {"classes": json.dumps(["x"])}
     write_network(Path("n.safetensors"), Network((841, 1), seed=1), metadata)
     out = call("predict", "n.safetensors", write_picture("a.png"))
     assert re.fullmatch(r"a\.png: x \(\S+\)\n", out)  # one output, one guess

@@ -1,7 +1,6 @@
 """`mlpcore.load`: what it takes, what its object makes of pictures and arrays, refusals."""
 
 import dataclasses
-import os
 import warnings
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from mlpcore.evaluation.probabilities import of_outputs
 from mlpcore.inference import classifier
 from mlpcore.store.export import write_safetensors
 from mlpcore.store.inputs import NetworkInput
-from mlpcore.store.run_folder import BEST, read_settings
+from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
 from oracle import random_network
@@ -315,29 +314,6 @@ def test_other_backends(reference):
     np.testing.assert_array_equal(found, expected)
     with pytest.raises(InputError, match="backend 'gpu'"):
         mlpcore.load(path, backend="gpu")
-
-
-# Names of files as text
-
-
-def test_text_is_a_path_in_every_public_function(digits_run):
-    from mlpcore.data.pictures import picture_files, read_grey
-    from mlpcore.report.figures import write_figures
-    from mlpcore.store import run_folder
-
-    write_pictures()
-    run = os.fspath(digits_run)
-    for read in (read_settings, run_folder.read_history, run_folder.weights_file):
-        assert read(run) == read(digits_run)
-    assert run_folder.holds_run(run) and not run_folder.holds_run("scans")
-    assert run_folder.Run.open(run, to_train=False).load().epoch == 30
-    run_folder.check_output("new/run")
-    run_folder.check_result_file("new.json")
-    np.testing.assert_array_equal(read_grey("scans/0.png"), read_grey(Path("scans/0.png")))
-    assert picture_files("scans") == sorted(Path("scans").iterdir())
-    assert write_figures("figures", {}) == []
-    finish_run("text", make_config(epochs=1, backend="scalar"), dataset.load(name="digits"))
-    assert TrainedNetwork.read("text").path == Path("text", BEST)
 
 
 def test_classes_of_the_data_are_what_it_predicts():
