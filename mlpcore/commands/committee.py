@@ -26,10 +26,9 @@ from mlpcore.errors import InputError, shown
 from mlpcore.inference import TrainedClassifier
 from mlpcore.report.committee import (
     Judged,
+    JudgedCommittee,
     committee_figures,
     committee_report,
-    committee_table,
-    comparison_line,
 )
 from mlpcore.report.console import Console
 from mlpcore.report.figures import write_figures
@@ -180,35 +179,32 @@ def train_on_cluster(
     return 128 + stopped_by
 
 
-def judge(
-    committee: CommitteeFolder, data: Dataset, backend: Backend
-) -> tuple[list[Judged], Judged]:
-    """The trained members and the committee, on the training and on the test images."""
+def judge(committee: CommitteeFolder, data: Dataset, backend: Backend) -> JudgedCommittee:
+    """The trained members and their committee, on the training and on the test images."""
     networks = [TrainedNetwork.read(folder) for folder in with_members([committee.folder])]
     classifier = TrainedClassifier(networks, backend)
     whole_validation, validation = classifier.evaluate(data.train_images, data.train_labels)
     whole_test, test = classifier.evaluate(data.test_images, data.test_labels)
-    names = [member.name for member in committee.members]
+    names, n = [member.name for member in committee.members], len(networks)
     members = [Judged(*each) for each in zip(names, validation, test)]
-    name, n = f"committee of {len(members)}", len(members)
-    return members, Judged(name, whole_validation, whole_test, n)
+    whole = Judged(f"committee of {n}", whole_validation, whole_test, n)
+    return JudgedCommittee(members, whole, data)
 
 
 def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None:
     """Prints the result of a trained committee, and writes its report with figures."""
-    members, whole = judge(committee, data, backend)
+    judged = judge(committee, data, backend)
 
     def draw(folder: Path) -> list[Path]:
-        figures = committee_figures(data.test_images, members, whole, data.name, data.held_out)
-        return write_figures(folder, figures)
+        return write_figures(folder, committee_figures(judged))
 
     def text(figures: Sequence[str]) -> str:
-        return committee_report(committee, members, whole, backend.description, figures)
+        return committee_report(committee, judged, backend.description, figures)
 
     with Console(sys.stdout) as console:
         console.print()
-        console.print_table(committee_table(members, whole, data.held_out))
-        console.print(comparison_line(members, whole, data.held_out))
+        console.print_table(judged.table())
+        console.print(judged.comparison())
         if runs.write_report(committee.folder, draw, text, console):
             console.print(f"report: {shown(committee.folder / runs.REPORT)}")
 

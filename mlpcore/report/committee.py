@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlpcore.data.dataset import kind_of_test, test_images_text
+from mlpcore.data.dataset import Dataset, kind_of_test, test_images_text
 from mlpcore.errors import printable_lines, shown
 from mlpcore.evaluation.committee import compare, shared_errors
 from mlpcore.evaluation.evaluation import Evaluation
@@ -17,7 +18,6 @@ from mlpcore.report.page import BLUE, GREY, LIGHT, MARGIN, RED, WIDTH, new_page
 from mlpcore.report.results import figure_section, setting_lines
 from mlpcore.report.tables import NONE, Rows, markdown_table
 from mlpcore.store.committee import CommitteeFolder
-from mlpcore.typing import AnyArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,21 +33,53 @@ class Judged:
     passes: int = 1
 
 
-def mean_rate(evaluations: Sequence[Evaluation]) -> float:
+def _mean_rate(evaluations: Iterable[Evaluation]) -> float:
     """The mean error in percent."""
-    return sum(each.error_rate for each in evaluations) / len(evaluations)
+    return fmean(each.error_rate for each in evaluations)
 
 
-def committee_table(members: Sequence[Judged], whole: Judged, held_out: int = 0) -> Rows:
-    """A row for each member, one for their mean and one for the committee."""
-    kind = kind_of_test(held_out)
-    rows: Rows = [("network", "validation", "95 %", kind, "95 %", "passes")]
-    rows += [_row(each) for each in members]
-    means = [mean_rate([m.validation for m in members]), mean_rate([m.test for m in members])]
-    validation, test = (f"{mean:.3f} %" for mean in means)
-    rows.append(("mean of the members", validation, NONE, test, NONE, "1"))
-    rows.append(_row(whole))
-    return rows
+@dataclass(frozen=True)
+class JudgedCommittee:
+    """Members and their committee, on the same data."""
+
+    members: Sequence[Judged]
+    whole: Judged
+    data: Dataset
+
+    @property
+    def title(self) -> str:
+        """What it is, for a heading."""
+        return f"Committee of {len(self.members)} networks on {self.data.name}"
+
+    @property
+    def kind(self) -> str:
+        """What its test images are: "test" or "held-out"."""
+        return kind_of_test(self.data.held_out)
+
+    @property
+    def mean_test_rate(self) -> float:
+        """The mean error of the members on the test images, in percent."""
+        return _mean_rate(each.test for each in self.members)
+
+    def table(self) -> Rows:
+        """A row for each member, one for their mean and one for the committee."""
+        rows: Rows = [("network", "validation", "95 %", self.kind, "95 %", "passes")]
+        rows += [_row(each) for each in self.members]
+        validation = _mean_rate(each.validation for each in self.members)
+        means = f"{validation:.3f} %", NONE, f"{self.mean_test_rate:.3f} %", NONE
+        rows.append(("mean of the members", *means, "1"))
+        rows.append(_row(self.whole))
+        return rows
+
+    def comparison(self) -> str:
+        """The committee beside the member that errs least on these test images, in a sentence."""
+        best = min(self.members, key=lambda each: each.test.errors)
+        found = compare(self.whole.test, best.test)
+        return (
+            f"The committee beside the best member on the {self.kind} images, {best.name}: "
+            f"{found.second_only} images are wrong only for the member, {found.first_only} only "
+            f"for the committee (McNemar's exact test: p = {found.p_value:.2g})."
+        )
 
 
 def _row(judged: Judged) -> tuple[str, ...]:
@@ -58,31 +90,15 @@ def _row(judged: Judged) -> tuple[str, ...]:
     return (*cells, str(judged.passes))
 
 
-def comparison_line(members: Sequence[Judged], whole: Judged, held_out: int = 0) -> str:
-    """The committee beside the member that errs least on these test images, in a sentence."""
-    best = min(members, key=lambda each: each.test.errors)
-    found = compare(whole.test, best.test)
-    kind = kind_of_test(held_out)
-    return (
-        f"The committee beside the best member on the {kind} images, {best.name}: "
-        f"{found.second_only} images are wrong only for the member, {found.first_only} only for "
-        f"the committee (McNemar's exact test: p = {found.p_value:.2g})."
-    )
-
-
 def committee_report(
-    committee: CommitteeFolder,
-    members: Sequence[Judged],
-    whole: Judged,
-    backend: str,
-    figures: Sequence[str] = (),
+    committee: CommitteeFolder, judged: JudgedCommittee, backend: str, figures: Sequence[str] = ()
 ) -> str:
     """A trained committee in Markdown.
 
     Parameters
     ----------
     backend
-        The description of what evaluated it.
+        The description of what judged it.
     figures
         Files of figures, relative to the report's folder.
     """
@@ -90,11 +106,11 @@ def committee_report(
     seeds = ", ".join(f"{m.name} {m.config.seed}" for m in committee.members)
     own = ("- seed", "- width")  # each member has its own
     settings = [line for line in setting_lines(first, backend) if not line.startswith(own)]
-    return printable_lines(f"""# Committee of {len(members)} networks on {data.name}
+    return printable_lines(f"""# {judged.title}
 
-{markdown_table(committee_table(members, whole, data.held_out))}
+{markdown_table(judged.table())}
 
-{comparison_line(members, whole, data.held_out)}
+{judged.comparison()}
 
 Validation errors are those on the {data.n_train:,} undeformed training images, the others those
 on {test_images_text(data.n_test, data.held_out)}. The last column has the passes of a prediction.
@@ -111,38 +127,30 @@ on {test_images_text(data.n_test, data.held_out)}. The last column has the passe
 """)
 
 
-def committee_figures(
-    images: AnyArray, members: Sequence[Judged], whole: Judged, data_name: str, held_out: int = 0
-) -> dict[str, Figure]:
-    """The figures of a committee, by name; `images` (n, h, w) are those of the test."""
-    title, kind = f"Committee of {len(members)} networks on {data_name}", kind_of_test(held_out)
+def committee_figures(judged: JudgedCommittee) -> dict[str, Figure]:
+    """The figures of a committee, by name."""
     return {
-        "members": members_figure(members, whole, title, kind),
-        "agreement": agreement(members, title, kind),
-        "misclassified": misclassified(images, whole.test, title),
-        "confusion": confusion(whole.test, title),
+        "members": members_figure(judged),
+        "agreement": agreement(judged),
+        "misclassified": misclassified(judged.data.test_images, judged.whole.test, judged.title),
+        "confusion": confusion(judged.whole.test, judged.title),
     }
 
 
-def members_figure(
-    members: Sequence[Judged], whole: Judged, title: str = "", kind: str = "test"
-) -> Figure:
+def members_figure(judged: JudgedCommittee) -> Figure:
     """The errors of the members and of the committee, with their intervals."""
-    shown = [*members, whole]
-    lines = [
-        f"Dots: {kind} errors. Bars: 95 % intervals. Line: mean of the members, "
-        f"{mean_rate([m.test for m in members]):.3f} %."
-    ]
+    shown, kind, mean = [*judged.members, judged.whole], judged.kind, judged.mean_test_rate
+    lines = [f"Dots: {kind} errors. Bars: 95 % intervals. Line: mean of the members, {mean:.3f} %."]
     step, left, below = 0.24, 1.6, 0.55
-    figure, *_ = new_page(title, lines, step * len(shown) + below + MARGIN)
+    figure, *_ = new_page(judged.title, lines, step * len(shown) + below + MARGIN)
     _, height = figure.get_size_inches()
     frame = (left / WIDTH, below / height, 1 - (left + MARGIN) / WIDTH, step * len(shown) / height)
     axes = figure.add_axes(frame)
     for y, each in enumerate(shown):
-        colour = RED if each is whole else BLUE
+        colour = RED if each is judged.whole else BLUE
         axes.plot(each.test.interval, (y, y), color=colour, linewidth=2, alpha=0.5)
         axes.plot(each.test.error_rate, y, "o", color=colour, markersize=5)
-    axes.axvline(mean_rate([m.test for m in members]), color=GREY, linewidth=0.8)
+    axes.axvline(mean, color=GREY, linewidth=0.8)
     axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(0, None))
     axes.set_yticks(range(len(shown)), [each.name for each in shown])
     for label in axes.get_yticklabels():
@@ -154,17 +162,18 @@ def members_figure(
     return figure
 
 
-def agreement(members: Sequence[Judged], title: str = "", kind: str = "test") -> Figure:
+def agreement(judged: JudgedCommittee) -> Figure:
     """How many test images two members both get wrong, for every pair of them."""
+    members = judged.members
     shared = shared_errors([each.test for each in members])
     n = len(members)
     lines = [
-        f"How many {kind} images two members both get wrong. Diagonal: errors of each member.",
+        f"How many {judged.kind} images two members both get wrong. Diagonal: errors of each.",
         "The darker, the larger the share of the errors of the member of the row.",
     ]
     left, below = 1.6, 0.9
     side = min(0.9 * n, WIDTH - left - MARGIN)
-    figure, *_ = new_page(title, lines, side + below + MARGIN)
+    figure, *_ = new_page(judged.title, lines, side + below + MARGIN)
     _, height = figure.get_size_inches()
     axes = figure.add_axes((left / WIDTH, below / height, side / WIDTH, side / height))
     share = shared / np.maximum(1, shared.diagonal())[:, None]
