@@ -2,13 +2,87 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import math
 import numbers
+import re
 import reprlib
-from typing import Any
+from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
 
+import msgspec
 import numpy as np
 
 from mlpcore.errors import InputError
+
+LEAST_RATE, GREATEST_RATE = (
+    float(limit) for limit in (np.finfo(np.float32).smallest_subnormal, np.finfo(np.float32).max)
+)
+"""The backends compute in float32, where 1e-50 is 0."""
+
+Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=LEAST_RATE, le=GREATEST_RATE)]
+"""A learning rate, or a factor of one."""
+
+
+def convert_fields(settings: Any) -> None:
+    """Convert the fields of a frozen dataclass to their types, whose bounds are `msgspec.Meta`.
+
+    NumPy's numbers become Python's, lists become tuples, and dictionaries become dataclasses.
+
+    Raises
+    ------
+    InputError
+        When a value is not of its type, or out of its bounds.
+    """
+    kind_of_settings: Any = type(settings)
+    for name, kind in _types(kind_of_settings).items():
+        value = getattr(settings, name)
+        try:
+            result = value if _is_a(value, kind) else msgspec.convert(_plain(value), kind)
+        except msgspec.ValidationError as error:
+            names = get_args(kind) if get_origin(kind) is Literal else ()
+            expected = " or ".join(names) or _in_words(str(error))
+            label = name.replace("_", " ")
+            raise InputError(f"{label} {reprlib.repr(value)}: expected {expected}") from None
+        object.__setattr__(settings, name, result)
+
+
+WORDS = {
+    " - at .*|, got .*|^Expected |`": "",
+    r"\bint\b": "a whole number",
+    r"\bfloat\b": "a number",
+    r"\bstr\b": "text",
+    r"\barray\b": "a list",
+    " >= ": " of at least ",
+    " <= ": " of at most ",
+    " < ": " of less than ",
+}
+
+
+def _in_words(message: str) -> str:
+    """What msgspec expected: ``"Expected `int` >= 1 - at `$`"`` is a whole number of at least 1."""
+    for pattern, text in WORDS.items():
+        message = re.sub(pattern, text, message)
+    return message
+
+
+@functools.cache
+def _types(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind, include_extras=True)
+
+
+def _is_a(value: object, kind: Any) -> bool:
+    """Whether a value is one of a dataclass already, or may be anything."""
+    return kind is Any or (dataclasses.is_dataclass(kind) and isinstance(value, cast(type, kind)))
+
+
+def _plain(value: Any) -> Any:
+    """A value of Python's own types; NaN and infinities are no numbers."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def check_real(name: str, value: object) -> None:
@@ -37,6 +111,5 @@ def check_whole(name: str, value: Any, low: int, high: int) -> None:
 def check_rate(name: str, value: Any) -> None:
     """Check that `value` is a learning rate."""
     check_real(name, value)
-    limits = np.finfo(np.float32)  # the backends compute in float32, where 1e-50 is 0
-    if not float(limits.smallest_subnormal) <= value <= float(limits.max):
+    if not LEAST_RATE <= value <= GREATEST_RATE:
         raise InputError(f"{name} {value}: expected a positive and finite number")

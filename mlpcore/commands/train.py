@@ -40,9 +40,10 @@ from mlpcore.report.console import Console
 from mlpcore.report.tables import duration
 from mlpcore.store.committee import holds_committee
 from mlpcore.store.run_folder import Run, check_output
-from mlpcore.training.config import CHOICES, MAX_EPOCHS, TrainingConfig
+from mlpcore.training.config import CHOICES, TrainingConfig
 from mlpcore.training.pace import seconds_per_epoch
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
+from mlpcore.training.schedule import MAX_EPOCHS
 from mlpcore.training.trainer import Trainer
 
 #: The options that were given, by name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -10,8 +11,10 @@ from mlpcore.checks import check_choice, check_whole
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 
-INPUT_RANGES = ("signed", "unit")
+InputRange: TypeAlias = Literal["signed", "unit"]
 """Of a network's inputs: [-1, 1], the paper's, or [0, 1]."""
+
+INPUT_RANGES = get_args(InputRange)
 
 BACKGROUNDS = {"signed": -1.0, "unit": 0.0}
 """What a pixel of value 0 becomes in each range. White becomes 1."""

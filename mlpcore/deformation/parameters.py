@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from mlpcore.backends.affine import N_LABELS
-from mlpcore.checks import check_real, check_whole
+from mlpcore.checks import check_whole, convert_fields
 from mlpcore.errors import InputError
 from mlpcore.typing import Float64Array
 
@@ -47,23 +47,15 @@ class DeformationParameters:
         When a number is not finite, negative or too large. `label_bytes` checks the labels.
     """
 
-    sigma: float = 6.0
-    alpha: float = 36.0
-    beta: float = 15.0
-    gamma: float = 15.0
-    similar_labels: tuple[int, ...] = (1, 7)
+    sigma: Annotated[float, Meta(ge=0)] = 6.0
+    alpha: Annotated[float, Meta(ge=0, lt=1e6)] = 36.0
+    # Maps with beta 90 or gamma 100 cannot be inverted.
+    beta: Annotated[float, Meta(ge=0, lt=90)] = 15.0
+    gamma: Annotated[float, Meta(ge=0, lt=100)] = 15.0
+    similar_labels: Any = (1, 7)
 
     def __post_init__(self) -> None:
-        # Maps with beta 90 or gamma 100 cannot be inverted, and the backends cannot compute
-        # displacements of millions of pixels.
-        limits = {"sigma": math.inf, "alpha": 1e6, "beta": 90.0, "gamma": 100.0}
-        for name, limit in limits.items():
-            value = getattr(self, name)
-            check_real(name, value)
-            if not (math.isfinite(value) and 0 <= value < limit):
-                below = f" and less than {limit:g}" if math.isfinite(limit) else ""
-                raise InputError(f"{name} {value}: expected a finite number, 0 or more{below}")
-            object.__setattr__(self, name, float(value))
+        convert_fields(self)
 
     def greatest_angles(self) -> Float64Array:
         """Return (256,) float64: the greatest angle in radians for each label."""

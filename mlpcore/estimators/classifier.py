@@ -30,8 +30,10 @@ from mlpcore.estimators.parameters import (
 )
 from mlpcore.estimators.prediction import FittedNetwork
 from mlpcore.estimators.samples import Samples, check_samples, weights_of
+from mlpcore.network.activation import Activation, Init, Loss
 from mlpcore.report.console import Console
-from mlpcore.training.config import PAPER_RATIO, USUAL_TARGET, TrainingConfig
+from mlpcore.training.config import USUAL_TARGET, TrainingConfig
+from mlpcore.training.schedule import PAPER_RATIO, Decay
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Diverged, Observer, Trainer
 from mlpcore.typing import AnyArray, Float32Array
@@ -180,10 +182,10 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         learning_rate_end: float | None = None,
         learning_rate_ratio: float = PAPER_RATIO,
         target: float = USUAL_TARGET,
-        activation: str = "relu",
-        loss: str = "cross-entropy",
-        init: str = "glorot",
-        decay: str = "linear",
+        activation: Activation = "relu",
+        loss: Loss = "cross-entropy",
+        init: Init = "glorot",
+        decay: Decay = "linear",
         warm_up: int = 0,
         max_iter: int = 100,
         deformation: DeformationParameters | None = None,

@@ -24,7 +24,7 @@ from mlpcore.cpu import cores_beside_others
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import MAX_WIDTH, parse_hidden_layers
-from mlpcore.training.config import MAX_EPOCHS
+from mlpcore.training.schedule import MAX_EPOCHS
 from mlpcore.typing import AnyArray, UInt8Array
 
 Arguments = ParamSpec("Arguments")

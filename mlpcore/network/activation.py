@@ -6,7 +6,7 @@ the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -16,15 +16,18 @@ from mlpcore.errors import InputError
 A, B = 1.7159, 0.6666
 """y(a) = A tanh(B a) (LeCun et al. 1998; paper, "Architectures")."""
 
-ACTIVATIONS = ("tanh", "relu")
+Activation: TypeAlias = Literal["tanh", "relu"]
 """Of hidden neurons: the scaled tanh, or the rectifier max(0, a) (Glorot et al. 2011)."""
 
-LOSSES = ("squared", "cross-entropy")
+Loss: TypeAlias = Literal["squared", "cross-entropy"]
 """1/2 sum (y - t)^2 over scaled tanh outputs, or -log y of the class over softmax outputs."""
 
-INITS = ("uniform", "he", "glorot")
+Init: TypeAlias = Literal["uniform", "he", "glorot"]
 """Initial weights: uniform in [-0.05, 0.05] (paper), or scaled by the widths of the layers
 (He et al. 2015, for rectifiers; Glorot and Bengio 2010)."""
+
+
+ACTIVATIONS, LOSSES, INITS = (get_args(each) for each in (Activation, Loss, Init))
 
 
 def check_target(value: Any) -> None:

@@ -12,77 +12,51 @@ rounding. Every random number follows from the seed (`mlpcore.philox`).
 from __future__ import annotations
 
 import dataclasses
-import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Annotated, Any, TypeAlias, get_args
 
-import numpy as np
+from msgspec import Meta
 
-from mlpcore.checks import check_choice, check_rate, check_whole
-from mlpcore.data.scaling import INPUT_RANGES, MAX_SIDE
+from mlpcore.checks import Rate, check_whole, convert_fields
+from mlpcore.data.scaling import MAX_SIDE, InputRange
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES, check_target
-from mlpcore.network.architecture import MAX_WIDTH, PRESETS, check_depth
+from mlpcore.network.activation import Activation, Init, Loss, check_target
+from mlpcore.network.architecture import MAX_LAYERS, MAX_WIDTH, PRESETS
+from mlpcore.training.schedule import (
+    MAX_EPOCHS,
+    PAPER_LEARNING_RATE,
+    PAPER_RATIO,
+    Decay,
+    Epochs,
+    LearningRates,
+    Schedule,
+    default_learning_rate_end,
+)
 
-PAPER_LEARNING_RATE = 1e-3
-"""The learning rate of the first epoch (paper, "Architectures")."""
-
-PAPER_DECADES = 3
-"""The learning rate falls to 1e-6 in the paper, which does not say in how many epochs."""
-
-SCHEDULE_EPOCHS = 2000
-"""Ours falls that far in this many. The paper's times and errors fit 1,400 to 3,400."""
-
-PAPER_RATIO = 1.0
-"""All layers of the paper's networks have the same learning rate."""
+Widths: TypeAlias = Annotated[
+    tuple[Annotated[int, Meta(ge=1, le=MAX_WIDTH)], ...], Meta(max_length=MAX_LAYERS)
+]
 
 USUAL_TARGET = 1.0
 """The paper does not state its target."""
 
-MAX_EPOCHS = 1_000_000
-
-DECAYS = ("factor", "linear")
-"""How the learning rate falls: by a constant factor each epoch (paper), or all along to 0."""
-
 MAX_WARM_UP = 10**12
 
 CHOICES = {
-    "activation": ACTIVATIONS,
-    "loss": LOSSES,
-    "init": INITS,
-    "input_range": INPUT_RANGES,
-    "decay": DECAYS,
+    "activation": get_args(Activation),
+    "loss": get_args(Loss),
+    "init": get_args(Init),
+    "input_range": get_args(InputRange),
+    "decay": get_args(Decay),
 }
 """The settings that are names, and which names there are."""
 
 
-def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
-    """The rate after so many epochs, if it falls by `PAPER_DECADES` in `SCHEDULE_EPOCHS`."""
-    part = min(1.0, (epochs - 1) / (SCHEDULE_EPOCHS - 1))
-    return learning_rate * 10 ** (-PAPER_DECADES * part)
-
-
-PAPER_LEARNING_RATE_END = default_learning_rate_end(PAPER_LEARNING_RATE, SCHEDULE_EPOCHS)
-
-
 @dataclass(frozen=True)
-class Schedule:
-    """The schedule of the learning rate that held until `until` epochs of a run were done.
-
-    `epochs` and `learning_rate_end` are as in `TrainingConfig`, and were the run's until then.
-    """
-
-    until: int
-    epochs: int
-    learning_rate_end: float | None
-
-
-@dataclass(frozen=True)
-class TrainingConfig:
+class TrainingConfig(LearningRates):
     """The settings of a run. With the same data they give the same weights, bit for bit.
 
     This holds if `backend` and `schedule` name what computes; "auto" may differ between machines.
@@ -137,19 +111,19 @@ class TrainingConfig:
         When a value is not of the right type or out of range.
     """
 
-    hidden_layers: tuple[int, ...] = PRESETS["net1"]
-    epochs: int = 30
-    learning_rate: float = PAPER_LEARNING_RATE
-    learning_rate_end: float | None = None
-    learning_rate_ratio: float = PAPER_RATIO
+    hidden_layers: Widths = PRESETS["net1"]
+    epochs: Epochs = 30
+    learning_rate: Rate = PAPER_LEARNING_RATE
+    learning_rate_end: Rate | None = None
+    learning_rate_ratio: Rate = PAPER_RATIO
     target: float = USUAL_TARGET
-    activation: str = "tanh"
-    loss: str = "squared"
-    init: str = "uniform"
-    input_range: str = "signed"
-    width: int | None = None
-    decay: str = "factor"
-    warm_up: int = 0
+    activation: Activation = "tanh"
+    loss: Loss = "squared"
+    init: Init = "uniform"
+    input_range: InputRange = "signed"
+    width: Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)] | None = None
+    decay: Decay = "factor"
+    warm_up: Annotated[int, Meta(ge=0, le=MAX_WARM_UP)] = 0
     deformation: DeformationParameters = field(default_factory=DeformationParameters)
     seed: int = 0
     backend: str = "auto"
@@ -157,82 +131,31 @@ class TrainingConfig:
     earlier: tuple[Schedule, ...] = ()
 
     def __post_init__(self) -> None:
-        put = partial(object.__setattr__, self)  # the instance is frozen
-        put("hidden_layers", _widths(self.hidden_layers))
-        put("epochs", _whole("epochs", self.epochs, 1, MAX_EPOCHS))
-        put("seed", _whole("seed", self.seed, 0, 2**64 - 1))
-        for name, choices in CHOICES.items():
-            check_choice(name.replace("_", " "), getattr(self, name), choices)
-        if self.width is not None:
-            put("width", _whole("width", self.width, 1, MAX_SIDE + 1))
-        put("warm_up", _whole("warm-up", self.warm_up, 0, MAX_WARM_UP))
-        put("learning_rate", _rate("learning rate", self.learning_rate))
-        put("learning_rate_end", self._end())
-        put("learning_rate_ratio", _rate("learning rate ratio", self.learning_rate_ratio))
+        convert_fields(self)
+        similar = self.deformation.label_bytes()
+        deformation = dataclasses.replace(self.deformation, similar_labels=similar)
+        object.__setattr__(self, "deformation", deformation)  # the instance is frozen
+        check_whole("seed", self.seed, 0, 2**64 - 1)
         check_target(self.target)
-        put("target", float(self.target))
-        put("deformation", _deformation(self.deformation))
-        if not isinstance(self.backend, str):
-            raise InputError(f"backend {reprlib.repr(self.backend)}: expected a name")
-        if not isinstance(self.schedule, str | None):
-            raise InputError(f"schedule {reprlib.repr(self.schedule)}: expected a name or none")
-        self._check_earlier()
+        self._check_end()
+        self.check_earlier()
         for epoch in (0, self.epochs - 1):
             self.check_learning_rates(epoch + 0.5, 1)
 
-    def _check_earlier(self) -> None:
-        """Raises InputError unless `with_epochs` can have come to these schedules."""
-        begin = 0
-        for each in self.earlier:
-            check_whole("earlier epochs", each.epochs, 1, MAX_EPOCHS)
-            check_whole("end of an earlier schedule", each.until, begin + 1, each.epochs)
-            if each.learning_rate_end is not None:
-                check_rate("earlier final learning rate", each.learning_rate_end)
-            if (each.learning_rate_end is None) == (self.decay == "factor"):
-                raise InputError(
-                    f"earlier final learning rate {each.learning_rate_end} with the decay "
-                    f"{self.decay}: expected one with the decay factor, and only with it"
-                )
-            begin = each.until
-        check_whole("epochs", self.epochs, max(1, begin), MAX_EPOCHS)
-
-    def _end(self) -> float | None:
-        """`learning_rate_end`, checked, or its default."""
-        if self.decay == "factor":
-            if self.learning_rate_end is None:
-                return default_learning_rate_end(self.learning_rate, self.epochs)
-            return _rate("final learning rate", self.learning_rate_end)
-        if self.learning_rate_end is not None:
+    def _check_end(self) -> None:
+        """Gives `learning_rate_end` its default, or raises InputError."""
+        if self.decay == "factor" and self.learning_rate_end is None:
+            end = default_learning_rate_end(self.learning_rate, self.epochs)
+            object.__setattr__(self, "learning_rate_end", end)
+        elif self.decay != "factor" and self.learning_rate_end is not None:
             raise InputError(
-                f"final learning rate {reprlib.repr(self.learning_rate_end)} with the decay "
-                f"{self.decay}, which ends at 0: expected none, or the decay factor"
+                f"learning rate end {self.learning_rate_end} with the decay {self.decay}, which "
+                "ends at 0: expected none, or the decay factor"
             )
-        return None
 
     def new_network(self, layer_sizes: Sequence[int]) -> Network:
         """The network of a run before its first sample."""
         return Network(layer_sizes, self.seed, self.activation, self.loss, self.init)
-
-    def learning_rate_at(self, epoch: int, part: float = 0.5) -> float:
-        """eta when a part of an epoch, less than 1, is done; epochs count from 0.
-
-        "factor" has eta_0 (eta_end / eta_0)^(epoch / (epochs - 1)) all over the epoch. "linear"
-        has eta_0 r, where r is the part of the run that is left. `warm_up` is not included. An
-        epoch of an `earlier` schedule has the rate that this gave it.
-        """
-        for each in self.earlier:
-            if epoch < each.until:
-                return self._rate_of(each.epochs, each.learning_rate_end, epoch, part)
-        return self._rate_of(self.epochs, self.learning_rate_end, epoch, part)
-
-    def _rate_of(self, epochs: int, end: float | None, epoch: int, part: float) -> float:
-        """`learning_rate_at` in a run of so many epochs with this `learning_rate_end`."""
-        if self.decay == "linear":
-            return self.learning_rate * ((epochs - epoch - part) / epochs)
-        if epochs == 1:
-            return self.learning_rate
-        assert end is not None  # see __post_init__
-        return self.learning_rate * (end / self.learning_rate) ** (epoch / (epochs - 1))
 
     def with_epochs(self, epochs: int, begun: int) -> TrainingConfig:
         """The settings of a run that is to end after another number of epochs than before.
@@ -272,14 +195,6 @@ class TrainingConfig:
             self, epochs=epochs, learning_rate_end=end, earlier=self.schedules_until(begun)
         )
 
-    def schedules_until(self, epoch: int) -> tuple[Schedule, ...]:
-        """The schedules of the epochs before this one, each until it ended or until here."""
-        result: list[Schedule] = []
-        for each in (*self.earlier, Schedule(self.epochs, self.epochs, self.learning_rate_end)):
-            if not result or result[-1].until < epoch:
-                result.append(dataclasses.replace(each, until=min(each.until, epoch)))
-        return tuple(result) if epoch else ()
-
     def agrees_with(self, other: TrainingConfig, epoch: int) -> bool:
         """Whether both give the same weights in all epochs before this one."""
         return self._before(epoch) == other._before(epoch)
@@ -288,50 +203,3 @@ class TrainingConfig:
         """What the epochs before this one depend on."""
         schedule = {"epochs": 0, "learning_rate_end": None, "earlier": self.schedules_until(epoch)}
         return dataclasses.asdict(self) | schedule
-
-    def learning_rates_after(self, samples: float, n_samples: int) -> tuple[float, ...]:
-        """eta of each layer when so many samples of a run are done, `n_samples` being an epoch's.
-
-        `warm_up` is included.
-        """
-        epoch, rest = divmod(samples, n_samples)
-        rate = self.learning_rate_at(int(epoch), rest / n_samples)
-        return self.layer_rates(rate * min(1.0, samples / self.warm_up) if self.warm_up else rate)
-
-    def layer_rates(self, rate: float) -> tuple[float, ...]:
-        """The rate of each layer l = 0 ... L - 1: eta ratio^((L - 1) / 2 - l)."""
-        last = len(self.hidden_layers)
-        with np.errstate(over="ignore", under="ignore"):
-            factors = np.float64(self.learning_rate_ratio) ** (last / 2 - np.arange(last + 1))
-            return tuple((rate * factors).tolist())
-
-    def check_learning_rates(self, samples: float, n_samples: int) -> None:
-        """Raises InputError unless `learning_rates_after` gives learning rates."""
-        for rate in self.learning_rates_after(samples, n_samples):
-            check_rate("learning rate of a layer", rate)
-
-
-def _widths(value: Any) -> tuple[int, ...]:
-    try:
-        widths = tuple(value)
-    except TypeError:
-        shown = reprlib.repr(value)
-        raise InputError(f"hidden layers {shown}: expected a list of widths") from None
-    check_depth(len(widths))
-    return tuple(_whole("hidden layer", width, 1, MAX_WIDTH) for width in widths)
-
-
-def _whole(name: str, value: Any, low: int, high: int) -> int:
-    check_whole(name, value, low, high)
-    return int(value)
-
-
-def _rate(name: str, value: Any) -> float:
-    check_rate(name, value)
-    return float(value)
-
-
-def _deformation(value: Any) -> DeformationParameters:
-    if not isinstance(value, DeformationParameters):
-        raise InputError(f"deformation {reprlib.repr(value)}: expected DeformationParameters")
-    return dataclasses.replace(value, similar_labels=value.label_bytes())

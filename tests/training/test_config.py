@@ -12,13 +12,11 @@ from hypothesis import strategies as st
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.store.documents import from_json, to_json
-from mlpcore.training.config import (
-    CHOICES,
-    DECAYS,
-    TrainingConfig,
-    default_learning_rate_end,
-)
+from mlpcore.training.config import CHOICES, TrainingConfig
+from mlpcore.training.schedule import default_learning_rate_end
 from small_runs import make_config
+
+DECAYS = CHOICES["decay"]
 
 
 def through_json(config):

@@ -14,7 +14,7 @@ from mlpcore.data import dataset
 from mlpcore.errors import InputError
 from mlpcore.files import check_replaceable
 from mlpcore.network.architecture import parse_hidden_layers
-from mlpcore.training.config import MAX_EPOCHS
+from mlpcore.training.schedule import MAX_EPOCHS
 from speed.lesson import Lesson
 from speed.ours import OURS
 from speed.peers import LEARNERS, settings

@@ -22,8 +22,8 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_writable, read_bounded
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.tables import text_table
-from mlpcore.training.config import SCHEDULE_EPOCHS
 from mlpcore.training.recipes import PAPER_RECIPE
+from mlpcore.training.schedule import SCHEDULE_EPOCHS
 from table1 import evidence, report
 from table1.experiment import Experiment, plan
 from table1.records import Measured, measure

@@ -23,8 +23,9 @@ from mlpcore.report.console import Console
 from mlpcore.report.tables import NONE, Rows, duration, text_table
 from mlpcore.store.run_folder import AlreadyThere, Run, holds_run
 from mlpcore.terminal import say
-from mlpcore.training.config import PAPER_LEARNING_RATE_END, TrainingConfig
+from mlpcore.training.config import TrainingConfig
 from mlpcore.training.recipes import PAPER_RECIPE, RECIPES
+from mlpcore.training.schedule import PAPER_LEARNING_RATE_END
 from mlpcore.training.trainer import StopAfter, Trainer
 from table1.records import PAUSE_SECONDS, Record, read_record
 

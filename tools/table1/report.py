@@ -9,7 +9,8 @@ from mlpcore.data.dataset import MNIST
 from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
 from mlpcore.report.tables import markdown_table
-from mlpcore.training.config import PAPER_LEARNING_RATE_END, SCHEDULE_EPOCHS, TrainingConfig
+from mlpcore.training.config import TrainingConfig
+from mlpcore.training.schedule import PAPER_LEARNING_RATE_END, SCHEDULE_EPOCHS
 from table1.records import CommitteeResult, Measured, Record, Summary
 from table1.tables import DETAILS, committee_name, has_papers_figures, kind_of_all, table
 
