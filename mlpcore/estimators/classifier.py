@@ -24,7 +24,6 @@ from mlpcore.estimators.parameters import (
     encode,
     hidden_layers_of,
     image_shape_of,
-    keeps_features,
     known_classes,
     seed_of,
 )
@@ -247,7 +246,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
 
     # ---- training ----------------------------------------------------------------------
 
-    @keeps_features
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> OnlineMLPClassifier:
@@ -294,7 +292,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         self.__dict__.update(fitting.attributes(network))
         return self
 
-    @keeps_features
     def partial_fit(
         self,
         X: ArrayLike,
@@ -341,8 +338,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
             self.network_, self.classes_, self.loss_curve_ = network, known, losses
             self.validation_scores_ = self.best_validation_score_ = None
             self._seed, self._history, self._n_samples = seed, [], 0
-        if self._n_samples is not None:
-            self._n_samples += len(labels)
+        self._n_samples += len(labels)
         self.target_ = config.target
         return self
 

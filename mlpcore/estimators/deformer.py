@@ -33,7 +33,6 @@ from mlpcore.estimators.parameters import (
     are_similar,
     check_similar_labels,
     image_shape_of,
-    keeps_features,
     seed_of,
     threads_of,
 )
@@ -130,8 +129,6 @@ class ElasticDeformer(
 
     __module__ = "mlpcore"  # where pickles look for it; this module may move
 
-    channels: str | None = None  # of pickles from before this parameter existed
-
     def __init__(
         self,
         sigma: float = 6.0,
@@ -159,7 +156,6 @@ class ElasticDeformer(
         self.channels = channels
         self.threads = threads
 
-    @keeps_features
     def fit(self, X: ArrayLike, y: object = None) -> ElasticDeformer:
         """Learns the images' shape and range of values, and draws a seed if none is given.
 

@@ -112,5 +112,5 @@ def warn_if_still_falling(history: Sequence[EpochMetrics], n_before: int) -> Non
             f"The loss still falls after {len(epochs)} epochs, to {losses[-1]:.4g}: training has "
             "not converged. Raise max_iter or learning_rate_init.",
             ConvergenceWarning,
-            stacklevel=5,  # of who called fit
+            stacklevel=4,  # of who called fit
         )

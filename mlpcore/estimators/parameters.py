@@ -6,11 +6,10 @@ Each function raises an InputError that names the parameter if it cannot be used
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import reprlib
-from collections.abc import Callable, Collection, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,39 +25,6 @@ from mlpcore.errors import InputError
 from mlpcore.network.architecture import MAX_WIDTH, parse_hidden_layers
 from mlpcore.training.schedule import MAX_EPOCHS
 from mlpcore.typing import AnyArray, UInt8Array
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
-
-#: The settings of the paper, and of classifiers pickled before there was a choice.
-PAPER: dict[str, Any] = {
-    "activation": "tanh",
-    "loss": "squared",
-    "init": "uniform",
-    "decay": "factor",
-}
-
-
-def keeps_features(fit: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Decorates a method that fits: if it fails, what is known of the features stays the same.
-
-    scikit-learn's `validate_data` sets these attributes before anything else is checked.
-    """
-    names = ("n_features_in_", "feature_names_in_")
-
-    @functools.wraps(fit)
-    def fit_or_restore(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        attributes = vars(args[0])
-        before = {name: attributes[name] for name in names if name in attributes}
-        try:
-            return fit(*args, **kwargs)
-        except BaseException:
-            for name in names:
-                attributes.pop(name, None)
-            attributes.update(before)
-            raise
-
-    return fit_or_restore
 
 
 def check_parameters(mlp: Any, parts: bool = False) -> None:

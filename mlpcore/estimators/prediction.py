@@ -39,7 +39,7 @@ class FittedNetwork:
     best_validation_score_: float | None
     _seed: int
     _history: list[EpochMetrics]
-    _n_samples: int | None = None  # trained on; not known of pickles of earlier versions
+    _n_samples: int  # trained on
 
     def predict(self, X: ArrayLike) -> AnyArray:
         """The class with the greatest output for each row of X, (n_samples,)."""

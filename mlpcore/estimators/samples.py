@@ -80,7 +80,7 @@ def warn_of_unscaled(X: Float32Array) -> None:
             f"X is far outside [-1, 1]: feature {squares.argmax()} has a root mean square of "
             f"{greatest:.4g}. Training may fail. Scale X first, for example by "
             "make_pipeline(StandardScaler(), OnlineMLPClassifier()).",
-            stacklevel=5,  # of who called fit
+            stacklevel=4,  # of who called fit
         )
 
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlpcore import OnlineMLPClassifier
-from mlpcore.estimators.parameters import PAPER
 from mlpcore.evaluation.probabilities import nearest_distributions, unsure
+from small_classifiers import PAPER
 
 
 @given(st.lists(st.tuples(st.floats(-0.36, 1.36), st.floats(1e-3, 1)), min_size=2, max_size=12))

@@ -1,7 +1,6 @@
 """A small classifier, with the settings of `small_runs.make_config`, and its data."""
 
 from mlpcore import DeformationParameters, OnlineMLPClassifier
-from mlpcore.estimators.parameters import PAPER
 from small_runs import DATA, same_weights
 
 X = DATA.train_images.reshape(230, 35)
@@ -10,6 +9,9 @@ SHAPE = DATA.image_shape
 DEFORMATION = DeformationParameters(6.0, 4.0, 5.0, 5.0, similar_labels=(1,))
 DEFORMED = {"deformation": DEFORMATION, "image_shape": SHAPE}
 MODERN = {"activation": "relu", "loss": "cross-entropy", "init": "he"}
+
+#: The settings of the paper.
+PAPER = {"activation": "tanh", "loss": "squared", "init": "uniform", "decay": "factor"}
 
 
 def make_mlp(hidden=(9, 6), **changes):
