@@ -88,7 +88,8 @@ def steps(results: Path) -> dict[str, tuple[int, list[str]]]:
     options = ["--report-api-errors", "no", "--error-exitcode", "9"]
     kernels = [*pytest, "tests/gpu/test_every_kernel.py"]
     # The peers on CPUs take minutes for the larger networks.
-    chosen = ["--backend", "cuda", "--routine", "step", "--threads", "1", "--quick"]
+    routines = "step,step-streaming,deformation,inference"
+    chosen = ["--backend", "cuda", "--routine", routines, "--threads", "1", "--quick"]
     peers = ["--peers", "GPU,PyTorch CUDA graph", "--json", str(results / "speedup.json")]
     speedup = ["tools/speedup.py", "--arch", "net1;net2;net3;net4;net5", *chosen, *peers]
     return {

@@ -29,6 +29,8 @@ from mlpcore.commands.options import run_tool
 from mlpcore.data.digit import read_digit
 from mlpcore.files import atomic_write, make_folder
 from mlpcore.web.page import to_page
+from speed.chart import COLOURS, best_times, draw_bars
+from speed.results import read_runs
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
@@ -39,9 +41,6 @@ MODES = {
     "light": {"text": "#1f2328", "faint": "#8c959f", "ours": "#0969da", "page": "#ffffff"},
     "dark": {"text": "#e6edf3", "faint": "#7d8590", "ours": "#58a6ff", "page": "#0d1117"},
 }
-
-#: Okabe and Ito's colours for libraries, which every eye tells apart.
-COLOURS = {"PyTorch": "#D55E00", "scikit-learn": "#009E73", "JAX": "#CC79A7"}
 
 #: The strip: the number of a training image of MNIST, and how many epochs are shown.
 SHOWN, EPOCHS = 0, 9
@@ -192,16 +191,15 @@ def draw_page() -> None:
 def draw_error(mode: str) -> None:
     """The test error against the time that training takes, ours and others'."""
     document = json.loads((RESULTS / "to-error-net1.json").read_text())
-    names = {"ours modern": "mlpcore"}
     with page(mode) as colours:
         figure = Figure(figsize=(7, 3.6))
         axes = figure.add_subplot()
-        for line in document["lines"]:
-            name = names.get(line["name"], line["name"])
+        for learner in dict.fromkeys(run["learner"] for run in document["runs"]):
+            name = "mlpcore" if learner == "ours modern" else learner
             if name.startswith("ours"):
                 continue
-            colour = COLOURS.get(name.split()[0], colours["ours"])
-            runs = line["runs"]
+            colour = (COLOURS | {"mlpcore": colours["ours"]}).get(name.split()[0], colours["faint"])
+            runs = [run for run in document["runs"] if run["learner"] == learner]
             budgets = sorted({run["epochs"] for run in runs})
             points = [[r for r in runs if r["epochs"] == budget] for budget in budgets]
             seconds = [np.median([r["seconds"] for r in some]) for some in points]
@@ -223,23 +221,9 @@ def draw_error(mode: str) -> None:
         write(figure, f"error-{mode}")
 
 
-def step_times() -> dict[str, dict[str, float]]:
-    """Microseconds of a step by network and library, the best number of threads each."""
-    times: dict[str, dict[str, float]] = {}
-    for path in sorted(RESULTS.glob("steps-*.json")):
-        for architecture in json.loads(path.read_text())["architectures"]:
-            own = times.setdefault(architecture["name"], {})
-            for routine in architecture["routines"]:
-                for result in routine["results"]:
-                    if result["timing"] and result["name"] != "scalar":
-                        key = result["name"] if result["peer"] else f"mlpcore, {routine['key']}"
-                        own[key] = min(own.get(key, np.inf), 1e6 * result["timing"]["seconds"])
-    return times
-
-
 def draw_speed(mode: str) -> None:
     """The time of an on-line step, ours and other libraries'."""
-    times = step_times()
+    times = best_times(read_runs(sorted(RESULTS.glob("steps-*.json"))))
     rows = {
         "mlpcore, step-sparse": "mlpcore, rectifiers",
         "mlpcore, step": "mlpcore, tanh",
@@ -247,23 +231,13 @@ def draw_speed(mode: str) -> None:
         "PyTorch by hand": "PyTorch, tanh",
         "JAX scan": "JAX, tanh",
     }
+    named = {
+        network: {name: own[key] for key, name in rows.items() if key in own}
+        for network, own in times.items()
+    }
     with page(mode) as colours:
         figure = Figure(figsize=(9, 2.4))
-        panels = figure.subplots(1, len(times), sharey=True, squeeze=False)[0]
-        for axes, (network, own) in zip(panels, times.items()):
-            for place, (key, name) in enumerate(rows.items()):
-                if key not in own:
-                    continue
-                colour = COLOURS.get(name.split(",")[0], colours["ours"])
-                axes.barh(place, own[key], color=colour)
-                axes.text(own[key], place, f" {own[key]:,.0f} µs", va="center", fontsize=9)
-            axes.set_title(network, fontsize=10, loc="left")
-            axes.set_xticks([])
-            axes.set_xlim(0, 1.25 * max(own.values()))
-            axes.spines[["top", "right", "bottom"]].set_visible(False)
-            axes.tick_params(left=False)
-            axes.set_yticks(range(len(rows)), rows.values())
-        panels[0].invert_yaxis()
+        draw_bars(figure, named, COLOURS | {"mlpcore": colours["ours"]})
         write(figure, f"speed-{mode}")
 
 

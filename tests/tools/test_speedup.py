@@ -6,50 +6,41 @@ import numpy as np
 import pytest
 
 from mlpcore import backends
+from mlpcore.data import dataset
 from mlpcore.network.architecture import PRESETS
 from mlpcore.store import provenance
-from speed import claims, floors, limits, timing
-from speed.command import main, make_plan, parser
-from speed.measure import Plan, measure_row
+from speed import command, machine, measure, timing
 from speed.peers import PEERS
-from speed.peers.base import Peer, check_trainer
-from speed.problem import CHECKED, ORACLE_BUDGET, TOLERANCE, Problem
-from speed.results import Report, Result, Row
+from speed.peers.base import Peer
+from speed.problem import CHECKED, ORACLE_BUDGET, TOLERANCE, make_problem
+from speed.results import read_runs
 from speed.routines import ROUTINES
+from speed.tables import digits, short_time
 
 #: The shortest measurement.
 TINY = timing.Settings(seconds=1e-6, repeats=1)
 
+DIGITS = dataset.load(name="digits")
+
 
 @pytest.fixture(scope="module")
-def problem():
-    return Problem((8, 5), images=200, training_seconds=0.1)
+def problems():
+    """By recipe."""
+    return {recipe: make_problem(DIGITS, (8, 5), recipe, 200) for recipe in ("paper", "modern")}
 
 
 @pytest.fixture
-def small_buffers(monkeypatch):
-    monkeypatch.setattr(limits, "MOST", 1 << 22)
-
-
-def machine_limits(private=0.0):
-    """100 GB/s in 1 MB of L2, 50 in 10 MB of L3, 10 beyond; copies at half of that."""
-    levels = (
-        limits.Level("L2", 1e6, 100e9, 50e9),
-        limits.Level("L3", 10e6, 50e9, 25e9),
-        limits.Level("DRAM", None, 10e9, 5e9),
-    )
-    return limits.Limits("cpu", 1, levels, 1e11, private)
-
-
-def result(name, seconds, threads=1, peer=False):
-    return Result(name, threads, peer, timing=timing.Timing(seconds, seconds, seconds, 1, 1))
+def tiny(monkeypatch):
+    """Short runs in small buffers."""
+    monkeypatch.setattr(machine, "MOST", 1 << 22)
+    monkeypatch.setattr(command, "QUICK", TINY)
 
 
 def plan(*routines, peers=()):
-    return Plan(((8, 5),), routines, ("scalar",), (1,), TINY, peers)
+    return measure.Plan(DIGITS, ((8, 5),), routines, ("scalar",), (1,), TINY, peers)
 
 
-# ---- times, floors, ratios -------------------------------------------------------------------
+# ---- times and floors --------------------------------------------------------------------------
 
 
 def test_cases_are_run_in_turn_and_in_multiples_of_their_step(monkeypatch):
@@ -63,139 +54,130 @@ def test_cases_are_run_in_turn_and_in_multiples_of_their_step(monkeypatch):
     ticks = iter([0.0, 0.0, 4.0, 0.0, 2.0, 0.0, 3.0])
     monkeypatch.setattr(timing.time, "perf_counter", lambda: next(ticks))
     case = timing.Case(lambda n: None, step=10, most=10)
-    (measured,) = timing.measure([case], timing.Settings(seconds=1.0, repeats=3), per=100)
-    assert measured == timing.Timing(30.0, 20.0, 40.0, 10, 3)
+    (measured,) = timing.measure([case], timing.Settings(seconds=1.0, repeats=3))
+    assert measured == timing.Timing(0.3, 0.2, 0.4, 10, 3)
 
 
-def test_the_floor_is_the_longer_of_bytes_and_multiply_adds():
-    def seconds(*traffic, private=0.0):
-        return floors.Work((floors.Traffic(*traffic),), 1e3).floor(machine_limits(private))
-
-    assert seconds(4e6, 4e6) == pytest.approx(1e6 / 100e9 + 3e6 / 50e9)
-    copied = 2 * (1e6 / 50e9 + 9e6 / 25e9 + 10e6 / 5e9)
-    assert seconds(40e6, 20e6, True) == pytest.approx(copied)
-    assert seconds(1e5, 1e5, private=2e5) == 1e-8
-    slow = floors.Work(multiply_adds=1e9)
-    assert slow.floor(machine_limits()) == pytest.approx(1e-2)
-    assert (slow + slow).floor(machine_limits()) == pytest.approx(2e-2)
+def test_three_digits():
+    seconds = 3.7e-5, 9.996e-4, 2.5e-9, 12.3, 1234
+    texts = "37.0 µs", "1.00 ms", "2.50 ns", "12.3 s", "1,234 s"
+    assert tuple(map(short_time, seconds)) == texts
+    assert [digits(each) for each in (0, 0.000123, 1.005, 99.96)] == ["-", "0.0001", "1.00", "100"]
 
 
-def test_the_paper_beside_us():
-    def row(key, *times):
-        lines = [result(name, t) for name, t in zip(("scalar", "sse2", "avx512"), times)]
-        work = floors.Work((floors.Traffic(2e6, 1e6),), 1e6, updates=1e6)
-        return Row(key, key, "sample", tuple(r.derive(work, 1, None, times[0]) for r in lines))
+def test_weights_are_read_from_the_nearest_level_that_has_room():
+    """100 GB/s in 1 MB of L2, 50 in 10 MB of L3, 10 beyond."""
+    levels = ("L2", 1e6, 100e9), ("L3", 10e6, 50e9), ("DRAM", None, 10e9)
+    limits = machine.Limits(1, levels)
+    assert limits.seconds(4e6) == pytest.approx(1e6 / 100e9 + 3e6 / 50e9)
+    assert limits.seconds(20e6) == pytest.approx(1e6 / 100e9 + 9e6 / 50e9 + 10e6 / 10e9)
+    assert replace(limits, private=2e5).seconds(1e5) == 0
 
-    rows = [
-        row("forward", 8e-3, 4e-3, 1e-4),
-        row("step", 8e-3, 4e-3, 1e-4),
-        row("deformation", 31e-4, 1e-4, 1e-5),
-        row("epoch", 100.0, 50.0, 6.0),
-    ]
-    found = {claim.what: claim for claim in claims.compare(rows)}
-    assert found["Forward, over a standard processor"].ratio == pytest.approx(80 / 40)
-    assert found["Backward, over a standard processor"].ours == "not measured"
-    assert found["SSE in single precision, forward"].ratio == pytest.approx(2 / 4)
-    assert found["Bandwidth of forward"].ratio == pytest.approx(20 / 115)
-    assert found["Weight updates in training"].ratio == pytest.approx(10 / 5)
-    standard = found["Deformation for 60,000 images, standard processor"]
-    assert standard.ratio == pytest.approx(93 / 186) and standard.ours == "186 s (scalar, 1 thread)"
-    assert found["Deformation for 60,000 images, fastest"].ours == "600 ms (avx512, 1 thread)"
-    assert found["Displacement field for 60,000 images, fastest"].ratio is None
-    assert found["Deformation's share of an epoch"].ours.startswith("10.0%")
+
+def test_a_step_reads_the_rows_of_active_inputs_twice(problems):
+    tanh, rectifiers = (problems[recipe] for recipe in ("paper", "modern"))
+    backend = backends.get("scalar", 1)
+    dense, sparse = (ROUTINES["step"].work(each, backend) for each in (tanh, rectifiers))
+    upper = 5 * (8 + 1) + 10 * (5 + 1)
+    assert tanh.active == pytest.approx([1.0, 1.0, 1.0], rel=1e-3)
+    assert dense.reads == pytest.approx((4 * upper, 4 * upper))
+    assert dense.updates == pytest.approx(8 * (841 + 1) + upper, rel=1e-3)
+    first, *shares = rectifiers.active
+    assert 0.1 < first < 0.6 and all(0 < share < 1 for share in shares)
+    read = 4 * (shares[0] * 5 * 9 + shares[1] * 10 * 6)
+    assert sparse.reads == pytest.approx((read, read)) and sparse.updates < dense.updates
+    assert ROUTINES["step"].work(tanh, None) == dense  # of another library, in float32
 
 
 # ---- checks ------------------------------------------------------------------------------------
 
 
-def test_a_problem_is_like_mnist_and_its_oracle_keeps_to_its_budget(problem):
-    """A digit's share of background decides its time. The oracle trains net1 on all its samples."""
-    assert problem.images.min() == -1 and problem.images.max() == 1
-    assert 0.28 < problem.foreground < 0.34
-    large = Problem(PRESETS["net4"], images=64)
-    assert Problem((1000, 500), images=64).checked == CHECKED
+def test_the_oracle_keeps_to_its_budget(problems):
+    """It trains small networks on all samples of a check."""
+    assert problems["paper"].checked == CHECKED
+    large = make_problem(DIGITS, PRESETS["net4"], "paper", 100)
     cost = 3 * large.network.n_parameters * large.checked
     assert 2 < large.checked < CHECKED and 0.5 * ORACLE_BUDGET < cost <= ORACLE_BUDGET
 
 
 @pytest.mark.parametrize("key", ROUTINES)
-def test_every_routine_is_right_and_can_be_timed(problem, key):
+def test_every_routine_is_right_and_can_be_timed(problems, key):
     routine = ROUTINES[key]
-    backend = backends.get("scalar", 2, *filter(None, [routine.schedule]))
-    outcome, case = routine.enter(problem, backend)
+    problem = problems[routine.recipe]
+    schedule = routine.schedule if routine.schedule in backends.SCHEDULES else None
+    outcome, case = routine.enter(problem, backends.get("scalar", 2, schedule))
     assert problem.error(routine.enter, outcome) < TOLERANCE / 10
     case.run(case.step)
-    assert routine.work(problem, backend).floor(machine_limits()) > 0
 
 
 @pytest.mark.parametrize("value", [1.01, np.nan, [1.0, 2.0]])
-def test_a_backend_with_a_wrong_result_is_not_timed(problem, value):
+def test_a_backend_with_a_wrong_result_is_not_timed(problems, monkeypatch, value):
     def enter(problem, backend):
         right = backend.name == "reference"
         return [(np.array(1.0 if right else value), 0)], timing.Case(None)
 
-    (line,) = measure_row(replace(ROUTINES["field"], enter=enter), problem, plan()).results
-    assert line.timing is None and line.failed and "wrong" in line.reason
+    monkeypatch.setitem(ROUTINES, "inference", replace(ROUTINES["inference"], enter=enter))
+    (row,) = measure.measure_routine("8,5", "inference", problems["paper"], plan(), {})
+    assert row.timing is None and row.wrong and "wrong" in row.reason
 
 
-def own_peer(kind):
+class Library:
     """The reference backend as a peer: right, or with a frequent mistake."""
 
-    def check(problem, threads):
-        network, backend = problem.network.copy(), backends.get("reference")
-        rate = problem.rate / (10 if kind == "loss averaged over outputs" else 1)
+    def __init__(self, kind):
+        self.kind, self.reference = kind, backends.get("reference")
+        self.put, self.store = self.reference.put, self.reference.store
 
-        def after(samples):
-            result = network.copy()
-            backend.train(result, problem.flat_images, problem.labels, samples, rate)
-            return [*result.weights, *result.biases]
+    def load(self, network):
+        return network.copy()
 
-        def train(order):
-            for pair in order.reshape(-1, 2):
-                old = network.copy()
-                new = after(pair)
-                if kind == "batches of two":
-                    start = [*old.weights, *old.biases]
-                    new = [x + y - z for x, y, z in zip(after(pair[:1]), after(pair[1:]), start)]
-                for array, value in zip([*network.weights, *network.biases], new):
-                    array[...] = value
-                if kind == "no biases":
-                    for array, value in zip(network.biases, old.biases):
-                        array[...] = value
-
-        return check_trainer(problem, train, lambda: zip(network.weights, network.biases))
-
-    return Peer("ours", "step", "numpy", check, lambda threads: {1})
+    def train(self, network, images, labels, order, rate):
+        rate /= 10 if self.kind == "loss averaged over outputs" else 1
+        for pair in order.reshape(-1, 2):
+            old, single = network.copy(), network.copy()
+            self.reference.train(network, images, labels, pair, rate)
+            if self.kind == "batches of two":
+                network.assign(old)
+                self.reference.train(network, images, labels, pair[:1], rate)
+                self.reference.train(single, images, labels, pair[1:], rate)
+                for new, other, start in zip(network.weights, single.weights, old.weights):
+                    new += other - start
+            if self.kind == "no biases":
+                for new, start in zip(network.biases, old.biases):
+                    new[...] = start
 
 
 @pytest.mark.parametrize(
     "kind", ["right", "loss averaged over outputs", "batches of two", "no biases"]
 )
-def test_a_peer_with_a_wrong_result_is_not_timed(problem, kind):
-    row = measure_row(ROUTINES["step"], problem, plan(peers=(own_peer(kind),)))
-    ours, other = row.results
-    assert ours.timing and not ours.failed
-    assert (other.timing is None) == other.failed == ("wrong" in other.reason) == (kind != "right")
+def test_a_peer_with_a_wrong_result_is_not_timed(problems, kind):
+    peer = Peer("ours", "step", "numpy", lambda threads: Library(kind), lambda threads: {1})
+    rows = measure.measure_routine("8,5", "step", problems["paper"], plan(peers=(peer,)), {})
+    ours, other = rows
+    assert ours.timing and not ours.wrong
+    assert (other.timing is None) == other.wrong == ("wrong" in other.reason) == (kind != "right")
 
 
-def test_a_peer_that_fails_is_a_reason(problem):
-    def check(problem, threads):
+def test_a_peer_that_fails_is_a_reason(problems):
+    def fail(threads):
         raise RuntimeError("no such\noperator")
 
-    broken = Peer("broken", "step", "numpy", check, lambda threads: {1, threads})
-    absent = replace(broken, module="no_such_module")
-    row = measure_row(ROUTINES["step"], problem, plan(peers=(broken, absent)))
-    assert [line.reason for line in row.results[1:]] == ["failed: no such operator"]
-    asked = plan(ROUTINES["step"], peers=(absent,))
-    assert asked.missing()["broken"] == "no_such_module is not installed"
+    broken = Peer("broken", "step", "numpy", fail, lambda threads: {1, threads})
+    absent = replace(broken, name="absent", module="no_such_module")
+    asked = plan("step", peers=(broken, absent))
+    rows = measure.measure_routine("8,5", "step", problems["paper"], asked, {})
+    assert [row.reason for row in rows[1:]] == ["failed: no such operator"]
+    assert asked.missing() == {"absent": "no_such_module is not installed"}
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
-def test_every_peer_that_is_there_does_the_same(problem, peer):
+def test_every_peer_that_is_there_does_the_same(problems, peer):
     if reason := peer.missing():
         pytest.skip(reason)
-    error, case = peer.check(problem, 2)
-    assert error <= TOLERANCE
+    routine = ROUTINES[peer.routine]
+    problem = problems[routine.recipe]
+    outcome, case = routine.enter(problem, peer.backend(2))
+    assert problem.error(routine.enter, outcome) <= TOLERANCE
     case.run(case.step)
 
 
@@ -206,65 +188,75 @@ def test_every_peer_that_is_there_does_the_same(problem, peer):
     "arguments, message",
     [
         (["--arch", "net9"], "architecture 'net9'"),
-        (["--arch", "1000000,1000000"], "needs about"),
         (["--backend", "mmx"], "'mmx', expected scalar"),
         (["--routine", "forward,sort"], "'sort', expected forward"),
         (["--threads", "1,two"], "'two', expected a whole number"),
+        (["--threads", "0"], "0, expected 1 to"),
         (["--peers", "JAX,fast"], "'fast', expected a part of JAX scan; PyTorch by hand"),
         (["--json", "/nowhere/at/all.json"], "cannot write /nowhere/at/all.json: No such file"),
-        (["--json", "."], "cannot write .: expected a file or a new name"),
+        (["--epochs", "2"], "--epochs: expected only --arch"),
+        (["--figure", "a.png"], "--figure: expected only --arch"),
+        (["--to-error", "0"], "0, expected 0.001 to"),
+        (["--to-error", "abc"], "'abc', expected a number"),
+        (["--to-error", "1,nan"], "nan, expected 0.001 to"),
+        (["--to-error", "1", "--repeats", "0"], "0, expected 1 to"),
+        (["--to-error", "1", "--arch", "8;9"], "--arch 8, 9: expected only one"),
+        (["--to-error", "1", "--threads", "1,2"], "--threads 1, 2: expected only one"),
+        (["--to-error", "1", "--peers", "Keras"], "'keras', expected a part of PyTorch AdamW 64"),
+        (["--to-error", "1", "--routine", "step"], "--routine together with --to-error"),
+        (["--search", "1", "--repeats", "2"], "--repeats together with --search"),
+        (["--medians", "none.json"], "cannot read none.json"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(capsys, arguments, message):
-    assert main(arguments) == 2
+    assert command.main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1
     assert err.startswith("error: ") and message in err
 
 
-def test_options_make_a_plan(monkeypatch):
-    monkeypatch.setattr("speed.command.available_cores", lambda: 6)
+def test_options_make_a_plan(monkeypatch, tiny):
+    monkeypatch.setattr(command, "available_cores", lambda: 6)
 
     def read(*arguments):
-        return make_plan(parser().parse_args(arguments))
+        return command.make_plan(command.parser().parse_args(["--dataset", "digits", *arguments]))
 
-    several = read("--arch", "net1;8,4", "--arch", "8,4;3", "--routine", "update,forward")
-    assert several.architectures == ((1000, 500), (8, 4), (3,))
-    assert [routine.key for routine in several.routines] == ["forward", "update"]
+    several = read("--arch", "net1;8,4;1000,500", "--routine", "step,forward")
+    assert several.architectures == ((1000, 500), (8, 4))
+    assert several.routines == ("forward", "step")
     assert several.threads == (1, 6) and several.peers == ()
     assert read("--threads", "4,2,4").threads == (1, 2, 4)
-    pairs = read("--backend", "scalar", "--threads", "2").columns()
-    assert pairs == [("scalar", 1), ("scalar", 2)]
-    assert [peer.name for peer in read("--peers", "scan, scipy").peers] == [
-        *("JAX scan", "JAX scan, GPU", "SciPy")
-    ]
+    two = read("--backend", "scalar", "--threads", "2")
+    assert two.backends_of("step") == [("scalar", 1), ("scalar", 2)]
+    assert two.backends_of("step-streaming") == []
+    names = [peer.name for peer in read("--peers", "scan, scipy").peers]
+    assert names == ["JAX scan", "JAX scan, GPU", "SciPy"]
     assert read("--peers").peers == PEERS
 
 
-def test_from_end_to_end(tmp_path, capsys, small_buffers):
+def test_from_end_to_end(tmp_path, capsys, tiny):
     path = tmp_path / "speed.json"
-    arguments = ["--arch", "8", "--quick", "--routine", "forward,epoch", "--markdown", "--peers"]
-    assert main([*arguments, "--json", str(path)], TINY) == 0
+    routines = ["--routine", "forward,step-sparse,deformation", "--peers", "scipy"]
+    arguments = ["--arch", "100", "--quick", "--dataset", "digits", *routines, "--json", str(path)]
+    assert command.main(arguments) == 0
     out, err = capsys.readouterr()
-    assert "| Forward, per sample" in out and "The paper beside us" in out and "8: forward" in err
-    report = Report.read(path)
-    assert list(tmp_path.iterdir()) == [path] and report.revision == provenance.revision()
-    forward, epoch = report.architectures[0].routines
-    base = forward.results[0]
-    assert (base.name, base.threads, base.ratio) == ("scalar", 1, 1.0)
-    for line in (*forward.results, *epoch.results):
-        assert line.error < TOLERANCE and line.reached == pytest.approx(line.floor / line.seconds)
-    measured = {line.name for line in forward.results}
+    assert "| forward " in out and "The paper beside us" in out and "100: forward" in err
+    (report,) = read_runs([path])
+    assert report.revision == provenance.revision() and report.data == dataset.EMBEDDED
+    assert (report.rows[0].name, report.rows[0].threads) == measure.BASE
+    assert all(row.error < TOLERANCE and row.timing for row in report.rows)
+    assert all(row.floor for row in report.rows if row.routine == "forward")
+    measured = {row.name for row in report.rows}
     assert measured.isdisjoint(report.missing)
-    assert measured | {*report.missing} >= {"scalar", "sse2", "avx2", "avx512", "cuda"}
+    assert measured | {*report.missing} >= {"scalar", "sse2", "avx2", "avx512", "cuda", "SciPy"}
 
 
-def test_results_outlast_an_output_that_closes(monkeypatch, tmp_path, small_buffers):
-    def closed(*arguments):
+def test_results_outlast_an_output_that_closes(monkeypatch, tmp_path, tiny):
+    def closed(*arguments, **others):
         raise OSError("closed")
 
-    monkeypatch.setattr("speed.tables.Table.text", closed)
+    monkeypatch.setattr("speed.tables.table", closed)
     path = tmp_path / "speed.json"
     arguments = ["--arch", "8", "--backend", "scalar", "--routine", "forward", "--threads", "1"]
-    assert main([*arguments, "--json", str(path)], TINY) == 2
-    assert Report.read(path).architectures
+    assert command.main([*arguments, "--quick", "--json", str(path)]) == 2
+    assert read_runs([path])[0].rows

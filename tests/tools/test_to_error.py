@@ -1,5 +1,6 @@
-"""`tools/speedup.py --to-error`: budgets, turns, least times, input. No test looks at the clock."""
+"""`tools/speedup.py --to-error` and `--search`: budgets, turns, least times, learning rates."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,148 +10,98 @@ from hypothesis import strategies as st
 
 from mlpcore.data import dataset
 from mlpcore.deformation import deform
+from speed import search
 from speed.command import main
-from speed.error_tables import error_tables, verdicts
-from speed.lesson import Contestant, Lesson, Trained
-from speed.ours import OURS
-from speed.peers import LEARNERS, settings
-from speed.to_error import Contest, ErrorReport, Run, hold, least_time, measure_contest
+from speed.peers import LEARNERS
+from speed.peers.base import Learner, Task
+from speed.search import Search, rate_of
+from speed.to_error import FEW, OURS, Comparison, Run, measure, tables
 
-ALL = (*OURS, *LEARNERS)
-
-#: Training images of a run that warms up.
-WARM_UP = 100
+DIGITS = dataset.load(name="digits")
 
 
-@pytest.fixture(scope="module")
-def digits():
+@pytest.fixture
+def task():
     """400 training images."""
-    data = dataset.load(name="digits")
-    images, labels = data.train_images[:400], data.train_labels[:400]
-    return replace(data, train_images=images, train_labels=labels)
+    images, labels = DIGITS.train_images[:400], DIGITS.train_labels[:400]
+    return Task(replace(DIGITS, train_images=images, train_labels=labels), (20,), threads=1)
 
 
-@pytest.fixture
-def lesson(digits):
-    return Lesson(digits, (20,), epochs=1, seed=1, threads=1)
+def made_up(functions, **fields):
+    """A comparison whose errors are functions of epochs and seed by name, and the list of runs.
 
-
-@pytest.fixture
-def contest(lesson, monkeypatch):
-    """Makes a contest whose errors are functions of epochs and seed, by name.
-
-    A run takes ten seconds an epoch, and as many as its seed. Also gives the list of runs.
+    A run takes ten seconds an epoch, and as many as its seed.
     """
-    monkeypatch.setattr(Lesson, "error_of", lambda self, trained: trained.network)
+    calls = []
 
-    def make(functions, **fields):
-        calls = []
+    def learner(name, error):
+        def train(task, epochs, seed, rate):
+            if len(task.data.train_labels) != FEW:  # else it warms up
+                calls.append((epochs, seed, name))
+            return 10.0 * epochs + seed, error(epochs, seed)
 
-        def contestant(name, error):
-            def train(lesson, rate):
-                if len(lesson.data.train_labels) == WARM_UP:
-                    return
-                calls.append((lesson.epochs, lesson.seed, name))
-                seconds = 10.0 * lesson.epochs + lesson.seed
-                return Trained(error(lesson.epochs, lesson.seed), seconds)
+        return Learner(name, "made up", train, None if name == "ours" else 0.1)
 
-            return Contestant(name, "made up", train, None if name == "ours" else 0.1)
-
-        some = tuple(contestant(*item) for item in functions.items())
-        fields = {"errors": (2.0, 1.0), "budgets": (1, 2, 3, 5), **fields}
-        return Contest(lesson, some, **fields), calls
-
-    monkeypatch.setattr("speed.lesson.FEW", WARM_UP)
-    return make
+    learners = tuple(learner(*item) for item in functions.items())
+    fields = {"errors": (2.0, 1.0), "budgets": (1, 2, 3, 5), **fields}
+    return Comparison(Task(DIGITS, (8,), 1), learners, **fields), calls
 
 
-# ---- the contest -------------------------------------------------------------------------------
+# ---- budgets -----------------------------------------------------------------------------------
 
 
-def test_contestants_take_turns_budget_by_budget_until_the_lowest_error(contest):
+def test_learners_take_turns_budget_by_budget_until_the_lowest_error():
     """`a` reaches 1 % with 2 epochs, `b` with 3, `c` never."""
     errors = {name: lambda n, seed, k=k: k / n for name, k in {"a": 2, "b": 3, "c": 9}.items()}
-    held, calls = contest(errors, repeats=2)
-    lines = hold(held)
+    comparison, calls = made_up(errors, repeats=2)
+    runs, missing = measure(comparison)
     order = [name for epochs, seed, name in calls if (epochs, seed) == (1, 2)]
-    assert order == ["b", "c", "a"]  # the second seed starts with the second contestant
+    assert order == ["b", "c", "a"] and not missing  # the second seed starts with the second
     assert [epochs for epochs, *_ in calls] == sorted(epochs for epochs, *_ in calls)
-    runs = {line.name: [(run.epochs, run.seed) for run in line.runs] for line in lines}
-    budgets = {"a": (1, 2), "b": (1, 2, 3), "c": (1, 2, 3, 5)}
-    assert runs == {name: [(n, s) for n in each for s in (1, 2)] for name, each in budgets.items()}
-    assert [line.stopped for line in lines] == ["reached 1 %"] * 2 + ["no budget is left"]
+    for name, budgets in {"a": (1, 2), "b": (1, 2, 3), "c": (1, 2, 3, 5)}.items():
+        own = [(run.epochs, run.seed) for run in runs if run.learner == name]
+        assert own == [(n, seed) for n in budgets for seed in (1, 2)]
 
 
 def test_the_least_time_over_budgets():
     """Means of errors, medians of times; a budget without all its seeds does not count."""
-    runs = [Run(1, 1, 9.0, 1.5, 0.0), Run(1, 2, 9.0, 2.5, 0.0), Run(1, 3, 30.0, 1.7, 0.0)]
-    runs += [Run(2, seed, 8.0, 1.0, 0.0) for seed in (1, 2, 3)]
-    runs += [Run(3, 1, 1.0, 0.1, 0.0)]
-    slow = least_time(runs[:3], 1.9, 3)
-    assert (slow.seconds, slow.epochs) == (9.0, 1)
-    assert least_time(runs[:3], 1.8, 3).seconds is None
-    fast = least_time(runs, 1.9, 3)
-    assert (fast.seconds, fast.epochs) == (8.0, 2)
-    assert least_time(runs, 0.9, 3).seconds is None
+    comparison, _ = made_up({}, repeats=3)
+    runs = [Run("a", 1, 1, 9.0, 1.5), Run("a", 1, 2, 9.0, 2.5), Run("a", 1, 3, 30.0, 1.7)]
+    runs += [Run("a", 2, seed, 8.0, 1.0) for seed in (1, 2, 3)]
+    runs += [Run("a", 3, 1, 1.0, 0.1), Run("b", 1, 1, 1.0, 0.1)]
+    assert comparison.least_time(runs[:3], "a", 1.9) == (9.0, 1)
+    assert comparison.least_time(runs[:3], "a", 1.8) is None
+    assert comparison.least_time(runs, "a", 1.9) == (8.0, 2)
+    assert comparison.least_time(runs, "a", 0.9) is None
 
 
-errors_and_times = st.tuples(st.floats(0, 100), st.floats(0.1, 1e6))
-
-
-@given(st.lists(errors_and_times, min_size=1, max_size=8), st.floats(0.1, 99))
-def test_no_budget_is_faster_than_the_least_time(values, error):
-    runs = [Run(n, 1, seconds, found, 0.0) for n, (found, seconds) in enumerate(values, 1)]
-    reached = [run.seconds for run in runs if run.error <= error]
-    assert least_time(runs, error, 1).seconds == min(reached, default=None)
-
-
-def test_a_contestant_stops_before_a_budget_beyond_the_limit(contest):
-    """The runs take 11, 21, 31 and 51 seconds; 114 are more than the limit."""
-    for limit, expected in ((100 / 60, [1, 2, 3]), (115 / 60, [1, 2, 3, 5]), (0.1, [1])):
-        held, _ = contest({"a": lambda n, seed: 50.0}, limit=limit)
-        (line,) = hold(held)
-        assert [run.epochs for run in line.runs] == expected
-        assert ("would exceed the limit" in line.stopped) == (len(expected) < 4)
-
-
-def test_a_contestant_that_fails_stops_alone(contest):
+def test_a_learner_that_fails_stops_alone():
     def broken(epochs, seed):
         raise RuntimeError("no such\noperator")
 
-    held, _ = contest({"a": broken, "b": lambda n, seed: 0.5})
-    first, second = hold(held)
-    assert first.stopped == "failed: no such operator" and not first.runs
-    assert second.stopped == "reached 1 %"
-
-
-def test_ratios_verdicts_and_what_was_not_reached(contest, tmp_path):
-    """The peer reaches 1 % with a budget more than ours."""
-    errors = {"ours": lambda n, seed: 3 - n, "peer": lambda n, seed: {1: 2, 5: 0.4}.get(n, 1.2)}
-    held, _ = contest(errors, errors=(2.0, 1.0, 0.5), budgets=(1, 2, 5))
+    comparison, _ = made_up({"a": broken, "b": lambda n, seed: 0.5})
     absent = replace(OURS[0], name="absent", modules=("no_module",))
-    report = measure_contest(replace(held, contestants=(*held.contestants, absent)))
-    ours, peer = report.lines
-    assert [r.seconds for r in ours.reached] == [11.0, 21.0, 51.0]
-    assert [r.ratio for r in peer.reached] == [1.0, pytest.approx(51 / 21), 1.0]
-    assert report.missing == {"absent": "no_module is not installed"}
-    none = replace(ours, reached=tuple(replace(r, seconds=None) for r in ours.reached))
-    slower = replace(peer, reached=tuple(replace(r, ratio=0.5) for r in peer.reached))
-    lost = replace(report, lines=(none, peer))
-    assert all("only peers reach it" in text for text in verdicts(lost))
-    texts = verdicts(replace(report, lines=(ours, slower)))
-    assert all("a peer is faster than ours: peer" in text for text in texts)
-    assert "ours is fastest" in verdicts(report)[1]
-    _, table, *_, missing = error_tables(lost)
-    assert table.rows[0][2:] == ("-", "-", "-") and missing.rows[0][0] == "absent"
-    assert "51.0 s (5 epochs) 2.43x" in table.rows[1]
-    report.write(tmp_path / "report.json")
-    assert ErrorReport.read(tmp_path / "report.json") == report
+    runs, missing = measure(replace(comparison, learners=(*comparison.learners, absent)))
+    assert [run.learner for run in runs] == ["b"]
+    assert missing == {"a": "failed: no such operator", "absent": "no_module is not installed"}
 
 
-# ---- what contestants do -----------------------------------------------------------------------
+def test_ratios_are_to_our_fastest():
+    """The peer reaches 1 % with a budget more than ours, and alone 0.5 %."""
+    errors = {"ours": lambda n, seed: 3 - n, "peer": lambda n, seed: {1: 2, 5: 0.4}.get(n, 1.2)}
+    comparison, _ = made_up(errors, errors=(2.0, 1.0, 0.5), budgets=(1, 2, 5))
+    _, table = tables(comparison, *measure(comparison))
+    ours, peer = (row for row in table.splitlines() if "made up" in row)
+    assert "51.0 s, epochs 5 2.43x" in peer and "rate 0.1" in peer and "rate" not in ours
+    runs = [Run("peer", 5, 1, 51.0, 0.4)]
+    _, table = tables(comparison, runs, {})
+    assert "51.0 s, epochs 5 |" in " ".join(table.split())
 
 
-def test_peers_get_the_images_of_our_trainer(lesson, monkeypatch):
+# ---- what learners do --------------------------------------------------------------------------
+
+
+def test_peers_get_the_images_of_our_trainer(task, monkeypatch):
     seen = []
 
     def spy(*arguments, out, **others):
@@ -159,73 +110,100 @@ def test_peers_get_the_images_of_our_trainer(lesson, monkeypatch):
         return result
 
     monkeypatch.setattr("mlpcore.training.trainer.deformation.deform", spy)
-    twice = replace(lesson, epochs=2)
-    OURS[0].train(twice, 0.0)
-    n, inputs = len(lesson.data.train_labels), lesson.data.n_inputs
-    ours = np.concatenate(seen).reshape(2, n, inputs)
+    OURS[0].train(task, 2, 1, 0.0)
+    ours = np.concatenate(seen).reshape(2, 400, -1)
     for epoch in (0, 1):
-        np.testing.assert_array_equal(lesson.deformed(epoch), ours[epoch])
+        np.testing.assert_array_equal(task.deformed(1, epoch), ours[epoch])
 
 
-@pytest.mark.parametrize("contestant", ALL, ids=lambda each: each.name)
-def test_every_contestant_that_is_there_learns(lesson, contestant):
+@pytest.mark.parametrize("learner", (*OURS, *LEARNERS), ids=lambda each: each.name)
+def test_every_learner_that_is_there_learns(task, learner):
     """Guessing is wrong 90 % of the time; twelve epochs of 400 digits bring every one below 70."""
-    if reason := contestant.missing():
+    if reason := learner.missing():
         pytest.skip(reason)
-    longer = replace(lesson, epochs=12, hidden=(50,))
-    trained = contestant.train(longer, 2 * (contestant.start or 0))
-    assert trained.seconds > 0 and longer.error_of(trained) < 70
+    seconds, error = learner.train(Task(task.data, (50,), 1), 12, 1, 2 * (learner.start or 0))
+    assert seconds > 0 and error < 70
 
 
-def test_a_network_that_is_not_finite_has_no_right_answer(lesson):
+def test_a_network_that_is_not_finite_has_no_right_answer(task):
     layers = [(np.zeros((20, 841)), np.zeros(20)), (np.full((10, 20), np.nan), np.zeros(10))]
-    assert lesson.error_of(Trained(lesson.network(layers), 1.0)) == 100.0
+    assert task.error_of(layers) == 100.0
 
 
-# ---- the command -------------------------------------------------------------------------------
-
-
-def test_to_an_error_from_end_to_end(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(settings, "SETTINGS", tmp_path / "none.json")
+def test_to_an_error_from_end_to_end(capsys, tmp_path):
     path = tmp_path / "error.json"
     arguments = ["--to-error", "60,89", "--arch", "8", "--dataset", "digits", "--threads", "1"]
-    arguments += ["--epochs", "1,2", "--peers", "scikit,AdamW 64", "--json", str(path)]
-    assert main([*arguments, "--markdown"]) == 0
+    arguments += ["--epochs", "2,1", "--peers", "scikit,AdamW 64", "--json", str(path)]
+    assert main(arguments) == 0
     out, err = capsys.readouterr()
     assert "to 89 %" in out and "epochs 1, seed 1, ours modern" in err
-    report = ErrorReport.read(path)
-    assert report.errors == (89.0, 60.0) and report.budgets == (1, 2)
-    names = {line.name for line in report.lines} | {*report.missing}
-    assert names == {*(each.name for each in OURS), "scikit-learn", "PyTorch AdamW 64"} | {
-        "PyTorch AdamW 64 torchvision"
-    }
+    document = json.loads(path.read_bytes())
+    assert {*document["runs"][0]} == {"learner", "epochs", "seed", "seconds", "error"}
+    assert {*document["learners"]} == {
+        *(each.name for each in OURS), "scikit-learn", "PyTorch AdamW 64"
+    }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["--to-error", "0"], "0, expected percentages between 0 and 100"),
-        (["--to-error", "abc"], "'abc', expected a number"),
-        (["--to-error", "101"], "101, expected percentages"),
-        (["--to-error", "1,nan"], "nan, expected percentages"),
-        (["--to-error", "1", "--epochs", "2,0"], "0, expected 1 to"),
-        (["--to-error", "1", "--repeats", "0"], "0, expected 1 to"),
-        (["--to-error", "1", "--limit", "0"], "0, expected more than 0"),
-        (["--to-error", "1", "--arch", "8;9"], "--arch 8, 9: expected only one"),
-        (["--to-error", "1", "--arch", "net9"], "architecture 'net9'"),
-        (["--to-error", "1", "--threads", "1,2"], "--threads 1, 2: expected only one"),
-        (["--to-error", "1", "--threads", "0"], "threads 0"),
-        (["--to-error", "1", "--peers", "Keras"], "'Keras', expected a part of PyTorch AdamW 64"),
-        (["--to-error", "1", "--routine", "epoch"], "--routine together with --to-error"),
-        (["--to-error", "1", "--search", "1"], "--search together with --to-error"),
-        (["--to-error", "1", "--json", "."], "cannot write ."),
-        (["--search", "-1"], "expected more than 0"),
-        (["--search", "1", "--repeats", "2"], "--repeats together with --search"),
-        (["--epochs", "2"], "--epochs: expected together with --to-error or --search"),
-    ],
-)
-def test_bad_input_for_a_contest_is_one_line(capsys, arguments, message):
-    assert main(arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and err.count("\n") == 1
-    assert err.startswith("error: ") and message in err
+# ---- learning rates ----------------------------------------------------------------------------
+
+
+@given(st.integers(-15, 5), st.integers(-15, 5))
+def test_the_climb_ends_at_the_least_error(best, start):
+    """Errors rise on both sides of the best rate."""
+    tried, rate = {}, 2.0**start
+    while rate is not None:
+        assert rate not in tried
+        tried[rate] = abs(np.log2(rate) - best)
+        rate = search.next_rate(tried)
+    assert tried[2.0**best] == 0 and len(tried) <= abs(best - start) + 3
+
+
+def test_a_search_finds_rates_and_keeps_to_its_time(monkeypatch):
+    """The best rate falls with the epochs. A peer that takes hours is tried only once."""
+    clock = [0.0]
+    monkeypatch.setattr(search.time, "perf_counter", lambda: clock[0])
+
+    def train(task, epochs, seed, rate):
+        assert task.data.held_out == len(DIGITS.train_labels) // search.HELD_OUT
+        clock[0] += epochs
+        return 1.0, abs(np.log2(rate / (0.5 if epochs == 1 else 0.125)))
+
+    def slow(task, epochs, seed, rate):
+        clock[0] += 3000
+        return 1.0, 1.0
+
+    learners = [Learner(f.__name__, "made up", f, 0.25) for f in (train, slow)]
+    found = search.search(60, Task(DIGITS, (8,), 1), (1, 3), learners, lambda line: None)
+    assert "--search 60" in found.how
+    best = {n: search.best(errors) for n, errors in found.tried["train"].items()}
+    assert best == {1: 0.5, 3: 0.125} and found.tried["slow"] == {1: {0.25: 1.0}}
+    assert search.search(0, Task(DIGITS, (8,), 1), (1,), learners, print).tried == {}
+
+
+def test_the_rate_for_a_budget():
+    def rates(**best):
+        return {int(n[1:]): {rate: 1.0, 2 * rate: 2.0} for n, rate in best.items()}
+
+    net1 = {"peer": rates(n1=0.2, n3=0.1, n10=0.05), "another": rates(n1=0.7)}
+    searches = {"net1": Search("", net1), "8": Search("", {"peer": rates(n3=0.4)})}
+    peer = Learner("peer", "made up", None, 0.5)
+    found = [rate_of(peer, (1000, 500), n, searches) for n in (1, 2, 3, 9, 10, 40)]
+    assert found == [0.2, 0.2, 0.1, 0.1, 0.05, 0.05]
+    assert rate_of(peer, (8,), 1, searches) == 0.4
+    assert rate_of(replace(peer, name="another"), (8,), 1, searches) == 0.7
+    assert rate_of(replace(peer, name="new"), (8,), 1, searches) == peer.start
+
+
+def test_the_command_keeps_what_it_has_found_and_what_it_has_not_tried(
+    capsys, tmp_path, monkeypatch
+):
+    path = tmp_path / "rates.json"
+    path.write_bytes(search.RATES.read_bytes())
+    before = search.read(path)
+    assert {*before["net1"].tried} <= {learner.name for learner in LEARNERS}
+    monkeypatch.setattr(search, "RATES", path)
+    arguments = ["--search", "0.05", "--arch", "4", "--dataset", "digits", "--threads", "1"]
+    assert main([*arguments, "--epochs", "1", "--peers", "scikit"]) == 0
+    after = search.read(path)
+    assert after["net1"] == before["net1"] and 0.001 in after["4"].tried["scikit-learn"][1]
+    assert "epochs 1: scikit-learn, 0.001: " in capsys.readouterr().err

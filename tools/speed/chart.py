@@ -1,133 +1,67 @@
-"""A chart of a routine's times: a dot for each network and library, from the medians of runs."""
+"""A chart of the times of runs: a bar for each library, a panel for each network."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
-from mlpcore.report.page import BLUE, DPI, GREY, LIGHT, RED
-from speed.medians import by_routine, fastest, median, peers_of
 from speed.results import Report
-from speed.units import short_time
+from speed.tables import median, short_time, timed
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: In inches. So narrow, text of 9 points can be read on a telephone.
-WIDTH, LEFT, RIGHT, TOP, BOTTOM, ROW = 5.0, 0.6, 0.35, 1.35, 0.6, 0.45
-
-#: Room for the name of a library, in inches.
-NAME_WIDTH = 0.7
-
-#: One colour a library, by the first word of its name.
-OURS = "mlpcore"
-COLOURS = {OURS: BLUE, "PyTorch": RED, "JAX": "#009E73"}
+#: Okabe and Ito's colours for libraries, which every eye tells apart.
+COLOURS = {"mlpcore": "#0072B2", "PyTorch": "#D55E00", "JAX": "#CC79A7", "SciPy": "#009E73"}
 
 
-def chart(runs: Sequence[Report], routine: str) -> Figure:
-    """The median times of a routine: our fastest backend and the peers, for each network.
+def best_times(runs: Sequence[Report]) -> dict[str, dict[str, float]]:
+    """Median seconds by network and by name, all with their best number of threads.
 
-    Raises
-    ------
-    InputError
-        When the routine has not been timed.
+    Our fastest backend is "mlpcore, step" at that routine; plain C has no bar.
     """
+    times: dict[str, dict[str, float]] = {}
+    for (network, routine, name, _, peer), rows in timed(runs).items():
+        if rows and name != "scalar":
+            name, own = name if peer else f"mlpcore, {routine}", times.setdefault(network, {})
+            own[name] = min(median(rows), own.get(name, float("inf")))
+    return times
+
+
+def draw_bars(
+    figure: Figure, times: Mapping[str, Mapping[str, float]], colours: Mapping[str, str] = COLOURS
+) -> None:
+    """Draws seconds by network and name, whose first word decides the colour."""
+    names = list(dict.fromkeys(name for own in times.values() for name in own))
+    panels = figure.subplots(1, len(times), sharey=True, squeeze=False)[0]
+    for axes, (network, own) in zip(panels, times.items()):
+        for place, name in enumerate(names):
+            if name in own:
+                axes.barh(place, own[name], color=colours[name.replace(",", " ").split()[0]])
+                axes.text(own[name], place, f" {short_time(own[name])}", va="center", fontsize=9)
+        axes.set_title(network, fontsize=10, loc="left")
+        axes.set_xticks([])
+        axes.set_xlim(0, 1.3 * max(own.values()))
+        axes.spines[["top", "right", "bottom"]].set_visible(False)
+        axes.tick_params(left=False)
+        axes.set_yticks(range(len(names)), names)
+    panels[0].invert_yaxis()
+
+
+def write(path: Path, runs: Sequence[Report]) -> None:
+    """Writes the chart as a PNG file."""
     from matplotlib.figure import Figure
 
-    (series,) = by_routine(runs, [routine])
-    networks = list(dict.fromkeys(key.network for key in series))
-    height = TOP + ROW * len(networks) + BOTTOM
-    figure = Figure(figsize=(WIDTH, height), dpi=DPI)
-    width = (WIDTH - LEFT - RIGHT) / WIDTH
-    axes = figure.add_axes((LEFT / WIDTH, BOTTOM / height, width, ROW * len(networks) / height))
-    axes.set(xscale="log", ylim=(len(networks) - 0.5, -0.5))
-    rows = []
-    for network in networks:
-        results = {OURS: fastest(series, network), **peers_of(series, network)}
-        rows.append({name: median(some) for name, some in results.items() if some})
-        _draw_row(axes, len(rows) - 1, rows[-1])
-    axes.set_yticks(range(len(networks)), networks, size=10)
-    _finish(axes)
-    _name_dots(axes, rows[0])
-    label, machine = next(iter(series)).label, runs[0].machine
-    where = shown(f"{machine.cpu}, {machine.cores} cores, {runs[0].date[:10]}")
-    x, y = 0.12 / WIDTH, 0.2 / height
-    figure.text(x, 1 - y, label, va="center", size=10, weight="bold")
-    figure.text(x, 1 - 2 * y, where, va="center", size=9)
-    return figure
-
-
-def _draw_row(axes: Axes, row: int, times: dict[str, float]) -> None:
-    """A dot for each library, with our time. Another way of the same library is a ring."""
-    axes.plot([min(times.values()), max(times.values())], [row, row], color=LIGHT, zorder=1)
-    drawn = set()
-    for name, seconds in times.items():
-        colour = _colour(name)
-        library = name.split()[0]
-        inside = "white" if library in drawn else colour
-        drawn.add(library)
-        axes.plot(seconds, row, "o", color=colour, markerfacecolor=inside, markersize=8)
-    if OURS in times:
-        axes.annotate(short_time(times[OURS]), (times[OURS], row), (0, -6), size=9, color=BLUE,
-                      textcoords="offset points", ha="center", va="top")  # fmt: skip
-
-
-def _name_dots(axes: Axes, times: dict[str, float]) -> None:
-    """The names of libraries above the dots of the first row, higher where there is no room."""
-    ends = [float("-inf")] * len(times)  # of the names at each height, in inches
-    scale = axes.figure.dpi_scale_trans.inverted()
-    for name, seconds in sorted(times.items(), key=lambda item: item[1]):
-        x = scale.transform(axes.transData.transform((seconds, 0)))[0]
-        level = next(k for k, end in enumerate(ends) if x - NAME_WIDTH / 2 > end)
-        ends[level] = x + NAME_WIDTH / 2
-        axes.annotate(
-            name.replace(" ", "\n", 1), (seconds, 0), (0, 10 + 28 * level), size=9,
-            color=_colour(name), textcoords="offset points", ha="center", va="bottom",
-            linespacing=1.0,
-        )  # fmt: skip
-
-
-def _colour(name: str) -> str:
-    return COLOURS.get(name.split()[0], GREY)
-
-
-def _finish(axes: Axes) -> None:
-    """The axis of times, and no more lines than it needs."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
-
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0,)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: _round_time(seconds)))
-    axes.tick_params(labelsize=9, length=0)
-    axes.grid(axis="x", color=LIGHT)
-    axes.set_axisbelow(True)
-    axes.spines[:].set_visible(False)
-    axes.set_xlabel("time (logarithmic); less is better", size=9)
-    low, high = axes.dataLim.intervalx
-    axes.set_xlim(low / 1.4, high * 1.4)
-
-
-def _round_time(seconds: float) -> str:
-    """A power of ten: 100 µs."""
-    number, unit = short_time(seconds).split()
-    return f"{float(number):g} {unit}"
-
-
-def write(path: Path, runs: Sequence[Report], routines: Sequence[str]) -> None:
-    """Writes the chart of the only routine as a PNG file.
-
-    Raises
-    ------
-    InputError
-        When there is not one routine, or it has not been timed, or the file cannot be written.
-    """
-    if len(routines) != 1:
-        raise InputError(f"--figure {shown(path)}: expected one --routine, not {len(routines)}")
-    content = io.BytesIO()
-    chart(runs, routines[0]).savefig(content, format="png", dpi=DPI)
+    times, content = best_times(runs), io.BytesIO()
+    if not times:
+        raise InputError(f"--figure {shown(path)}: the runs have no times")
+    names = {name for own in times.values() for name in own}
+    figure = Figure(figsize=(2 + 3.5 * len(times), 0.8 + 0.32 * len(names)))
+    draw_bars(figure, times)
+    figure.suptitle(f"{runs[0].machine['CPU'].partition(' (')[0]}, {runs[0].date[:10]}")
+    figure.savefig(content, format="png", dpi=150, bbox_inches="tight")
     atomic_write(path, content.getvalue())

@@ -7,23 +7,25 @@ import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
-from mlpcore import backends
-from mlpcore.commands.options import Parser, add_data_options, run_tool, whole_number
-from mlpcore.cpu import available_cores, total_memory
+from mlpcore.backends.simd import MAX_THREADS
+from mlpcore.commands.options import Parser, add_data_options, number, run_tool, whole_number
+from mlpcore.cpu import available_cores
+from mlpcore.data import dataset
 from mlpcore.errors import InputError
 from mlpcore.files import check_replaceable
-from mlpcore.network.architecture import PRESETS, count_parameters, parse_hidden_layers
+from mlpcore.network.architecture import PRESETS, format_hidden_layers, parse_hidden_layers
 from mlpcore.terminal import say
-from speed import chart, contests, medians
-from speed.error_tables import error_tables
+from mlpcore.training.schedule import MAX_EPOCHS
+from speed import chart, search, to_error
 from speed.measure import COLUMNS, Plan, measure_plan, unavailable
 from speed.peers import LEARNERS, PEERS
-from speed.problem import CLASSES, SIDE
-from speed.routines import DENSE, ROUTINES, SPARSE
+from speed.peers.base import Learner, Peer, Task
+from speed.results import read_runs, write_document
+from speed.routines import ROUTINES
 from speed.tables import all_tables
 from speed.timing import QUICK, Settings
-from speed.to_error import BUDGETS, LIMIT, measure_contest
 
 DESCRIPTION = """\
 Times the paper's routines on every backend, beside the machine's limits, the paper's figures
@@ -31,154 +33,197 @@ and, with --peers, other libraries on the same work. Several runs kept with --js
 by --medians. With --to-error it trains instead, ours and peers, until a test error is reached."""
 
 #: The options that go with each way to call the tool.
+_TASK = ("arch", "threads", "peers", "data", "dataset")
 MODES = {
-    "to_error": contests.OPTIONS,
-    "search": contests.SEARCH_OPTIONS,
-    "medians": ("routine", "markdown", "figure"),
-    "": ("arch", "backend", "routine", "threads", "peers", "quick", "markdown", "json"),
+    "to_error": ("to_error", *_TASK, "epochs", "repeats", "json"),
+    "search": ("search", *_TASK, "epochs"),
+    "medians": ("medians", "routine", "figure"),
+    "": (*_TASK, "backend", "routine", "quick", "json"),
 }
 
+Value = TypeVar("Value")
+Named = TypeVar("Named", Peer, Learner)
 
-def _names(known: Collection[str]) -> Callable[[str], list[str]]:
-    """The type of an option with some of these names and commas between them."""
 
-    def parse(text: str) -> list[str]:
-        names = [name.strip().lower() for name in text.split(",")]
-        for name in names:
-            if name not in known:
-                raise ArgumentTypeError(f"{name!r}, expected {', '.join(known)}")
-        return names
+# ---- options -----------------------------------------------------------------------------------
+
+
+def several(one: Callable[[str], Value]) -> Callable[[str], list[Value]]:
+    """The type of an option: values with commas between them."""
+    return lambda text: [one(part.strip()) for part in text.split(",")]
+
+
+def one_of(known: Collection[str]) -> Callable[[str], str]:
+    """The type of an option: one of these names."""
+
+    def parse(name: str) -> str:
+        if name not in known:
+            raise ArgumentTypeError(f"{name!r}, expected {', '.join(known)}")
+        return name
 
     return parse
 
 
-def _list(text: str) -> list[str]:
-    """The type of an option: texts with commas between them."""
-    return [part.strip() for part in text.split(",")]
+def within(kind: Callable[[str], Any], low: float, high: float) -> Callable[[str], Any]:
+    """The type of an option: a number within bounds."""
+
+    def parse(text: str) -> Any:
+        if not low <= (value := kind(text)) <= high:
+            raise ArgumentTypeError(f"{text}, expected {low:g} to {high:,g}")
+        return value
+
+    return parse
 
 
 def parser() -> Parser:
     """The options."""
     result = Parser(description=DESCRIPTION, allow_abbrev=False)
-    add = result.add_argument
+    add, count = result.add_argument, within(whole_number, 1, MAX_EPOCHS)
     presets, routines, columns = (", ".join(names) for names in (PRESETS, ROUTINES, COLUMNS))
     peers, learners = ("; ".join(each.name for each in some) for some in (PEERS, LEARNERS))
     # fmt: off
-    add("--arch", action="extend", metavar="A", type=lambda text: text.split(";"),
-        help=f"{presets} or widths such as 1000,500; several with ; between them, or the option "
-        "repeated (net1)")
-    add("--backend", action="extend", metavar="B", type=_names(COLUMNS), default=[],
+    add("--arch", metavar="A", type=lambda text: text.split(";"),
+        help=f"{presets} or widths such as 1000,500; several with ; between them (net1)")
+    add("--backend", metavar="B", type=several(one_of(COLUMNS)),
         help=f"{columns}; several with commas; scalar with one thread is always measured (all)")
-    add("--routine", action="extend", metavar="R", type=_names(ROUTINES), default=[],
-        help=f"{routines}; several with commas; {SPARSE} and {DENSE} train a network before, at "
-        f"most {Settings.training:.0f} s, {QUICK.training:.0f} s with --quick (all)")
-    add("--threads", metavar="N", type=lambda text: [whole_number(n) for n in text.split(",")],
+    add("--routine", metavar="R", type=several(one_of(ROUTINES)),
+        help=f"{routines}; several with commas (all)")
+    add("--threads", metavar="N", type=several(within(whole_number, 1, MAX_THREADS)),
         help="beside one thread; several with commas (all cores)")
-    add("--peers", nargs="?", const=[""], metavar="P", type=_list, default=[],
+    add("--peers", nargs="?", const=[""], default=[], metavar="P", type=several(str.lower),
         help=f"other libraries, if they are installed: {peers}; with --to-error: {learners}; "
         "several parts of these names with commas (all)")
     add("--quick", action="store_true", help="shorter and fewer repeats")
-    add("--markdown", action="store_true", help="tables as Markdown")
     add("--json", type=Path, metavar="FILE", help="all figures, for programs")
     add("--medians", nargs="+", type=Path, metavar="FILE",
         help="measures nothing: shows the medians of runs kept with --json")
-    add("--figure", type=Path, metavar="FILE",
-        help="with --medians and one --routine: draws a chart, a PNG file")
-    add("--to-error", metavar="E", type=contests.percentages,
+    add("--figure", type=Path, metavar="FILE", help="with --medians: draws a chart, a PNG file")
+    add("--to-error", metavar="E", type=several(within(number, 0.001, 99.999)),
         help="the time to these test errors in percent, with commas, on digits deformed anew every "
         "epoch")
-    add("--epochs", metavar="N", type=contests.counts,
-        help=f"budgets of --to-error, with commas ({','.join(map(str, BUDGETS))}), or numbers of "
-        "epochs for --search")
-    add("--repeats", metavar="N", type=contests.count, help="seeds of --to-error (1)")
-    add("--limit", metavar="MINUTES", type=contests.minutes,
-        help=f"of training for each contestant of --to-error ({LIMIT:g})")
-    add("--search", metavar="MINUTES", type=contests.minutes,
+    add("--epochs", metavar="N", type=several(count),
+        help=f"budgets of --to-error, with commas ({','.join(map(str, to_error.BUDGETS))}), or "
+        f"numbers of epochs for --search ({','.join(map(str, search.EPOCHS))})")
+    add("--repeats", metavar="N", type=count, help="seeds of --to-error (1)")
+    add("--search", metavar="MINUTES", type=within(number, 0.01, 10_000),
         help="tries learning rates of peers on held-out digits, for --to-error")
     # fmt: on
     add_data_options(result)
     return result
 
 
-def _mode(options: argparse.Namespace) -> str:
+def mode_of(options: argparse.Namespace) -> str:
     """Which of `MODES`; an InputError for an option that does not go with it."""
+
+    def text(name: str) -> str:
+        return f"--{name.replace('_', '-')}"
+
     mode = next(name for name in MODES if not name or getattr(options, name))
     for name, value in vars(options).items():
-        if value and name != mode and name not in MODES[mode]:
-            what, option = ("--" + each.replace("_", "-") for each in (mode, name))
-            if not mode:
-                having = (each for each in MODES if each and name in MODES[each])
-                others = " or ".join("--" + each.replace("_", "-") for each in having)
-                raise InputError(f"{option}: expected together with {others}")
-            expected = ", ".join(f"--{each}" for each in MODES[mode])
-            raise InputError(f"{option} together with {what}: expected only {expected}")
+        if value not in (None, False, []) and name not in MODES[mode]:
+            what = f" together with {text(mode)}" if mode else ""
+            expected = ", ".join(map(text, MODES[mode]))
+            raise InputError(f"{text(name)}{what}: expected only {expected}")
     return mode
 
 
-def _architectures(texts: Sequence[str], peers: bool) -> tuple[tuple[int, ...], ...]:
-    """Widths of hidden layers; an InputError for an architecture that would not fit."""
-    found = {parse_hidden_layers(text): text for text in texts}
-    for hidden, text in found.items():
-        # Each backend has a float32 network, the oracle three arrays of float64; peers, both.
-        needed = (120 + 120 * peers) * count_parameters((SIDE * SIDE, *hidden, CLASSES)) / 2**30
-        have = total_memory() / 2**30
-        if needed > have:
-            raise InputError(f"architecture {text!r}: needs about {needed:,.1f} of {have:,.1f} GiB")
-    return tuple(found)
+def chosen(parts: Sequence[str], known: Sequence[Named]) -> tuple[Named, ...]:
+    """Those with one of these parts in their names; an InputError for a part of none."""
+    for part in parts:
+        if not any(part in each.name.lower() for each in known):
+            names = "; ".join(each.name for each in known)
+            raise InputError(f"--peers: {part!r}, expected a part of {names}")
+    return tuple(each for each in known if any(part in each.name.lower() for part in parts))
 
 
-def make_plan(options: argparse.Namespace, settings: Settings | None = None) -> Plan:
+# ---- ways to call the tool ---------------------------------------------------------------------
+
+
+def progress(title: str) -> None:
+    """Says what comes next."""
+    say(title, sys.stderr)
+
+
+def make_plan(options: argparse.Namespace) -> Plan:
     """What to measure; an InputError for an option that cannot be met."""
-    for name in options.backend:
+    for name in options.backend or ():
         if reason := unavailable(name):
             raise InputError(f"backend {name!r} cannot run: {reason}")
-    threads = sorted({1, *(options.threads or [available_cores()])})
-    for count in (threads[0], threads[-1]):
-        backends.get("scalar", count)  # refuses what no backend takes
-    if options.json:
-        check_replaceable(options.json)
     return Plan(
-        architectures=_architectures(options.arch or ["net1"], bool(options.peers)),
-        routines=tuple(ROUTINES[key] for key in ROUTINES if key in (options.routine or ROUTINES)),
-        backends=tuple(options.backend) or COLUMNS,
-        threads=tuple(threads),
-        settings=settings or (QUICK if options.quick else Settings()),
-        peers=tuple(contests.chosen(options.peers, PEERS)),
+        dataset.load(options.data, name=options.dataset, download=False),
+        tuple(dict.fromkeys(map(parse_hidden_layers, options.arch or ["net1"]))),
+        routines=tuple(key for key in ROUTINES if key in (options.routine or ROUTINES)),
+        backends=tuple(options.backend or COLUMNS),
+        threads=tuple(sorted({1, *(options.threads or [available_cores()])})),
+        settings=QUICK if options.quick else Settings(),
+        peers=chosen(options.peers, PEERS),
     )
 
 
-def main(argv: list[str] | None = None, settings: Settings | None = None) -> int:
-    """Runs the tool; the exit status.
+def run_plan(options: argparse.Namespace) -> tuple[list[str], int]:
+    """Measures; the status is 1 when one of our backends had a wrong result."""
+    report = measure_plan(make_plan(options), progress)
+    if options.json:  # before the output, which may be closed
+        write_document(options.json, report)
+    return all_tables([report]), any(row.wrong and not row.peer for row in report.rows)
 
-    It is 2 for bad input, and 1 when one of our backends had a wrong result. `settings` replaces
-    those that the options choose.
-    """
 
-    def progress(title: str) -> None:
-        say(title, sys.stderr)
+def run_medians(options: argparse.Namespace) -> tuple[list[str], int]:
+    """Shows and draws what earlier runs have found."""
+    runs = read_runs(options.medians, options.routine or ())
+    if options.figure:
+        chart.write(options.figure, runs)
+    return all_tables(runs), 0
+
+
+def make_task(options: argparse.Namespace) -> Task:
+    """What is learnt; an InputError for an option that cannot be met."""
+    architectures, threads = options.arch or ["net1"], options.threads or [available_cores()]
+    for name, values in (("arch", architectures), ("threads", threads)):
+        if len(values) > 1:
+            raise InputError(f"--{name} {', '.join(map(str, values))}: expected only one")
+    hidden = parse_hidden_layers(architectures[0])
+    return Task(dataset.load(options.data, name=options.dataset), hidden, threads[0])
+
+
+def run_to_error(options: argparse.Namespace) -> tuple[list[str], int]:
+    """Trains ours and peers until a test error is reached."""
+    comparison = to_error.Comparison(
+        make_task(options),
+        (*to_error.OURS, *chosen(options.peers, LEARNERS)),
+        errors=tuple(sorted(options.to_error, reverse=True)),
+        budgets=tuple(sorted({*(options.epochs or to_error.BUDGETS)})),
+        repeats=options.repeats or 1,
+        searches=search.read(search.RATES),
+    )
+    found = to_error.measure(comparison, progress)
+    if options.json:
+        write_document(options.json, to_error.document(comparison, *found))
+    return to_error.tables(comparison, *found), 0
+
+
+def run_search(options: argparse.Namespace) -> tuple[list[str], int]:
+    """Tries learning rates, and keeps the best for `--to-error`."""
+    peers = [each for each in chosen(options.peers or [""], LEARNERS) if not each.missing()]
+    epochs, task = sorted({*(options.epochs or search.EPOCHS)}), make_task(options)
+    found = search.search(options.search, task, epochs, peers, progress)
+    search.keep(search.RATES, format_hidden_layers(task.hidden), found)
+    return [], 0
+
+
+RUN = {"to_error": run_to_error, "search": run_search, "medians": run_medians, "": run_plan}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs the tool; the exit status, 2 for bad input."""
 
     def command() -> int:
-        options, failed = parser().parse_args(argv), False
-        mode = _mode(options)
-        if mode == "medians":
-            runs = medians.read_runs(options.medians)
-            tables = medians.tables(runs, options.routine)
-            if options.figure:
-                chart.write(options.figure, runs, options.routine)
-        elif mode == "search":
-            contests.run_search(options, progress)
-            return 0
-        elif mode == "to_error":
-            contest = measure_contest(contests.make_contest(options), progress)
-            if options.json:
-                contest.write(options.json)
-            tables = error_tables(contest)
-        else:
-            report = measure_plan(make_plan(options, settings), progress)
-            if options.json:  # before the output, which may be closed
-                report.write(options.json)
-            tables, failed = all_tables(report), report.failed
-        print("\n".join(table.text(options.markdown) for table in tables), end="")
-        return int(failed)
+        options = parser().parse_args(argv)
+        run = RUN[mode_of(options)]
+        for path in filter(None, (options.json, options.figure)):
+            check_replaceable(path)
+        tables, status = run(options)
+        print("\n".join(tables), end="")
+        return int(status)
 
     return run_tool(command, smaller="a smaller --arch")

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from mlpcore import backends
-from mlpcore.backends.arguments import IMAGES_PER_GRID
 from mlpcore.backends.base import Backend
-from mlpcore.data.dataset import BACKGROUND
-from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.data.dataset import Dataset
+from mlpcore.data.scaling import BACKGROUNDS
+from mlpcore.deformation import deform
 from mlpcore.network import Network
-from mlpcore.network.architecture import count_parameters, format_hidden_layers
+from mlpcore.training import Trainer, TrainingConfig
+from mlpcore.training.recipes import RECIPES
+from mlpcore.training.state import EpochMetrics
+from mlpcore.training.trainer import Observer
 from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
 from speed.timing import Case
 
-SIDE, CLASSES = 29, 10
+#: Images that the routines work on, and how many of them show which inputs are active.
+IMAGES, COUNTED = 10_000, 1000
 
-#: Images that the routines work on; an epoch is timed on some of them.
-IMAGES = 10_000
-
-#: Images show strokes of this half width in pixels, one after the other between random points at
-#: least BORDER from the edge. 0.31 of their pixels are not background; 0.30 of those of MNIST's
-#: deformed digits.
-HALF_WIDTH, LINES, BORDER = 2.5, 6, 2.5
+#: Of a run whose first epoch trains rectifiers.
+EPOCHS = 30
 
 #: Samples after which trained weights are compared with the oracle's, and multiply-adds that the
 #: oracle may spend on them: in float64 and beyond any cache, it does some 1e8 in a second.
@@ -44,47 +45,42 @@ EPSILON = 2.0**-24
 Outcome: TypeAlias = list[tuple[AnyArray, AnyArray | float]]
 
 #: What a backend makes of a few samples of a problem, and what is timed.
-Enter: TypeAlias = Callable[[Any, Backend], tuple[Outcome, Case]]
+Enter: TypeAlias = Callable[["Problem", Backend], tuple[Outcome, Case]]
 
 
-def draw_strokes(rng: np.random.Generator, n: int) -> Float32Array:
-    """Images (n, 29, 29) of a pen's strokes, 1, with soft edges, on a background of -1.
+@dataclass(eq=False)
+class Problem:
+    """A network, images (n, h, w), labels, the order of training and its rate."""
 
-    They stand for digits, without a data set: a digit's cost depends on its share of background.
-    """
-    points = rng.uniform(BORDER, SIDE - 1 - BORDER, (LINES + 1, n, 2)).astype(np.float32)
-    y, x = np.mgrid[:SIDE, :SIDE].astype(np.float32)
-    distance = np.full((n, SIDE, SIDE), np.inf, np.float32)
-    for begin, end in pairwise(points):
-        (dy, dx), (y0, x0) = (v.T[:, :, None, None] for v in (end - begin, begin))
-        along = ((y - y0) * dy + (x - x0) * dx) / np.maximum(dy * dy + dx * dx, 1e-6)
-        along = np.clip(along, 0, 1)
-        np.minimum(distance, np.hypot(y - y0 - along * dy, x - x0 - along * dx), out=distance)
-    return np.clip(1 + 2 * (HALF_WIDTH - 1 - distance), BACKGROUND, 1)
+    network: Network
+    images: Float32Array
+    labels: UInt8Array
+    order: Int32Array
+    rate: float
+    _right: dict[Enter, Outcome] = field(default_factory=dict)  #: the oracle's results
 
+    @property
+    def flat_images(self) -> Float32Array:
+        """Images (n, h w)."""
+        return self.images.reshape(len(self.images), -1)
 
-class Steps:
-    """What on-line steps are made with.
+    @property
+    def parameters(self) -> list[int]:
+        """Weights and biases of each layer."""
+        return [n_out * (n_in + 1) for n_in, n_out in pairwise(self.network.layer_sizes)]
 
-    A network; samples (n, inputs) with labels, and the outputs (n, classes) that they are trained
-    to; an order and a rate.
-    """
+    @cached_property
+    def active(self) -> list[float]:
+        """The share of each layer's inputs that is not 0, for the first images."""
+        states, backend = [self.flat_images[:COUNTED]], backends.get("cpu")
+        for layer in range(self.network.n_layers - 1):
+            states.append(backend.forward(self.network, layer, states[-1]))
+        return [float(np.mean(x != 0)) for x in states]
 
-    def __init__(
-        self,
-        network: Network,
-        flat_images: Float32Array,
-        labels: UInt8Array,
-        targets: Float32Array,
-        order: Int32Array,
-        rate: float,
-    ):
-        self.network, self.layer_sizes = network, network.layer_sizes
-        self.flat_images, self.labels, self.targets = flat_images, labels, targets
-        self.order, self.rate = order, rate
-        affordable = ORACLE_BUDGET / count_parameters(self.layer_sizes) / 3
-        self.checked = int(np.clip(affordable, 2, CHECKED))
-        self._oracle: dict[object, Outcome] = {}
+    @property
+    def checked(self) -> int:
+        """Samples of training that the oracle can afford."""
+        return int(np.clip(ORACLE_BUDGET / sum(self.parameters) / 3, 2, CHECKED))
 
     def change(self, network: Network) -> Outcome:
         """A network's weights and biases with those that they started from."""
@@ -92,55 +88,53 @@ class Steps:
         return list(zip([*network.weights, *network.biases], [*start.weights, *start.biases]))
 
     def error(self, routine: Enter, got: Outcome) -> float:
-        """Greatest relative error of what a routine gave, beside the float64 oracle's results.
+        """Greatest relative error beside the float64 oracle; infinite for NaN or another shape.
 
         A change of weights that is itself no more than the rounding of so many updates is not
         held against a result in float32.
         """
-        if routine not in self._oracle:
-            self._oracle[routine], _ = routine(self, backends.get("reference"))
+        if routine not in self._right:
+            self._right[routine], _ = routine(self, backends.get("reference"))
         errors = []
-        for (array, _), (want, start) in zip(got, self._oracle[routine], strict=True):
-            scale = np.abs(want - start).max()
+        for (array, _), (want, start) in zip(got, self._right[routine], strict=True):
+            scale = max(np.abs(want - start).max(), 1e-30)
             if np.ndim(start):
                 scale = max(scale, self.checked * EPSILON * np.abs(want).max() / TOLERANCE)
-            errors.append(relative_error(array, want, scale))
-        return max(errors)
+            fits = np.shape(array) == np.shape(want) and np.isfinite(array).all()
+            errors.append(np.abs(np.asarray(array, float) - want).max() / scale if fits else np.inf)
+        return float(max(errors))
 
 
-class Problem(Steps):
-    """Images, labels, an order and a network with these widths of the hidden layers.
+class _OneEpoch(Observer):
+    """Stops a training after its first epoch."""
 
-    `training_seconds` bound the training that routines of a trained network need.
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        trainer.request_stop()
+
+
+def make_problem(
+    data: Dataset, hidden: Sequence[int], recipe: str, images: int = IMAGES
+) -> Problem:
+    """A network of a recipe, and samples of its next epoch, whose images are deformed.
+
+    Rectifiers are trained for an epoch before: inactive neurons come with training.
     """
-
-    def __init__(self, hidden: Sequence[int], images: int = IMAGES, training_seconds: float = 30.0):
-        rng = np.random.default_rng(0)
-        self.name = format_hidden_layers(hidden)
-        self.hidden, self.training_seconds = tuple(hidden), training_seconds
-        sizes = (SIDE * SIDE, *hidden, CLASSES)
-        labels = rng.integers(0, CLASSES, images).astype(np.uint8)
-        targets = 2 * np.eye(CLASSES, dtype=np.float32)[labels] - 1
-        self.images = draw_strokes(rng, images)
-        self.foreground = float(np.mean(self.images != BACKGROUND))
+    backend, n = backends.get("cpu"), len(data.train_labels)
+    settings = RECIPES[recipe].settings_of(hidden)
+    config = TrainingConfig(hidden_layers=tuple(hidden), epochs=EPOCHS, **settings)
+    trainer = Trainer(config, data, backend, [_OneEpoch()])
+    if config.activation == "relu":
+        trainer.run()
+    network, background = trainer.state.network, BACKGROUNDS[config.input_range]
+    chosen = np.resize(np.arange(n), images)  # a small set's images come several times
+    originals, labels = data.as_inputs(config.input_range).train_images, data.train_labels[chosen]
+    place = config.deformation, config.seed, 1, backend
+    return Problem(
+        network,
+        deform(originals[chosen], labels, *place, background=background),
+        labels,
+        order=backend.permutation(images, config.seed, 1),
         # A step changes a neuron's sum by about rate * width of its error; above 2 the sum would
         # grow, and rounding errors with it.
-        rate = min(1e-3, 2 / max(sizes))
-        order = rng.permutation(images).astype(np.int32)
-        network, inputs = Network(sizes, seed=0), self.images.reshape(images, -1)
-        super().__init__(network, inputs, labels, targets, order, rate)
-        self.deformation = DeformationParameters()
-        #: (rows, width) of every level from the inputs to the outputs, random. The number of
-        #: samples is enough for the start of threads not to matter.
-        rows = int(np.clip((16 << 20) // max(sizes), 16, 1024))
-        self.activity = [rng.random((rows, n), np.float32) * 2 - 1 for n in sizes]
-        #: Images whose displacement fields are used up.
-        self.whole_grids = images // IMAGES_PER_GRID * IMAGES_PER_GRID
-
-
-def relative_error(got: AnyArray, want: AnyArray, scale: float) -> float:
-    """Greatest difference over `scale`; infinite for NaN and for another shape."""
-    if np.shape(got) != np.shape(want):
-        return float("inf")
-    error = np.abs(np.asarray(got, np.float64) - want).max() / max(scale, 1e-30)
-    return float(error) if np.isfinite(error) else float("inf")
+        rate=min(config.learning_rate, 2 / max(network.layer_sizes)),
+    )

@@ -1,110 +1,93 @@
-"""What is timed on a backend: the rows of the table.
+"""What is timed on a backend, and the least time that it can take: the rows of the table.
 
 Only the public operations of `mlpcore.backends.base` are called; they return when their work is
 done, on a GPU too. A layer's routine takes the layers in turn, each for many samples one after
 the other, as the paper times its kernels: a layer that fits a cache stays there, which it would
 not during training. The on-line step is timed as training runs it.
 
-Each routine is a function of a problem and a backend. It returns what the backend computes for a
-few samples, to be compared with the oracle's results at once, and what is timed afterwards.
+The floor of a routine is the least time in which the weights that a sample needs can be read.
+They are as near as they fit: what fits into the L1 caches costs nothing, the next part comes at
+the bandwidth of the L2 caches, then L3, then DRAM. No order of access does better. Inactive neurons
+need no weights. Arithmetic, states and barriers are not counted; they can only raise the cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from mlpcore import backends
 from mlpcore.backends.arguments import IMAGES_PER_GRID
 from mlpcore.backends.base import Backend
 from mlpcore.backends.simd import SimdBackend
-from mlpcore.deformation.deform import deform, gaussian_taps
-from speed import floors
-from speed.floors import Work
-from speed.problem import SIDE, Enter, Outcome, Problem, Steps
+from mlpcore.deformation import DeformationParameters, deform
+from mlpcore.typing import AnyArray
+from speed.problem import Enter, Outcome, Problem
 from speed.timing import Case
-from speed.trained import Trained, trained
 
-#: Images of an epoch, as MNIST has them.
-EPOCH = 60_000
+#: The paper's.
+DEFORMATION = DeformationParameters()
 
-#: The routines that need a network of rectifiers. The first is compared with other steps.
-SPARSE, DENSE = "step-sparse", "step-relu-dense"
-
-#: Learning rates of the update: one too small to change what the weights are like, for timing,
-#: and one large enough for a change that float32 shows, for the check.
-SMALL_RATE, RATE = 1e-6, 0.1
-
-#: Samples of a call of training. Shorter calls would show the start of threads.
-STEP = 64
+#: Samples of a call of training, and of a layer's pass. Shorter calls would show the start of
+#: threads, and more than MANY of a layer would no longer fit into a cache.
+STEP, LAYER, MANY = 64, 16, 1024
 
 #: Samples or images of a check, of anything but training.
 FEW = 3
+
+
+class Work(NamedTuple):
+    """What a sample takes."""
+
+    reads: Sequence[float]  #: bytes of the weights that are read at a time
+    updates: float = 0.0  #: weights and biases
 
 
 @dataclass(frozen=True)
 class Routine:
     """A row of the table.
 
-    `work` is that of one sample or image, for the floor: on a backend, or with float32 weights
-    (None). `schedule` is the backend's; None for the one that it chooses. Times are shown for
-    `per` samples or images. `note` says what else a reader has to know of the problem.
+    `enter` is a function of a problem and a backend. It returns what the backend computes for a
+    few samples, to be compared with the oracle's results at once, and what is timed afterwards.
+    `work` is for the floor. `schedule` is for `backends.get`, where a backend is not to choose;
+    backends without it are left out. `recipe` is the network's.
     """
 
-    key: str
-    title: str
-    unit: str
     enter: Enter
-    work: Callable[[Problem, Backend | None], Work]
+    work: Callable[[Problem, Backend], Work] | None = None
     schedule: str | None = None
-    per: int = 1
-    note: Callable[[Problem], str] | None = None
-
-
-def layer_by_layer(levels: list[Any], operation: Callable[..., object], first: int = 0) -> Case:
-    """`operation(layer, below, above)` on n samples for all layers from `first`.
-
-    `below` and `above` are random states of the layer below and of the layer, or their deltas.
-    """
-
-    def run(n: int) -> None:
-        for layer in range(first, len(levels) - 1):
-            below, above = levels[layer : layer + 2]
-            for begin in range(0, n, len(below)):
-                m = min(len(below), n - begin)
-                operation(layer, below[:m], above[:m])
-
-    return Case(run, step=16)
+    recipe: str = "paper"
 
 
 def forward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network, levels = backend.load(problem.network), list(map(backend.put, problem.activity))
-    few: Outcome = [(backend.forward(network, i, x[:FEW]), 0) for i, x in enumerate(levels[:-1])]
-    return few, layer_by_layer(levels, lambda i, x, _: backend.forward(network, i, x))
+    network, images = backend.load(problem.network), backend.put(problem.flat_images)
+
+    def run(n: int) -> AnyArray:
+        states = images[:n]
+        for layer in range(problem.network.n_layers):
+            states = backend.forward(network, layer, states)
+        return states
+
+    return [(run(FEW), 0)], Case(run, LAYER, MANY)
 
 
 def backward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network, levels = backend.load(problem.network), list(map(backend.put, problem.activity))
-    few: Outcome = []
-    for i in range(1, len(levels) - 1):
-        few += [(backend.backward(network, i, levels[i + 1][:FEW], levels[i][:FEW]), 0)]
-    return few, layer_by_layer(levels, lambda i, y, d: backend.backward(network, i, d, y), 1)
+    network, states = backend.load(problem.network), [backend.put(problem.flat_images[:MANY])]
+    for layer in range(problem.network.n_layers):
+        states.append(backend.put(backend.forward(network, layer, states[-1])))
+
+    def run(n: int) -> AnyArray:
+        deltas = states[-1][:n]
+        for layer in range(problem.network.n_layers - 1, 0, -1):
+            deltas = backend.backward(network, layer, deltas, states[layer][:n])
+        return deltas
+
+    return [(run(FEW), 0)], Case(run, LAYER, MANY)
 
 
-def update(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network, levels = problem.network.copy(), list(map(backend.put, problem.activity))
-    loaded = backend.load(network)
-    for i in range(network.n_layers):
-        backend.update(loaded, i, levels[i][:FEW], levels[i + 1][:FEW], RATE)
-    backend.store(loaded, network)
-    case = layer_by_layer(levels, lambda i, x, d: backend.update(loaded, i, x, d, SMALL_RATE))
-    return problem.change(network), case
-
-
-def step(problem: Steps, backend: Backend) -> tuple[Outcome, Case]:
+def step(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     network = problem.network.copy()
     loaded = backend.load(network)
     images, labels = backend.put(problem.flat_images), backend.put(problem.labels)
@@ -122,36 +105,32 @@ def step(problem: Steps, backend: Backend) -> tuple[Outcome, Case]:
     return problem.change(network), Case(run, STEP, len(problem.order) // STEP * STEP, length=8.0)
 
 
-def rectifiers(problem: Problem) -> Trained:
-    return trained(problem.hidden, problem.training_seconds)
+def step_work(problem: Problem, backend: Backend) -> Work:
+    """The layers above the first are read on the way up and again on the way down.
+
+    However long updates are put off, each sample does that. The first layer's products and all
+    updates can be made for many samples at a time: their traffic shrinks as the block grows, so it
+    is not counted. A backend that packs weights reads fewer bytes.
+    """
+    shares, counts = problem.active, problem.parameters
+    read = [4 * n for n in counts[1:]]
+    if isinstance(backend, SimdBackend):
+        read = backend.pass_bytes(problem.network)
+    resident = sum(share * n for share, n in zip(shares[1:], read))
+    return Work((resident, resident), sum(share * n for share, n in zip(shares, counts)))
 
 
-def step_of_rectifiers(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    return step(rectifiers(problem), backend)
-
-
-def field(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    noise = backend.put(backends.get("reference").noise(0, 0, 0, SIDE, SIDE))
-    taps, alpha = backend.put(gaussian_taps(problem.deformation.sigma)), problem.deformation.alpha
-
-    def run(n: int) -> None:
-        for _ in range(n // IMAGES_PER_GRID):
-            backend.displacement_field(noise, taps, alpha)
-
-    return [(backend.displacement_field(noise, taps, alpha), 0)], Case(run, IMAGES_PER_GRID)
-
-
-def deformation(problem: Problem, backend: Backend, few: int = FEW) -> tuple[Outcome, Case]:
+def deformation(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     images, out = backend.put(problem.images), backend.put(np.zeros_like(problem.images))
 
     def run(n: int) -> None:
-        deform(images[:n], problem.labels[:n], problem.deformation, 0, 1, backend, 0, out[:n])
+        deform(images[:n], problem.labels[:n], DEFORMATION, 0, 1, backend, 0, out[:n])
 
-    run(few)
-    return [(np.asarray(out[:few]), 0)], Case(run, IMAGES_PER_GRID, problem.whole_grids)
+    run(FEW)
+    return [(np.asarray(out[:FEW]), 0)], Case(run, IMAGES_PER_GRID, len(images))
 
 
-def validation(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
+def inference(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     network, few = backend.load(problem.network), problem.flat_images[:FEW]
     images, labels = backend.put(problem.flat_images), backend.put(problem.labels)
 
@@ -162,63 +141,18 @@ def validation(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     return outcome, Case(run, IMAGES_PER_GRID, len(images), length=8.0)
 
 
-def epoch(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network = backend.load(problem.network.copy())
-    images, labels = backend.put(problem.images), backend.put(problem.labels)
-    flat, out = backend.put(problem.flat_images), backend.put(np.zeros_like(problem.images))
+#: The routine whose schedule leaves inactive neurons out.
+SPARSE = "step-sparse"
 
-    def run(n: int) -> None:
-        deform(images[:n], labels[:n], problem.deformation, 0, 1, backend, 0, out[:n])
-        order, inputs = problem.order[problem.order < n], out.reshape(len(labels), -1)
-        backend.train(network, inputs, labels, order, problem.rate)
-        backend.count_errors(network, flat[:n], labels[:n])
-
-    parts = deformation, step, validation
-    outcome = [pair for part in parts for pair in part(problem, backend)[0]]
-    return outcome, Case(run, IMAGES_PER_GRID, problem.whole_grids, length=8.0)
-
-
-def step_work(problem: Problem, backend: Backend | None) -> Work:
-    read = backend.pass_bytes(problem.network) if isinstance(backend, SimdBackend) else None
-    return floors.step(problem.layer_sizes, problem.foreground, read)
-
-
-def sparse_work(problem: Problem, _: Backend | None) -> Work:
-    return floors.sparse_step(problem.layer_sizes, rectifiers(problem).activity)
-
-
-def dense_work(problem: Problem, _: Backend | None) -> Work:
-    return floors.step(problem.layer_sizes, rectifiers(problem).foreground, None)
-
-
-def validation_work(problem: Problem, _: Backend | None) -> Work:
-    return floors.validation(problem.layer_sizes, problem.foreground)
-
-
-def epoch_work(problem: Problem, backend: Backend | None) -> Work:
-    trained, validated = step_work(problem, backend), validation_work(problem, backend)
-    return floors.deformation(SIDE) + trained + validated
-
-
-_ROUTINES = (
-    Routine("forward", "Forward", "sample", forward, lambda p, _: floors.forward(p.layer_sizes)),
-    Routine("backward", "Backward of deltas", "sample", backward,
-            lambda p, _: floors.forward(p.layer_sizes[1:])),
-    Routine("update", "Weight update", "sample", update, lambda p, _: floors.update(p.layer_sizes)),
-    Routine("step", "On-line step", "sample", step, step_work),
-    Routine("step-deferred", "On-line step, weights in float32", "sample", step, step_work,
-            "deferred"),
-    Routine("step-immediate", "On-line step, immediate updates", "sample", step,
-            lambda p, _: floors.immediate_step(p.layer_sizes), "immediate"),
-    Routine(SPARSE, "On-line step, rectifiers, sparse", "sample", step_of_rectifiers, sparse_work,
-            "sparse", note=lambda p: rectifiers(p).description()),
-    Routine(DENSE, "On-line step, rectifiers, dense", "sample", step_of_rectifiers,
-            dense_work, "deferred", note=lambda p: rectifiers(p).description()),
-    Routine("field", "Elastic displacement field", "image", field,
-            lambda *_: floors.displacement_field(SIDE)),
-    Routine("deformation", "Whole deformation", "image", deformation,
-            lambda *_: floors.deformation(SIDE)),
-    Routine("validation", "Batched validation", "image", validation, validation_work),
-    Routine("epoch", f"Epoch of {EPOCH:,} images", "epoch", epoch, epoch_work, per=EPOCH),
-)  # fmt: skip
-ROUTINES = {routine.key: routine for routine in _ROUTINES}
+ROUTINES = {
+    "forward": Routine(forward, lambda p, _: Work([4 * n for n in p.parameters])),
+    "backward": Routine(backward, lambda p, _: Work([4 * n for n in p.parameters[1:]])),
+    "step": Routine(step, step_work),
+    "step-deferred": Routine(step, step_work, "deferred"),
+    "step-immediate": Routine(step, step_work, "immediate"),
+    "step-streaming": Routine(step, step_work, "streaming"),
+    SPARSE: Routine(step, step_work, "sparse", "modern"),
+    "step-relu-dense": Routine(step, step_work, "deferred", "modern"),
+    "deformation": Routine(deformation),
+    "inference": Routine(inference),
+}

@@ -1,188 +1,200 @@
-"""What a run has found, as tables in text or Markdown."""
+"""What runs have found, as tables in Markdown: medians over the runs, and the paper beside us.
+
+A ratio compares two times of the same run, which took turns. The tables have the median of the
+runs' ratios.
+"""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 
-from mlpcore.errors import shown
-from mlpcore.report.tables import NONE, escape, markdown_table, text_table
-from speed.limits import Limits
-from speed.results import Architecture, Report, Result
-from speed.routines import DENSE, SPARSE
-from speed.to_error import ErrorReport
-from speed.units import digits, short_time
+from mlpcore.errors import printable
+from mlpcore.report.tables import NONE, escape, markdown_table
+from speed.machine import Limits
+from speed.results import BASE, Key, Report, Row
+
+#: Characters that are shown of a cell or a note.
+LONG = 1000
 
 EXPLANATION = (
-    "Time: the median of the repeats; spread: the fastest and the slowest repeat.",
-    "GB/s: the bytes of weights that the routine has to move at least. Weights are float32; "
-    "in large networks' steps avx2 and avx512 read 21 bits, unless the row says otherwise.",
-    "Floor: the longer of moving these bytes and doing the multiply-adds, on this machine with "
-    "as many threads; of the floor: floor over time.",
+    "Time: of a sample or an image, the median of the repeats; spread: the fastest and the "
+    "slowest. With several runs: the median of their times, and the least and the greatest.",
+    "x scalar: times as fast as plain C on one thread; x ours: times as long as our fastest.",
+    "GB/s: the bytes of weights that have to be read at least. Weights are float32; in large "
+    "networks' steps avx2 and avx512 read 21 bits, unless the row says otherwise.",
+    "Floor: the least time to read them, with as many threads of this CPU, over the time.",
     "Error: greatest difference from the float64 oracle, relative to the result, or to what "
     "training has changed.",
-    "A displacement field is the work of one thread.",
 )
 
 
-@dataclass(frozen=True)
-class Table:
-    """Rows of cells below their headers; the first `left` columns are aligned to the left."""
+def table(
+    title: str,
+    headers: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    notes: Iterable[str] = (),
+    left: int = 1,
+) -> str:
+    """A table with its title and notes; the first `left` columns are aligned to the left.
 
-    title: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    notes: Sequence[str] = ()
-    left: int = 1
+    What a terminal would obey is escaped.
+    """
+    cells = [tuple(printable(cell, LONG) for cell in row) for row in (headers, *rows)]
+    align = ("l" * left).ljust(len(headers), "r")
+    blocks = [f"**{escape(printable(title))}**", markdown_table(cells, align)]
+    return "\n\n".join([*blocks, *(escape(printable(note, LONG)) for note in notes)]) + "\n"
 
-    def text(self, markdown: bool = False) -> str:
-        """The table with its title and its notes. Whatever cannot be printed is escaped."""
 
-        cells = [
-            tuple(shown(cell) if cell else "" for cell in row) for row in (self.headers, *self.rows)
-        ]
-        title, notes = shown(self.title), [shown(note) for note in self.notes]
-        align = ("l" * self.left).ljust(len(self.headers), "r")
-        if markdown:
-            notes = [escape(note) for note in notes]
-            return (
-                "\n\n".join([f"**{escape(title)}**", markdown_table(cells, align), *notes]) + "\n"
-            )
-        body = text_table(cells, align)
-        return "\n".join([title, "", body, *(textwrap.fill(note, 100) for note in notes)]) + "\n"
+# ---- cells -------------------------------------------------------------------------------------
+
+
+def short_time(seconds: float) -> str:
+    """A measured time with three digits: 37.2 µs."""
+    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+    # 0.9995 of a unit and more are 1.00 with three digits.
+    unit, size = next((each for each in units if seconds >= 0.9995 * each[1]), units[-1])
+    return f"{digits(seconds / size)} {unit}"
+
+
+def digits(value: float) -> str:
+    """A number with three significant digits, or all before the point, without an exponent."""
+    if value <= 0:
+        return NONE
+    rounded = float(f"{value:.3g}")
+    places = max(0, 2 - math.floor(math.log10(rounded)))
+    return f"{rounded if places else value:,.{min(places, 4)}f}"
+
+
+def ratio(rows: Sequence[Row], others: Sequence[Row]) -> str:
+    """The times of some rows over those of others in the same runs."""
+    ratios = [row.seconds / other.seconds for row, other in zip(rows, others)]
+    if not ratios:
+        return NONE
+    text = f"{digits(statistics.median(ratios))}x"
+    return text if len(ratios) == 1 else f"{text} ({digits(min(ratios))} to {digits(max(ratios))})"
 
 
 def column(backend: str, threads: int) -> str:
-    """The header of a backend's column; a GPU has no threads of ours."""
+    """A backend with its threads; a GPU has none of ours."""
     return backend if backend == "cuda" else f"{backend}, {threads}"
 
 
-def times(value: float | None) -> str:
-    """A ratio."""
-    return NONE if value is None else f"{digits(value)}x"
+# ---- tables ------------------------------------------------------------------------------------
 
 
-def share(value: float | None) -> str:
-    """A fraction in percent."""
-    return NONE if value is None else f"{value:.0%}"
+def head(
+    date: str,
+    revision: str,
+    machine: Mapping[str, str],
+    missing: Mapping[str, str],
+    limits: Sequence[Limits] = (),
+) -> str:
+    """What everything was measured on, and what could not be."""
+    rows = [("date", date[:10]), ("revision", revision or "not known"), *machine.items()]
+    for each in limits:
+        speeds = (f"{name} {digits(speed / 1e9)}" for name, _, speed in each.levels)
+        rows.append((f"GB/s read, threads: {each.threads}", ", ".join(speeds)))
+    rows += [(f"without {name}", reason) for name, reason in missing.items()]
+    return table("The machine", ("", ""), rows, left=2)
 
 
-def giga(value: float | None) -> str:
-    """A rate in thousand millions."""
-    return NONE if value is None else digits(value / 1e9)
+def median(rows: Sequence[Row]) -> float:
+    """The median of the runs' seconds."""
+    return statistics.median(row.seconds for row in rows)
 
 
-def machine_table(report: Report | ErrorReport) -> Table:
-    """What everything was measured on."""
-    fields = {"date": report.date[:10], "revision": report.revision, **asdict(report.machine)}
-    fields |= {"memory": f"{report.machine.memory / 2**30:.1f} GiB"}
-    caches = report.machine.caches
-    sizes = [f"{level} {getattr(caches, level) >> 10:,} KiB" for level in ("l1", "l2", "l3")]
-    fields["caches"] = [*sizes, "as the machine says" if caches.known else "assumed"]
-    fields["versions"] = map(" ".join, report.machine.versions.items())
-    rows = []
-    for name, value in fields.items():
-        text = str(value) if isinstance(value, (str, int, float)) else ", ".join(value or [])
-        rows.append((name.replace("_", " "), text))
-    return Table("The machine", ("Property", "Value"), rows, left=2)
+def timed(runs: Sequence[Report]) -> dict[Key, list[Row]]:
+    """The rows of every run; none where a run has no time."""
+    rows = zip(*(run.rows for run in runs), strict=True)
+    return {each[0].key: list(each) if all(r.timing for r in each) else [] for each in rows}
 
 
-def _limits_row(limits: Limits) -> tuple[str, ...]:
-    levels = {level.name: f"{giga(level.read)} / {giga(level.copy)}" for level in limits.levels}
-    place = f"CPU, {limits.threads}" if limits.place == "cpu" else "GPU"
-    cells = [levels.get(name, NONE) for name in ("L2", "L3", "DRAM", "device")]
-    return (place, *cells, giga(limits.multiply_adds))
+def fastest(rows: Mapping[Key, list[Row]], network: str, routine: str) -> list[Row]:
+    """Those of our fastest backend with its number of threads."""
+    ours = (own for key, own in rows.items() if key[:2] == (network, routine) and not key[-1])
+    return min(filter(None, ours), key=median, default=[])
 
 
-def limits_table(report: Report) -> Table:
-    """What the machine can do."""
-    headers = ("Threads", "L2", "L3", "DRAM", "GPU memory", "G multiply-adds/s")
-    note = "A GPU's multiply-adds are from its attributes; what stays on the chip can be faster."
-    rows = [_limits_row(limits) for limits in report.limits]
-    return Table("The machine's limits: read / copy in GB/s", headers, rows, [note])
+HEADERS = ("Routine", "By", "Time", "Spread", "x scalar", "x ours", "GB/s", "Floor", "Error")
 
 
-def summary_table(architecture: Architecture) -> Table:
-    """Every routine by every backend: the time, and how many times as fast as `scalar`."""
-    ours = [r for row in architecture.routines for r in row.results if not r.peer]
-    keys, rows = list(dict.fromkeys((r.name, r.threads) for r in ours)), []
-    for row in architecture.routines:
-        found = [row.find(*key) for key in keys]
-        cells = [f"{short_time(r.seconds)} {times(r.ratio)}" if r else NONE for r in found]
-        rows.append((row.label, *cells))
-    sizes = "-".join(map(str, architecture.layer_sizes))
-    title = f"{architecture.name} ({sizes}, {architecture.parameters:,} weights): time, and speed"
-    headers = ("Backend, threads", *(column(*key) for key in keys))
-    return Table(f"{title} as a multiple of scalar's with one thread", headers, rows)
+def cells(own: Sequence[Row], standard: Sequence[Row], ours: Sequence[Row]) -> list[str]:
+    """Of rows with times: the time and what follows from it; `ours` is empty for our rows."""
+    seconds, timings = median(own), [row.timing for row in own if row.timing]
+    low = min(each.low for each in timings) / seconds - 1
+    high = max(each.high for each in timings) / seconds - 1
+    floors = [row.floor / row.seconds for row in own if row.floor]
+    return [
+        short_time(seconds),
+        f"{low:+.0%} {high:+.0%}",
+        ratio(standard, own),
+        ratio(own, ours),
+        digits(own[0].moved / seconds / 1e9),
+        f"{statistics.median(floors):.0%}" if floors else NONE,
+        f"{own[0].error or 0:.0e}",
+    ]
 
 
-def _details(result: Result) -> dict[str, str]:
-    cells = {"By": result.name, "Threads": str(result.threads)}
-    if result.timing is None:
-        return cells
-    low, high = (t / result.seconds - 1 for t in (result.timing.low, result.timing.high))
-    return {
-        **cells,
-        "Time": short_time(result.seconds),
-        "Spread": f"{low:+.0%} {high:+.0%}",
-        "x scalar": times(result.ratio),
-        "G updates/s": giga(result.updates),
-        "GB/s": giga(result.bandwidth),
-        "Floor": NONE if result.floor is None else short_time(result.floor),
-        "of the floor": share(result.reached),
-        "Error": NONE if result.error is None else f"{result.error:.0e}",
-    }
+def network_table(network: str, runs: Sequence[Report]) -> str:
+    """Every time of a network, peers included."""
+    rows, lines, notes, before = timed(runs), [], [], ""
+    for row in (row for row in runs[0].rows if row.network == network):
+        own, by = rows[row.key], column(row.name, row.threads)
+        standard = rows.get((network, row.routine, *BASE, False), [])
+        ours = fastest(rows, network, row.routine) if row.peer else []
+        line = cells(own, standard, ours) if own else [NONE] * (len(HEADERS) - 2)
+        lines.append(("" if row.routine == before else row.routine, by, *line))
+        before = row.routine
+        if row.reason:
+            notes.append(f"{by}, {row.routine}: {row.reason}.")
+    return table(network, HEADERS, lines, notes, left=2)
 
 
-def detail_table(architecture: Architecture) -> Table:
-    """Every time with what follows from it, peers included."""
-    entries, notes = [], []
-    for row in architecture.routines:
-        if row.note and row.note not in notes:
-            notes.append(row.note)
-        for i, result in enumerate(row.results):
-            entries.append({"Routine": "" if i else row.label, **_details(result)})
-            if result.timing is None:
-                who = f"{column(result.name, result.threads)}: {row.title}"
-                notes.append(f"{who}: {result.reason}.")
-    headers = [header for cells in entries for header in cells]
-    headers = list(dict.fromkeys(headers))
-    rows = [[cells.get(header, NONE) for header in headers] for cells in entries]
-    return Table(f"{architecture.name}: in detail", headers, rows, [*notes, *EXPLANATION], left=2)
+# ---- the paper ---------------------------------------------------------------------------------
+
+#: Images of an epoch, as MNIST has them.
+EPOCH = 60_000
+
+#: The paper's figures (Results; Appendix, "Forward Propagation"): what, of which routine, by whom
+#: if not by our fastest, how much and in which unit.
+CLAIMS = (
+    ("Forward, over a standard processor", "forward", None, 40, "x"),
+    ("Backward, over a standard processor", "backward", None, 40, "x"),
+    ("Deformation, over a standard processor", "deformation", None, 10, "x"),
+    ("SSE in single precision, at most", "forward", ("sse2", 1), 4, "x"),
+    ("Bandwidth of forward", "forward", None, 115, " GB/s"),
+    ("Weight updates in training", "step", None, 5, " G/s"),
+    (f"Deformation of {EPOCH:,} images, standard processor", "deformation", BASE, 93, " s"),
+    (f"Deformation of {EPOCH:,} images, fastest", "deformation", None, 9, " s"),
+)
 
 
-def sparse_tables(architecture: Architecture) -> list[Table]:
-    """What it is worth to leave inactive neurons out, if that and another step were measured."""
-    rows = {row.key: row for row in architecture.routines}
-    sparse, others = rows.get(SPARSE), [rows[key] for key in ("step", DENSE) if key in rows]
-    if not sparse or not others:
-        return []
-    keys = [(r.name, r.threads) for r in sparse.results if r.timing and not r.peer]
-    lines = []
-    for row in others:
-        found = ((row.find(*key), sparse.find(*key)) for key in keys)
-        ratios = [times(a.seconds / b.seconds if a and b else None) for a, b in found]
-        lines.append((row.title, *ratios))
-    title = f"{architecture.name}: time of other steps over that of {sparse.title}"
-    headers = ("Backend, threads", *(column(*key) for key in keys))
-    return [Table(title, headers, lines)]
+def claims_table(network: str, runs: Sequence[Report]) -> list[str]:
+    """The paper beside us, as far as that was measured."""
+    rows, lines = timed(runs), []
+    for what, routine, by, paper, unit in CLAIMS:
+        own = rows.get((network, routine, *by, False)) if by else fastest(rows, network, routine)
+        standard = rows.get((network, routine, *BASE, False))
+        if own and standard:
+            figure = {
+                "x": median(standard) / median(own),
+                " GB/s": own[0].moved / median(own) / 1e9,
+                " G/s": own[0].updated / median(own) / 1e9,
+                " s": EPOCH * median(own),
+            }[unit]
+            better = paper / figure if unit == " s" else figure / paper
+            ours = f"{digits(figure)}{unit} ({column(own[0].name, own[0].threads)})"
+            lines.append((what, f"{paper}{unit}", ours, f"{digits(better)}x"))
+    headers = ("The paper's claim", "Paper", f"Ours, {network}", "times better")
+    return [table("The paper beside us", headers, lines)] if lines else []
 
 
-def claims_table(architecture: Architecture) -> Table:
-    """The paper beside us."""
-    headers = ("The paper's claim", "Paper", f"Ours, {architecture.name}", "Ours over the paper")
-    rows = [(c.what, c.paper, c.ours, times(c.ratio)) for c in architecture.claims]
-    note = "Of times, the last column has the paper's over ours."
-    return Table("The paper beside us", headers, rows, [note])
-
-
-def all_tables(report: Report) -> list[Table]:
-    """In the order in which they are shown."""
-    tables = [machine_table(report), limits_table(report)]
-    for each in report.architectures:
-        tables += [summary_table(each), *sparse_tables(each), detail_table(each)]
-        tables.append(claims_table(each))
-    if report.missing:
-        tables.append(Table("Not measured", ("What", "Why"), [*report.missing.items()], left=2))
-    return tables
+def all_tables(runs: Sequence[Report]) -> list[str]:
+    """Of one run or of several on the same machine, in the order in which they are shown."""
+    first = runs[0]
+    tables = [head(first.date, first.revision, first.machine, first.missing, first.limits)]
+    for network in dict.fromkeys(row.network for row in first.rows):
+        tables += [network_table(network, runs), *claims_table(network, runs)]
+    return [*tables, *(f"{note}\n" for note in (*first.notes, *EXPLANATION))]

@@ -21,17 +21,15 @@ class Settings:
 
     Each timing takes at least `seconds`; the clock's resolution and the start of a thread are
     below a thousandth of that. Each case is timed `repeats` times. Once that has taken `budget`
-    seconds, as on a busy machine or with a large network, three times are enough. A network that
-    is to be timed trained is trained for `training` seconds at most.
+    seconds, as on a busy machine or with a large network, three times are enough.
     """
 
     seconds: float = 0.06
     repeats: int = 7
     budget: float = 20.0
-    training: float = 30.0
 
 
-QUICK = Settings(seconds=0.025, repeats=5, budget=2.5, training=2.0)
+QUICK = Settings(seconds=0.025, repeats=5, budget=2.5)
 
 
 @dataclass(frozen=True)
@@ -81,8 +79,8 @@ def pilot(case: Case, seconds: float) -> int:
     return units
 
 
-def measure(cases: Sequence[Case], settings: Settings, per: int = 1) -> list[Timing]:
-    """Times, for `per` units each, of cases that are to be compared.
+def measure(cases: Sequence[Case], settings: Settings) -> list[Timing]:
+    """Times of cases that are to be compared.
 
     The cases take turns, so that whatever slows the machine for a while slows all of them.
     Every repeat starts with another case. A short run of a case precedes each of its timings:
@@ -98,5 +96,5 @@ def measure(cases: Sequence[Case], settings: Settings, per: int = 1) -> list[Tim
             i = (i + repeat) % len(cases)
             if units[i] > cases[i].step:
                 cases[i].run(cases[i].step)
-            times[i].append(per * cases[i].duration(units[i]) / units[i])
+            times[i].append(cases[i].duration(units[i]) / units[i])
     return [Timing(statistics.median(t), min(t), max(t), n, len(t)) for t, n in zip(times, units)]

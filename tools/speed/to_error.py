@@ -1,242 +1,186 @@
-"""The time until a test error is reached: contestants train anew with one budget after another."""
+"""The time until a test error is reached: each learner trains anew with one budget after another.
+
+What is measured is a list of runs; all else follows from it.
+"""
 
 from __future__ import annotations
 
-import datetime
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import partial
+from typing import NamedTuple
 
-import msgspec
-
-from mlpcore.errors import InputError, shown
-from mlpcore.files import read_bounded
+from mlpcore.network.architecture import format_layer_sizes
+from mlpcore.report.tables import NONE
 from mlpcore.store import provenance
-from speed.lesson import Contestant, Lesson
-from speed.machine import Machine
-from speed.peers.settings import Found, rate_of
-from speed.results import MAX_BYTES, write_document
+from mlpcore.training import Trainer, TrainingConfig
+from mlpcore.training.recipes import RECIPES, Recipe
+from speed.machine import describe
+from speed.peers.base import Learner, Task, failure_text
+from speed.results import utc_now
+from speed.search import Search, rate_of
+from speed.tables import digits, head, short_time, table
 
 #: Budgets of epochs, from the shortest; a learning rate that falls fits its budget.
-BUDGETS = (1, 2, 3, 5, 8, 12, 20, 40)
+BUDGETS = (1, 2, 3, 5, 8, 12, 20)
 
-#: Minutes that a contestant may train.
-LIMIT = 10.0
-
-
-@dataclass(frozen=True)
-class Contest:
-    """What to measure. `lesson` has the data, the network and the threads."""
-
-    lesson: Lesson
-    contestants: tuple[Contestant, ...]
-    errors: tuple[float, ...]  #: in percent, descending
-    budgets: tuple[int, ...] = BUDGETS  #: epochs, ascending
-    repeats: int = 1  #: with the seeds 1, 2, ...
-    limit: float = LIMIT  #: minutes
-    found: tuple[Found, ...] = ()  #: learning rates of peers
-
-    def rate(self, contestant: Contestant, epochs: int) -> float:
-        """The learning rate of a peer; 0 for ours, whose recipes have their own."""
-        return rate_of(contestant, self.lesson.hidden, epochs, self.found)
+#: Training images of a run that only warms up.
+FEW = 1000
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """A training of its own."""
 
+    learner: str
     epochs: int
     seed: int
     seconds: float
     error: float  #: after the last epoch, in percent
-    rate: float  #: the peak of a peer's learning rate; 0 for ours
+
+
+def train_recipe(
+    task: Task, epochs: int, seed: int, rate: float, recipe: Recipe
+) -> tuple[float, float]:
+    """Trains by a recipe; the time is the trainer's own account, without its evaluations."""
+    config = TrainingConfig(
+        hidden_layers=task.hidden,
+        epochs=epochs,
+        seed=seed,
+        deformation=task.deformation,
+        **recipe.settings_of(task.hidden),
+    )
+    trainer = Trainer(config, task.data, task.backend)
+    trainer.run()
+    history = trainer.state.history
+    seconds = sum(each.deformation_seconds + each.training_seconds for each in history)
+    return seconds, history[-1].test_error
+
+
+def _settings(recipe: Recipe) -> str:
+    config = TrainingConfig(**recipe.settings)
+    rate = f"rate {config.learning_rate:g}"
+    return f"{config.activation}, {config.loss}, on-line, {rate}, {config.decay}"
+
+
+OURS = tuple(
+    Learner(f"ours {name}", _settings(recipe), partial(train_recipe, recipe=recipe))
+    for name, recipe in RECIPES.items()
+)
 
 
 @dataclass(frozen=True)
-class Reached:
-    """The least time to an error."""
+class Comparison:
+    """What to measure; `task` has the data, the network and the threads."""
 
-    error: float
-    seconds: float | None = None  #: None when it was not reached
-    epochs: int | None = None  #: the budget
-    ratio: float | None = None  #: to the time of our fastest
+    task: Task
+    learners: tuple[Learner, ...]
+    errors: tuple[float, ...]  #: in percent, descending
+    budgets: tuple[int, ...] = BUDGETS  #: epochs, ascending
+    repeats: int = 1  #: with the seeds 1, 2, ...
+    searches: Mapping[str, Search] = field(default_factory=dict)  #: for rates of peers
 
+    def rate(self, learner: Learner, epochs: int) -> float:
+        """The learning rate of a peer; 0 for ours, whose recipes have their own."""
+        return rate_of(learner, self.task.hidden, epochs, self.searches)
 
-@dataclass(frozen=True)
-class Line:
-    """A contestant's runs, and what follows from them."""
+    def settings(self, learner: Learner) -> str:
+        """With the learning rates of a peer, in the order of the budgets."""
+        rates = dict.fromkeys(f"{self.rate(learner, epochs):g}" for epochs in self.budgets)
+        return learner.settings + (f", rate {' then '.join(rates)}" if learner.start else "")
 
-    name: str
-    text: str
-    peer: bool
-    runs: tuple[Run, ...]
-    reached: tuple[Reached, ...]
-    stopped: str  #: why it has stopped
+    def least_time(self, runs: Iterable[Run], name: str, error: float) -> tuple[float, int] | None:
+        """The least time in which a learner's runs reach an error, and their epochs.
 
-
-@dataclass(frozen=True)
-class ErrorReport:
-    """Everything that a contest has found, in seconds and percent."""
-
-    date: str
-    revision: str
-    machine: Machine
-    threads: int
-    data: str
-    n_train: int
-    n_test: int
-    layer_sizes: tuple[int, ...]
-    errors: tuple[float, ...]
-    budgets: tuple[int, ...]
-    repeats: int
-    limit: float  #: minutes
-    lines: tuple[Line, ...]
-    missing: dict[str, str]
-    searches: tuple[str, ...]  #: how the learning rates of peers were found
-
-    def write(self, path: Path) -> None:
-        """Writes the document, whole or not at all."""
-        write_document(path, self)
-
-    @classmethod
-    def read(cls, path: Path) -> ErrorReport:
-        """The report in a document; an InputError for any other file."""
-        try:
-            return msgspec.json.decode(read_bounded(path, MAX_BYTES), type=cls)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            message = f"{shown(path)}: expected what tools/speedup.py --to-error --json writes"
-            raise InputError(message) from None
+        The error of a budget is the mean over its seeds, its time their median. A budget without
+        all its seeds does not count.
+        """
+        own, reached = [run for run in runs if run.learner == name], []
+        for epochs in self.budgets:
+            some = [run for run in own if run.epochs == epochs]
+            if len(some) == self.repeats and statistics.mean(r.error for r in some) <= error:
+                reached.append((statistics.median(r.seconds for r in some), epochs))
+        return min(reached, default=None)
 
 
-def budget_means(runs: Sequence[Run], repeats: int) -> dict[int, tuple[float, float]]:
-    """Mean error and median seconds by budget, of the budgets with all their runs."""
-    by_epochs: dict[int, list[Run]] = {}
-    for run in runs:
-        by_epochs.setdefault(run.epochs, []).append(run)
+def train(comparison: Comparison, learner: Learner, epochs: int, seed: int, warm: bool) -> Run:
+    """A run, after a short one that is not timed if the learner is not warm."""
+    task, rate = comparison.task, comparison.rate(learner, epochs)
+    if not warm:  # libraries import, compile and start threads when first used
+        images, labels = task.data.train_images[:FEW], task.data.train_labels[:FEW]
+        few = replace(task.data, train_images=images, train_labels=labels)
+        learner.train(Task(few, task.hidden, task.threads), 1, seed, rate)
+    return Run(learner.name, epochs, seed, *learner.train(task, epochs, seed, rate))
+
+
+def measure(
+    comparison: Comparison, progress: Callable[[str], object] = lambda title: None
+) -> tuple[list[Run], dict[str, str]]:
+    """Every run, and the learners that are not installed or have failed, with the reason.
+
+    All have run with a budget and a seed before the next begins. Every seed starts with another
+    learner. Nobody goes on after the lowest error. `progress` is told each result.
+    """
+    learners, runs, lowest = comparison.learners, list[Run](), comparison.errors[-1]
+    missing = {each.name: reason for each in learners if (reason := each.missing())}
+    for epochs in comparison.budgets:
+        active = [e for e in learners if not comparison.least_time(runs, e.name, lowest)]
+        for seed in range(1, comparison.repeats + 1):
+            shift = (seed - 1) % max(1, len(active))
+            for learner in active[shift:] + active[:shift]:
+                if learner.name in missing:
+                    continue
+                warm = any(run.learner == learner.name for run in runs)
+                try:
+                    runs.append(train(comparison, learner, epochs, seed, warm))
+                    outcome = f"{runs[-1].error:.2f} % in {runs[-1].seconds:.1f} s"
+                except Exception as failure:  # of another library: the others go on
+                    outcome = missing[learner.name] = failure_text(failure)
+                progress(f"epochs {epochs}, seed {seed}, {learner.name}: {outcome}")
+    return runs, missing
+
+
+def document(
+    comparison: Comparison, runs: Sequence[Run], missing: dict[str, str]
+) -> dict[str, object]:
+    """What `--json` keeps, in seconds and percent."""
+    task = comparison.task
     return {
-        epochs: (statistics.mean(r.error for r in some), statistics.median(r.seconds for r in some))
-        for epochs, some in by_epochs.items()
-        if len(some) == repeats
+        "date": utc_now(),
+        "revision": provenance.revision(),
+        "machine": describe(),
+        "threads": task.threads,
+        "data": task.data.name,
+        "layer_sizes": task.layer_sizes,
+        "learners": {each.name: comparison.settings(each) for each in comparison.learners},
+        "missing": missing,
+        "runs": [run._asdict() for run in runs],
     }
 
 
-def least_time(runs: Sequence[Run], error: float, repeats: int) -> Reached:
-    """The budget that reaches an error in the least time."""
-    means = budget_means(runs, repeats)
-    times = [(seconds, epochs) for epochs, (mean, seconds) in means.items() if mean <= error]
-    return Reached(error, *min(times)) if times else Reached(error)
-
-
-@dataclass
-class _Entry:
-    """A contestant while the contest goes on."""
-
-    contestant: Contestant
-    runs: list[Run] = field(default_factory=list)
-    stopped: str = ""
-
-    def run(self, contest: Contest, epochs: int, seed: int) -> str:
-        """Trains; says what came of it in a few words. If training fails, the contestant stops."""
-        rate = contest.rate(self.contestant, epochs)
-        lesson = replace(contest.lesson, epochs=epochs, seed=seed)
-        try:
-            if not self.runs:  # libraries import, compile and start threads when first used
-                self.contestant.train(lesson.shortened(), rate)
-            trained = self.contestant.train(lesson, rate)
-            error = lesson.error_of(trained)
-        except Exception as failure:
-            text = " ".join(str(failure).split()) or type(failure).__name__
-            self.stopped = f"failed: {text[:120]}"
-            return self.stopped
-        self.runs.append(Run(epochs, seed, trained.seconds, error, rate))
-        return f"{error:.2f} % in {trained.seconds:.1f} s"
-
-    def check_time(self, contest: Contest, epochs: int) -> None:
-        """Stops before a budget that would take more than the limit."""
-        if self.runs and not self.stopped:
-            last = self.runs[-1]
-            expected = contest.repeats * epochs * last.seconds / last.epochs
-            if sum(run.seconds for run in self.runs) + expected > 60 * contest.limit:
-                self.stopped = f"{epochs} epochs would exceed the limit of {contest.limit:g} min"
-
-    def check_error(self, contest: Contest) -> None:
-        """Stops after the lowest error."""
-        if not self.stopped and least_time(self.runs, contest.errors[-1], contest.repeats).seconds:
-            self.stopped = f"reached {contest.errors[-1]:g} %"
-
-    def line(self, contest: Contest) -> Line:
-        """What the contestant has reached, without ratios."""
-        each, runs = self.contestant, tuple(self.runs)
-        reached = tuple(least_time(runs, error, contest.repeats) for error in contest.errors)
-        stopped = self.stopped or "no budget is left"
-        return Line(each.name, each.text, each.is_peer, runs, reached, stopped)
-
-
-def hold(
-    contest: Contest, progress: Callable[[str], object] = lambda title: None
-) -> tuple[Line, ...]:
-    """The contest: all have run with a budget and a seed before the next begins.
-
-    Every seed starts with another contestant.
-    """
-    entries = [_Entry(each) for each in contest.contestants if not each.missing()]
-    for epochs in contest.budgets:
-        for entry in entries:
-            entry.check_time(contest, epochs)
-        for seed in range(1, contest.repeats + 1):
-            shift = (seed - 1) % max(1, len(entries))
-            for entry in entries[shift:] + entries[:shift]:
-                if not entry.stopped:
-                    outcome = entry.run(contest, epochs, seed)
-                    progress(f"epochs {epochs}, seed {seed}, {entry.contestant.name}: {outcome}")
-        for entry in entries:
-            entry.check_error(contest)
-    return with_ratios([entry.line(contest) for entry in entries])
-
-
-def fastest(lines: Sequence[Line], index: int, peer: bool) -> Line | None:
-    """The fastest of ours or of the peers to an error, by the error's place."""
-    some = [line for line in lines if line.peer == peer and line.reached[index].seconds]
-    return min(some, key=lambda line: line.reached[index].seconds or 0.0, default=None)
-
-
-def with_ratios(lines: Sequence[Line]) -> tuple[Line, ...]:
-    """Each time divided by the time of our fastest to the same error."""
-
-    def ratio(index: int, reached: Reached) -> Reached:
-        base = fastest(lines, index, peer=False)
-        if base is None or reached.seconds is None:
-            return reached
-        return replace(reached, ratio=reached.seconds / (base.reached[index].seconds or 0.0))
-
-    return tuple(
-        replace(line, reached=tuple(ratio(i, each) for i, each in enumerate(line.reached)))
-        for line in lines
+def tables(comparison: Comparison, runs: Sequence[Run], missing: dict[str, str]) -> list[str]:
+    """The least times to each error."""
+    rows = [[each.name, comparison.settings(each)] for each in comparison.learners]
+    for error in comparison.errors:
+        found = [comparison.least_time(runs, name, error) for name, *_ in rows]
+        pairs = zip(comparison.learners, found)
+        ours = [least[0] for learner, least in pairs if least and not learner.start]
+        for row, least in zip(rows, found):
+            ratio = f" {digits(least[0] / min(ours))}x" if least and ours else ""
+            row.append(f"{short_time(least[0])}, epochs {least[1]}{ratio}" if least else NONE)
+    task, budgets = comparison.task, ", ".join(map(str, comparison.budgets))
+    notes = (
+        "Time: deformation and training from the first sample on, without loading, imports, "
+        "initial weights and the evaluations of the test error; the least over budgets of "
+        f"{budgets} epochs, each a run of its own whose learning rate falls to its end. Threads: "
+        f"{task.threads}. The ratio is to our fastest: more than 1 is slower.",
+        f"The error is the mean over {comparison.repeats} seeds after the last epoch, the time is "
+        "their median. Another seed has another error.",
+        *(f"Learning rates of peers: {each.how}." for each in comparison.searches.values()),
     )
-
-
-def measure_contest(
-    contest: Contest, progress: Callable[[str], object] = lambda title: None
-) -> ErrorReport:
-    """The whole run; `progress` is told each result."""
-    machine, lesson = Machine.here(), contest.lesson
-    reasons = {each.name: each.missing() for each in contest.contestants}
-    names = {each.settings or each.name for each in contest.contestants}
-    return ErrorReport(
-        date=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        revision=provenance.revision(),
-        machine=machine,
-        threads=lesson.threads,
-        data=lesson.data.name,
-        n_train=len(lesson.data.train_labels),
-        n_test=len(lesson.data.test_labels),
-        layer_sizes=lesson.layer_sizes,
-        errors=contest.errors,
-        budgets=contest.budgets,
-        repeats=contest.repeats,
-        limit=contest.limit,
-        lines=hold(contest, progress),
-        missing={name: reason for name, reason in reasons.items() if reason},
-        searches=tuple(dict.fromkeys(e.how for e in contest.found if e.name in names)),
-    )
+    title = f"{task.data.name}, {format_layer_sizes(task.layer_sizes)}: time to a test error"
+    headers = ("Learner", "Settings", *(f"to {error:g} %" for error in comparison.errors))
+    return [
+        head(utc_now(), provenance.revision(), describe(), missing),
+        table(title, headers, rows, notes, left=2),
+    ]

@@ -1,60 +1,104 @@
-"""What a peer is: another library that does the work of a routine."""
+"""What a peer is, another library that does the work of a routine or learns; what all are given."""
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
-from mlpcore.typing import Int32Array
-from speed import routines
-from speed.problem import Outcome, Problem, Steps
-from speed.timing import Case
+from mlpcore import backends
+from mlpcore.data.dataset import Dataset
+from mlpcore.data.scaling import BACKGROUNDS
+from mlpcore.deformation import DeformationParameters, deform
+from mlpcore.typing import AnyArray, Float32Array
 
-#: The greatest relative error of what a peer computes, beside the oracle's; and what is timed.
-Checked: TypeAlias = tuple[float, Case]
+
+def not_installed(*modules: str) -> str | None:
+    """Which module is not there, or None."""
+    return next((f"{name} is not installed" for name in modules if not find_spec(name)), None)
+
+
+def failure_text(failure: Exception) -> str:
+    """What went wrong in another library, in a line."""
+    text = " ".join(str(failure).split()) or type(failure).__name__
+    return f"failed: {text[:120]}"
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Another library's way.
+    """Another library's way to do the work of a routine.
 
-    `check` sets it up for a problem and a number of threads. `threads` are the numbers to try
-    where so many are allowed. `gpu` says whether the library finds a GPU; it is None for a peer
-    that computes on the CPU.
+    `backend` gives, for a number of threads, an object with those methods of a `Backend` that the
+    routine calls. `threads` are the numbers to try where so many are allowed. `gpu` says whether
+    the library finds a GPU; it is None for a peer that computes on the CPU.
     """
 
     name: str
-    routine: str  #: the key of the routine whose work it does
+    routine: str
     module: str  #: has to be installed
-    check: Callable[[Problem, int], Checked]
+    backend: Callable[[int], Any]
     threads: Callable[[int], set[int]]
     gpu: Callable[[], bool] | None = None
 
     def missing(self) -> str | None:
         """Why it cannot be used here, or None."""
-        if importlib.util.find_spec(self.module) is None:
-            return f"{self.module} is not installed"
-        return None if self.gpu is None or self.gpu() else f"{self.module} finds no GPU"
+        no_gpu = f"{self.module} finds no GPU"
+        return not_installed(self.module) or (no_gpu if self.gpu and not self.gpu() else None)
 
 
-def check_trainer(
-    problem: Steps,
-    train: Callable[[Int32Array], object],
-    parameters: Callable[[], list[tuple[Any, Any]]],
-    piece: int = 16,
-) -> Checked:
-    """Compares the weights after the first samples of the order; then any samples can be timed.
+class Task:
+    """What is learnt: the same data, hidden layers and threads for all."""
 
-    `train` does an on-line step for each image of an order, a multiple of `piece` when timed, and
-    returns when all are done. `parameters` are the weights (n_out, n_in) and biases by layer.
+    def __init__(self, data: Dataset, hidden: tuple[int, ...], threads: int):
+        self.data, self.hidden, self.threads = data, hidden, threads
+        self.unit = data.as_inputs("unit")  # with images in [0, 1], as peers get them
+        self.layer_sizes = data.n_inputs, *hidden, data.n_classes
+        self.backend = backends.get("cpu", threads)
+        self.deformation = DeformationParameters(similar_labels=data.similar_labels)
+        self._deformed = np.empty_like(self.unit.train_images)
+
+    def deformed(self, seed: int, epoch: int) -> Float32Array:
+        """The training set (n, h w) in [0, 1] as a `Trainer` deforms it in this epoch.
+
+        The next call changes the same array.
+        """
+        images, labels = self.unit.train_images, self.unit.train_labels
+        place, background = (seed, epoch, self.backend), BACKGROUNDS["unit"]
+        deform(images, labels, self.deformation, *place, out=self._deformed, background=background)
+        return self._deformed.reshape(len(labels), -1)
+
+    def error_of(self, layers: Sequence[tuple[AnyArray, AnyArray]]) -> float:
+        """Test error in percent of rectifiers: weights (n_out, n_in) and biases of each layer.
+
+        A network that is not finite has no right answers.
+        """
+        labels = self.unit.test_labels
+        y = self.unit.test_images.reshape(len(labels), -1)
+        for w, bias in layers[:-1]:
+            y = np.maximum(y @ w.T + bias, 0)
+        outputs = y @ layers[-1][0].T + layers[-1][1]
+        right = (outputs.argmax(axis=1) == labels) & np.isfinite(outputs).all(axis=1)
+        return 100 * (1 - float(np.mean(right)))
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A way to train, of ours or of a peer.
+
+    `train` gets the numbers of epochs and of the seed, and the peak of the learning rate, which
+    ours ignore: a recipe has its own. It returns the seconds of deformation and training, and the
+    test error after the last epoch in percent.
     """
-    train(problem.order[: problem.checked])
-    weights, biases = zip(*parameters())
-    got: Outcome = [(np.asarray(array), 0) for array in (*weights, *biases)]
-    most = len(problem.order) // piece * piece
-    case = Case(lambda n: train(problem.order[:n]), piece, most)
-    return problem.error(routines.step, got), case
+
+    name: str
+    settings: str  #: but for the learning rate of a peer
+    train: Callable[[Task, int, int, float], tuple[float, float]]
+    start: float | None = None  #: a usual learning rate, where a search begins; None for ours
+    modules: tuple[str, ...] = ()  #: have to be installed
+
+    def missing(self) -> str | None:
+        """Why it cannot be used here, or None."""
+        return not_installed(*self.modules)

@@ -1,20 +1,29 @@
-"""On-line training with PyTorch: by hand, with autograd, and on a GPU as a CUDA graph."""
+"""Training with PyTorch: on-line by hand, also as a CUDA graph, and by mini-batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from mlpcore.network import Network
 from mlpcore.network.activation import A, B
-from mlpcore.typing import Int32Array
-from speed.peers.base import Checked, check_trainer
-from speed.problem import Problem, Steps
-from speed.routines import rectifiers
+from mlpcore.typing import AnyArray, Int32Array
+from speed.peers.base import Task
 
 #: A tensor of PyTorch, which need not be installed.
 Tensor: TypeAlias = Any
+
+#: Weights and biases of each layer.
+Layers: TypeAlias = list[tuple[Tensor, Tensor]]
+
+#: Optimisers. `fused` does a step in one kernel instead of several for each layer.
+OPTIMISERS: dict[str, dict[str, Any]] = {
+    "AdamW": {"fused": True},
+    "SGD": {"fused": True, "momentum": 0.9},
+}
 
 
 def torch_gpu() -> bool:
@@ -24,157 +33,146 @@ def torch_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-class Tensors:
-    """Images, targets and layers on a device."""
+class ByHand:
+    """On-line training without autograd: addmv, mv and addr_ over all weights, in place."""
 
-    def __init__(self, problem: Steps, device: str):
+    def __init__(self, threads: int, device: str = "cpu"):
         import torch
 
-        def put(array: Any) -> Tensor:
-            return torch.tensor(np.ascontiguousarray(array), device=device)
+        self.torch, self.threads, self.device = torch, threads, device
 
-        self.torch, self.device, self.rate = torch, device, problem.rate
-        self.images, self.targets = put(problem.flat_images), put(problem.targets)
-        network = problem.network
-        self.layers = [(put(w), put(b)) for w, b in zip(network.weights, network.biases)]
+    def put(self, array: AnyArray) -> Tensor:
+        return self.torch.tensor(np.ascontiguousarray(array), device=self.device)
 
-    def step(self, x: Tensor, target: Tensor) -> None:
-        """One sample by hand: addmv, mv and addr_, the weights changed in place."""
-        torch, states = self.torch, [x]
-        for w, bias in self.layers:
-            states.append(torch.tanh(torch.addmv(bias, w, states[-1]).mul_(B)).mul_(A))
-        error = states[-1] - target
-        for layer in range(len(self.layers) - 1, -1, -1):
-            (w, bias), y = self.layers[layer], states[layer + 1]
-            delta = error * (A * A - y * y).mul_(B / A)
-            if layer:
-                error = torch.mv(w.t(), delta)
-            w.addr_(delta, states[layer], alpha=-self.rate)
-            bias.add_(delta, alpha=-self.rate)
+    def load(self, network: Network) -> Layers:
+        self.rectified, wanted = network.activation == "relu", np.eye(network.layer_sizes[-1])
+        self.targets = self.put((wanted if self.rectified else 2 * wanted - 1).astype(np.float32))
+        return [(self.put(w), self.put(b)) for w, b in zip(network.weights, network.biases)]
+
+    def store(self, layers: Layers, network: Network) -> None:
+        for w, b, layer in zip(network.weights, network.biases, layers):
+            w[...], b[...] = (tensor.cpu().numpy() for tensor in layer)
+
+    def train(
+        self, layers: Layers, images: Tensor, labels: Tensor, order: Int32Array, rate: float
+    ) -> None:
+        self.torch.set_num_threads(self.threads)
+        targets = self.targets[labels.long()]
+        with self.torch.inference_mode():
+            for i in order.tolist():
+                self.step(layers, images[i], targets[i], rate)
+        self.wait()
 
     def wait(self) -> None:
         """Returns when the device has done all its work."""
         if self.device != "cpu":
             self.torch.cuda.synchronize()
 
-    def parameters(self) -> list[tuple[Any, Any]]:
-        """As NumPy's arrays."""
-        return [(w.cpu().numpy(), b.cpu().numpy()) for w, b in self.layers]
-
-
-class Rectifiers(Tensors):
-    """The same for a network of rectifiers with softmax outputs, trained for cross-entropy."""
-
-    def step(self, x: Tensor, target: Tensor) -> None:
-        """One sample by hand: addmv, mv and addr_ over all weights, whatever is active."""
+    def step(self, layers: Layers, x: Tensor, target: Tensor, rate: float) -> None:
+        """One sample."""
         torch, states = self.torch, [x]
-        for w, bias in self.layers[:-1]:
-            states.append(torch.addmv(bias, w, states[-1]).relu_())
-        w, bias = self.layers[-1]
-        delta = torch.softmax(torch.addmv(bias, w, states[-1]), 0) - target
-        for layer in range(len(self.layers) - 1, -1, -1):
-            (w, bias), x = self.layers[layer], states[layer]
-            below = torch.mv(w.t(), delta).mul_(x > 0) if layer else delta
-            w.addr_(delta, x, alpha=-self.rate)
-            bias.add_(delta, alpha=-self.rate)
-            delta = below
+        for w, bias in layers:
+            states.append(
+                self.activated(torch.addmv(bias, w, states[-1]), len(states) == len(layers))
+            )
+        delta = states[-1] - target
+        if not self.rectified:  # else the outputs are a softmax's, with cross-entropy
+            delta *= self.slope(states[-1])
+        for layer in range(len(layers) - 1, -1, -1):
+            (w, bias), below = layers[layer], states[layer]
+            error = torch.mv(w.t(), delta).mul_(self.slope(below)) if layer else delta
+            w.addr_(delta, below, alpha=-rate)
+            bias.add_(delta, alpha=-rate)
+            delta = error
+
+    def activated(self, a: Tensor, is_output: bool) -> Tensor:
+        """The states of a layer."""
+        if not self.rectified:
+            return self.torch.tanh(a.mul_(B)).mul_(A)
+        return self.torch.softmax(a, 0) if is_output else a.relu_()
+
+    def slope(self, y: Tensor) -> Tensor:
+        """The activation's derivative at the states of a layer."""
+        return y > 0 if self.rectified else (A * A - y * y).mul_(B / A)
 
 
-def check_by_hand(problem: Problem, threads: int, device: str = "cpu") -> Checked:
-    """Without autograd, each operation launched from Python."""
-    return _check_steps(problem, Tensors(problem, device), threads)
-
-
-def check_rectifiers(problem: Problem, threads: int) -> Checked:
-    """The same for the network of rectifiers."""
-    steps = rectifiers(problem)
-    return _check_steps(steps, Rectifiers(steps, "cpu"), threads)
-
-
-def _check_steps(problem: Steps, tensors: Tensors, threads: int) -> Checked:
-    torch = tensors.torch
-
-    def train(order: Int32Array) -> None:
-        torch.set_num_threads(threads)
-        with torch.inference_mode():
-            for i in order.tolist():
-                tensors.step(tensors.images[i], tensors.targets[i])
-        tensors.wait()
-
-    return check_trainer(problem, train, tensors.parameters)
-
-
-def check_autograd(problem: Problem, threads: int, device: str = "cpu") -> Checked:
-    """As most users write it: modules, a loss, backward(), and the optimiser SGD."""
-    tensors = Tensors(problem, device)
-    torch = tensors.torch
-    modules = torch.nn.ModuleList(
-        torch.nn.Linear(w.shape[1], w.shape[0], device=device) for w, _ in tensors.layers
-    )
-    with torch.no_grad():
-        for module, (w, b) in zip(modules, tensors.layers):
-            module.weight.copy_(w)
-            module.bias.copy_(b)
-    tensors.layers = [(module.weight.detach(), module.bias.detach()) for module in modules]
-    optimiser = torch.optim.SGD(modules.parameters(), lr=problem.rate)
-
-    def train(order: Int32Array) -> None:
-        torch.set_num_threads(threads)
-        for i in order.tolist():
-            y = tensors.images[i : i + 1]
-            for module in modules:
-                y = A * torch.tanh(B * module(y))
-            loss = 0.5 * (y - tensors.targets[i]).square().sum()
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-        tensors.wait()
-
-    return check_trainer(problem, train, tensors.parameters)
-
-
-def record(torch: Any, step: Callable[[], None]) -> Any:
-    """A CUDA graph of a step, which runs three times before on a stream of its own."""
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph
-
-
-def check_graph(problem: Problem, threads: int, compiled: bool = False) -> Checked:
-    """By hand, a whole step recorded as a CUDA graph and replayed; compiled before, or not.
+class Graph(ByHand):
+    """A whole step by hand, recorded as a CUDA graph and replayed; compiled before, or not.
 
     The graph finds its sample itself: it looks up the order at a position that it moves on.
     """
-    tensors = Tensors(problem, "cuda")
-    torch = tensors.torch
-    places = torch.zeros(len(problem.order), dtype=torch.int64, device="cuda")
-    position = torch.zeros(1, dtype=torch.int64, device="cuda")
-    step = torch.compile(tensors.step) if compiled else tensors.step
 
-    def next_step() -> None:
-        i = places.index_select(0, position)
-        step(tensors.images.index_select(0, i)[0], tensors.targets.index_select(0, i)[0])
-        position.add_(1)
+    def __init__(self, threads: int, compiled: bool = False):
+        super().__init__(threads, "cuda")
+        self.compiled = compiled
+        self.graph: Any = None
 
-    start = [tensor.clone() for layer in tensors.layers for tensor in layer]
-    with torch.inference_mode():
-        graph = record(torch, next_step)
-        for tensor, value in zip((t for layer in tensors.layers for t in layer), start):
-            tensor.copy_(value)
+    def record(self, layers: Layers, images: Tensor, labels: Tensor, n: int, rate: float) -> None:
+        """Makes the graph, for orders of up to n samples."""
+        torch, targets = self.torch, self.targets[labels.long()]
+        step = torch.compile(self.step) if self.compiled else self.step
+        self.places = torch.zeros(n, dtype=torch.int64, device="cuda")
+        self.position = torch.zeros(1, dtype=torch.int64, device="cuda")
 
-    def train(order: Int32Array) -> None:
-        with torch.inference_mode():
-            places[: len(order)] = torch.from_numpy(order.astype(np.int64))
-            position.zero_()
+        def next_step() -> None:
+            i = self.places.index_select(0, self.position)
+            step(layers, images.index_select(0, i)[0], targets.index_select(0, i)[0], rate)
+            self.position.add_(1)
+
+        start = [(w.clone(), b.clone()) for w, b in layers]
+        self.wait()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(3):  # libraries allocate and compile when first used
+                next_step()
+        self.wait()
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph):
+            next_step()
+        for layer, values in zip(layers, start):
+            for tensor, value in zip(layer, values):
+                tensor.copy_(value)
+
+    def train(
+        self, layers: Layers, images: Tensor, labels: Tensor, order: Int32Array, rate: float
+    ) -> None:
+        with self.torch.inference_mode():
+            if self.graph is None:
+                self.record(layers, images, labels, len(images), rate)
+            self.places[: len(order)] = self.torch.from_numpy(order.astype(np.int64))
+            self.position.zero_()
             for _ in range(len(order)):
-                graph.replay()
-            tensors.wait()
+                self.graph.replay()
+            self.wait()
 
-    return check_trainer(problem, train, tensors.parameters)
+
+def train_pytorch(
+    task: Task, epochs: int, seed: int, rate: float, batch: int, optimiser: str
+) -> tuple[float, float]:
+    """Trains as most users would, but without the cost of a DataLoader.
+
+    `rate` is the peak of a one-cycle learning rate. All else in the cycle, layers and optimisers
+    are PyTorch's defaults.
+    """
+    import torch
+
+    torch.set_num_threads(task.threads)
+    torch.manual_seed(seed)
+    linear = [torch.nn.Linear(*pair) for pair in pairwise(task.layer_sizes)]
+    parts = [part for layer in linear for part in (layer, torch.nn.ReLU())]
+    model = torch.nn.Sequential(*parts[:-1])
+    labels = torch.from_numpy(task.data.train_labels.astype("int64"))
+    begin = time.perf_counter()
+    steps = getattr(torch.optim, optimiser)(model.parameters(), lr=rate, **OPTIMISERS[optimiser])
+    total = epochs * -(-len(labels) // batch)
+    cycle = torch.optim.lr_scheduler.OneCycleLR(steps, rate, total)
+    for epoch in range(epochs):
+        images = torch.from_numpy(task.deformed(seed, epoch))
+        for indices in torch.randperm(len(labels)).split(batch):
+            loss = torch.nn.functional.cross_entropy(model(images[indices]), labels[indices])
+            steps.zero_grad()
+            loss.backward()
+            steps.step()
+            cycle.step()
+    seconds = time.perf_counter() - begin
+    layers = [(layer.weight.detach().numpy(), layer.bias.detach().numpy()) for layer in linear]
+    return seconds, task.error_of(layers)
