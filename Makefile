@@ -14,8 +14,7 @@ C_FILES := $(wildcard cpu_simd/*.[ch])
 CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
 UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/cuda_snippets/*.cu \
                                tests/support/*.c benchmarks/*.cu)
-BUILT_FROM := setup.py pyproject.toml mlpcore/backends/cuda/nvcc.py $(C_FILES) $(CUDA_FILES) \
-	$(wildcard mlpcore/*/*.p[yx][xd])
+BUILT_FROM := setup.py pyproject.toml $(C_FILES) $(wildcard mlpcore/*/*.p[yx][xd])
 
 SANITIZED := build/sanitize
 
@@ -82,14 +81,14 @@ SANITIZED_TESTS := $(filter-out %presets.py %sample_weight.py,$(wildcard tests/b
 SANITIZED_TESTS += tests/deformation tests/network
 library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
 $(SANITIZED): $(INSTALLED)
-	MLPCORE_CUDA=0 MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
+	MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
 		--target $@ .
 
 sanitize: $(SANITIZED)
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZED)) \
 		LD_PRELOAD="$(call library,asan) $(call library,ubsan)" \
 		$(BIN)/pytest -n auto --dist worksteal -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
-	MLPCORE_CUDA=0 MLPCORE_SANITIZE=thread $(BIN)/pip install --quiet --no-deps --upgrade \
+	MLPCORE_SANITIZE=thread $(BIN)/pip install --quiet --no-deps --upgrade \
 		--target $(SANITIZED)-threads .
 	TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 \
 		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
@@ -112,4 +111,4 @@ gpu-sanitize:
 	$(PYTHON) tools/gpu_check.py $(RESULTS) memcheck racecheck synccheck
 
 clean:
-	rm -rf build docs/generated .venv *.egg-info mlpcore/*/*.so mlpcore/backends/cuda/*.fatbin mlpcore/backends/cuda/*.cubin
+	rm -rf build docs/generated .venv *.egg-info mlpcore/*/*.so

@@ -2,27 +2,22 @@
 
 import os
 import platform
-import runpy
+import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from types import SimpleNamespace
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # for `plain_module`
-
 C_SOURCES = Path("cpu_simd")
 
-#: The CUDA kernels, beside the module that loads them.
-FATBIN = Path("mlpcore/backends/cuda/kernels.fatbin")
-
-#: Layers above and below the hidden ones of the paper's networks: MNIST at 29 x 29 pixels.
-N_INPUTS, N_CLASSES = 841, 10
+#: The CUDA kernels, which are compiled when they are first used, and where an installed package has
+#: them.
+CUDA_SOURCES, INSTALLED_CUDA = Path("cuda"), Path("mlpcore/backends/cuda/kernels")
 
 #: One file per instruction set. A file whose flags the compiler lacks is compiled without them and
 #: defines an empty table; the instruction set is then reported as missing when it is asked for.
@@ -66,7 +61,7 @@ EXTENSION_FLAGS = ["-O1" if flag == "-O3" else flag for flag in C_FLAGS]
 class BuildExt(build_ext):
     """Compiles extensions and C kernels at the same time, then links them.
 
-    The CUDA kernels are compiled into files of their own when nvcc is there.
+    The CUDA kernels are copied as they are.
     """
 
     def finalize_options(self):
@@ -75,15 +70,14 @@ class BuildExt(build_ext):
 
     def run(self):
         super().run()
-        in_place = self.inplace or getattr(self, "editable_mode", False)
-        nvcc = plain_module("backends/cuda/nvcc")
-        try:
-            output = FATBIN if in_place else Path(self.build_lib) / FATBIN
-            skipped = nvcc.build(output, Path(self.build_temp), resident_headers)
-        except nvcc.NvccError as error:
-            sys.exit(f"mlpcore: {error}")
-        if skipped:
-            print(f"mlpcore: {skipped}", file=sys.stderr)
+        if not (self.inplace or getattr(self, "editable_mode", False)):
+            installed = Path(self.build_lib) / INSTALLED_CUDA
+            shutil.copytree(
+                CUDA_SOURCES,
+                installed,
+                ignore=shutil.ignore_patterns("emulation"),
+                dirs_exist_ok=True,
+            )
 
     def build_extension(self, ext):
         if ext.name == "mlpcore.backends.simd":
@@ -123,24 +117,6 @@ class BuildExt(build_ext):
                 print(f"mlpcore: the compiler does not know {flag}", file=sys.stderr)
                 return False
         return True
-
-
-def plain_module(name):
-    """A module of mlpcore that needs only the standard library: the package is not built yet."""
-    return SimpleNamespace(**runpy.run_path(f"mlpcore/{name}.py"))
-
-
-def resident_headers(capability):
-    """Headers of the resident kernels of the paper's networks that fit on a data-centre device."""
-    plan, presets = plain_module("backends/cuda/plan"), plain_module("network/architecture").PRESETS
-    headers = {}
-    for name, hidden in presets.items() if capability in plan.DATA_CENTRE else ():
-        try:
-            sizes = (N_INPUTS, *hidden, N_CLASSES)
-            headers[name] = plan.make_plan(sizes, plan.DATA_CENTRE[capability]).header()
-        except plan.DoesNotFit:
-            continue
-    return headers
 
 
 def extension(name, source):

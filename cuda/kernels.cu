@@ -1,5 +1,5 @@
-// All kernels except resident.cu, in one translation unit: for one fatbin, and for one library of
-// the emulation.
+// All kernels except resident.cu, in one translation unit: for one module of the driver, and for
+// one library of the emulation.
 #include "forward.cu"
 #include "backward.cu"
 #include "update.cu"

@@ -14,7 +14,7 @@
 namespace emulation
 {
 
-inline const char *arguments;  // packed as a C struct, as PyCUDA packs them
+inline const char *arguments;  // packed as a C struct
 
 template <class T>
 T next_argument(size_t &offset)

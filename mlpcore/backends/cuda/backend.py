@@ -36,7 +36,7 @@ class CudaBackend(Backend):
     Parameters
     ----------
     driver
-        Runs the launches: PyCUDA's driver, or the emulation.
+        Runs the launches: that of a real device, or the emulation.
     schedule
         ``"resident"`` (the default) keeps the weights of a network that fits in the
         multiprocessors while it trains. ``"streaming"`` launches kernels for each layer, which

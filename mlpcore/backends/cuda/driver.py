@@ -1,4 +1,4 @@
-"""The driver of real devices: PyCUDA for modules, memory and launches, cuda-bindings for graphs.
+"""The driver of real devices, by cuda-bindings: NVIDIA's driver API.
 
 Nothing is imported and no context is made before a device is asked for. The driver uses the
 device's primary context, which PyTorch and CuPy share. It is current only within `active`.
@@ -7,72 +7,42 @@ device's primary context, which PyTorch and CuPy share. It is current only withi
 from __future__ import annotations
 
 import atexit
-import ctypes
 import functools
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
-from mlpcore.backends.cuda import build
+import numpy as np
+
+from mlpcore.backends.cuda import nvcc
 from mlpcore.backends.cuda.launch import KERNELS, Launch
 from mlpcore.backends.cuda.plan import DeviceLimits, DoesNotFit, ResidentPlan
 from mlpcore.backends.cuda.resident import KERNEL
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray
 
-#: All kernels except the resident one, for all architectures.
-FATBIN = Path(__file__).with_name("kernels.fatbin")
-
 #: Less free memory than this cannot hold a network and data worth training.
 MIN_FREE_BYTES = 256 << 20
-
-INSTALL = "pip install 'mlpcore[cuda]'"
 
 
 class Unavailable(Exception):
     """Why there is no device, in one line."""
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-def _import_pycuda() -> Any:
-    """PyCUDA's driver module, initialised; Unavailable where it cannot be."""
-    try:
-        import pycuda.driver as cuda
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != "pycuda":
-            raise Unavailable(f"PyCUDA cannot be imported: {_one_line(error)}") from error
-        raise Unavailable(f"PyCUDA is not installed ({INSTALL})") from error
-    except ImportError as error:
-        reason = _one_line(error)
-        if "libcuda" in reason:
-            raise Unavailable(f"no NVIDIA driver: {reason}") from error
-        raise Unavailable(f"PyCUDA cannot be imported: {reason}") from error
-    try:
-        cuda.init()
-        if cuda.Device.count() == 0:
-            raise Unavailable("no CUDA device is visible")
-    except cuda.Error as error:
-        raise Unavailable(f"no CUDA device: {_one_line(error)}") from error
-    return cuda
+class DriverError(RuntimeError):
+    """A failure that the driver API reports, in one line."""
 
 
 def _import_bindings() -> Any:
-    """The driver API of cuda-bindings, for graphs."""
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        raise Unavailable(f"cuda-bindings is not installed ({INSTALL})") from error
+        raise Unavailable(
+            f"cuda-bindings cannot be imported ({error}): pip install 'mlpcore[cuda]'"
+        ) from error
     return driver
-
-
-class GraphError(RuntimeError):
-    """A failure of the driver API, as cuda-bindings reports it."""
 
 
 class CudaDriver:
@@ -87,34 +57,43 @@ class CudaDriver:
     name = "cuda"
 
     def __init__(self) -> None:
-        if not FATBIN.is_file():
-            raise Unavailable("built without CUDA kernels: nvcc was not there, or not wanted")
-        self._cuda = cuda = _import_pycuda()
         self.bindings = _import_bindings()
         try:
-            device = cuda.Device(0)
-            self.compute_capability = ".".join(map(str, device.compute_capability()))
-            self.device_name = device.name()
-            self._context = device.retain_primary_context()
-        except cuda.Error as error:
-            raise Unavailable(f"the CUDA device cannot be used: {_one_line(error)}") from error
+            self.call("cuInit", 0)
+            self._device = self.call("cuDeviceGet", 0)
+            self.device_name = self.call("cuDeviceGetName", 128, self._device).decode().strip("\0 ")
+            self._context = self.call("cuDevicePrimaryCtxRetain", self._device)
+        except DriverError as error:
+            raise Unavailable(f"no CUDA device: {error}") from error
+        except RuntimeError as error:  # of cuda-bindings, which finds no libcuda
+            raise Unavailable(f"no NVIDIA driver: {' '.join(str(error).split())}") from error
         self.closed = False
-        atexit.register(self._close)
-        self._depth = threading.local()
+        atexit.register(setattr, self, "closed", True)
         with self.active():
             self._check_memory()
             self._load()
-            self.stream = cuda.Stream()
-
-    def _close(self) -> None:
-        """Gives the primary context back before the interpreter and the driver shut down."""
-        self.closed = True
-        self._context.detach()
+            self.stream = self.call("cuStreamCreate", 0)
 
     @property
     def description(self) -> str:
         """One line: the device, its compute capability and the precision."""
-        return f"cuda: {self.device_name}, compute capability {self.compute_capability}, float32"
+        major, minor = divmod(self.limits.capability, 10)
+        return f"cuda: {self.device_name}, compute capability {major}.{minor}, float32"
+
+    @functools.cached_property
+    def limits(self) -> DeviceLimits:
+        return DeviceLimits(
+            self.attribute("MULTIPROCESSOR_COUNT"),
+            self.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            self.attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+            10 * self.attribute("COMPUTE_CAPABILITY_MAJOR")
+            + self.attribute("COMPUTE_CAPABILITY_MINOR"),
+        )
+
+    def attribute(self, name: str) -> int:
+        """An attribute of the device by its name in the driver API, without the prefix."""
+        attribute = getattr(self.bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(self.call("cuDeviceGetAttribute", attribute, self._device))
 
     def _check_memory(self) -> None:
         free = self.free_memory()
@@ -130,20 +109,26 @@ class CudaDriver:
         Asking for an attribute loads a function's code now. It must not be loaded later, while
         a graph is captured.
         """
-        cuda = self._cuda
         try:
-            self._module = cuda.module_from_buffer(FATBIN.read_bytes())
-            self._functions: dict[str, Any] = {}
-            for name, formats in KERNELS.items():
-                function = self._module.get_function(name).prepare(formats)
-                function.get_attribute(cuda.function_attribute.NUM_REGS)
-                self._functions[name] = function
-        except cuda.Error as error:
-            raise Unavailable(
-                f"no code for {self.device_name}, compute capability {self.compute_capability}: "
-                f"{_one_line(error)}; rebuild with MLPCORE_CUDA_ARCH="
-                f"{self.compute_capability.replace('.', '')}"
-            ) from error
+            cubin = nvcc.compiled("kernels.cu", self.limits.capability)
+        except nvcc.CannotCompile as error:
+            raise Unavailable(f"the kernels cannot be compiled: {error}") from error
+        self._module = self.call("cuModuleLoadData", cubin)
+        self._functions = {
+            name: self.call("cuModuleGetFunction", self._module, name.encode()) for name in KERNELS
+        }
+        registers = self.bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS
+        for function in self._functions.values():
+            self.call("cuFuncGetAttribute", registers, function)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """What a function of the driver API returns; DriverError when it fails."""
+        bindings = self.bindings
+        error, *results = getattr(bindings, name)(*arguments)
+        if error != bindings.CUresult.CUDA_SUCCESS:
+            _, text = bindings.cuGetErrorString(error)
+            raise DriverError(f"{name}: {text.decode() if isinstance(text, bytes) else error}")
+        return results[0] if len(results) == 1 else results
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -152,67 +137,54 @@ class CudaDriver:
         A failure of the device is raised as an InputError of one line. It may come from anything
         launched before.
         """
-        depth = getattr(self._depth, "value", 0)
         try:
-            if depth == 0:
-                self._context.push()
-            self._depth.value = depth + 1
+            self.call("cuCtxPushCurrent", self._context)
             try:
                 yield
             finally:
-                self._depth.value = depth
-                if depth == 0:
-                    self._cuda.Context.pop()
-        except (self._cuda.Error, GraphError) as error:
-            raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
+                self.call("cuCtxPopCurrent")
+        except DriverError as error:
+            raise InputError(f"{self.device_name} failed: {error}") from error
 
     # ---- memory ------------------------------------------------------------------------
 
     def free_memory(self) -> int:
-        return self._cuda.mem_get_info()[0]
+        free, _ = self.call("cuMemGetInfo")
+        return int(free)
 
     def allocate(self, n_bytes: int) -> _Memory:
-        try:
-            return _Memory(self, self._cuda.mem_alloc(n_bytes))
-        except self._cuda.MemoryError as error:
-            raise InputError(
-                f"{n_bytes / 2**20:,.1f} MiB of device memory needed, "
-                f"{self.free_memory() / 2**20:,.1f} MiB free on {self.device_name}, "
-                "not in one piece"
-            ) from error
+        return _Memory(self, self.call("cuMemAlloc", n_bytes))
 
     def upload(self, address: int, array: AnyArray) -> None:
         if array.nbytes:
             self.synchronize()
-            self._cuda.memcpy_htod(address, array)
+            self.call("cuMemcpyHtoD", address, array.ctypes.data, array.nbytes)
 
     def download(self, array: AnyArray, address: int) -> None:
         if array.nbytes:
             self.synchronize()
-            self._cuda.memcpy_dtoh(array, address)
+            self.call("cuMemcpyDtoH", array.ctypes.data, address, array.nbytes)
 
     def copy(self, target: int, source: int, n_bytes: int) -> None:
-        self._cuda.memcpy_dtod_async(target, source, n_bytes, self.stream)
+        self.call("cuMemcpyDtoDAsync", target, source, n_bytes, self.stream)
 
     # ---- launches ----------------------------------------------------------------------
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The result of a function of cuda-bindings, or GraphError with the driver's words."""
-        bindings = self.bindings
-        error, *results = function(*arguments)
-        if error != bindings.CUresult.CUDA_SUCCESS:
-            _, text = bindings.cuGetErrorString(error)
-            text = text.decode() if isinstance(text, bytes) else error
-            raise GraphError(f"{function.__name__}: {text}")
-        return results[0] if results else None
-
     def launch(self, launch: Launch) -> None:
-        self._functions[launch.kernel].prepared_async_call(
-            launch.grid, launch.block, self.stream, *launch.arguments
-        )
+        function, formats = self._functions[launch.kernel], KERNELS[launch.kernel]
+        self.start("cuLaunchKernel", function, formats, launch, 0, 0)
+
+    def start(
+        self, name: str, function: Any, formats: str, launch: Launch, shared_bytes: int, *more: int
+    ) -> None:
+        """Launches by a function of the driver API, which reads the arguments before it returns."""
+        values = [np.array(each, letter) for letter, each in zip(formats, launch.arguments)]
+        pointers = np.array([value.ctypes.data for value in values], np.uintp)
+        where = *launch.grid, *launch.block, shared_bytes, self.stream, pointers.ctypes.data
+        self.call(name, function, *where, *more)
 
     def synchronize(self) -> None:
-        self.stream.synchronize()
+        self.call("cuStreamSynchronize", self.stream)
 
     def capture(self, launches: list[Launch]) -> _CapturedGraph:
         """A graph of the launches; the stream records them and runs none.
@@ -220,67 +192,44 @@ class CudaDriver:
         In the relaxed mode, memory can be freed meanwhile: by the garbage collector, or by
         another library in the process.
         """
-        bindings, stream = self.bindings, self.stream.handle
-        mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        self.call(bindings.cuStreamBeginCapture, stream, mode)
+        mode = self.bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        self.call("cuStreamBeginCapture", self.stream, mode)
         try:
             for launch in launches:
                 self.launch(launch)
         finally:
-            graph = self.call(bindings.cuStreamEndCapture, stream)
+            graph = self.call("cuStreamEndCapture", self.stream)
         try:
-            return _CapturedGraph(self, self.call(bindings.cuGraphInstantiate, graph, 0))
+            return _CapturedGraph(self, self.call("cuGraphInstantiate", graph, 0))
         finally:
-            self.call(bindings.cuGraphDestroy, graph)
+            self.call("cuGraphDestroy", graph)
 
     def replay(self, graph: _CapturedGraph) -> None:
-        bindings = self.bindings
-        self.call(bindings.cuGraphLaunch, graph.handle, self.stream.handle)
-
-    # ---- resident training -------------------------------------------------------------
-
-    @functools.cached_property
-    def limits(self) -> DeviceLimits:
-        """What this device has, without its clock: plans then equal those made at build time."""
-        major, minor = map(int, self.compute_capability.split("."))
-        return DeviceLimits(
-            self._attribute("MULTIPROCESSOR_COUNT"),
-            self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-            self._attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
-            10 * major + minor,
-        )
-
-    def _attribute(self, name: str) -> int:
-        bindings = self.bindings
-        attribute = getattr(bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        device = self.call(bindings.cuDeviceGet, 0)
-        return int(self.call(bindings.cuDeviceGetAttribute, attribute, device))
+        self.call("cuGraphLaunch", graph.handle, self.stream)
 
     def specialise(self, plan: ResidentPlan) -> _CooperativeKernel:
-        if not self._attribute("COOPERATIVE_LAUNCH"):
+        if not self.attribute("COOPERATIVE_LAUNCH"):
             raise DoesNotFit("the device has no cooperative launch")
-        cubin, report = build.find(plan, self.limits.capability)
-        if report and "WARNING" in report:
-            warnings.warn(f"resident kernel: {report}", stacklevel=2)
+        try:
+            cubin = nvcc.compiled("resident.cu", self.limits.capability, plan.header())
+        except nvcc.CannotCompile as error:
+            raise DoesNotFit(f"its kernel cannot be compiled: {error}") from error
         return _CooperativeKernel(self, cubin, plan)
 
 
 class _Memory:
-    """Device memory, freed with the object, in any thread.
+    """Device memory, freed with the object, in any thread."""
 
-    PyCUDA on its own frees it only in a thread where its context is current or was made.
-    """
-
-    def __init__(self, driver: CudaDriver, allocation: Any):
-        self._driver, self._allocation = driver, allocation
+    def __init__(self, driver: CudaDriver, address: Any):
+        self._driver, self._address = driver, address
 
     def __int__(self) -> int:
-        return int(self._allocation)
+        return int(self._address)
 
     def __del__(self) -> None:
         if not self._driver.closed:
             with suppress(InputError), self._driver.active():
-                self._allocation.free()
+                self._driver.call("cuMemFree", self._address)
 
 
 class _CapturedGraph:
@@ -291,40 +240,38 @@ class _CapturedGraph:
 
     def __del__(self) -> None:
         if not self._driver.closed:
-            self._driver.bindings.cuGraphExecDestroy(self.handle)
+            with suppress(InputError), self._driver.active():
+                self._driver.call("cuGraphExecDestroy", self.handle)
 
 
 class _CooperativeKernel:
-    """The resident kernel of a plan. Either all its blocks run side by side, or none starts.
-
-    It uses cuda-bindings only, because PyCUDA has no cooperative launch.
-    """
+    """The resident kernel of a plan. Either all its blocks run side by side, or none starts."""
 
     def __init__(self, driver: CudaDriver, cubin: bytes, plan: ResidentPlan):
-        self._driver, self.plan, self._shared = driver, plan, 4 * plan.shared_floats
-        bindings, call = driver.bindings, driver.call
-        self._module = call(bindings.cuModuleLoadData, cubin)
-        self._function = call(bindings.cuModuleGetFunction, self._module, KERNEL.encode())
-        shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        call(bindings.cuFuncSetAttribute, self._function, shared, self._shared)
-        occupancy = bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor
-        per_multiprocessor = call(occupancy, self._function, plan.threads, self._shared)
+        self._driver, self.plan, self._shared_bytes = driver, plan, 4 * plan.shared_floats
+        attributes, call = driver.bindings.CUfunction_attribute, driver.call
+        self._module = call("cuModuleLoadData", cubin)
+        self._function = call("cuModuleGetFunction", self._module, KERNEL.encode())
+        shared = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        call("cuFuncSetAttribute", self._function, shared, self._shared_bytes)
+        local = attributes.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
+        if spilled := call("cuFuncGetAttribute", local, self._function):
+            warnings.warn(f"resident kernel: {spilled} bytes of a thread are spilled", stacklevel=3)
+        occupancy = self._function, plan.threads, self._shared_bytes
+        per_multiprocessor = call("cuOccupancyMaxActiveBlocksPerMultiprocessor", *occupancy)
         resident = per_multiprocessor * driver.limits.multiprocessors
         if resident < plan.blocks:
             raise DoesNotFit(f"{plan.blocks} blocks must be resident at once, {resident} can be")
 
     def launch(self, job: int) -> None:
-        value = ctypes.c_void_p(job)
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(value))
-        grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
-        launch = self._driver.bindings.cuLaunchCooperativeKernel
-        where = *grid, *block, self._shared, self._driver.stream.handle
-        self._driver.call(launch, self._function, *where, ctypes.addressof(pointers))
+        launch = Launch(KERNEL, (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1), (job,))
+        start, shared_bytes = self._driver.start, self._shared_bytes
+        start("cuLaunchCooperativeKernel", self._function, "P", launch, shared_bytes)
 
     def __del__(self) -> None:
         if hasattr(self, "_module") and not self._driver.closed:
             with suppress(InputError), self._driver.active():
-                self._driver.bindings.cuModuleUnload(self._module)
+                self._driver.call("cuModuleUnload", self._module)
 
 
 @functools.cache
@@ -351,14 +298,7 @@ def unavailable_reason() -> str | None:
 
 
 def get_driver() -> CudaDriver:
-    """The one driver of this process.
-
-    Raises
-    ------
-    InputError
-        When no device can be used.
-    """
+    """The one driver of this process, where `unavailable_reason` has none."""
     result = _driver_or_reason()
-    if isinstance(result, str):
-        raise InputError(f"backend 'cuda' cannot run: {result}")
+    assert isinstance(result, CudaDriver), result
     return result

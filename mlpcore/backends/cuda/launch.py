@@ -1,7 +1,8 @@
 """The launch table: the kernels of each operation, with their grids, blocks and arguments.
 
-These are pure functions of sizes and device addresses. So the PyCUDA driver and the emulation
-run the same host code. The kernels in ``cuda/*.cu`` describe the shapes and the order of sums.
+These are pure functions of sizes and device addresses. So the driver of real devices and the
+emulation run the same host code. The kernels in ``cuda/*.cu`` describe shapes and the order of
+sums.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The plan of resident training: which multiprocessor keeps which weights, and where.
 
 ``cuda/resident.cu`` explains the partition and how the kernel uses it. This module chooses a
-partition on the host, from the layer sizes of a network and what a device has. It imports the
-standard library only, because ``setup.py`` runs it before mlpcore is built.
+partition on the host, from the layer sizes of a network and what a device has.
 
 A *boundary* lies between two layers: boundary 0 is the inputs, boundary k is the outputs of
 layer k - 1. Blocks of the grid have coordinates (p, q) in P x Q. Odd boundaries are cut into P

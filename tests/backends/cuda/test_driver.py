@@ -1,4 +1,4 @@
-"""The driver of real devices on stand-ins for PyCUDA and cuda-bindings, and its refusals."""
+"""The driver of real devices on a stand-in for cuda-bindings, and its refusals."""
 
 import sys
 import threading
@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import fake_pycuda
+import fake_bindings
 from emulated import emulated_backend, needs_emulation
+from fake_bindings import FakeBindings
 from mlpcore import backends
-from mlpcore.backends.cuda import build, driver, network, streaming
+from mlpcore.backends.cuda import driver, network, nvcc, streaming
 from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.deformation.deform import deform
 from mlpcore.deformation.parameters import DeformationParameters
@@ -19,39 +20,24 @@ from mlpcore.network import Network
 from oracle import EPSILON, random_network
 from small_trainings import assert_same_weights, problem, trained
 
+pytestmark = needs_emulation
+
 SIZES = (20, 12, 9, 3)
 
 
 @pytest.fixture
-def install(monkeypatch, tmp_path):
-    """Puts stand-ins where PyCUDA and cuda-bindings would be, and a file where the fatbin is."""
-    fatbin = tmp_path / "kernels.fatbin"
-    fatbin.write_bytes(b"code")
-    monkeypatch.setattr(driver, "FATBIN", fatbin)
+def install(monkeypatch):
+    """Puts bindings where cuda-bindings would be. A kernel's plan stands for its machine code."""
 
-    def put(pycuda, bindings):
-        for name, child in (("pycuda", pycuda), ("cuda", bindings), ("cuda.bindings", bindings)):
-            monkeypatch.setitem(sys.modules, name, SimpleNamespace(driver=child))
-        monkeypatch.setitem(sys.modules, "pycuda.driver", pycuda)
-        monkeypatch.setitem(sys.modules, "cuda.bindings.driver", bindings)
-        return pycuda.device
+    def put(bindings):
+        for name in ("cuda", "cuda.bindings"):
+            monkeypatch.setitem(sys.modules, name, SimpleNamespace(driver=bindings))
+        return bindings
 
+    monkeypatch.setattr(nvcc, "compiled", lambda source, capability, plan="": plan.encode())
     driver._first_driver.cache_clear()
     yield put
     driver._first_driver.cache_clear()
-
-
-@pytest.fixture
-def compiled(monkeypatch):
-    """Plans whose kernels were wanted. A plan's header is its cubin: the stand-ins compile it."""
-    plans = []
-
-    def find(plan, capability):
-        plans.append((plan, capability))
-        return plan.header().encode(), None
-
-    monkeypatch.setattr(build, "find", find)
-    return plans
 
 
 # ---- refusals ------------------------------------------------------------------------------
@@ -67,55 +53,44 @@ def assert_reason(expected):
     assert backends.get("auto").name != "cuda"
 
 
-@needs_emulation
+NO_DEVICE = "no CUDA-capable device is detected"
+
+
 @pytest.mark.parametrize(
     "arguments, expected",
     [
-        ({"error": "cuInit failed: no\n CUDA-capable device is detected"}, "no CUDA device: cuIn"),
-        ({"count": 0}, "no CUDA device is visible"),
+        ({"cuInit": (NO_DEVICE,)}, f"no CUDA device: cuInit: {NO_DEVICE}"),
         ({"free": 100 << 20}, "Fake GPU has 100 MiB of memory free, 256 needed"),
-        ({"no_code": True}, "no code for Fake GPU, compute capability 9.0: module_from_buffer"),
-        ({"stream_error": "out of\n memory"}, "Fake GPU failed: out of memory"),
+        ({"cuModuleLoadData": ("no binary",)}, "Fake GPU failed: cuModuleLoadData: no binary"),
     ],
-    ids=["no device", "none visible", "too little memory", "no code", "fails when used"],
+    ids=["no device", "too little memory", "fails when used"],
 )
 def test_a_device_that_cannot_be_used(install, arguments, expected):
-    install(*fake_pycuda.make(**arguments))
+    install(FakeBindings(**arguments))
     assert_reason(expected)
 
 
-def test_not_built(install, monkeypatch, tmp_path):
-    monkeypatch.setattr(driver, "FATBIN", tmp_path / "none")
-    assert_reason("built without CUDA kernels")
+def test_no_driver(install):
+    def init(flags):
+        raise RuntimeError("libcuda.so.1:\n cannot open")
+
+    bindings = install(FakeBindings())
+    bindings.cuInit = init
+    assert_reason("no NVIDIA driver: libcuda.so.1: cannot open")
 
 
-@needs_emulation
-def test_cuda_bindings_missing(install, monkeypatch):
-    install(*fake_pycuda.make())
+def test_no_bindings(install, monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
-    assert_reason("cuda-bindings is not installed (pip install 'mlpcore[cuda]')")
+    assert_reason("pip install 'mlpcore[cuda]'")
 
 
-@pytest.mark.parametrize(
-    "error, expected",
-    [
-        (ModuleNotFoundError("No module named 'pycuda'", name="pycuda"), "PyCUDA is not installed"),
-        (ModuleNotFoundError("no pytools", name="pytools"), "cannot be imported: no pytools"),
-        (ImportError("libcuda.so.1: cannot open shared object file"), "no NVIDIA driver: libcuda"),
-        (ImportError("something else"), "PyCUDA cannot be imported: something else"),
-    ],
-)
-def test_pycuda_that_cannot_be_imported(install, monkeypatch, error, expected):
-    class Finder:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            if name.split(".")[0] == "pycuda":
-                raise error
+def test_no_compiler(install, monkeypatch):
+    def refuse(*arguments):
+        raise nvcc.CannotCompile("nvcc is not on PATH")
 
-    for name in [name for name in sys.modules if name.split(".")[0] == "pycuda"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
-    assert_reason(expected)
+    monkeypatch.setattr(nvcc, "compiled", refuse)
+    install(FakeBindings())
+    assert_reason("the kernels cannot be compiled: nvcc is not on PATH")
 
 
 # ---- the driver itself ---------------------------------------------------------------------
@@ -131,44 +106,37 @@ def everything(backend):
     return start, result, backend.count_errors(loaded, images, labels)
 
 
-@needs_emulation
 def test_training_and_deformation_through_the_driver(install, monkeypatch):
     monkeypatch.setattr(network, "INTERVAL", 1e6)  # a slow first step does not make chunks short
     monkeypatch.setattr(streaming, "STEPS_PER_GRAPH", 4)
-    device = install(*fake_pycuda.make())
+    bindings = install(FakeBindings())
     backend = backends.get("auto")
     expected = "cuda: Fake GPU, compute capability 9.0, float32, resident schedule"
     assert (backend.name, backend.description) == ("cuda", expected)
     got, *counts = everything(CudaBackend(backend.driver, "streaming"))
-    assert device.launched == 1 + 2  # steps: one by itself, then two graphs of four
+    assert bindings.replayed == 1 + 2  # steps: one by itself, then two graphs of four
     expected, *wanted = everything(emulated_backend())
     assert_same_weights(got, expected)
     assert counts == wanted
-    assert device.stack == []  # no context stays current
+    assert bindings.contexts == 0  # none stays current
 
 
-@needs_emulation
 def test_a_failing_device_is_one_line(install):
-    install(*fake_pycuda.make())
+    bindings = install(FakeBindings())
     backend = backends.get("cuda")
-
-    def fail():
-        raise fake_pycuda.FakeError("cuStreamSynchronize failed:\n an illegal memory access")
-
-    backend.driver.stream.synchronize = fail
-    with pytest.raises(InputError, match=r"^Fake GPU failed: cuStreamSynchronize failed: an ille"):
+    bindings.cuStreamSynchronize = lambda stream: ("an illegal memory access",)
+    with pytest.raises(InputError, match=r"^Fake GPU failed: cuStreamSynchronize: an illegal"):
         backend.put(np.zeros(3, np.float32))
 
 
-@needs_emulation
 def test_memory_is_freed_in_any_thread(install):
-    device = install(*fake_pycuda.make())
+    bindings = install(FakeBindings())
     arrays = [backends.get("cuda").put(np.zeros(1000, np.float32))]
-    before = len(device.allocated)
+    assert len(bindings.memory) == 1
     thread = threading.Thread(target=arrays.clear)
     thread.start()
     thread.join()
-    assert len(device.allocated) == before - 1
+    assert not bindings.memory
 
 
 # ---- resident training ---------------------------------------------------------------------
@@ -180,17 +148,14 @@ def train_a_little(backend):
     return got, backend.description
 
 
-@needs_emulation
-def test_resident_training_through_the_driver(install, compiled, reference):
-    device = install(*fake_pycuda.make())
-    got, description = train_a_little(backends.get("cuda"))
+def test_resident_training_through_the_driver(install, reference):
+    install(FakeBindings(cuFuncGetAttribute=(0, 8)))
+    with pytest.warns(UserWarning, match="resident kernel: 8 bytes of a thread are spilled"):
+        got, description = train_a_little(backends.get("cuda"))
     assert description.endswith("float32, resident schedule")
-    ((plan, capability),) = compiled
-    assert (plan.blocks, capability, device.launched) == (6, 90, 0)
     assert_same_weights(got, train_a_little(reference)[0], 70 * EPSILON)
 
 
-@needs_emulation
 @pytest.mark.parametrize(
     "attributes, blocks, expected",
     [
@@ -201,57 +166,37 @@ def test_resident_training_through_the_driver(install, compiled, reference):
     ids=["no cooperative launch", "no room", "occupied by others"],
 )
 def test_devices_that_cannot_train_resident_stream(
-    install, compiled, monkeypatch, attributes, blocks, expected
+    install, monkeypatch, attributes, blocks, expected
 ):
-    monkeypatch.setattr(fake_pycuda, "ATTRIBUTES", {**fake_pycuda.ATTRIBUTES, **attributes})
-    pycuda, bindings = fake_pycuda.make()
-    bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *arguments: (0, blocks)
-    install(pycuda, bindings)
+    monkeypatch.setattr(fake_bindings, "ATTRIBUTES", {**fake_bindings.ATTRIBUTES, **attributes})
+    install(FakeBindings(cuOccupancyMaxActiveBlocksPerMultiprocessor=(0, blocks)))
     assert f"streaming schedule: {expected}" in train_a_little(backends.get("cuda"))[1]
 
 
-@needs_emulation
-def test_a_launch_that_the_device_refuses_is_one_line(install, compiled):
-    pycuda, bindings = fake_pycuda.make()
-    bindings.cuLaunchCooperativeKernel = lambda *arguments: (720,)
-    bindings.cuGetErrorString = lambda error: (0, b"too many blocks in cooperative launch")
-    install(pycuda, bindings)
+def test_a_resident_kernel_that_cannot_be_compiled(install, monkeypatch):
+    install(FakeBindings())
+    backend = backends.get("cuda")
+
+    def refuse(*arguments):
+        raise nvcc.CannotCompile("nvcc failed")
+
+    monkeypatch.setattr(nvcc, "compiled", refuse)
+    assert "streaming schedule: its kernel cannot be compiled: nvcc" in train_a_little(backend)[1]
+
+
+def test_a_launch_that_the_device_refuses_is_one_line(install):
+    install(FakeBindings(cuLaunchCooperativeKernel=("too many blocks in cooperative launch",)))
     with pytest.raises(InputError, match=r"^Fake GPU failed: .*: too many blocks in cooperative"):
         train_a_little(backends.get("cuda"))
 
 
-@needs_emulation
-def test_spilled_registers_are_a_warning(install, compiled, monkeypatch):
-    monkeypatch.setattr(
-        build, "find", lambda plan, capability: (plan.header().encode(), "WARNING: spilled")
-    )
-    install(*fake_pycuda.make())
-    with pytest.warns(UserWarning, match="resident kernel: WARNING"):
-        train_a_little(backends.get("cuda"))
-
-
-@needs_emulation
-def test_without_a_compiler_networks_stream(install, monkeypatch, tmp_path):
-    install(*fake_pycuda.make())
-    monkeypatch.setattr(build, "cache_folder", lambda: tmp_path)
-    monkeypatch.setenv("PATH", "/nowhere")
-    _, description = train_a_little(backends.get("cuda"))
-    assert "streaming schedule: its kernel is not built, and nvcc is not on PATH" in description
-
-
-@needs_emulation
-def test_a_kernel_that_ends_with_its_device_is_silent(install, compiled, monkeypatch):
+def test_a_kernel_that_ends_with_its_device_is_silent(install, monkeypatch):
     """Nobody can act on what is raised while an object is collected."""
     unraisable = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
-    install(*fake_pycuda.make())
-    backend = backends.get("cuda")
-    loaded = backend.load(Network(SIZES, seed=1))
+    bindings = install(FakeBindings())
+    loaded = backends.get("cuda").load(Network(SIZES, seed=1))
     kernel, loaded._kernel = loaded._kernel, None
-
-    def fail():
-        raise fake_pycuda.FakeError("cuCtxPushCurrent failed: the device was lost")
-
-    monkeypatch.setattr(backend.driver._context, "push", fail)
+    bindings.cuCtxPushCurrent = lambda context: ("the device was lost",)
     del kernel
     assert unraisable == []

@@ -1,195 +1,85 @@
-"""Compiling kernels: with nvcc where it is there, else with a stand-in for it."""
+"""Compiling kernels: with nvcc where it is there, and with a stand-in for it."""
 
 import os
+import re
 import shutil
+import subprocess
 from dataclasses import replace
 
 import pytest
 
 from emulated import ROOT
-from mlpcore.backends.cuda import build, nvcc
-from mlpcore.backends.cuda import plan as planning
+from mlpcore.backends.cuda import nvcc
 from mlpcore.backends.cuda.launch import KERNELS, RELU, SOFTMAX, TANH
-from mlpcore.backends.cuda.plan import DATA_CENTRE, DeviceLimits, DoesNotFit, make_plan
-
-NET1 = (841, 1000, 500, 10)
+from mlpcore.backends.cuda.plan import DATA_CENTRE, make_plan
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
 
 
-@pytest.fixture(autouse=True)
-def folders(monkeypatch, tmp_path):
-    """Nothing is built or kept but in the test's own folder."""
-    monkeypatch.setattr(build, "BUILT", tmp_path / "built")
-    monkeypatch.setattr(build, "cache_folder", lambda: tmp_path / "kernels")
-    monkeypatch.setattr(build, "_refused", {})
-    monkeypatch.delenv("MLPCORE_CUDA", raising=False)
-    monkeypatch.delenv("MLPCORE_CUDA_ARCH", raising=False)
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """A cache of the test's own, and a copy of the kernels' sources."""
+    monkeypatch.setattr(nvcc, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr(nvcc, "SOURCES", shutil.copytree(ROOT / "cuda", tmp_path / "cuda"))
+    return tmp_path / "cache"
 
 
-def program(folder, name, script):
-    """A shell script on a path of its own."""
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-    (folder / name).chmod(0o755)
-    return str(folder)
-
-
-# ---- with nvcc -----------------------------------------------------------------------------
+def program(monkeypatch, folder, script):
+    """A shell script as nvcc, with nothing but the shell's own commands beside it."""
+    (folder / "nvcc").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "nvcc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
 
 
 @needs_nvcc
-def test_nvcc_compiles_every_kernel_for_every_architecture(tmp_path):
+@pytest.mark.parametrize("capability", [75, 90, 100])
+def test_nvcc_compiles_every_kernel(cache, capability):
     """Without a warning: they are errors."""
-    output = tmp_path / "out" / "kernels.fatbin"
-    assert nvcc.build(output, tmp_path / "cache", lambda capability: {}) is None
-    name = f"kernels-75-80-86-89-90-100-{nvcc.sources_digest()}.fatbin"
-    assert (tmp_path / "cache" / name).exists()
-    for name in KERNELS:
-        assert output.read_bytes().count(name.encode()) >= len(nvcc.ARCHITECTURES)
+    code = nvcc.compiled("kernels.cu", capability)
+    assert all(name.encode() in code for name in KERNELS)
 
 
 @needs_nvcc
 @pytest.mark.parametrize("hidden, output", [(TANH, TANH), (RELU, SOFTMAX)])
-def test_nvcc_compiles_a_resident_kernel_once(monkeypatch, tmp_path, hidden, output):
+def test_nvcc_compiles_a_resident_kernel(cache, tmp_path, hidden, output):
     """Net1 on an H100 or H200, all its weights in registers: without spilling any."""
-    plan = replace(make_plan(NET1, DATA_CENTRE[90]), hidden=hidden, output=output)
-    cubin, report = build.find(plan, 90)
-    assert b"resident_train_kernel" in cubin
-    assert report.endswith("registers, no spills")
-    assert int(report.split()[0]) > plan.weight_registers
-    monkeypatch.setenv("PATH", "/nowhere")
-    assert build.find(plan, 90) == (cubin, None)  # from the cache
-    (tmp_path / "built").mkdir()
-    name = nvcc.cubin_name(plan.header(), 90)
-    (tmp_path / "built" / name).write_bytes(b"built with mlpcore")
-    assert build.find(plan, 90)[0] == b"built with mlpcore"
+    plan = make_plan((841, 1000, 500, 10), DATA_CENTRE[90])
+    plan = replace(plan, hidden=hidden, output=output)
+    (tmp_path / "resident_plan.h").write_text(plan.header())
+    command = ["nvcc", *nvcc.FLAGS, "-arch=sm_90", "-Xptxas", "-v", f"-I{tmp_path}"]
+    command += ["-o", tmp_path / "made.cubin", nvcc.SOURCES / "resident.cu"]
+    report = subprocess.run(command, capture_output=True, text=True).stderr
+    assert " 0 bytes spill stores" in report
+    assert int(re.search(r"Used (\d+) registers", report)[1]) > plan.weight_registers
 
 
-@needs_nvcc
-def test_spills_are_reported(monkeypatch, tmp_path):
-    """The plan leaves a thread no registers except for weights."""
-    monkeypatch.setattr(planning, "SPARE_REGISTERS", (0,))
-    plan = planning.search_plan(NET1, DeviceLimits(16, 232448))
-    report = nvcc.compile_resident("nvcc", plan.header(), 90, tmp_path / "k.cubin")
-    assert "WARNING" in report
-
-
-# ---- with a stand-in -----------------------------------------------------------------------
-
-
-@pytest.fixture
-def sources(monkeypatch, tmp_path):
-    """A copy of the kernels' sources, and an nvcc that copies what it is to compile."""
-    folder = shutil.copytree(ROOT / "cuda", tmp_path / "cuda")
-    monkeypatch.setattr(nvcc, "SOURCES", folder)
-    script = (
-        '[ "$1" = --list-gpu-code ] && echo sm_90 && exit\n'
-        'while [ "$1" != -o ]; do shift; done\n'
-        'cp "$3" "$2" && echo Used 32 registers, 0 bytes spill stores'
-    )
-    path = program(tmp_path / "bin", "nvcc", script)
-    monkeypatch.setenv("PATH", path, prepend=os.pathsep)
-    monkeypatch.setenv("MLPCORE_CUDA_ARCH", "90")
-    return folder
-
-
-def test_kernels_are_those_of_the_sources(monkeypatch, sources, tmp_path):
-    """Whatever the times of files say, and whether there was a build since or not."""
-    plan = make_plan(NET1, DeviceLimits(6, 1 << 20))
-    output = tmp_path / "built" / "k.fatbin"
-
-    def make():
-        headers = {"net1": plan.header()}
-        assert nvcc.build(output, tmp_path / "c", lambda capability: headers) is None
-        return output.read_bytes()
-
-    assert make() == (sources / "kernels.cu").read_bytes()
-    assert build.find(plan, 90) == ((sources / "resident.cu").read_bytes(), None)
-    for name in ("kernels.cu", "resident.cu"):
-        times = (sources / name).stat()
-        (sources / name).write_bytes((sources / name).read_bytes() + b"// edited\n")
-        os.utime(sources / name, ns=(times.st_atime_ns, times.st_mtime_ns))
-    edited, report = build.find(plan, 90)
-    assert edited.endswith(b"// edited\n") and report == "32 registers, no spills"
-    assert make().endswith(b"// edited\n")
-    assert build.find(plan, 90) == (edited, None)
-
-
-def test_a_kernel_that_cannot_be_kept(sources):
-    plan = make_plan(NET1, DeviceLimits(6, 1 << 20))
-    build.find(plan, 90)
-    (kept,) = build.cache_folder().iterdir()
-    kept.unlink()
-    kept.mkdir()
-    with pytest.raises(DoesNotFit, match="expected a file"):
-        build.find(plan, 90)
-
-
-def test_an_installed_package_has_the_kernels_that_were_built(monkeypatch, sources, tmp_path):
-    plan = make_plan(NET1, DeviceLimits(6, 1 << 20))
-    nvcc.build(tmp_path / "built" / "k.fatbin", tmp_path / "c", lambda _: {"net1": plan.header()})
-    (tmp_path / "none").mkdir()  # such as the folder of cuda-bindings beside the package
-    monkeypatch.setattr(nvcc, "SOURCES", tmp_path / "none")
-    assert build.find(plan, 90) == ((sources / "resident.cu").read_bytes(), None)
-    with pytest.raises(DoesNotFit, match="the sources are in a checkout only"):
-        build.find(make_plan((20, 12, 3), DeviceLimits(6, 1 << 20)), 90)
-
-
-def test_a_kernel_that_nvcc_refuses_is_compiled_once(monkeypatch, tmp_path):
+def test_kernels_are_those_of_the_sources(cache, monkeypatch, tmp_path):
+    """Whatever the times of files say; and each is compiled once."""
     calls = tmp_path / "calls"
-    script = f"echo called >> {calls}\necho no such option\nexit 1"
-    monkeypatch.setenv("PATH", program(tmp_path / "bin", "nvcc", script))
-    plan = make_plan((20, 12, 3), DeviceLimits(6, 48 << 10))
+    script = (
+        f"echo called >> {calls}\n"
+        'while [ "$1" != -o ]; do shift; done\ncp "$3" "$2"'  # a copy of what it is to compile
+    )
+    program(monkeypatch, tmp_path, script)
+    source = nvcc.SOURCES / "resident.cu"
     for _ in range(2):
-        with pytest.raises(DoesNotFit, match="compiled: nvcc failed: no such option"):
-            build.find(plan, 90)
-    assert calls.read_text() == "called\n"
+        assert nvcc.compiled("resident.cu", 90, "a plan") == source.read_bytes()
+    times = source.stat()
+    source.write_bytes(source.read_bytes() + b"// edited\n")
+    os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert nvcc.compiled("resident.cu", 90, "a plan").endswith(b"// edited\n")
+    nvcc.compiled("resident.cu", 90, "another plan")
+    nvcc.compiled("resident.cu", 80, "another plan")
+    assert calls.read_text() == "called\n" * 4
+    shutil.rmtree(cache)
+    cache.write_bytes(b"a file where the folder should be")
+    assert nvcc.compiled("resident.cu", 90, "a plan") == source.read_bytes()
 
 
-def test_a_kernel_that_cannot_be_kept_is_one_line(monkeypatch, sources, tmp_path):
-    (tmp_path / "kernels").write_bytes(b"a file where the folder should be")
-    with pytest.raises(DoesNotFit, match=r"^its kernel cannot be kept in .*kernels: [\w ]+$"):
-        build.find(make_plan((20, 12, 3), DeviceLimits(6, 48 << 10)), 90)
-
-
-def test_a_compiler_that_is_not_understood(monkeypatch, tmp_path):
-    path = program(tmp_path / "bin", "nvcc", "echo hello")
-    monkeypatch.setenv("PATH", path)
-    with pytest.raises(nvcc.NvccError):
-        nvcc.build(tmp_path / "k.fatbin", tmp_path, lambda capability: {})
-    with pytest.raises(nvcc.NvccError):
-        nvcc.compile_resident(f"{path}/nvcc", "", 90, tmp_path / "k.cubin")
-
-
-def test_resident_kernels_are_built_for_the_device_at_hand(monkeypatch, tmp_path):
-    """They take minutes, which only such a machine should spend."""
-    known = list(nvcc.ARCHITECTURES)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert nvcc.resident_architectures(known) == []
-    program(tmp_path, "nvidia-smi", "echo 9.0\necho 7.0")
-    assert nvcc.resident_architectures(known) == [90]
-    monkeypatch.setenv("MLPCORE_CUDA_ARCH", "80,100")
-    assert nvcc.resident_architectures([80, 100]) == [80, 100]
-
-
-@pytest.mark.parametrize("text", ["12", "ninety", "90,", "sm_90"])
-def test_unknown_architectures_are_refused(monkeypatch, text):
-    monkeypatch.setenv("MLPCORE_CUDA_ARCH", "90,80")
-    assert nvcc.chosen_architectures([75, 80, 90]) == [80, 90]
-    monkeypatch.setenv("MLPCORE_CUDA_ARCH", text)
-    with pytest.raises(nvcc.NvccError, match=f"{text}: expected some of 80,90$"):
-        nvcc.chosen_architectures([80, 90])
-
-
-@pytest.mark.parametrize(
-    "variable, path, expected",
-    [("0", os.environ["PATH"], "MLPCORE_CUDA=0"), ("", "/nowhere", "nvcc is not on PATH")],
-)
-def test_a_build_without_kernels_says_so(monkeypatch, tmp_path, variable, path, expected):
-    monkeypatch.setenv("MLPCORE_CUDA", variable)
-    monkeypatch.setenv("PATH", path)
-    (tmp_path / "k.fatbin").write_bytes(b"from an earlier build")
-    line = nvcc.build(tmp_path / "k.fatbin", tmp_path, lambda capability: {})
-    assert line == f"CUDA kernels left out: {expected}"
-    assert not (tmp_path / "k.fatbin").exists()
+def test_a_compiler_that_refuses_is_one_line(cache, monkeypatch, tmp_path):
+    program(monkeypatch, tmp_path, "echo nvcc fatal\necho no such architecture >&2\nexit 1")
+    with pytest.raises(nvcc.CannotCompile, match=r"^nvcc failed: nvcc fatal no such architecture$"):
+        nvcc.compiled("kernels.cu", 90)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(nvcc.CannotCompile, match=r"^nvcc is not on PATH$"):
+        nvcc.compiled("kernels.cu", 90)
