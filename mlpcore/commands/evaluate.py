@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from mlpcore import backends
-from mlpcore.backends.base import Backend
 from mlpcore.commands.copies import add_copies_options, given_copies
 from mlpcore.commands.networks import add_network_arguments
 from mlpcore.commands.options import (
@@ -22,7 +20,6 @@ from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
-from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, check_writable
 from mlpcore.inference import TrainedClassifier
@@ -49,30 +46,6 @@ best network, that of a committee for its members. Several networks are
 evaluated alone and as a committee."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A network to evaluate: what the user called it, and the epochs of a run, if to be drawn."""
-
-    path: Path
-    trained: TrainedNetwork
-    history: Sequence[EpochMetrics]
-
-    @property
-    def layers(self) -> str:
-        """Its layer sizes, and the width of the ink if it has one."""
-        sizes, width = (
-            format_layer_sizes(self.trained.network.layer_sizes),
-            self.trained.input.width,
-        )
-        return sizes if width is None else f"{sizes}, width {width}"
-
-
-def read_candidate(path: Path, with_history: bool) -> Candidate:
-    """Reads a run's folder, in which a training may go on, or a file of weights."""
-    trained = TrainedNetwork.read(path)
-    return Candidate(path, trained, read_history(path) if trained.data and with_history else ())
-
-
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
     parser = command_parser(
@@ -89,69 +62,73 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def load_data(options: argparse.Namespace, candidates: Sequence[Candidate]) -> Dataset:
+def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -> Dataset:
     """The data that the options name, else the data of the first run, else what is found."""
-    first = next((each.trained.data for each in candidates if each.trained.data), None)
+    first = next((each.data for each in networks if each.data), None)
     if options.data or options.dataset or first is None:
         return dataset.load(options.data, name=options.dataset)
     return first.load()
 
 
-def check_fit(candidates: Sequence[Candidate], data: Dataset) -> None:
+def check_fit(paths: Sequence[Path], networks: Sequence[TrainedNetwork], data: Dataset) -> None:
     """Raises InputError unless the networks take these images and know these classes."""
-    expected = data.image_shape, data.n_classes
-    for each in candidates:
-        found = each.trained.input.image_shape, len(each.trained.classes)
+    expected = _kind(data.image_shape, data.n_classes)
+    for path, each in zip(paths, networks):
+        found = _kind(each.input.image_shape, len(each.classes))
         if found != expected:
-            (height, width), n_classes = found
             raise InputError(
-                f"{shown(each.path)} is a network for images of {height} x {width} and "
-                f"{n_classes} classes: expected {data.image_shape[0]} x {data.image_shape[1]} and "
-                f"{data.n_classes} for {data.name}; --data names other data"
+                f"{shown(path)} is a network for {found}: expected {expected} for {data.name}; "
+                "--data names other data"
             )
 
 
-def describe(
-    candidates: Sequence[Candidate], data: Dataset, backend: Backend, copies: Copies | None
-) -> None:
+def _kind(image_shape: tuple[int, int], n_classes: int) -> str:
+    height, width = image_shape
+    return f"images of {height} x {width} and {n_classes} classes"
+
+
+def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset) -> None:
     """Prints the data, the backend and the copies, with a note for networks of other data."""
-    height, width = data.image_shape
     if data.notice:
         say(f"note: {data.notice}")
     sha256 = DataSummary.of(data).sha256
-    for each in candidates:
-        own, name = each.trained.data, each.trained.input.data
-        if own and own.sha256 != sha256:
-            part = ", a part held out" if own.held_out else ""
+    for path, each in zip(paths, classifier.networks):
+        if each.data and each.data.sha256 != sha256:
+            part = ", a part held out" if each.data.held_out else ""
             say(
-                f"note: {shown(each.path)} was trained on other data than these: "
-                f"{shown(own.name)} as in {shown(own.source)}{part}"
+                f"note: {shown(path)} was trained on other data than these: "
+                f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
             )
-        elif not own and name not in ("", data.name):
-            say(f"note: {shown(each.path)} was trained on data called {shown(name)}")
+        elif not each.data and each.input.data != data.name:
+            say(f"note: {shown(path)} was trained on data called {shown(each.input.data)}")
+    height, width = data.image_shape
     say(
         f"data: {data.name} ({shown(data.source)}): "
         f"{dataset.test_images_text(len(data.test_labels), data.held_out)} of {height} x {width}"
     )
-    say(f"backend: {backend.description}")
-    if copies is not None:
-        say(copies.describe(len(candidates)))
+    say(f"backend: {classifier.backend.description}")
+    if classifier.copies is not None:
+        say(classifier.copies.describe(len(paths)))
     say()
 
 
+def layers(trained: TrainedNetwork) -> str:
+    """The layer sizes, and the width of the ink if it has one."""
+    sizes, width = format_layer_sizes(trained.network.layer_sizes), trained.input.width
+    return sizes if width is None else f"{sizes}, width {width}"
+
+
 def show(
-    candidates: Sequence[Candidate],
+    rows: list[tuple[str, str, Evaluation]],
     whole: Evaluation,
-    members: Sequence[Evaluation],
     list_all: bool,
     classes: Sequence[object],
 ) -> None:
-    """Prints the tables."""
-    rows = [(shown(each.path), each.layers, result) for each, result in zip(candidates, members)]
+    """Prints the tables, one with a row for each network: its name, its layers, its evaluation."""
     of = ""
     if len(rows) > 1:
         of = " of the committee"
-        rows.append((f"committee of {len(rows)}", "", whole))
+        rows = [*rows, (f"committee of {len(rows)}", "", whole)]
     say(text_table(evaluation_table(rows)))
     if whole.n_classes <= MAX_COLUMNS:
         say(f"\nconfusion matrix{of}, rows: label, columns: first guess")
@@ -165,21 +142,20 @@ def show(
 
 
 def document(
-    candidates: Sequence[Candidate],
+    paths: Sequence[Path],
+    classifier: TrainedClassifier,
+    data: Dataset,
     whole: Evaluation,
     members: Sequence[Evaluation],
-    data: Dataset,
-    classifier: TrainedClassifier,
 ) -> str:
     """Everything, as JSON."""
     content: dict[str, object] = {
         "data": {"name": data.name, "source": data.source, "n_test": len(data.test_labels)},
         "backend": classifier.backend.description,
         "networks": [
-            {"path": str(each.path), "layer_sizes": each.trained.network.layer_sizes}
-            | ({} if each.trained.input.width is None else {"width": each.trained.input.width})
+            {"path": str(path), "layer_sizes": each.network.layer_sizes, "width": each.input.width}
             | result.to_json()
-            for each, result in zip(candidates, members)
+            for path, each, result in zip(paths, classifier.networks, members)
         ],
     }
     if len(members) > 1:
@@ -190,23 +166,22 @@ def document(
 
 
 def draw(
-    folder: Path, candidates: Sequence[Candidate], whole: Evaluation, data: Dataset
+    folder: Path,
+    networks: Sequence[TrainedNetwork],
+    histories: Sequence[Sequence[EpochMetrics]],
+    data: Dataset,
+    whole: Evaluation,
 ) -> list[Path]:
     """Writes the figures of the whole, and of each network."""
-    title = title_of(candidates[0].trained.network, data.name)
-    if len(candidates) > 1:
-        title = f"Committee of {len(candidates)} networks on {data.name}"
+    several = len(networks) > 1
+    title = title_of(networks[0].network, data.name)
+    if several:
+        title = f"Committee of {len(networks)} networks on {data.name}"
     paths = write_figures(folder, evaluation_figures(data.test_images, whole, title))
-    for number, each in enumerate(candidates, 1):
-        suffix = f"-{number}" if len(candidates) > 1 else ""
-        trained = each.trained
-        drawn = network_figures(
-            trained.network,
-            data.image_shape,
-            each.history,
-            trained.data.held_out if trained.data else 0,
-            trained.input.data,
-        )
+    for number, (each, history) in enumerate(zip(networks, histories), 1):
+        held_out = each.data.held_out if each.data else 0
+        drawn = network_figures(each.network, data.image_shape, history, held_out, each.input.data)
+        suffix = f"-{number}" if several else ""
         paths += write_figures(folder, {f"{name}{suffix}": drawn[name] for name in drawn})
     return paths
 
@@ -224,19 +199,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_no_link(options.figures)
             check_writable(options.figures)
         paths = with_members(options.networks)
-        candidates = [read_candidate(path, bool(options.figures)) for path in paths]
-        classifier = TrainedClassifier([each.trained for each in candidates], backend, copies)
-        data = load_data(options, candidates)
-        check_fit(candidates, data)
-        describe(candidates, data, backend, copies)
+        networks = [TrainedNetwork.read(path) for path in paths]
+        # A run's epochs are read before work begins, if they are to be drawn.
+        drawn = [options.figures and each.data for each in networks]
+        histories = [read_history(path) if wanted else [] for path, wanted in zip(paths, drawn)]
+        classifier = TrainedClassifier(networks, backend, copies)
+        data = load_data(options, networks)
+        check_fit(paths, networks, data)
+        describe(paths, classifier, data)
         whole, members = classifier.evaluate(data.test_images, data.test_labels)
-        show(candidates, whole, members, options.all, data.classes)
+        rows = [(shown(path), layers(n), e) for path, n, e in zip(paths, networks, members)]
+        show(rows, whole, options.all, data.classes)
         if options.json:
-            content = document(candidates, whole, members, data, classifier)
+            content = document(paths, classifier, data, whole, members)
             atomic_write(options.json, content.encode())
         if options.figures:
             say()
-            for path in draw(options.figures, candidates, whole, data):
+            for path in draw(options.figures, networks, histories, data, whole):
                 say(f"figure: {shown(path)}")
         return 0
 

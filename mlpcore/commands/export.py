@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def command() -> int:
         options = parse(argv)
         if options.onnx:
-            export.require_onnx()
+            export.import_onnx()
         targets = [path for path in (options.onnx, options.safetensors, options.html) if path]
         if not options.networks:
             options.networks = [PRETRAINED_FILE]

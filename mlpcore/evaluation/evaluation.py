@@ -174,16 +174,10 @@ def outputs(network: Network, images: Float32Array, backend: Backend) -> Float64
     InputError
         When the images are not float32, or have more or fewer pixels than the network inputs.
     """
-    inputs, n_inputs = np.asarray(images), network.layer_sizes[0]
+    inputs = np.asarray(images)
     if inputs.ndim == 3:
-        n, height, width = inputs.shape
-        if height * width != n_inputs:
-            raise InputError(
-                f"images of {height} x {width} pixels: expected {n_inputs:,} pixels, "
-                "as many as the network has inputs"
-            )
-        inputs = inputs.reshape(n, n_inputs)
-    inputs = check_array("images", inputs, (None, n_inputs))
+        inputs = inputs.reshape(len(inputs), inputs.shape[1] * inputs.shape[2])
+    inputs = check_array("images", inputs, (None, network.layer_sizes[0]))
     result = np.empty((len(inputs), network.layer_sizes[-1]))
     loaded = backend.load(network)
     for begin in range(0, len(inputs), BATCH):

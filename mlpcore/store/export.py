@@ -15,25 +15,10 @@ if it has one (`mlpcore.data.width`), and applies the layers. Its operators are 
 of floats would accept any range: pixels that were already scaled to [0, 1] would silently give
 wrong classes.
 
-The metadata are text:
-
-| name | content |
-|---|---|
-| ``version`` | the version of this library |
-| ``architecture`` | the layer sizes: ``841,1000,500,10`` |
-| ``activation``, ``loss`` | see `mlpcore.store.weights` |
-| ``classes`` | the number of classes; output k is that of label k |
-| ``input`` | a sentence that describes the pixels |
-| ``white`` | the greatest value of a pixel; 0 is the background of digits |
-| ``width`` | the width in pixels to which the graph brings the ink, if it does |
-| ``dataset`` | the data that the network was trained on |
-| ``weights_sha256`` | see `mlpcore.store.weights.weights_sha256` |
-
-``epoch``, ``seed``, ``learning_rate``, ``revision`` and ``machine`` are copied from the file of
-weights if it has them (`mlpcore.store.run_folder`).
-
-The file of a committee holds all members and the mean of their outputs. It has the metadata that
-all members have in common, and ``members``, a list in JSON of those of each.
+Its metadata are those of a file of weights (`mlpcore.store.weights`), without ``format`` and with
+``weights_sha256`` (`mlpcore.store.weights.weights_sha256`) in place of ``sha256``. The file of a
+committee holds all members and the mean of their outputs. Its metadata are ``members``, a list in
+JSON of those of each.
 
 >>> from pathlib import Path
 >>> from mlpcore import Network
@@ -48,7 +33,6 @@ Network((841, 10))
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -60,28 +44,27 @@ from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
-from mlpcore.network.architecture import count_parameters, format_layer_sizes
+from mlpcore.network.architecture import format_layer_sizes
+from mlpcore.store.documents import to_json
 from mlpcore.store.inputs import NetworkInput, output_metadata
 from mlpcore.store.onnx_graph import Graph
 from mlpcore.store.onnx_width import add_width
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import weights_sha256, write_network
+from mlpcore.store.weights import layer_metadata, weights_sha256, write_network
 from mlpcore.typing import Float32Array, StrPath
-from mlpcore.version import __version__
 
 #: Limit of a protocol buffer, which an ONNX file is, and the part of it that is not for weights.
 MAX_BYTES, MAX_OTHER_BYTES = 2**31 - 1, 2**26
 
 #: What a layer computes from a, the weights times its input plus the biases.
-SCALED_TANH = f"{A} tanh({B} a)"
 FORMULAS = {
-    "tanh": SCALED_TANH,
+    "tanh": f"{A} tanh({B} a)",
     "relu": "max(0, a)",
-    "squared": SCALED_TANH,
+    "squared": f"{A} tanh({B} a)",
     "cross-entropy": "softmax(a)",
 }
 
-#: The metadata that say where the weights come from.
+#: The metadata that say where the weights come from, if these are of a run.
 ORIGIN = ("epoch", "seed", "learning_rate", "revision", "machine")
 
 
@@ -91,18 +74,14 @@ def describe_input(network_input: NetworkInput) -> str:
     return f"grey values 0 to {network_input.white} of {height} x {width} pixels, row by row"
 
 
-def require_onnx() -> None:
-    """Raise InputError unless the package `onnx` can be imported."""
-    _import_onnx()
-
-
-def _import_onnx() -> Any:
+def import_onnx() -> Any:
+    """The package `onnx`; an InputError if it cannot be imported."""
     try:
         import onnx
         import onnx.compose
     except ImportError as error:
         raise InputError(
-            f"the package onnx cannot be imported ({error}): expected mlpcore's extra 'export' "
+            f"the package onnx cannot be imported: {error}; expected mlpcore's extra 'export' "
             "(pip install 'mlpcore[export]')"
         ) from None
     return onnx
@@ -120,15 +99,11 @@ def to_onnx(*trained: TrainedNetwork) -> bytes:
         When the package `onnx` is missing, the networks are larger than ONNX's 2 GiB, or members of
         a committee take different pixels or have different losses.
     """
-    onnx = _import_onnx()
-    sizes = [each.network.layer_sizes for each in trained]
-    n_bytes = 4 * sum(map(count_parameters, sizes))
-    if n_bytes + MAX_OTHER_BYTES > MAX_BYTES:
-        names = ", ".join(map(format_layer_sizes, sizes))
-        raise InputError(
-            f"a network of {names} has {n_bytes:,} bytes of "
-            f"weights: expected at most {MAX_BYTES - MAX_OTHER_BYTES:,} for an ONNX file"
-        )
+    onnx = import_onnx()
+    n_bytes = 4 * sum(each.network.n_parameters for each in trained)
+    most = MAX_BYTES - MAX_OTHER_BYTES
+    if n_bytes > most:
+        raise InputError(f"{n_bytes:,} bytes of weights: expected at most {most:,} for ONNX")
     models = [_model(onnx, each) for each in trained]
     model = models[0] if len(models) == 1 else _mean(onnx, models, trained)
     onnx.checker.check_model(model, full_check=True)
@@ -152,19 +127,16 @@ def _mean(onnx: Any, models: Sequence[Any], trained: Sequence[TrainedNetwork]) -
         graph.extend(member)
     outputs = [f"{number}.outputs" for number in range(1, len(models) + 1)]
     graph.add("Mean", *outputs, name="outputs")
-    first, of_each = trained[0], [_metadata(each) for each in trained]
-    whole = graph.model(first.input.pixel_shape, first.network.layer_sizes[-1])
-    own = {
-        key: value for key, value in of_each[0].items() if all(m.get(key) == value for m in of_each)
-    }
+    first = trained[0]
     layers = ", ".join(format_layer_sizes(each.network.layer_sizes) for each in trained)
-    whole.doc_string = whole.graph.doc_string = (
+    return graph.model(
+        first.input.pixel_shape,
+        first.network.layer_sizes[-1],
         f"Committee of {len(models)} multilayer perceptrons: {layers}. pixels (n, height, width): "
         f"{describe_input(first.input)}. outputs (n, classes): the mean of the members' outputs; "
-        "the greatest is the class."
+        "the greatest is the class.",
+        {"members": to_json([_metadata(each) for each in trained])},
     )
-    onnx.helper.set_model_props(whole, own | {"members": json.dumps(of_each)})
-    return whole
 
 
 def _model(onnx: Any, trained: TrainedNetwork) -> Any:
@@ -177,16 +149,15 @@ def _model(onnx: Any, trained: TrainedNetwork) -> Any:
         biases = graph.constant(f"layers.{i}.bias", network.biases[i])
         states = graph.add("Gemm", states, weights, biases, transB=1)
         states = _add_activation(graph, states, network, i)
-    model = graph.model(trained.input.pixel_shape, network.layer_sizes[-1])
-    metadata = _metadata(trained)
-    model.doc_string = model.graph.doc_string = (
+    return graph.model(
+        trained.input.pixel_shape,
+        network.layer_sizes[-1],
         f"Multilayer perceptron {format_layer_sizes(network.layer_sizes)}. Hidden layers: "
         f"{FORMULAS[network.activation]}. Output layer: {FORMULAS[network.loss]}. "
-        f"pixels (n, height, width): {metadata['input']}. "
-        "outputs (n, classes): the greatest is the class."
+        f"pixels (n, height, width): {describe_input(trained.input)}. "
+        "outputs (n, classes): the greatest is the class.",
+        _metadata(trained),
     )
-    onnx.helper.set_model_props(model, metadata)
-    return model
 
 
 def write_onnx(path: StrPath, *trained: TrainedNetwork) -> None:
@@ -209,9 +180,7 @@ def write_safetensors(
     InputError
         As `mlpcore.store.weights.write_network`, which describes `dtype`.
     """
-    outputs = output_metadata(trained.target, trained.classes)
-    known = _origin(trained) | trained.input.to_metadata() | outputs
-    write_network(path, trained.network, known | dict(metadata or {}), dtype)
+    write_network(path, trained.network, _known(trained) | dict(metadata or {}), dtype)
 
 
 def _add_input(graph: Graph, network_input: NetworkInput) -> str:
@@ -275,24 +244,14 @@ def _add_activation(graph: Graph, sums: str, network: Network, layer: int) -> st
     return graph.add("Mul", graph.add("Tanh", scaled), graph.constant("A", A), name=name)
 
 
-def _origin(trained: TrainedNetwork) -> dict[str, str]:
-    """The metadata that say where the weights come from."""
-    return {name: trained.metadata[name] for name in ORIGIN if name in trained.metadata}
+def _known(trained: TrainedNetwork) -> dict[str, str]:
+    """What there is to say of a network, apart from its layers."""
+    origin = {name: trained.metadata[name] for name in ORIGIN if name in trained.metadata}
+    outputs = output_metadata(trained.target, trained.classes)
+    return origin | trained.input.to_metadata() | outputs
 
 
 def _metadata(trained: TrainedNetwork) -> dict[str, str]:
     """The metadata of an ONNX file."""
-    sizes = trained.network.layer_sizes
-    return {
-        **_origin(trained),
-        **({} if trained.input.width is None else {"width": str(trained.input.width)}),
-        "dataset": trained.input.data,
-        "version": __version__,
-        "architecture": ",".join(map(str, sizes)),
-        "activation": trained.network.activation,
-        "loss": trained.network.loss,
-        "classes": str(sizes[-1]),
-        "input": describe_input(trained.input),
-        "white": str(trained.input.white),
-        "weights_sha256": weights_sha256(trained.network),
-    }
+    sha256 = {"weights_sha256": weights_sha256(trained.network)}
+    return _known(trained) | layer_metadata(trained.network) | sha256

@@ -15,7 +15,7 @@ from mlpcore.data.summary import DataSummary, Side
 from mlpcore.data.width import check_width, to_inputs
 from mlpcore.errors import InputError
 from mlpcore.store.documents import from_json, to_json
-from mlpcore.training.config import USUAL_TARGET, TrainingConfig
+from mlpcore.training.config import TrainingConfig
 from mlpcore.typing import Float32Array
 
 MNIST_IMAGE = (29, 29)
@@ -110,9 +110,6 @@ class NetworkInput:
         return inputs.reshape(-1, height * width)
 
 
-def output_metadata(target: float, classes: Classes | None) -> dict[str, str]:
-    """The metadata of what the outputs stand for; by default the classes are 0, 1 ..."""
-    known = {} if target == USUAL_TARGET else {"target": repr(target)}
-    if classes is None or classes == tuple(range(len(classes))):
-        return known
-    return known | {"classes": to_json(classes)}
+def output_metadata(target: float, classes: Classes) -> dict[str, str]:
+    """The metadata of what the outputs stand for."""
+    return {"target": to_json(target), "classes": to_json(classes)}

@@ -40,18 +40,24 @@ class Graph:
         self._nodes += graph.node
         self._constants |= {each.name: each for each in graph.initializer}
 
-    def model(self, pixel_shape: tuple[int, int], n_classes: int) -> Any:
-        """The model that computes ``outputs`` from ``pixels``."""
+    def model(
+        self, pixel_shape: tuple[int, int], n_classes: int, text: str, metadata: dict[str, str]
+    ) -> Any:
+        """The model that computes ``outputs`` from ``pixels``, as the text says."""
         helper, types = self.onnx.helper, self.onnx.TensorProto
         pixels = helper.make_tensor_value_info("pixels", types.UINT8, ["n", *pixel_shape])
         outputs = helper.make_tensor_value_info("outputs", types.FLOAT, ["n", n_classes])
+        constants = list(self._constants.values())
         graph = helper.make_graph(
-            self._nodes, "mlpcore", [pixels], [outputs], list(self._constants.values())
+            self._nodes, "mlpcore", [pixels], [outputs], constants, doc_string=text
         )
-        return helper.make_model(
+        model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],
             ir_version=IR_VERSION,
             producer_name="mlpcore",
             producer_version=__version__,
+            doc_string=text,
         )
+        helper.set_model_props(model, metadata)
+        return model

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import subprocess
 from pathlib import Path
 
@@ -22,16 +21,9 @@ def revision() -> str:
     if not (ROOT / ".git").exists():
         return ""
     describe = ["describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+changes"]
-    # The environment of a Git hook may point to another repository.
-    environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
+    git = ["git", "--no-optional-locks", "-C", str(ROOT), *describe]
     try:
-        return subprocess.run(
-            ["git", "--no-optional-locks", "-C", str(ROOT), *describe],
-            capture_output=True,
-            env=environment,
-            text=True,
-            check=True,
-        ).stdout.strip()
+        return subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
 

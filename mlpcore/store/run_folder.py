@@ -317,7 +317,8 @@ class Run(Observer):
             "revision": provenance.revision(),
             "machine": self.machine or provenance.machine(),
         }
-        outputs = output_metadata(self.config.target, self.data.classes)
+        classes = self.data.classes or tuple(range(self.data.n_classes))
+        outputs = output_metadata(self.config.target, classes)
         return place | NetworkInput.of(self.data, self.config).to_metadata() | outputs
 
     def load(self) -> TrainingState:

@@ -17,8 +17,8 @@ Runs and exports add what a trained network needs, in JSON:
 | name | content |
 |---|---|
 | ``input`` | how images become inputs: the fields of `mlpcore.store.inputs.NetworkInput` |
-| ``target`` | of the output for the class in training, if the loss is squared and it is not 1 |
-| ``classes`` | what the outputs stand for, if not for the labels 0, 1 ... |
+| ``target`` | of the output for the class in training, if the loss is squared; 1 if it is missing |
+| ``classes`` | what the outputs stand for; the labels 0, 1 ... if it is missing |
 
 `mlpcore.store.run_folder` adds the place in a run. Any library that reads safetensors reads the
 weights. With a for the weights times the input plus the biases, the output of a layer is
@@ -89,16 +89,20 @@ def write_network(
     check_choice("dtype", dtype, DTYPES)
     if dtype == "float16":
         network = in_float16(network)
-    metadata = metadata | {
-        "format": FORMAT,
+    metadata = metadata | {"format": FORMAT} | layer_metadata(network)
+    metadata["sha256"] = _digest(network, metadata)
+    tensors = {name: np.ascontiguousarray(array, dtype) for name, array in _tensors(network)}
+    atomic_write(path, save(tensors, metadata), locked=locked)
+
+
+def layer_metadata(network: Network) -> dict[str, str]:
+    """What the metadata say of the layers."""
+    return {
         "version": __version__,
         "architecture": ",".join(map(str, network.layer_sizes)),
         "activation": network.activation,
         "loss": network.loss,
     }
-    metadata["sha256"] = _digest(network, metadata)
-    tensors = {name: np.ascontiguousarray(array, dtype) for name, array in _tensors(network)}
-    atomic_write(path, save(tensors, metadata), locked=locked)
 
 
 def _tensors(network: Network) -> Iterator[tuple[str, Float32Array]]:

@@ -1,6 +1,7 @@
 """Exports: other programs compute the same from the files."""
 
 import dataclasses
+import json
 from itertools import chain
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from mlpcore import InputError, Network, __version__, backends, dataset
 from mlpcore.data.scaling import INPUT_RANGES
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store import export
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.inputs import NetworkInput, output_metadata
 from mlpcore.store.run_folder import BEST, LAST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, weights_sha256
@@ -195,15 +196,15 @@ def test_onnx_says_what_it_is():
         "architecture": "841,7,10",
         "activation": "relu",
         "loss": "cross-entropy",
-        "classes": "10",
-        "input": "grey values 0 to 255 of 28 x 28 pixels, row by row",
-        "white": "255",
-        "dataset": "MNIST",
-        "weights_sha256": weights_sha256(network),
         "epoch": "3",
         "seed": "5",
-        "width": "16",
+        **wide.to_metadata(),
+        **output_metadata(1.0, tuple(range(10))),
+        "weights_sha256": weights_sha256(network),
     }
+    both = onnx.load_model_from_string(export.to_onnx(trained, trained))
+    members = json.loads(both.metadata_props[0].value)
+    assert members == [{each.key: each.value for each in model.metadata_props}] * 2
     shapes = {each.name: (each.type, each.shape) for each in session(content).get_inputs()}
     assert shapes == {"pixels": ("tensor(uint8)", ["n", 28, 28])}
     shapes = {each.name: (each.type, each.shape) for each in session(content).get_outputs()}
