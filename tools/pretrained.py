@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import hashlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mlpcore import backends
 from mlpcore.commands.options import command_parser, run_tool
@@ -21,37 +19,11 @@ from mlpcore.store.export import write_safetensors
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
-from mlpcore.training.config import TrainingConfig
-from mlpcore.training.recipes import RECIPES
 
 TEXT = """\
 Writes the best network of a finished run on MNIST as mlpcore/pretrained/, in
 float16, with its settings and its errors, counted anew on the rounded weights.
 Beside it is its SHA-256, in the format of sha256sum."""
-
-
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
-    """The options."""
-    parser = command_parser("pretrained", "RUN [options]", TEXT, "runs/net1")
-    parser.add_argument("run", metavar="RUN", type=Path, help="folder of a run")
-    out = "file to write (mlpcore/pretrained/net1.safetensors)"
-    parser.add_argument("--out", metavar="FILE", type=Path, default=PRETRAINED_FILE, help=out)
-    return parser.parse_args(argv)
-
-
-def recipe_of(config: TrainingConfig) -> str:
-    """The recipe whose settings these are, without any change; "" if it is none."""
-    for name, recipe in RECIPES.items():
-        settings = recipe.settings_of(config.hidden_layers)
-        if TrainingConfig(**_kept(config) | settings) == config:
-            return name
-    return ""
-
-
-def _kept(config: TrainingConfig) -> dict[str, Any]:
-    """The settings that no recipe has a say in."""
-    names = ("hidden_layers", "epochs", "deformation", "seed", "backend", "schedule")
-    return {name: getattr(config, name) for name in names}
 
 
 def evidence_of(run: Run) -> dict[str, str]:
@@ -62,7 +34,6 @@ def evidence_of(run: Run) -> dict[str, str]:
         raise InputError(f"{shown(run.folder)}: expected a finished run on MNIST")
     return {
         "epochs": str(run.config.epochs),
-        "recipe": recipe_of(run.config),
         "training": to_json(run.config),
         "validation_errors": str(best.validation_errors),
         "n_validation": str(best.n_train),
@@ -89,8 +60,13 @@ def make(folder: Path, path: Path) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, or 2 for bad input."""
 
+    parser = command_parser("pretrained", "RUN [options]", TEXT, "runs/net1")
+    parser.add_argument("run", metavar="RUN", type=Path, help="folder of a run")
+    out = "file to write (mlpcore/pretrained/net1.safetensors)"
+    parser.add_argument("--out", metavar="FILE", type=Path, default=PRETRAINED_FILE, help=out)
+
     def command() -> int:
-        options = parse(argv)
+        options = parser.parse_args(argv)
         make(options.run, options.out)
         return 0
 

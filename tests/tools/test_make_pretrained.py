@@ -37,7 +37,6 @@ def test_the_file_holds_rounded_weights_and_their_evidence(data, capsys):
     expected = {
         "epochs": "2",
         "seed": "3",
-        "recipe": "modern",
         "test_errors": str(result.errors),
         "n_test": "60",
         "validation_errors": str(state.best_metrics.validation_errors),

@@ -1,6 +1,5 @@
 """The paper's experiment, its Table 1, from one command: `tools/reproduce.py`.
 
-A run is a folder. `experiment` plans and trains the runs, `records` reads and tests them, `tables`
-and `report` show the results. `evidence` keeps them in the repository, and `rerun` trains a run
-again from its evidence.
+`command` trains the networks by `mlpcore train`, each in a folder of its own. `evidence` keeps what
+has come of a run in the repository, and `tables` shows it.
 """

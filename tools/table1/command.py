@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlpcore import backends
+from mlpcore.commands import train
 from mlpcore.commands.options import (
     Parser,
     add_backend_options,
@@ -17,59 +14,48 @@ from mlpcore.commands.options import (
     run_tool,
     whole_number,
 )
-from mlpcore.data import dataset
+from mlpcore.commands.runs import REPORT
 from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write, check_writable, read_bounded
+from mlpcore.files import is_locked
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.tables import text_table
-from mlpcore.training.recipes import PAPER_RECIPE
-from mlpcore.training.schedule import SCHEDULE_EPOCHS
-from table1 import evidence, report
-from table1.experiment import Experiment, plan
-from table1.records import Measured, measure
-from table1.rerun import rerun
-from table1.tables import table
+from mlpcore.store.run_folder import holds_run, read_settings
+from mlpcore.training.config import PAPER_LEARNING_RATE_END, SCHEDULE_EPOCHS, TrainingConfig
+from mlpcore.training.recipes import PAPER_RECIPE, RECIPES
+from table1.evidence import arguments, gather, keep, read_all
+from table1.tables import put_table, table, write_page
 
 DESCRIPTION = """\
-Trains the paper's networks with its settings and puts the results beside its Table 1. Called
-again after any stop, it goes on. Several processes with the same --out share the runs."""
+Trains the paper's networks with its settings and puts the results beside its Table 1. Called again
+after any stop, it goes on. A run that another process trains is left to it."""
 
-OUT, RERUN_OUT = Path("runs/table1"), Path("runs/rerun")
+OUT, FOLDER = Path("runs/table1"), Path("benchmarks/results/table1")
+PAGE = Path("docs/table-1.md")
 
 #: The recipes whose learning rate falls as the paper's does.
 CHOICES = (PAPER_RECIPE, "saturating")
-
-#: The options that each mode takes besides its own; the last mode needs none.
-MODES = {
-    "rerun": ("data", "out", "threads"),
-    "report": ("data", "out", "threads"),
-    "evidence": ("data", "out", "threads", "unfinished"),
-    "readme": (),
-    "training": ("data", "out", "threads", "backend", "nets", "seeds", "recipe", "epochs"),
-}
 
 
 def parser() -> Parser:
     """The options."""
     result = Parser(description=DESCRIPTION, allow_abbrev=False)
     add = result.add_argument
-    nets, folder = tuple(PRESETS), evidence.FOLDER
-    add("--nets", type=_nets, default=nets, metavar="N,...", help="the paper's, 1 to 5 (all)")
+    add("--nets", type=_nets, default=tuple(PRESETS), metavar="N,...", help="the paper's, 1 to 5")
     add("--seeds", type=_seeds, default=(0,), metavar="N,...", help="for each network (0)")
     add("--recipe", choices=CHOICES, default=PAPER_RECIPE, help=f"settings ({PAPER_RECIPE})")
     text = f"passes over the training set ({SCHEDULE_EPOCHS:,})"
     add("--epochs", type=whole_number, default=SCHEDULE_EPOCHS, help=text)
     add_backend_options(result)
-    add("--data", type=_folder, help="folder with MNIST's four files, or others in their format")
-    add("--out", type=_folder, help=f"folder of the runs ({OUT}; with --rerun {RERUN_OUT})")
-    add("--report", action="store_true", help="only write table and figures of the runs so far")
-    text = f"only keep finished runs, without their weights, for the repository ({folder})"
-    add("--evidence", type=_folder, nargs="?", const=folder, metavar="DIR", help=text)
-    add("--unfinished", action="store_true", help="with --evidence: unfinished runs too")
-    text = "only put the table of the evidence between its two marks in a file (docs/table-1.md)"
-    add("--readme", type=Path, nargs="?", const=Path("docs/table-1.md"), metavar="FILE", help=text)
-    text = "only train a run of the evidence again and compare"
-    add("--rerun", type=_folder, metavar="DIR", help=text)
+    add(
+        "--data", type=folder_name, help="folder with MNIST's four files, or others in their format"
+    )
+    add("--out", type=_folder, default=OUT, help=f"folder of the runs ({OUT})")
+    modes = result.add_mutually_exclusive_group()
+    modes.add_argument("--report", action="store_true", help="only show the runs so far")
+    text = f"only keep what has come of the runs for the repository ({FOLDER})"
+    modes.add_argument("--evidence", type=Path, nargs="?", const=FOLDER, metavar="DIR", help=text)
+    text = f"only put the table of the repository's evidence in a page ({PAGE})"
+    modes.add_argument("--readme", type=Path, nargs="?", const=PAGE, metavar="FILE", help=text)
     return result
 
 
@@ -91,72 +77,84 @@ def _folder(text: str) -> Path:
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status.
 
-    It is 0 when all runs are finished, 1 when another process is still training one or when
-    `--rerun` found a difference, 2 for bad input or a failed run, and 128 + n for signal n.
+    It is 0 when all runs are finished, 1 when another process is still training one, 2 for bad
+    input or a run that failed, and 128 + n for signal n.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    again = shlex.join([sys.executable, os.path.relpath(sys.argv[0]), *arguments])
-    return run_tool(lambda: _run(arguments, again), interrupted="stopped; called again, it goes on")
+    return run_tool(lambda: _run(parser().parse_args(argv)))
 
 
-def _run(arguments: list[str], again: str) -> int:
-    options = (known := parser()).parse_args(arguments)
-    given = [name for name, value in vars(options).items() if value != known.get_default(name)]
-    mode = next((name for name in MODES if name in given), "training")
-    for name in given:
-        if name != mode and name not in MODES[mode]:
-            raise InputError(f"--{name} together with {mode}: expected one of them")
-    if mode == "training":
-        return _train(options, again)
-    out, threads, data = options.out or OUT, options.threads, options.data
-    if mode == "rerun":
-        return rerun(options.rerun, options.out or RERUN_OUT, data, threads, again)
-    if mode == "readme":
-        _put_table(options.readme)
+def _run(options: argparse.Namespace) -> int:
+    if options.readme:
+        put_table(options.readme, read_all(FOLDER))
         return 0
-    measured = measure(out, threads, data)
-    if mode == "report":
-        _report(out, measured)
-    else:
-        names = evidence.write_evidence(options.evidence, measured, options.unfinished)
-        print(f"evidence of {', '.join(names)}: {shown(options.evidence)}")
-        for line in measured.notes:
-            print(f"note: {line}")
-    return 0
+    if options.evidence:
+        keep(options.evidence, gather(options.out))
+        write_page(options.evidence / "README.md", read_all(options.evidence))
+        return 0
+    status = 0 if options.report else train_all(options)
+    if status <= 2:
+        runs = gather(options.out)
+        print(f"\n{text_table(table(runs))}")
+        write_page(options.out / "report.md", runs)
+    return status
 
 
-def _put_table(page: Path) -> None:
-    """Puts the table of the repository's evidence into a page."""
-    text = read_bounded(page, evidence.MAX_BYTES).decode(errors="surrogateescape")
-    records, summary = evidence.read_collection(evidence.FOLDER)
-    table = report.table_text(records, summary, brief=True)
-    new = report.replace_table(text, table, shown(page))
-    atomic_write(page, new.encode(errors="surrogateescape"))
-    print(f"table of {shown(evidence.FOLDER)}: {shown(page)}")
+def plan(options: argparse.Namespace) -> dict[Path, TrainingConfig]:
+    """The settings of every run by its folder: all networks with the first seed come first.
+
+    They are the paper's where it states them, unless the recipe changes them. The learning rate
+    takes `epochs` epochs from the paper's first value to its last.
+    """
+    stem = "" if options.recipe == PAPER_RECIPE else f"-{options.recipe}"
+    return {
+        options.out / f"{net}{stem}-seed{seed}": TrainingConfig(
+            hidden_layers=PRESETS[net],
+            epochs=options.epochs,
+            learning_rate_end=PAPER_LEARNING_RATE_END,
+            seed=seed,
+            **RECIPES[options.recipe].settings_of(PRESETS[net]),
+        )
+        for seed in options.seeds
+        for net in options.nets
+    }
 
 
-def _report(out: Path, measured: Measured) -> None:
-    report.write_report(out, measured)
-    print(text_table(table(measured.records, measured.committees)))
-    print(f"report: {shown(out / report.REPORT)}")
-    for line in measured.notes:
-        print(f"note: {line}")
+def left(folder: Path, config: TrainingConfig, options: argparse.Namespace) -> list[str]:
+    """The options of `mlpcore train` for what is left of a run; none if that is nothing.
 
-
-def _train(options: argparse.Namespace, again: str) -> int:
-    """Trains what is left, then reports."""
-    out, threads, chosen = options.out or OUT, options.threads, options.backend or "auto"
-    backend = backends.get(chosen, threads)
-    runs = plan(out, options.nets, options.seeds, options.epochs, options.recipe, backend)
-    experiment = Experiment(runs, any_backend=chosen == "auto")
-    if experiment.next_run():
-        check_writable(out)
+    Raises InputError when the run was started with other settings.
+    """
+    wanted = arguments(config)
+    given = {"--data": options.data, "--threads": options.threads}
+    if not holds_run(folder):
         # Other data than MNIST have to be named.
-        data = dataset.load(options.data, name=None if options.data else "mnist")
-        if stopped := experiment.train_all(data, again, threads):
-            return stopped
-    experiment.show()
-    _report(out, measure(out, threads, options.data))
-    if experiment.failed:
-        return 2
-    return int(not all(record.finished for record in experiment.records.values()))
+        given |= {"--backend": options.backend, "--dataset": None if options.data else "mnist"}
+        result = [*wanted, "--out", str(folder)]
+    else:
+        found = arguments(read_settings(folder)[0])
+        if found != wanted:
+            raise InputError(
+                f"{shown(folder)} was started with {' '.join(found)}, asked for "
+                f"{' '.join(wanted)}: expected the same, or another --out"
+            )
+        # A run that was killed between its last epoch and its report needs the report.
+        if (folder / REPORT).exists() or is_locked(folder):
+            return []
+        result = ["--resume", str(folder)]
+    return result + [word for pair in given.items() if pair[1] for word in map(str, pair)]
+
+
+def train_all(options: argparse.Namespace) -> int:
+    """Trains what is left of all runs, one after another; returns the exit status."""
+    planned, status = plan(options), 0
+    for folder, config in planned.items():
+        left(folder, config, options)  # refuses before hours are spent
+    for folder, config in planned.items():
+        if argv := left(folder, config, options):
+            print(f"\n{folder.name}:", flush=True)
+            code = train.main(argv)
+            if code > 2:
+                print("The same command as before goes on with all runs.")
+                return code
+            status = max(status, code)
+    return status or int(not all((folder / REPORT).exists() for folder in planned))

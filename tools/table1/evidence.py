@@ -1,48 +1,29 @@
-"""Keeps runs in the repository without their weights: a folder for each, and git's history.
-
-``config.json`` holds a run's settings, ``metrics.jsonl`` a line for each epoch, ``result.json``
-its `Evidence`, and ``misclassified.png`` the paper's Figure 1 if the run is finished. Beside these
-folders, ``summary.json`` holds a `Summary` and ``README.md`` the table. No file holds a path.
-"""
+"""What has come of a run: a file of JSON for each, without weights, but with their SHA-256."""
 
 from __future__ import annotations
 
 import datetime
-import hashlib
-import json
 import os
-from dataclasses import asdict, dataclass
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
-from mlpcore.data.dataset import EMBEDDED, MNIST
-from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write, make_folder, read_bounded
-from mlpcore.store import run_folder
-from mlpcore.store.history import history_lines
-from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
+from mlpcore.commands.options import DEFORMATION
+from mlpcore.commands.train import SETTINGS, make_config
+from mlpcore.data.summary import DataSummary
+from mlpcore.errors import InputError, printable, shown
+from mlpcore.files import make_folder
+from mlpcore.network.architecture import PRESETS, format_hidden_layers
+from mlpcore.store.documents import read_document, write_document
+from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, Document, Run, read_run_network
 from mlpcore.store.weights import weights_sha256
-from table1.records import ErrorCounts, Measured, Record, Summary, first_difference, in_order
-from table1.report import table_text
-
-#: The repository's evidence of the paper's experiment.
-FOLDER = Path("benchmarks", "results", "table1")
-
-RESULT, SUMMARY, README, FIGURE = "result.json", "summary.json", "README.md", "misclassified.png"
-MAX_BYTES = 2**24
-
-#: The settings to keep. Others may be private, such as a note.
-SETTINGS = ("library", "version", "architecture", "backend", "training", "data")
-
-FOOTER = """\
-Written by `tools/reproduce.py --evidence`. The weights are not here, but their SHA-256 is.
-`tools/reproduce.py --rerun FOLDER` trains a run again and compares: to the bit with the revision
-that its `result.json` names, on the same instruction set.
-"""
-
-T = TypeVar("T")
+from mlpcore.terminal import say
+from mlpcore.training.config import TrainingConfig
+from mlpcore.training.recipes import RECIPES
+from mlpcore.training.state import EpochMetrics
 
 
 @dataclass(frozen=True)
@@ -51,166 +32,152 @@ class Weights:
 
     epoch: int
     sha256: str
-    version: str
     revision: str
     machine: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Evidence:
-    """What has come of a run; `date` is that of the last epoch, `last` None if unfinished."""
+    """What has come of a run.
 
-    epochs: int
-    date: str
-    metrics_sha256: str
-    best: Weights
-    last: Weights | None
-    test: ErrorCounts | None
-
-
-def read_evidence(folder: Path) -> tuple[Record, Evidence]:
-    """The evidence of a run, or an InputError."""
-    config, data = run_folder.read_settings(folder)
-    history = tuple(run_folder.read_history(folder))
-    result = _read_json(folder / RESULT, Evidence)
-    record = Record(folder, config, data, history, test=result.test)
-    best = record.best_metrics
-    expected = (record.epoch, _metrics_sha256(record), best.epoch if best else 0)
-    if (result.epochs, result.metrics_sha256, result.best.epoch) != expected:
-        raise InputError(f"{shown(folder / RESULT)} is damaged: it does not fit {METRICS}")
-    return record, result
-
-
-def read_collection(folder: Path) -> tuple[list[Record], Summary]:
-    """All evidence in a folder, or an InputError."""
-    runs = [path.parent for path in folder.glob(f"*/{CONFIG}")]
-    return sorted((read_evidence(run)[0] for run in runs), key=in_order), _read_summary(folder)
-
-
-def _read_summary(folder: Path) -> Summary:
-    summary = _read_json(folder / SUMMARY, Summary)
-    names = [*summary.missing, *(name for each in summary.committees for name in each.members)]
-    if not all(name.isprintable() for name in names):
-        raise InputError(f"{shown(folder / SUMMARY)} is damaged: expected printable names")
-    return summary
-
-
-def _read_json(path: Path, kind: type[T]) -> T:
-    content = read_bounded(path, MAX_BYTES)
-    try:
-        return msgspec.json.decode(content, type=kind)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise InputError(f"{shown(path)} is damaged: {error}") from None
-
-
-def _metrics_sha256(record: Record) -> str:
-    return hashlib.sha256(b"".join(history_lines(record.history))).hexdigest()
-
-
-def write_evidence(folder: Path, measured: Measured, unfinished: bool) -> list[str]:
-    """Adds runs to the evidence in a folder, where evidence of others stays; returns their names.
-
-    `measured` gets a note for a run that is left out: for an unfinished one unless `unfinished` is
-    true, and for one that could not be tested or that another process is saving.
-
-    Raises InputError when no run can be added, evidence of another run would be overwritten,
-    evidence is damaged, or a file cannot be written. All checks come before all writing.
+    Attributes
+    ----------
+    name, date
+        Of the run's folder, and of its last epoch.
+    backend, training, data
+        As in `mlpcore.store.run_folder.Document`, but for the path of the data.
+    seconds
+        Spent on all epochs so far.
+    best, best_test, last
+        The first epochs with the lowest validation and test error, and the last one so far.
+    weights
+        Of the best epoch and, when the run is finished, of the last one.
     """
-    planned: list[tuple[Record, Evidence]] = []
-    left_out = {name: "not readable" for name in measured.unreadable}
-    for record in measured.records:
+
+    name: str
+    date: str
+    backend: str
+    training: TrainingConfig
+    data: DataSummary
+    seconds: float
+    best: EpochMetrics
+    best_test: EpochMetrics
+    last: EpochMetrics
+    weights: tuple[Weights, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are completed."""
+        return self.last.epoch == self.training.epochs
+
+    @property
+    def network(self) -> str:
+        """net1 ... net5, or the widths of other hidden layers."""
+        return format_hidden_layers(self.training.hidden_layers)
+
+
+def arguments(config: TrainingConfig) -> list[str]:
+    """The fewest options of `mlpcore train` that give these settings, but for the backend."""
+    return min((_with_recipe(config, recipe) for recipe in RECIPES), key=len)
+
+
+def _with_recipe(config: TrainingConfig, recipe: str) -> list[str]:
+    """The recipe, and an option for each setting that is not the recipe's."""
+    arch = format_hidden_layers(config.hidden_layers)
+    given = {"arch": arch, "recipe": recipe, "epochs": config.epochs, "seed": config.seed}
+    usual = make_config(given, config.backend, config.schedule)
+    ours, theirs = (vars(each) | vars(each.deformation) for each in (config, usual))
+    names = SETTINGS | {name: name for name in DEFORMATION}
+    given |= {option: ours[name] for option, name in names.items() if ours[name] != theirs[name]}
+    pairs = ((f"--{option.replace('_', '-')}", str(value)) for option, value in given.items())
+    return [word for pair in pairs for word in pair]
+
+
+def gather(out: Path) -> list[Evidence]:
+    """The evidence of all runs in a folder; a line on stderr for each that has none.
+
+    Raises InputError when no run has any.
+    """
+    found = []
+    for path in out.glob(f"*/{CONFIG}"):
         try:
-            result = _result(record, unfinished)
+            found.append(_evidence(path.parent))
         except InputError as error:
-            left_out[record.name] = f"{record.epoch:,} of {record.config.epochs:,} epochs"
-            measured.notes.append(f"{record.name} is left out: {error}")
-            continue
-        if os.path.lexists(folder / record.name / CONFIG):
-            _check_continues(folder / record.name, record, result)
-        planned.append((record, result))
-    if not planned:
-        raise InputError("no run to keep evidence of: expected a finished one that can be tested")
-    summary = _read_summary(folder) if os.path.lexists(folder / SUMMARY) else Summary()
-
-    for record, result in planned:
-        _write_run(folder / record.name, record, result)
-    _write_json(folder / SUMMARY, asdict(_update(summary, folder, measured, left_out)))
-    records, summary = read_collection(folder)
-    text = table_text(records, summary)
-    page = f"# Runs by this library: {folder.resolve().name}\n\n{text}\n\n{FOOTER}"
-    atomic_write(folder / README, page.encode(errors="replace"))
-    return [record.name for record, _ in planned]
+            say(printable(f"note: {path.parent.name} is left out: {error}"), sys.stderr)
+    if not found:
+        raise InputError(f"{shown(out)}: expected a folder with runs of at least one epoch")
+    return sorted(found, key=_place)
 
 
-def _result(record: Record, unfinished: bool) -> Evidence:
-    """What evidence says of a run; an InputError when it is not to be kept."""
-    if not record.finished and not (unfinished and record.history):
-        raise InputError(f"{record.epoch:,} of {record.config.epochs:,} epochs, {record.state}")
-    if record.test is None and record.data.n_test:
-        raise InputError("it could not be tested")
-    best, last = _weights(record, BEST), _weights(record, LAST)
-    modified = datetime.datetime.fromtimestamp(os.stat(record.folder / METRICS).st_mtime)
+def _evidence(folder: Path) -> Evidence:
+    """The evidence of a run, which another process may be training."""
+    run, document = Run.open(folder, to_train=False), read_document(folder / CONFIG, Document)
+    state = run.load()
+    best, best_test = state.best_metrics, state.best_test_metrics
+    if best is None or best_test is None:
+        raise InputError("no epoch is done")
+    weights = [_weights(run, BEST, best.epoch)]
+    if state.epoch == run.config.epochs:
+        weights.append(_weights(run, LAST, state.epoch))
+    modified = datetime.datetime.fromtimestamp(os.stat(folder / METRICS).st_mtime)
     return Evidence(
-        epochs=record.epoch,
+        name=folder.name,
         date=modified.date().isoformat(),
-        metrics_sha256=_metrics_sha256(record),
+        backend=document.backend,
+        training=document.training,
+        data=msgspec.structs.replace(document.data, source=document.data.name),  # not a path
+        seconds=round(state.seconds, 1),
         best=best,
-        last=last if record.finished else None,
-        test=record.test,
+        best_test=best_test,
+        last=state.history[-1],
+        weights=tuple(weights),
     )
 
 
-def _weights(record: Record, file: str) -> Weights:
-    """What there is to say of a network."""
-    network, metadata = record.read_network(file)
-    try:
-        epoch = int(metadata["epoch"])
-    except (KeyError, ValueError):
-        raise InputError(f"{file} is damaged: expected its epoch") from None
-    named = {name: metadata.get(name, "") for name in ("version", "revision", "machine")}
-    return Weights(epoch, weights_sha256(network), **named)
+def _weights(run: Run, file: str, epoch: int) -> Weights:
+    """What there is to say of a network, which must be that of this epoch."""
+    network, metadata = read_run_network(run.folder / file, run.config, run.data)
+    if metadata["epoch"] != str(epoch):
+        raise InputError(f"{file} is newer than {METRICS} beside it: expected the run resumed")
+    return Weights(epoch, weights_sha256(network), metadata["revision"], metadata["machine"])
 
 
-def _check_continues(folder: Path, record: Record, result: Evidence) -> None:
-    """Raises InputError when evidence is of another run than this, or of more of its epochs."""
-    before, known = read_evidence(folder)
-    if (
-        (before.config, before.data.sha256) != (record.config, record.data.sha256)
-        or first_difference(record.history, before.history)
-        or (record.epoch == before.epoch and (result.best, result.last) != (known.best, known.last))
-    ):
-        raise InputError(
-            f"{shown(folder)} is of another run than {shown(record.folder)}, or of more epochs: "
-            "expected the same run, or another folder"
-        )
+def _place(run: Evidence) -> tuple[object, ...]:
+    """Sorts runs by network, in the paper's order, then by recipe, length and seed."""
+    presets, hidden = list(PRESETS.values()), run.training.hidden_layers
+    place = presets.index(hidden) if hidden in presets else len(presets)
+    stem, _, _ = run.name.partition("-seed")
+    return place, hidden, stem, -run.training.epochs, run.training.seed, run.name
 
 
-def _write_run(folder: Path, record: Record, result: Evidence) -> None:
-    """Writes the evidence of a run. Its settings are last, because with them it counts."""
+def read_all(folder: Path) -> list[Evidence]:
+    """All evidence in a folder; an InputError when there is none, or it is damaged."""
+    found = [read_document(path, Evidence) for path in folder.glob("*.json")]
+    if not found:
+        raise InputError(f"{shown(folder)} holds no evidence: expected files of JSON")
+    return sorted(found, key=_place)
+
+
+def keep(folder: Path, runs: Sequence[Evidence]) -> None:
+    """Adds runs to the evidence in a folder, where evidence of others stays.
+
+    A run that was trained again is compared with its evidence, to the bit. Raises InputError, and
+    writes nothing, when evidence of another run would be overwritten.
+    """
+    new: dict[Path, Evidence] = {}
+    for run in runs:
+        path = folder / f"{run.name}.json"
+        before = read_document(path, Evidence) if os.path.lexists(path) else None
+        if before and [each.sha256 for each in before.weights] == [w.sha256 for w in run.weights]:
+            print(f"{run.name}: the same weights as in {shown(path)}, to the bit")
+        elif before and (before.training != run.training or before.last.epoch >= run.last.epoch):
+            raise InputError(
+                f"{run.name} has other weights or settings than {shown(path)}: expected more "
+                "epochs of the same run"
+            )
+        else:
+            new[path] = run
     make_folder(folder)
-    # The settings stay as the run's own revision wrote them, so that it can read them.
-    found = json.loads(read_bounded(record.folder / CONFIG, MAX_BYTES))
-    settings = {name: found[name] for name in SETTINGS if name in found}
-    known = {MNIST: "the published files", EMBEDDED: "embedded in scikit-learn"}
-    settings["data"]["source"] = known.get(record.data.name, "a folder of IDX files")
-    (folder / "report.md").unlink(missing_ok=True)  # Older revisions wrote one, of then.
-    figure = record.folder / "figures" / FIGURE
-    if record.finished and figure.exists():
-        atomic_write(folder / FIGURE, read_bounded(figure, MAX_BYTES))
-    atomic_write(folder / METRICS, *history_lines(record.history))
-    _write_json(folder / RESULT, asdict(result))
-    _write_json(folder / CONFIG, settings)
-
-
-def _update(old: Summary, folder: Path, measured: Measured, left_out: dict[str, str]) -> Summary:
-    """Adds new committees, drops old ones that they contain, and says what is missing."""
-    new = [set(committee.members) for committee in measured.committees]
-    kept = [each for each in old.committees if not any(set(each.members) <= m for m in new)]
-    missing = {line.removesuffix(")").rpartition(" (")[0] or line: line for line in old.missing}
-    missing |= {name: f"{name} ({reason})" for name, reason in left_out.items()}
-    lines = [missing[name] for name in sorted(missing) if not (folder / name / CONFIG).exists()]
-    return Summary((*kept, *measured.committees), tuple(lines))
-
-
-def _write_json(path: Path, content: object) -> None:
-    atomic_write(path, json.dumps(content, indent=2).encode() + b"\n")
+    for path, run in new.items():
+        write_document(path, run)
+        print(f"{run.name}: {shown(path)}")

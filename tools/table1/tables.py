@@ -1,134 +1,129 @@
-"""The paper's Table 1 beside ours: a row for every run, means over seeds, committees."""
+"""The paper's Table 1 beside ours: a row for every run, means over seeds, and pages with them."""
 
 from __future__ import annotations
 
 import math
 import re
 import statistics
-from collections.abc import Iterable, Sequence
-from itertools import compress
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
 
 from scipy.special import stdtrit
 
-from mlpcore.data.dataset import kind_of_test
+from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import CONFIDENCE, wilson_interval
+from mlpcore.files import atomic_write, read_bounded
 from mlpcore.report.results import TABLE_1, is_the_papers
-from mlpcore.report.tables import NONE, Rows, duration, weights_text
+from mlpcore.report.tables import NONE, Rows, duration, markdown_table
 from mlpcore.training.state import EpochMetrics
-from table1.records import CommitteeResult, ErrorCounts, Record, distinct_seeds, same_but_seed
+from table1.evidence import Evidence, arguments
+
+#: The lines of a page between which `put_table` puts the table.
+BEGIN, END = "<!-- table1 begin -->\n", "<!-- table1 end -->\n"
 
 HEADER = (
-    "run", "weights", "epochs", "validation error", "test error at best validation", "paper's",
-    "best test error", "paper's best", "second guess right", "time", "paper's time",
-    "weight updates/s",
+    "run", "epochs", "validation error", "test error at best validation", "best test error", "time"
 )  # fmt: skip
 
-#: Columns that a page with more to say than this table does without.
-DETAILS = ("weights", "best test error", "paper's best", "second guess right", "weight updates/s")
+NOTES = """\
+Each row reports the network with the lowest validation error, that of the undeformed training
+images. Only the best test error is selected by the test images themselves. Brackets hold 95 %
+confidence intervals: Wilson's for errors of one network, Student's t over the seeds for a mean."""
 
 
-def table(
-    records: Sequence[Record],
-    committees: Sequence[CommitteeResult] = (),
-    without: Sequence[str] = (),
-) -> Rows:
-    """A row for every run, in the given order; the mean over its seeds follows each group.
-
-    The columns named in `without` are left out, and the paper's when it has no figures for any
-    run. When it has some, runs on other data than the paper's name their data.
-    """
-    papers = has_papers_figures(records)
-    rows: Rows = []
-    groups: dict[object, list[Record]] = {}
-    for record in records:
-        groups.setdefault(same_but_seed(record), []).append(record)
-    for group in groups.values():
-        epochs, data = group[0].config.epochs, group[0].data
-        held_out = f", {data.held_out:,} held out" if data.held_out else ""
-        on = f", on {data.name}{held_out}" if papers and not is_the_papers(data) else ""
-        for record in group:
-            state = "" if record.finished else f" ({record.state})"
-            rows.append(_row(record.name + on + state, f"{record.epoch:,}/{epochs:,}", [record]))
-        finished = distinct_seeds(record for record in group if record.finished)
-        if len(finished) > 1:
-            name = f"{_stem(finished)}{on}, mean of {len(finished)} seeds"
-            rows.append(_row(name, f"{epochs:,}", finished))
-    for committee in committees:
-        name, counts = committee_name(committee, records), committee.counts
-        error = _error(counts.errors, counts.n)
-        cells = {"run": name, HEADER[4]: error, HEADER[8]: _second_right([counts])}
-        rows.append(tuple(cells.get(name, NONE) for name in HEADER))
-    kept = [name not in without and (papers or "paper's" not in name) for name in HEADER]
-    header = tuple(name.replace("test", kind_of_all(records)) for name in HEADER)
-    return [tuple(compress(row, kept)) for row in [header, *rows]]
+def table(runs: Sequence[Evidence]) -> Rows:
+    """The paper's row of each network, one for every run, and the mean over seeds of each group."""
+    rows: Rows = [HEADER]
+    for network, of_network in groupby(runs, lambda run: run.network):
+        ours = list(of_network)
+        if network in TABLE_1 and any(is_the_papers(run.data) for run in ours):
+            error, best, hours, _ = TABLE_1[network]
+            cells = f"{error:.2f} %", f"{best:.2f} %", f"{hours} h"
+            rows.append((f"{network} in the paper", NONE, NONE, *cells))
+        for stem, of_stem in groupby(ours, _stem):
+            group = list(of_stem)
+            rows += [_row(run.name + _on(run), [run]) for run in group]
+            finished = [run for run in group if run.finished]
+            if len(finished) > 1:
+                rows.append(_row(f"{stem}, mean of {len(finished)} seeds", finished))
+    return rows
 
 
-def _row(name: str, epochs: str, group: Sequence[Record]) -> tuple[str, ...]:
+def _stem(run: Evidence) -> str:
+    """What runs that differ in nothing but their seed have in common: name, epochs and data."""
+    name = re.sub(r"-seed\d+$", "", run.name)
+    return f"{name}, {run.training.epochs:,} epochs{_on(run)}"
+
+
+def _on(run: Evidence) -> str:
+    """The data, if they are not the paper's."""
+    held_out = f", {run.data.held_out:,} held out" if run.data.held_out else ""
+    return "" if is_the_papers(run.data) else f", on {run.data.name}{held_out}"
+
+
+def _row(name: str, group: Sequence[Evidence]) -> tuple[str, ...]:
     """One run, or the mean over runs that have finished with different seeds."""
-    best = [m for record in group if (m := record.best_metrics)]
-    best_test = [m for record in group if (m := record.best_test_metrics)]
-    tests = [record.test for record in group if record.test]
-    rates = [
-        record.n_parameters * sum(m.n_train for m in record.history) / seconds
-        for record in group
-        if (seconds := sum(m.training_seconds for m in record.history))
-    ]
-    papers = TABLE_1[group[0].network] if has_papers_figures(group) else None
+    done = f"{group[0].last.epoch:,} of " if not group[0].finished else ""
     return (
         name,
-        weights_text(group[0].n_parameters),
-        epochs,
-        f"{statistics.mean(m.validation_error for m in best):.2f} %" if best else NONE,
-        _test_error(best),
-        f"{papers[0]:.2f} %" if papers else NONE,
-        _test_error(best_test),
-        f"{papers[1]:.2f} %" if papers else NONE,
-        _second_right(tests) if len(tests) == len(group) else NONE,
-        duration(statistics.mean(record.seconds for record in group)) if best else NONE,
-        f"{papers[2]:.1f} h" if papers else NONE,
-        f"{statistics.mean(rates) / 1e9:.1f} G" if rates else NONE,
+        f"{done}{group[0].training.epochs:,}",
+        f"{statistics.mean(run.best.validation_error for run in group):.2f} %",
+        _error([run.best for run in group]),
+        _error([run.best_test for run in group]),
+        duration(statistics.mean(run.seconds for run in group)),
     )
 
 
-def has_papers_figures(records: Iterable[Record]) -> bool:
-    """Whether the paper's Table 1 has the network of any run, trained on the same data."""
-    return any(record.network in TABLE_1 and is_the_papers(record.data) for record in records)
-
-
-def committee_name(committee: CommitteeResult, records: Iterable[Record]) -> str:
-    """How many members it has, and whether these are all finished runs."""
-    finished = {record.name for record in records if record.finished}
-    every = "all " if finished <= set(committee.members) else ""
-    return f"committee of {every}{len(committee.members)} finished runs"
-
-
-def kind_of_all(records: Iterable[Record]) -> str:
-    """What the errors are of: "held-out" images when all runs are tested on such, else "test"."""
-    return kind_of_test(min((record.data.held_out for record in records), default=0))
-
-
-def _stem(group: Sequence[Record]) -> str:
-    """The runs' names without their seeds, which names the recipe; else the network."""
-    stems = {re.sub(r"-seed\d+$", "", record.name) for record in group}
-    return stems.pop() if len(stems) == 1 else group[0].network
-
-
-def _test_error(metrics: Sequence[EpochMetrics]) -> str:
+def _error(metrics: Sequence[EpochMetrics]) -> str:
     """The test error of one run, or the mean of several, with its 95 % confidence interval."""
-    if not metrics or not all(m.n_test for m in metrics):
-        return NONE
-    if len(metrics) == 1:
-        return _error(metrics[0].test_errors, metrics[0].n_test)
     errors = [m.test_error for m in metrics]
     mean, n = statistics.mean(errors), len(errors)
-    half = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * statistics.stdev(errors) / math.sqrt(n)
-    return f"{mean:.2f} % ({max(0.0, mean - half):.2f} to {min(mean + half, 100.0):.2f})"
+    if n == 1:
+        low, high = (
+            100 * end for end in wilson_interval(metrics[0].test_errors, metrics[0].n_test)
+        )
+    else:
+        half = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * statistics.stdev(errors) / math.sqrt(n)
+        low, high = max(0.0, mean - half), min(mean + half, 100.0)
+    return f"{mean:.2f} % ({low:.2f} to {high:.2f})"
 
 
-def _error(errors: int, n: int) -> str:
-    low, high = wilson_interval(errors, n)
-    return f"{100 * errors / n:.2f} % ({100 * low:.2f} to {100 * high:.2f})"
+def write_page(path: Path, runs: Sequence[Evidence]) -> None:
+    """Writes a page with the table, and with what it takes to train each run again."""
+    title = f"# Runs: {path.resolve().parent.name}"
+    parts = [title, markdown_table(table(runs)), NOTES, *map(_again, runs)]
+    atomic_write(path, ("\n\n".join(parts) + "\n").encode(errors="replace"))
+    print(f"table: {shown(path)}")
 
 
-def _second_right(tests: Sequence[ErrorCounts]) -> str:
-    return f"{sum(t.second_right for t in tests):,} of {sum(t.errors for t in tests):,}"
+def _again(run: Evidence) -> str:
+    """The command of a run, and what its weights were."""
+    words = [*arguments(run.training), "--backend", run.training.backend]
+    if run.data.held_out:
+        words += ["--hold-out", str(run.data.held_out)]
+    weights = [
+        f"- epoch {each.epoch:,}: SHA-256 `{each.sha256}`, revision {each.revision or 'unknown'}, "
+        f"{each.machine}"
+        for each in run.weights
+    ]
+    return "\n".join(
+        [
+            f"## {run.name}",
+            "",
+            f"`mlpcore train {' '.join(words)}`",
+            "",
+            f"- {run.backend}",
+            *weights,
+        ]
+    )
+
+
+def put_table(page: Path, runs: Sequence[Evidence]) -> None:
+    """Puts the table between the lines `BEGIN` and `END` of a page; an InputError without them."""
+    before, found, rest = read_bounded(page, 2**20).decode().partition(BEGIN)
+    _, ended, after = rest.partition(END)
+    if not found or not ended:
+        raise InputError(f"{shown(page)}: expected the lines {BEGIN.strip()} and {END.strip()}")
+    atomic_write(page, f"{before}{BEGIN}{markdown_table(table(runs))}\n{END}{after}".encode())
+    print(f"table: {shown(page)}")

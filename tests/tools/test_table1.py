@@ -1,0 +1,288 @@
+"""tools/reproduce.py: stopped anywhere it goes on; its table and evidence are of its runs."""
+
+import json
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from mlpcore.commands import runs
+from mlpcore.commands.train import make_config, parse
+from mlpcore.data.summary import DataSummary
+from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.errors import InputError
+from mlpcore.files import lock
+from mlpcore.network.architecture import PRESETS
+from mlpcore.report.console import Console
+from mlpcore.store.run_folder import LAST
+from mlpcore.store.weights import weights_sha256
+from mlpcore.training.config import TrainingConfig
+from mlpcore.training.recipes import RECIPES
+from mlpcore.training.state import EpochMetrics
+from small_runs import assert_same_result, isolate, load_run, write_idx
+from table1 import command
+from table1.evidence import Evidence, arguments, gather, keep, read_all
+from table1.tables import put_table, table
+
+ROOT = Path(__file__).parents[2]
+
+#: Hidden layers instead of those of the paper's networks.
+SMALL = {"net1": (8,), "net2": (9, 6)}
+
+NAMES = ["net1-seed0", "net2-seed0"]
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """Runs that nothing has interrupted, in a folder; beside it are their data."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "draw", lambda *args: [])  # takes longer than these trainings
+        for name, widths in SMALL.items():
+            patch.setitem(PRESETS, name, widths)
+        assert main(write_idx(folder / "letters"), "--out", folder / "out") == 0
+    return folder / "out"
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch, whole):
+    """The folder of the data; the working folder is empty, and nothing waits for the disk."""
+    isolate(monkeypatch, tmp_path / "work")
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setattr(runs, "draw", lambda *args: [])
+    for name, widths in SMALL.items():
+        monkeypatch.setitem(PRESETS, name, widths)
+    return whole.parent / "letters"
+
+
+def main(data, *more):
+    options = ["--nets", "1,2", "--epochs", "3", "--threads", "1", "--data", data, *more]
+    return command.main(list(map(str, options)))
+
+
+def stop_before(patch, epoch, number=signal.SIGTERM):
+    """Sends this process a signal as soon as so many epochs of a run are done."""
+    start = Console.on_epoch_start
+
+    def send(self, trainer):
+        start(self, trainer)
+        if trainer.state.epoch == epoch:
+            os.kill(os.getpid(), number)
+
+    patch.setattr(Console, "on_epoch_start", send)
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+# ---- training ------------------------------------------------------------------------------
+
+
+def test_all_runs_are_trained_once(data, whole, capsys):
+    assert main(data) == 0
+    for name in NAMES:
+        assert_same_result(load_run(f"runs/table1/{name}"), load_run(whole / name))
+    assert "| net2-seed0" in Path("runs/table1/report.md").read_text()
+    before = contents("runs/table1/net1-seed0")
+    capsys.readouterr()
+    assert main(data.with_name("gone")) == 0  # Nothing is left to train, so nothing needs them.
+    assert re.search(r"^net1-seed0, on letters +3 ", capsys.readouterr().out, re.MULTILINE)
+    assert contents("runs/table1/net1-seed0") == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_by_a_signal_it_goes_on(data, whole, number):
+    with pytest.MonkeyPatch.context() as patch:
+        stop_before(patch, 1, number)
+        assert main(data, "--out", "out") == 128 + number
+    assert load_run("out/net1-seed0").epoch == 1
+    assert main(data, "--out", "out") == 0
+    for name in NAMES:
+        assert_same_result(load_run(f"out/{name}"), load_run(whole / name))
+
+
+def test_a_run_that_was_killed_before_its_report_gets_one(data, whole):
+    shutil.copytree(whole, "out")
+    Path("out/net1-seed0/report.md").unlink()
+    assert main(data, "--out", "out") == 0
+    assert Path("out/net1-seed0/report.md").exists()
+
+
+def test_a_run_of_another_process_is_left_to_it(data, whole):
+    shutil.copytree(whole / "net1-seed0", "out/net1-seed0")
+    Path("out/net1-seed0/report.md").unlink()
+    before, taken = contents("out/net1-seed0"), lock(Path("out/net1-seed0"))
+    try:
+        assert main(data, "--out", "out") == 1
+    finally:
+        os.close(taken)
+    assert contents("out/net1-seed0") == before
+    assert load_run("out/net2-seed0").epoch == 3
+
+
+def test_a_damaged_run_is_one_line_and_the_others_go_on(data, whole, capsys):
+    shutil.copytree(whole / "net1-seed0", "out/net1-seed0")
+    Path("out/net1-seed0/report.md").unlink()
+    path = Path("out/net1-seed0", LAST)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert main(data, "--out", "out") == 2
+    error, note = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: {path}") and note.startswith("note: net1-seed0 is left out: ")
+    assert load_run("out/net2-seed0").epoch == 3
+    assert "net1" not in Path("out/report.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--nets 6", "'6', expected some of net1"),
+        ("--out  --report", "'', expected a folder"),
+        ("--report --readme", "--readme: not allowed with argument --report"),
+        ("--report", "runs/table1: expected a folder with runs"),
+        ("--report --out new", "new: expected a folder with runs of at least one epoch"),
+        ("--readme page.md", "benchmarks/results/table1 holds no evidence"),
+        ("--epochs 4 --out old", "old/net1-seed0 was started with --arch net1 --recipe paper"),
+    ],
+)
+def test_refusals(data, whole, capsys, options, words):
+    shutil.copytree(whole / "net1-seed0", "old/net1-seed0")
+    with pytest.MonkeyPatch.context() as patch:
+        stop_before(patch, 0)
+        assert main(data, "--out", "new") == 128 + signal.SIGTERM
+    before = contents(".")
+    capsys.readouterr()
+    assert main(data, *options.split(" ")) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ") and words in error
+    assert contents(".") == before
+
+
+# ---- the options of a run ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes", "words"),
+    [
+        ("paper", {}, "--arch net1 --recipe paper --epochs 9 --seed 3"),
+        ("saturating", {"learning_rate_end": 1e-6}, "saturating --epochs 9 --seed 3 --lr-end 1e-0"),
+        (
+            "modern",
+            {"warm_up": 8, "width": 14},
+            "modern --epochs 9 --seed 3 --warm-up 8 --width 14",
+        ),
+        ("paper", {"deformation": DeformationParameters(alpha=0)}, "--seed 3 --alpha 0"),
+    ],
+)
+def test_the_options_of_a_run_give_its_settings(recipe, changes, words):
+    hidden = PRESETS["net1"]
+    settings = RECIPES[recipe].settings_of(hidden) | changes
+    config = TrainingConfig(hidden, epochs=9, seed=3, **settings)
+    found = arguments(config)
+    assert words in " ".join(found)
+    assert make_config(parse(found), config.backend, config.schedule) == config
+
+
+# ---- evidence ------------------------------------------------------------------------------
+
+
+def test_evidence_holds_what_has_come_of_a_run_without_paths(data, whole):
+    assert command.main(["--evidence", "kept", "--out", str(whole)]) == 0
+    assert sorted(os.listdir("kept")) == ["README.md", *(f"{name}.json" for name in NAMES)]
+    first, second = read_all(Path("kept"))
+    state = load_run(whole / "net1-seed0")
+    assert (first.best, first.last) == (state.best_metrics, state.history[-1])
+    assert [each.sha256 for each in first.weights] == [
+        weights_sha256(network) for network in (state.best, state.network)
+    ]
+    assert first.finished and first.weights[0].machine
+    assert second.training.hidden_layers == SMALL["net2"]
+    assert first.weights[1].sha256 in Path("kept/README.md").read_text()
+    for content in contents("kept").values():
+        assert not re.search(rb"(^|[\s\"'(\[])/\w", content)
+
+
+def test_evidence_is_compared_with_the_run_that_was_trained_again(data, whole, capsys):
+    keep(Path("kept"), gather(whole))
+    assert main(data, "--out", "again") == 0
+    before = contents("kept")
+    assert command.main(["--evidence", "kept", "--out", "again"]) == 0
+    assert "net1-seed0: the same weights as in kept/net1-seed0.json" in capsys.readouterr().out
+    assert before.items() <= contents("kept").items()
+    path = Path("kept/net1-seed0.json")
+    forged = json.loads(path.read_text())
+    forged["weights"][0]["sha256"] = "0" * 64
+    path.write_text(json.dumps(forged))
+    before = contents("kept")
+    assert command.main(["--evidence", "kept", "--out", "again"]) == 2
+    assert "net1-seed0 has other weights or settings than kept/" in capsys.readouterr().err
+    assert contents("kept") == before
+
+
+def test_evidence_of_an_unfinished_run_makes_way_for_more_of_its_epochs(data, capsys):
+    with pytest.MonkeyPatch.context() as patch:
+        stop_before(patch, 2)
+        main(data, "--out", "out")
+    keep(Path("kept"), gather(Path("out")))
+    (kept,) = read_all(Path("kept"))
+    assert (kept.finished, kept.last.epoch, len(kept.weights)) == (False, 2, 1)
+    assert main(data, "--out", "out") == 0
+    keep(Path("kept"), gather(Path("out")))
+    assert all(run.finished for run in read_all(Path("kept")))
+
+
+# ---- tables --------------------------------------------------------------------------------
+
+
+def record(name="net1-seed0", errors=((600, 60),), epochs=None, **changes):
+    """What has come of a run whose epochs made these validation and test errors."""
+    history = [
+        EpochMetrics(i, 1e-3, 60_000, 10_000, 900, 0.1, *each, 1.0, 6.0, 2.0)
+        for i, each in enumerate(errors, 1)
+    ]
+    data = DataSummary("MNIST", "MNIST", (29, 29), 10, 60_000, 10_000, "0123", (28, 28))
+    config = TrainingConfig(PRESETS[name[:4]], epochs=epochs or len(errors), seed=int(name[-1]))
+    values = {
+        "backend": "scalar", "training": config, "data": data, "seconds": 9.0 * len(errors),
+        "best": min(history, key=lambda m: m.validation_errors), "last": history[-1],
+        "best_test": min(history, key=lambda m: m.test_errors), "weights": (),
+    }  # fmt: skip
+    return Evidence(name, "2026-11-25", **values | changes)
+
+
+def test_a_row_for_every_run_the_papers_and_means_over_seeds():
+    other = DataSummary("letters", "letters", (29, 29), 10, 60_000, 10_000, "45", (28, 28), 50)
+    runs_ = [
+        record(errors=[(900, 40), (600, 60), (600, 55)]),
+        record("net1-seed1", errors=[(900, 90), (500, 50), (600, 40)]),
+        record("net1-seed2", epochs=3),
+        record("net3-seed0", data=other),
+    ]
+    rows = table(runs_)
+    assert rows[1:] == [
+        ("net1 in the paper", "-", "-", "0.49 %", "0.44 %", "23.4 h"),
+        ("net1-seed0", "3", "1.00 %", "0.60 % (0.47 to 0.77)", "0.40 % (0.29 to 0.54)", "27.0 s"),
+        ("net1-seed1", "3", "0.83 %", "0.50 % (0.38 to 0.66)", "0.40 % (0.29 to 0.54)", "27.0 s"),
+        ("net1-seed2", "1 of 3", "1.00 %", *["0.60 % (0.47 to 0.77)"] * 2, "9.0 s"),
+        ("net1, 3 epochs, mean of 2 seeds", "3", "0.92 %", "0.55 % (0.00 to 1.19)",
+         "0.40 % (0.40 to 0.40)", "27.0 s"),
+        ("net3-seed0, on letters, 50 held out", "1", "1.00 %",
+         *["0.60 % (0.47 to 0.77)"] * 2, "9.0 s"),
+    ]  # fmt: skip
+
+
+def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path, monkeypatch):
+    """`make readme` has been called since the evidence changed, and finds its two marks."""
+    page, evidence = tmp_path / "page.md", read_all(ROOT / command.FOLDER)
+    assert len(evidence) == 16
+    content = (ROOT / command.PAGE).read_text()
+    page.write_text(re.sub(r"^\| net.*\n", "", content, flags=re.MULTILINE))
+    monkeypatch.chdir(ROOT)
+    assert command.main(["--readme", str(page)]) == 0
+    assert page.read_text() == content
+    page.write_text("# No marks\n")
+    with pytest.raises(InputError, match=r"page\.md: expected the lines <!-- table1 begin"):
+        put_table(page, evidence)
