@@ -20,8 +20,9 @@ from mlpcore.files import is_locked
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.tables import text_table
 from mlpcore.store.run_folder import holds_run, read_settings
-from mlpcore.training.config import PAPER_LEARNING_RATE_END, SCHEDULE_EPOCHS, TrainingConfig
+from mlpcore.training.config import TrainingConfig
 from mlpcore.training.recipes import PAPER_RECIPE, RECIPES
+from mlpcore.training.schedule import PAPER_LEARNING_RATE_END, SCHEDULE_EPOCHS
 from table1.evidence import arguments, gather, keep, read_all
 from table1.tables import put_table, table, write_page
 
