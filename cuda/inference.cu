@@ -74,24 +74,3 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS) softmax_kernel(int n_o
     const float scale = reciprocal((float)exponentiate(y, n_out, y).sum);
     for (int i = threadIdx.x; i < n_out; i += SUM_THREADS) y[i] *= scale;
 }
-
-// Adds to *errors how many of n samples are misclassified. The guess is the first greatest output.
-//
-//   outputs  (n, n_out), or the sums of a softmax
-//   labels   (n)
-//   grid     ceil(n / 256)
-//   block    256 threads, one sample each
-//
-// Integers add up to the same in any order, so atomic additions give repeatable results.
-extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
-    count_errors_kernel(const float *__restrict__ outputs, int n, int n_out,
-                        const unsigned char *__restrict__ labels, int *errors)
-{
-    const int sample = blockIdx.x * ELEMENT_THREADS + threadIdx.x;
-    if (sample >= n) return;
-    const float *y = outputs + (size_t)sample * n_out;
-    int guess = 0;
-    for (int i = 1; i < n_out; i++)
-        if (y[i] > y[guess]) guess = i;
-    if (guess != labels[sample]) atomicAdd(errors, 1);
-}

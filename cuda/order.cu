@@ -45,18 +45,6 @@ extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     if (i < n) order[rank] = i;
 }
 
-// Adds to *outside how many of n numbers are outside 0 ... n_images - 1.
-//
-//   order  (n)
-//   grid   ceil(n / 256)
-//   block  256 threads, one number each
-extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
-    check_order_kernel(const int *__restrict__ order, int n, int n_images, int *outside)
-{
-    const int i = blockIdx.x * ELEMENT_THREADS + threadIdx.x;
-    if (i < n && (order[i] < 0 || order[i] >= n_images)) atomicAdd(outside, 1);
-}
-
 // products[i] = x . x' of the inputs of step i and of the next step.
 //
 //   images    (n, n_in)

@@ -243,9 +243,9 @@ class Backend(Deforming):
                 )
             weights = self._own("sample_weight", weights, (len(images),), np.float32)
             check_weights(weights)
-        if isinstance(order, np.ndarray) and len(order):
-            check_range("labels", labels, n_classes)
-            check_range("order", order, len(images))
+        if len(order):
+            check_range("labels", np.asarray(labels), n_classes)
+            check_range("order", np.asarray(order), len(images))
         return Samples(images, labels, order, float(target), weights)
 
     @abstractmethod
@@ -284,15 +284,5 @@ class Backend(Deforming):
         """
         images = self._located("images", images, (None, network.layer_sizes[0]))
         labels = self._located("labels", labels, (len(images),), np.uint8)
-        return self._count_errors(network, images, labels, poll)
-
-    def _count_errors(
-        self,
-        network: LoadedNetwork,
-        images: BackendArray,
-        labels: BackendArray,
-        poll: Poll | None,
-    ) -> int:
-        """See `count_errors`."""
         guesses = self._predict(network, images, poll).argmax(axis=1)
-        return int(np.count_nonzero(guesses != labels))
+        return int(np.count_nonzero(guesses != np.asarray(labels)))

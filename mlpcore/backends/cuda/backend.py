@@ -1,6 +1,6 @@
 """The CUDA backend: the paper's kernels on an NVIDIA device, or under the tests' emulation.
 
-Data and weights stay on the device between calls. After an epoch only counts are copied back.
+Data and weights stay on the device between calls. Counts and outputs are copied back.
 """
 
 from __future__ import annotations
@@ -194,27 +194,8 @@ class CudaBackend(Backend):
         progress: Progress | None,
     ) -> TrainingResult:
         images, labels, order = samples.images, samples.labels, samples.order
-        self._check_order(network, order, len(images))
         with self.driver.active():
             return network.train(images, labels, order, rates, samples.target, progress)
-
-    def _check_order(self, network: DeviceNetwork, order: DeviceArray, n_images: int) -> None:
-        """Raises InputError unless every number is that of an image. Only a count comes back."""
-        check = kernels.check_order(order.address, len(order), n_images, network.errors)
-        if self._count(network, check):
-            numbers = np.asarray(order)
-            raise InputError(
-                f"order: from {numbers.min()} to {numbers.max()}, expected 0 to {n_images - 1}"
-            )
-
-    def _count(self, network: DeviceNetwork, launches: Iterable[Launch]) -> int:
-        """What launches add to the network's count."""
-        count = np.zeros(1, np.int32)
-        with self.driver.active():
-            self.driver.upload(network.errors, count)
-            self._run(launches)
-            self.driver.download(count, network.errors)
-        return int(count[0])
 
     def _batches(
         self, network: DeviceNetwork, images: DeviceArray
@@ -240,28 +221,9 @@ class CudaBackend(Backend):
             self._run(kernels.complete(network.layers[-1], end - begin, outputs))
             with self.driver.active():
                 self.driver.download(result[begin:end], outputs)
+            if poll is not None:
+                poll()
         return result
-
-    def _count_errors(
-        self,
-        network: DeviceNetwork,
-        images: DeviceArray,
-        labels: DeviceArray,
-        poll: Poll | None,
-    ) -> int:
-        n_out = network.layer_sizes[-1]
-
-        def launches() -> Iterator[Launch]:
-            for begin, end, outputs in self._batches(network, images):
-                classes = labels[begin:end].address
-                yield from kernels.count_errors(
-                    outputs, end - begin, n_out, classes, network.errors
-                )
-                if poll is not None:
-                    self.driver.synchronize()
-                    poll()
-
-        return self._count(network, launches())
 
     # ---- what an epoch draws at random -------------------------------------------------
 

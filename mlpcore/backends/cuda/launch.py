@@ -46,10 +46,8 @@ KERNELS: dict[str, str] = {
     "softmax_deltas_kernel": "PiPPPP",
     "predict_layer_kernel": "PiiPiiiP",
     "softmax_kernel": "iP",
-    "count_errors_kernel": "PiiPP",
     "order_keys_kernel": "IIIiP",
     "rank_kernel": "PiP",
-    "check_order_kernel": "PiiP",
     "input_products_kernel": "PPiP",
     "noise_kernel": "IIIIiiP",
     "convolve_columns_kernel": "PiiPP",
@@ -212,11 +210,6 @@ def complete(layer: Layer, n: int, outputs: int) -> list[Launch]:
     return [_launch("softmax_kernel", (n,), (SUM_THREADS,), layer.n_out, outputs)]
 
 
-def count_errors(outputs: int, n: int, n_out: int, labels: int, errors: int) -> list[Launch]:
-    """Adds the number of misclassified samples among n to an int32."""
-    return [_for_each("count_errors_kernel", n, outputs, n, n_out, labels, errors)]
-
-
 # ---- the order of an epoch -----------------------------------------------------------------
 
 
@@ -226,11 +219,6 @@ def permutation(key: tuple[int, int], epoch: int, n: int, keys: int, order: int)
         _for_each("order_keys_kernel", n, *key, epoch, n, keys),
         _for_each("rank_kernel", n, keys, n, order),
     ]
-
-
-def check_order(order: int, n: int, n_images: int, outside: int) -> list[Launch]:
-    """Adds to an int32 how many of the n numbers of an order are outside 0 to n_images - 1."""
-    return [_for_each("check_order_kernel", n, order, n, n_images, outside)]
 
 
 def input_products(images: int, n_in: int, order: int, steps: int, products: int) -> list[Launch]:

@@ -54,9 +54,9 @@ class DeviceNetwork(ABC):
         Address of one sample, (n_in,).
     states, deltas : list of int
         Addresses of (n_out,) floats for each layer.
-    partials, rates, state, errors : int
-        Addresses of partial sums (shared by all layers), of the learning rate of each layer, of
-        a training state, and of a count.
+    partials, rates, state : int
+        Addresses of partial sums (shared by all layers), of the learning rate of each layer, and
+        of a training state.
     outputs : list of int
         Addresses of two buffers for the outputs of a layer, (batch, n_out).
     batch : int
@@ -92,7 +92,7 @@ class DeviceNetwork(ABC):
         layers[-1] = replace(layers[-1], activation=output)
         lengths = [layer.rows * layer.stride for layer in layers]
         lengths += [n_inputs, *widths, *widths, max(layer.n_partials for layer in layers)]
-        lengths += [len(widths), STATE.itemsize // 4, 1, *[self.batch * max(widths)] * 2]
+        lengths += [len(widths), STATE.itemsize // 4, *[self.batch * max(widths)] * 2]
         what = f"a network of layers {', '.join(map(str, self.layer_sizes))}"
         self._memory = allocate(self.driver, what, [4 * length for length in lengths])
 
@@ -101,7 +101,7 @@ class DeviceNetwork(ABC):
         self.inputs = next(addresses)
         self.states = list(islice(addresses, n))
         self.deltas = list(islice(addresses, n))
-        self.partials, self.rates, self.state, self.errors, *self.outputs = addresses
+        self.partials, self.rates, self.state, *self.outputs = addresses
 
     def store(self, network: Network) -> None:
         """Copies the weights into a network of the same layer sizes."""
