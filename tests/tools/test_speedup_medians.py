@@ -3,10 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
@@ -26,7 +23,7 @@ ANOTHER = {("scalar", 1): 8.5}  # makes a run differ from the first
 def report(times=None, **changes):
     """A run of two backends and a peer; seconds by (name, threads), None for a row without."""
     seconds = {("scalar", 1): 8.0, ("avx2", 2): 2.0, ("JAX scan", 1): 6.0, ("JAX scan", 2): 5.0}
-    rows, network = [], changes.pop("network", "net1")
+    rows, network = [], "net1\x1b"
     for (name, threads), value in (seconds | (times or {})).items():
         timing = Timing(value, value, value, 1, 1) if value else None
         peer, floor = name == "JAX scan", None if name == "JAX scan" else 1.0
@@ -64,7 +61,9 @@ def test_medians_of_runs(kept, capsys):
     busy = MACHINE | {"CPU": "A CPU, 2 cores (load 2.0)", "GPU": "none (busy)"}
     last = report(fast, date="2026-11-25T11:07:32+00:00", machine=busy)
     assert main(["--medians", *kept(report(slow), report(), last)]) == 0
-    found = cells(capsys.readouterr().out)
+    out = capsys.readouterr().out
+    found = cells(out)
+    assert "\x1b" not in out  # a terminal would obey it
     ours, jax = found["avx2, 2"], found["JAX scan, 2"]
     assert (ours["Time"], ours["Spread"]) == ("2.00 s", "-50% +100%")
     assert ours["x scalar"] == "4.00x (2.00 to 8.00)" and ours["GB/s"] == "2.00"
@@ -79,11 +78,6 @@ def test_a_row_without_a_time_in_one_run_has_no_median(kept, capsys):
     assert found["JAX scan, 2"]["x ours"] == "0.607x (0.588 to 0.625)"  # scalar is our fastest
 
 
-def test_what_a_terminal_would_obey_is_escaped(kept, capsys):
-    assert main(["--medians", *kept(report(network="\x1b[2J|"))]) == 0
-    assert "\x1b" not in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     "other, message",
     [
@@ -93,31 +87,12 @@ def test_what_a_terminal_would_obey_is_escaped(kept, capsys):
         ({"times": {("sse2", 1): 1.0}}, "machine, settings"),
         ({}, "expected another run"),
         ({"date": "soon"}, "expected what tools/speedup.py --json writes"),
+        ({"times": {("scalar", 1): -1.0}}, "expected what tools/speedup.py --json writes"),
     ],
 )
 def test_runs_that_cannot_be_compared(kept, other, message):
     with pytest.raises(InputError, match=message):
         read_runs([Path(each) for each in kept(report(), report(**other))])
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_damaged_documents_are_refused_or_read(tmp_path, data):
-    """Some bytes, or a value of another kind, in place of what a run writes."""
-    path = tmp_path / "run.json"
-    content = bytearray(msgspec.json.encode(report()))
-    if data.draw(st.booleans()):
-        begin = data.draw(st.integers(0, len(content)))
-        content[begin : begin + data.draw(st.integers(0, 9))] = data.draw(st.binary(max_size=9))
-    else:
-        number = data.draw(st.sampled_from([b"-1.0", b"0", b"1e999", b"1" * 400, b"null", b"[]"]))
-        content = content.replace(b'"seconds":8.0', b'"seconds":' + number)
-    path.write_bytes(content)
-    try:
-        runs = read_runs([path])
-    except InputError:
-        return
-    assert all(all_tables(runs))
 
 
 def test_a_bar_for_each_library(kept, tmp_path):
@@ -127,7 +102,7 @@ def test_a_bar_for_each_library(kept, tmp_path):
     figure = Figure()
     times = chart.best_times([report()])
     chart.draw_bars(figure, times)
-    assert times == {"net1": {"mlpcore, step": 2.0, "JAX scan": 5.0}}  # with the best threads
+    assert times == {"net1\x1b": {"mlpcore, step": 2.0, "JAX scan": 5.0}}  # with the best threads
     (axes,) = figure.axes
     assert [bar.get_width() for bar in axes.patches] == [2.0, 5.0]
 

@@ -43,7 +43,7 @@ def draw_bars(
             if name in own:
                 axes.barh(place, own[name], color=colours[name.replace(",", " ").split()[0]])
                 axes.text(own[name], place, f" {short_time(own[name])}", va="center", fontsize=9)
-        axes.set_title(network, fontsize=10, loc="left")
+        axes.set_title(shown(network), fontsize=10, loc="left")
         axes.set_xticks([])
         axes.set_xlim(0, 1.3 * max(own.values()))
         axes.spines[["top", "right", "bottom"]].set_visible(False)

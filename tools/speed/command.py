@@ -196,10 +196,10 @@ def run_to_error(options: argparse.Namespace) -> tuple[list[str], int]:
         repeats=options.repeats or 1,
         searches=search.read(search.RATES),
     )
-    found = to_error.measure(comparison, progress)
+    outcome = to_error.measure(comparison, progress)
     if options.json:
-        write_document(options.json, to_error.document(comparison, *found))
-    return to_error.tables(comparison, *found), 0
+        write_document(options.json, outcome)
+    return to_error.tables(comparison, outcome), 0
 
 
 def run_search(options: argparse.Namespace) -> tuple[list[str], int]:

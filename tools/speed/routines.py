@@ -30,8 +30,8 @@ from speed.timing import Case
 #: The paper's.
 DEFORMATION = DeformationParameters()
 
-#: Samples of a call of training, and of a layer's pass. Shorter calls would show the start of
-#: threads, and more than MANY of a layer would no longer fit into a cache.
+#: Samples of a call of training, and least and most of a layer's call. Shorter calls would show the
+#: start of threads.
 STEP, LAYER, MANY = 64, 16, 1024
 
 #: Samples or images of a check, of anything but training.
@@ -61,16 +61,22 @@ class Routine:
     recipe: str = "paper"
 
 
+def calls(n: int) -> list[int]:
+    """The samples of each call that passes n samples through a layer."""
+    return [min(MANY, n - begin) for begin in range(0, n, MANY)]
+
+
 def forward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     network, images = backend.load(problem.network), backend.put(problem.flat_images)
 
     def run(n: int) -> AnyArray:
-        states = images[:n]
-        for layer in range(problem.network.n_layers):
-            states = backend.forward(network, layer, states)
+        for m in calls(n):
+            states = images[:m]
+            for layer in range(problem.network.n_layers):
+                states = backend.forward(network, layer, states)
         return states
 
-    return [(run(FEW), 0)], Case(run, LAYER, MANY)
+    return [(run(FEW), 0)], Case(run, LAYER)
 
 
 def backward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
@@ -79,12 +85,13 @@ def backward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
         states.append(backend.put(backend.forward(network, layer, states[-1])))
 
     def run(n: int) -> AnyArray:
-        deltas = states[-1][:n]
-        for layer in range(problem.network.n_layers - 1, 0, -1):
-            deltas = backend.backward(network, layer, deltas, states[layer][:n])
+        for m in calls(n):
+            deltas = states[-1][:m]
+            for layer in range(problem.network.n_layers - 1, 0, -1):
+                deltas = backend.backward(network, layer, deltas, states[layer][:m])
         return deltas
 
-    return [(run(FEW), 0)], Case(run, LAYER, MANY)
+    return [(run(FEW), 0)], Case(run, LAYER)
 
 
 def step(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:

@@ -6,10 +6,9 @@ What is measured is a list of runs; all else follows from it.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
 
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.tables import NONE
@@ -29,7 +28,8 @@ BUDGETS = (1, 2, 3, 5, 8, 12, 20)
 FEW = 1000
 
 
-class Run(NamedTuple):
+@dataclass(frozen=True)
+class Run:
     """A training of its own."""
 
     learner: str
@@ -37,6 +37,21 @@ class Run(NamedTuple):
     seed: int
     seconds: float
     error: float  #: after the last epoch, in percent
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The JSON document, in seconds and percent."""
+
+    date: str
+    revision: str
+    machine: dict[str, str]
+    threads: int
+    data: str
+    layer_sizes: tuple[int, ...]
+    learners: dict[str, str]  #: and their settings
+    missing: dict[str, str]  #: learners that are not installed or have failed, with the reason
+    runs: list[Run]
 
 
 def train_recipe(
@@ -115,15 +130,28 @@ def train(comparison: Comparison, learner: Learner, epochs: int, seed: int, warm
 
 def measure(
     comparison: Comparison, progress: Callable[[str], object] = lambda title: None
-) -> tuple[list[Run], dict[str, str]]:
-    """Every run, and the learners that are not installed or have failed, with the reason.
+) -> Outcome:
+    """All runs; `progress` is told each result.
 
     All have run with a budget and a seed before the next begins. Every seed starts with another
-    learner. Nobody goes on after the lowest error. `progress` is told each result.
+    learner. Nobody goes on after the lowest error.
     """
-    learners, runs, lowest = comparison.learners, list[Run](), comparison.errors[-1]
+    task, learners = comparison.task, comparison.learners
     missing = {each.name: reason for each in learners if (reason := each.missing())}
+    runs: list[Run] = []
+    outcome = Outcome(
+        utc_now(),
+        provenance.revision(),
+        describe(),
+        task.threads,
+        task.data.name,
+        task.layer_sizes,
+        {each.name: comparison.settings(each) for each in learners},
+        missing,
+        runs,
+    )
     for epochs in comparison.budgets:
+        lowest = comparison.errors[-1]
         active = [e for e in learners if not comparison.least_time(runs, e.name, lowest)]
         for seed in range(1, comparison.repeats + 1):
             shift = (seed - 1) % max(1, len(active))
@@ -133,54 +161,36 @@ def measure(
                 warm = any(run.learner == learner.name for run in runs)
                 try:
                     runs.append(train(comparison, learner, epochs, seed, warm))
-                    outcome = f"{runs[-1].error:.2f} % in {runs[-1].seconds:.1f} s"
+                    text = f"{runs[-1].error:.2f} % in {runs[-1].seconds:.1f} s"
                 except Exception as failure:  # of another library: the others go on
-                    outcome = missing[learner.name] = failure_text(failure)
-                progress(f"epochs {epochs}, seed {seed}, {learner.name}: {outcome}")
-    return runs, missing
+                    text = missing[learner.name] = failure_text(failure)
+                progress(f"epochs {epochs}, seed {seed}, {learner.name}: {text}")
+    return outcome
 
 
-def document(
-    comparison: Comparison, runs: Sequence[Run], missing: dict[str, str]
-) -> dict[str, object]:
-    """What `--json` keeps, in seconds and percent."""
-    task = comparison.task
-    return {
-        "date": utc_now(),
-        "revision": provenance.revision(),
-        "machine": describe(),
-        "threads": task.threads,
-        "data": task.data.name,
-        "layer_sizes": task.layer_sizes,
-        "learners": {each.name: comparison.settings(each) for each in comparison.learners},
-        "missing": missing,
-        "runs": [run._asdict() for run in runs],
-    }
-
-
-def tables(comparison: Comparison, runs: Sequence[Run], missing: dict[str, str]) -> list[str]:
+def tables(comparison: Comparison, outcome: Outcome) -> list[str]:
     """The least times to each error."""
     rows = [[each.name, comparison.settings(each)] for each in comparison.learners]
     for error in comparison.errors:
-        found = [comparison.least_time(runs, name, error) for name, *_ in rows]
+        found = [comparison.least_time(outcome.runs, name, error) for name, *_ in rows]
         pairs = zip(comparison.learners, found)
         ours = [least[0] for learner, least in pairs if least and not learner.start]
         for row, least in zip(rows, found):
             ratio = f" {digits(least[0] / min(ours))}x" if least and ours else ""
             row.append(f"{short_time(least[0])}, epochs {least[1]}{ratio}" if least else NONE)
-    task, budgets = comparison.task, ", ".join(map(str, comparison.budgets))
     notes = (
         "Time: deformation and training from the first sample on, without loading, imports, "
         "initial weights and the evaluations of the test error; the least over budgets of "
-        f"{budgets} epochs, each a run of its own whose learning rate falls to its end. Threads: "
-        f"{task.threads}. The ratio is to our fastest: more than 1 is slower.",
+        f"{', '.join(map(str, comparison.budgets))} epochs, each a run of its own whose learning "
+        f"rate falls to its end. Threads: {outcome.threads}. The ratio is to our fastest: more "
+        "than 1 is slower.",
         f"The error is the mean over {comparison.repeats} seeds after the last epoch, the time is "
         "their median. Another seed has another error.",
         *(f"Learning rates of peers: {each.how}." for each in comparison.searches.values()),
     )
-    title = f"{task.data.name}, {format_layer_sizes(task.layer_sizes)}: time to a test error"
+    title = f"{outcome.data}, {format_layer_sizes(outcome.layer_sizes)}: time to a test error"
     headers = ("Learner", "Settings", *(f"to {error:g} %" for error in comparison.errors))
     return [
-        head(utc_now(), provenance.revision(), describe(), missing),
+        head(outcome.date, outcome.revision, outcome.machine, outcome.missing),
         table(title, headers, rows, notes, left=2),
     ]
