@@ -54,7 +54,7 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     if best.n_test:
         text += f"; {kind} error {best.test_error:.2f} %"
     lines = [f"{text}.", f"Time: {duration(sum(m.seconds for m in history))}."]
-    reach = _reach(history)
+    reach = len(history) // MIN_SMOOTHED  # epochs on either side that are averaged with each
     if reach:
         lines[-1] += f" Lines: means over {2 * reach + 1} epochs. Pale: every epoch."
     top = head_height(len(lines) + bool(title)) + LEGEND
@@ -65,7 +65,7 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     lower = figure.add_axes((LEFT / WIDTH, BOTTOM / height, width, LOWER / height))
     bottom = (BOTTOM + LOWER + GAP) / height
     upper = figure.add_axes((LEFT / WIDTH, bottom, width, UPPER / height), sharex=lower)
-    _draw_errors(upper, history, best, kind)
+    _draw_errors(upper, history, best, kind, reach)
     rates = [m.learning_rate for m in history]
     lower.plot([m.epoch for m in history], rates, color="black", **_line_style(len(history)))
     log_axis(lower, rates, 5)
@@ -80,11 +80,6 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     return figure
 
 
-def _reach(history: Sequence[EpochMetrics]) -> int:
-    """Epochs on either side that are averaged with each; none of few."""
-    return len(history) // MIN_SMOOTHED
-
-
 def smoothed(values: Sequence[int], reach: int) -> Float64Array:
     """Means (n,) over `reach` whole numbers on either side of each, over fewer near the ends."""
     place = np.arange(len(values))
@@ -95,7 +90,7 @@ def smoothed(values: Sequence[int], reach: int) -> Float64Array:
 
 
 def _draw_errors(
-    axes: Axes, history: Sequence[EpochMetrics], best: EpochMetrics, kind: str
+    axes: Axes, history: Sequence[EpochMetrics], best: EpochMetrics, kind: str, reach: int
 ) -> None:
     """The curves of errors, with a circle around the lowest validation error."""
     # A run that deforms spends time on it.
@@ -107,7 +102,7 @@ def _draw_errors(
     if best.n_test:
         curves.append((kind, [m.test_errors for m in history], best.n_test, RED, "--"))
     epochs, style = [m.epoch for m in history], _line_style(len(history))
-    reach, shown = _reach(history), []
+    shown: list[Float64Array] = []
     for name, errors, n, colour, dashes in curves:
         values = 100 / n * np.array(errors)
         shown.append(values)
