@@ -75,14 +75,6 @@ def test_the_interval_is_wilsons(counts):
         assert distance == pytest.approx(1.959963984540054**2 * variance, rel=1e-6, abs=1e-15)
 
 
-def test_the_papers_35_of_10_000():
-    outputs = np.eye(10)[np.zeros(10_000, int)]
-    result = Evaluation.of(outputs, np.repeat([0, 5], [9965, 35]))
-    assert result.error_rate == 0.35
-    assert repr(result) == "Evaluation(35 of 10,000 wrong, 0.35 %)"
-    assert [round(end, 2) for end in result.interval] == [0.25, 0.49]
-
-
 @pytest.mark.parametrize(
     ("outputs", "labels"),
     [

@@ -54,8 +54,9 @@ def metrics_changed(draw, run):
     content = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     (run / METRICS).write_bytes(content)
     network, metadata = read_network(run / LAST)
-    signed = metadata | {"metrics_sha256": hashlib.sha256(content).hexdigest()}
-    write_network(run / LAST, network, signed)
+    sha256 = {"metrics_sha256": hashlib.sha256(content).hexdigest()}
+    signed = json.dumps(json.loads(metadata["checkpoint"]) | sha256)
+    write_network(run / LAST, network, metadata | {"checkpoint": signed})
 
 
 def metadata_changed(draw, run):

@@ -4,20 +4,14 @@ import dataclasses
 import json
 import os
 import shutil
-import tempfile
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run, read_history
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
-from mlpcore.training.state import TrainingState
 from small_runs import (
     DATA,
     finish_run,
@@ -45,33 +39,18 @@ def stopped(tmp_path, stopped_once):
     return shutil.copytree(stopped_once, tmp_path / "run")
 
 
-@settings(max_examples=100)
-@given(st.data())
-def test_damaged_files_are_refused_or_read(stopped_once, data):
-    """Weights have a checksum, and the last network that of the metrics: none is read."""
-    name = data.draw(st.sampled_from(RUN_FILES))
-    damage = data.draw(st.sampled_from(["missing", "folder", "cut", "bytes"]))
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = shutil.copytree(stopped_once, Path(temporary, "run"))
-        content = (folder / name).read_bytes()
-        (folder / name).unlink()
-        position = data.draw(st.integers(0, len(content) - 1))
-        length = data.draw(st.integers(0, 9))
-        changed = content[:position]
-        if damage == "bytes":
-            changed += data.draw(st.binary(max_size=9)) + content[position + length :]
-        if damage == "folder":
-            (folder / name).mkdir()
-        elif damage != "missing":
-            (folder / name).write_bytes(changed)
-        try:
-            state = load_run(folder)
-        except InputError as error:
-            assert name in str(error) or name == CONFIG
-            assert "\n" not in str(error)
-        else:
-            assert isinstance(state, TrainingState)
-            assert damage in ("cut", "bytes") and (name == CONFIG or changed == content)
+@pytest.mark.parametrize("name", RUN_FILES)
+@pytest.mark.parametrize("damage", ["missing", "folder", "cut", "changed"])
+def test_damaged_files_are_refused(stopped, name, damage):
+    path = stopped / name
+    content = bytearray(path.read_bytes())
+    path.unlink()
+    if damage == "folder":
+        path.mkdir()
+    elif damage != "missing":
+        content[len(content) // 2] ^= 64
+        path.write_bytes(content if damage == "changed" else content[: len(content) // 2])
+    assert name in refusal(load_run, stopped)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +108,12 @@ def test_metrics_that_are_longer_than_any_epochs(stopped):
     assert load_run(stopped).epoch == 2  # which reads as much as two lines may be long
 
 
-def test_other_data(stopped):
+@pytest.mark.parametrize(
+    "data", [make_dataset(n_test=59), dataclasses.replace(DATA, classes=("a", "b", "c"))]
+)
+def test_other_data(stopped, data):
     with closing(Run.open(stopped)) as run:
-        assert "are not those" in refusal(run.check_data, make_dataset(n_test=59))
+        assert "are not those" in refusal(run.check_data, data)
 
 
 @pytest.mark.parametrize(

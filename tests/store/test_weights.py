@@ -135,14 +135,6 @@ def test_damaged_files_are_refused_in_one_line(tmp_path, data, dtype):
     assert str(path) in refusal(read_network, path)
 
 
-def test_a_huge_header_takes_no_memory(tmp_path):
-    path = tmp_path / "sparse"
-    with open(path, "wb") as file:
-        file.write(header(b"", 2**35))
-        file.truncate(2**36)
-    assert "header too large" in refusal(read_network, path)
-
-
 def test_other_architectures_and_weights_that_are_not_finite(tmp_path):
     network, path = Network((4, 2)), tmp_path / "x"
     write_network(path, network, {})
