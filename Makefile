@@ -41,10 +41,9 @@ reproduce: $(INSTALLED)
 readme: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py --readme
 
-# Draws the README's pictures from the measurements in benchmarks/results, and those of the documentation.
+# Draws the pictures of README and documentation, from the measurements in benchmarks/results.
 pictures: $(INSTALLED)
-	$(BIN)/python tools/readme_pictures.py
-	$(BIN)/python docs/diagrams.py
+	$(BIN)/python tools/pictures.py
 
 speedup: $(INSTALLED)
 	$(BIN)/python tools/speedup.py $(ARGS)

@@ -18,7 +18,7 @@ from sphinx_gallery.sorting import ExplicitOrder
 from mlpcore.version import __version__
 
 DOCS = Path(__file__).parent
-sys.path.insert(0, str(DOCS))  # for `figure_style`
+sys.path.insert(0, str(DOCS.parent / "tools"))  # for `figure_style`
 
 project, author = "mlpcore", "the mlpcore authors"
 version = release = __version__

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import matplotlib as mpl
+from cycler import cycler
 
 #: Every eye tells these apart.
-BLUE, RED, GREEN, ORANGE, PURPLE, GREY = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#E69F00",
-    "#CC79A7",
-    "#808080",
-)
+BLUE, RED, GREEN = "#0072B2", "#D55E00", "#009E73"
+ORANGE, PURPLE, GREY = "#E69F00", "#CC79A7", "#808080"
 
 
 def apply(gallery_conf: object = None, script: object = None) -> None:
     """Sphinx-gallery calls this before each script."""
     mpl.rcParams.update(
         {
-            "axes.prop_cycle": mpl.cycler(color=[BLUE, RED, GREEN, ORANGE, PURPLE, GREY]),
+            "axes.prop_cycle": cycler(color=[BLUE, RED, GREEN, ORANGE, PURPLE, GREY]),
             "axes.spines.top": False,
             "axes.spines.right": False,
             "axes.grid": False,
