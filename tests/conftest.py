@@ -65,6 +65,12 @@ def simd_name(request):
     return request.param
 
 
+@pytest.fixture(scope="session", params=["reference", *SIMD])
+def cpu_name(request):
+    """Each backend of the CPU, the oracle included."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
 def reference():
     """The float64 oracle."""

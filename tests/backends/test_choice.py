@@ -3,6 +3,7 @@
 import pytest
 
 from mlpcore import backends
+from mlpcore.backends.simd import SimdBackend
 from mlpcore.errors import InputError
 
 
@@ -17,20 +18,26 @@ def test_the_cpu_is_never_a_device(monkeypatch):
     assert backends.get().name == widest
 
 
-def test_unknown_backends_are_refused():
-    with pytest.raises(InputError, match="'sse9': expected auto, cpu, reference, scalar"):
-        backends.get("sse9")
-    with pytest.raises(InputError, match="threads 0: expected a whole number from 1 to 1,024"):
-        backends.get("scalar", threads=0)
-    with pytest.raises(InputError, match="threads -5: expected a whole number"):
-        backends.get("reference", threads=-5)
-    for threads in (1.5, True, "2"):
-        with pytest.raises(InputError, match=r"threads .*: expected a whole number"):
-            backends.get("scalar", threads=threads)
-    with pytest.raises(InputError, match="'later': expected sparse, packed, deferred or immediate"):
-        backends.get("scalar", schedule="later")
-    with pytest.raises(InputError, match="'deferred': the reference backend has no schedules"):
-        backends.get("reference", schedule="deferred")
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("sse9",), "'sse9': expected auto, cpu, reference, scalar"),
+        (("scalar", 0), "threads 0: expected a whole number from 1 to 1,024"),
+        (("reference", -5), "threads -5: expected a whole number"),
+        *((("scalar", each), "threads .*: expected a whole number") for each in (1.5, True, "2")),
+        (("scalar", 1, "later"), "'later': expected sparse, packed, deferred or immediate"),
+        (("reference", 1, "deferred"), "'deferred': the reference backend has no schedules"),
+    ],
+)
+def test_unknown_backends_are_refused(arguments, message):
+    with pytest.raises(InputError, match=message):
+        backends.get(*arguments)
+
+
+@pytest.mark.parametrize("choice", [("postponed", 32), ("deferred", 0), ("deferred", 1025)])
+def test_unknown_schedules_and_blocks_are_refused(choice):
+    with pytest.raises(InputError):
+        SimdBackend("scalar", 1, *choice)
 
 
 def test_environment_chooses_the_backend(monkeypatch):

@@ -226,12 +226,6 @@ def test_bits_do_not_depend_on_the_number_of_threads(name, hidden, threads):
     assert one != trained(sizes, SimdBackend(name, 1, "deferred"))  # they were packed
 
 
-def test_a_call_may_be_cut_at_a_blocks_end(name):
-    sizes, backend = (100, 200, 200, 10), SimdBackend(name, 2, packed_from=0)
-    assert trained(sizes, backend, 64, 80) == trained(sizes, backend)
-    assert trained(sizes, backend, 64, 70) == trained(sizes, backend, 70)
-
-
 def test_blocks_of_few_samples_are_not_packed(name):
     """Few are less than half of a block, in a short call or at the end of a long one."""
     sizes = (100, 200, 200, 10)

@@ -1,21 +1,14 @@
 """Arrays that others change while C reads them, that overlap, or that are not aligned."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from mlpcore import backends
-from mlpcore.backends.simd import SimdBackend
+from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from oracle import bits, uniform
-
-CPU_BACKENDS = [
-    name for name, reason in backends.available().items() if reason is None and name != "cuda"
-]
+from oracle import bits, training_set, uniform
 
 
 def misaligned(array):
@@ -35,47 +28,30 @@ def drawn(n, *shape):
     return uniform(1, n, *shape), maps, np.full(21, 1 / 21, np.float32)
 
 
-def test_progress_may_write_to_the_arrays():
-    """In a process of its own: an image far outside the array ended it."""
-    code = """
-import numpy as np
-from mlpcore import Network, backends
-n, rng = 3000, np.random.default_rng(0)
-images = np.maximum(rng.uniform(-1, 1, (n, 40)), 0).astype(np.float32)
-
-def spoil(result):
-    order[:], labels[:], weights[:] = 2**31 - 1, 255, np.nan
-
-for name in (name for name in backends.INSTRUCTION_SETS if backends.available()[name] is None):
-    for schedule in backends.SCHEDULES:
-        results = []
-        for progress in (None, spoil):
-            labels, weights = (np.arange(n) % 10).astype(np.uint8), np.ones(n, np.float32)
-            order = np.arange(n, dtype=np.int32)[::-1].copy()
-            network = Network((40, 300, 10), 1, "relu", "cross-entropy", "he")
-            result = backends.get(name, 2, schedule).train(
-                network, images, labels, order, 1e-3, progress, sample_weight=weights
-            )
-            results.append((result, [array.tobytes() for array in network.weights]))
-        assert order[0] == 2**31 - 1
-        assert results[0] == results[1]
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_progress_may_write_to_the_arrays_of_the_reference():
-    backend, network = backends.get("reference"), Network((4, 3), 1)
-    images, labels, order = uniform(1, 5, 4), np.zeros(5, np.uint8), np.arange(5, dtype=np.int32)
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_progress_may_write_to_the_arrays(cpu_name, schedule):
+    """C has copies of its own, or else an image far outside the array would end the process."""
+    if cpu_name == "reference":
+        schedule = None
+    results, sizes = [], (40, 300, 10)
+    images, *_ = training_set(sizes, 3000, zeros=0.5, low=0)
 
     def spoil(result):
-        order[:], labels[:] = 2**31 - 1, 255
+        order[:], labels[:], weights[:] = 2**31 - 1, 255, np.nan
 
-    assert backend.train(network, images, labels, order, 0.1, spoil).samples == 5
+    for progress in (None, spoil):
+        _, labels, order = training_set(sizes, 3000)
+        weights = np.ones(3000, np.float32)
+        network = Network(sizes, 1, "relu", "cross-entropy", "he")
+        arguments = network, images, labels, order, 1e-3, progress
+        result = backends.get(cpu_name, 2, schedule).train(*arguments, sample_weight=weights)
+        results.append((result, bits(network)))
+    assert order[0] == 2**31 - 1
+    assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("name", CPU_BACKENDS)
-def test_arrays_that_are_not_aligned(name):
-    backend = backends.get(name)
+def test_arrays_that_are_not_aligned(cpu_name):
+    backend = backends.get(cpu_name)
     images, labels, order = uniform(1, 9, 6), np.zeros(9, np.uint8), np.arange(9, dtype=np.int32)
     networks = [Network((6, 5, 3), 1) for _ in range(2)]
     weights = uniform(2, 9) + 2
@@ -93,9 +69,8 @@ def test_arrays_that_are_not_aligned(name):
         backend.deform(pictures, maps, taps, 3.0, 0, 0, out=misaligned(pictures))
 
 
-@pytest.mark.parametrize("name", CPU_BACKENDS)
-def test_a_deformation_in_place(name):
-    backend, (images, maps, taps) = backends.get(name), drawn(7, 6, 5)
+def test_a_deformation_in_place(cpu_name):
+    backend, (images, maps, taps) = backends.get(cpu_name), drawn(7, 6, 5)
     expected = backend.deform(images, maps, taps, 3.0, 0, 0)
     memory = np.zeros((8, 6, 5), np.float32)
     for start in (0, 1):  # on the images themselves, and one further
@@ -110,10 +85,9 @@ def test_a_deformation_in_place(name):
     assert np.array_equal(out, expected)
 
 
-@pytest.mark.parametrize("name", CPU_BACKENDS)
-def test_selected_images_in_place_and_between_bytes(name):
+def test_selected_images_in_place_and_between_bytes(cpu_name):
     """Strides that are no multiple of a float's size are those of a field of a record."""
-    parameters, backend = DeformationParameters(), backends.get(name)
+    parameters, backend = DeformationParameters(), backends.get(cpu_name)
     images, labels, indices = uniform(3, 4, 6, 5), np.zeros(4, np.uint8), np.array([7, 3, 1, 2])
     arguments = indices, labels, parameters, 1, 2, backend
     expected = deform_selected(images, *arguments)
@@ -124,7 +98,7 @@ def test_selected_images_in_place_and_between_bytes(name):
     memory[:4] = images
     deform_selected(memory[:4], *arguments, out=memory[1:])
     assert np.array_equal(memory[1:], expected)
-    if name in backends.INSTRUCTION_SETS:
+    if cpu_name in backends.INSTRUCTION_SETS:
         with pytest.raises(InputError, match=r"^out: expected an aligned array"):
             deform_selected(images, *arguments, out=records["pixel"])
 

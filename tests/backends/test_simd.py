@@ -12,41 +12,29 @@ from hypothesis import strategies as st
 
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
-from mlpcore.errors import InputError
 from mlpcore.network import Network
 from oracle import (
-    EPSILON,
     SEEDS,
     Problem,
+    assert_near,
     bits,
     check_training,
     on_ground,
     random_network,
     training_problems,
+    training_set,
     uniform,
 )
 
 
-def problem(sizes, n, seed=0):
-    rng = np.random.default_rng(seed)
-    images = rng.uniform(-1, 1, (n, sizes[0])).astype(np.float32)
-    labels = rng.integers(0, sizes[-1], n).astype(np.uint8)
-    return images, labels, rng.permutation(n).astype(np.int32)
-
-
+@pytest.mark.parametrize("schedule", ["deferred", "immediate"])
 @given(problem=training_problems(samples=40), block=st.integers(1, 50))
 @example(problem=Problem((130, 33, 5), 100, 3, 1e-3, ground=-1.0), block=150)
 @example(problem=Problem((130, 300, 5), 40, 3, 1e-3, ground=-1.0), block=32)
 @settings(max_examples=20)
-def test_any_block_size_equals_the_oracle(simd_name, reference, problem, block):
+def test_any_block_size_equals_the_oracle(simd_name, reference, schedule, problem, block):
     """With whole blocks, with a rest, and with a block that is longer than the training."""
-    check_training(SimdBackend(simd_name, 2, "deferred", block), reference, problem)
-
-
-@given(problem=training_problems(samples=10))
-@settings(max_examples=20)
-def test_the_immediate_schedule_equals_the_oracle(simd_name, reference, problem):
-    check_training(backends.get(simd_name, 2, "immediate"), reference, problem)
+    check_training(SimdBackend(simd_name, 2, schedule, block), reference, problem)
 
 
 #: Inputs around the vectors, the padding and the chunks that a background is left out by.
@@ -65,9 +53,7 @@ def test_training_on_images_with_a_ground(simd_name, reference, n_in, n_out, blo
     backend = SimdBackend(simd_name, 2, "deferred", block)
     backend.train(network, images, labels, order, rate)
     reference.train(expected, images, labels, order, rate)
-    # As in check_training: 70 steps of a few roundings each.
-    for got, oracle in zip(network.weights + network.biases, expected.weights + expected.biases):
-        np.testing.assert_allclose(got, oracle, rtol=0, atol=32 * EPSILON)
+    assert_near(network, expected)
     SimdBackend(simd_name, 1, "deferred", block).train(alone, images, labels, order, rate)
     assert bits(alone) == bits(network)
 
@@ -81,7 +67,7 @@ def test_training_on_images_with_a_ground(simd_name, reference, n_in, n_out, blo
 @example(sizes=[257, 100, 1000], threads=3)
 @settings(max_examples=6)
 def test_bits_do_not_depend_on_the_number_of_threads(simd_name, schedule, sizes, threads):
-    images, labels, order = problem((*sizes, 10), 40)
+    images, labels, order = training_set((*sizes, 10), 40)
     results = []
     for count in (1, threads):
         network = Network((*sizes, 10), seed=1)
@@ -159,12 +145,17 @@ def test_layer_operations_do_not_depend_on_the_number_of_threads(simd_name):
     assert bits(updated[0]) == bits(updated[1])
 
 
-@pytest.mark.parametrize("schedule, cuts", [("immediate", (1, 12)), ("deferred", (64, 96))])
+@pytest.mark.parametrize(
+    "schedule, cuts",
+    [("immediate", (1, 12)), ("deferred", (64, 96)), ("packed", (64,)), ("sparse", (32, 64))],
+)
 def test_a_call_may_be_cut(simd_name, schedule, cuts):
     """Training in pieces gives the bits of training at once: anywhere, or at a block's end."""
-    images, labels, order = problem((50, 400, 30, 10), 120)
-    backend = backends.get(simd_name, 2, schedule)
-    whole, pieces = (Network((50, 400, 30, 10), seed=2) for _ in range(2))
+    sizes = (150, 400, 300, 10)
+    kind = ("relu", "cross-entropy") if schedule == "sparse" else ("tanh", "squared")
+    images, labels, order = training_set(sizes, 120, zeros=0.5)
+    backend = SimdBackend(simd_name, 2, schedule, packed_from=0)
+    whole, pieces = (Network(sizes, 2, *kind) for _ in range(2))
     backend.train(whole, images, labels, order, 0.01)
     for begin, end in zip((0, *cuts), (*cuts, 120)):
         backend.train(pieces, images, labels, order[begin:end], 0.01)
@@ -172,25 +163,10 @@ def test_a_call_may_be_cut(simd_name, schedule, cuts):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_padding_stays_zero(simd_name, schedule):
-    """In the buffers of network.h, only zeros follow the bias of a row."""
-    sizes = (5, 6, 7)
-    images, labels, order = problem(sizes, 20)
-    images[:10, :2] = 0.3  # a ground
-    network = Network(sizes, seed=3)
-    backends.get(simd_name, 1, schedule).train(network, images, labels, order, 0.1)
-    for n_in, weights in zip(sizes, network.weights):
-        stride = weights.strides[0] // 4
-        rows = np.lib.stride_tricks.as_strided(weights, (len(weights), stride), (4 * stride, 4))
-        assert stride % 16 == 0
-        assert np.all(rows[:, n_in + 1 :] == 0)
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_network_that_has_diverged_can_be_drawn_anew(simd_name, schedule):
     """No NaN stays in the padding of its rows, because NaN times 0 is NaN."""
     sizes = (20, 17, 10)
-    images, labels, order = problem(sizes, 40)
+    images, labels, order = training_set(sizes, 40)
     images[3] = np.nan
     network, backend = Network(sizes, seed=1), backends.get(simd_name, 1, schedule)
     backend.train(network, images, labels, order, 0.1)
@@ -214,7 +190,7 @@ def test_training_ends_after_a_whole_sample(simd_name, schedule, sizes, raises):
             raise KeyboardInterrupt
         return True
 
-    images, labels, order = problem(sizes, 50)
+    images, labels, order = training_set(sizes, 50)
     network, expected = (Network(sizes, seed=4) for _ in range(2))
     backend = backends.get(simd_name, 2, schedule)
     with pytest.raises(KeyboardInterrupt) if raises else contextlib.nullcontext():
@@ -235,7 +211,7 @@ def test_no_thread_only_waits(sizes, most):
 
     Fewer threads may follow where 16 find no room.
     """
-    images, labels, order = problem(sizes, 50)
+    images, labels, order = training_set(sizes, 50)
     before, seen = len(os.listdir("/proc/self/task")), []
 
     def count(done):
@@ -244,32 +220,6 @@ def test_no_thread_only_waits(sizes, most):
     SimdBackend("scalar", 64).train(Network(sizes, seed=1), images, labels, order, 0.1, count)
     assert len(seen) > 1 and seen[0] == most == max(seen)
     assert seen == sorted(seen, reverse=True)
-
-
-@NEEDS_LINUX
-@pytest.mark.parametrize("cpus", [1, 2])
-def test_the_cpus_that_may_be_used_stay_the_same(cpus):
-    """Threads move away from each other beside other busy processes."""
-    code = f"""
-import os, subprocess, sys, time
-import numpy as np
-from mlpcore import Network, backends
-cpus = set(sorted(os.sched_getaffinity(0))[:{cpus}])
-os.sched_setaffinity(0, cpus)
-images, labels = np.ones((64, 100), np.float32), np.zeros(64, np.uint8)
-order = np.zeros(640, np.int32)
-busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in cpus]
-try:
-    end = time.monotonic() + 0.5
-    while time.monotonic() < end:
-        network = Network((100, 400, 10), seed=1)
-        backends.get("scalar", 2).train(network, images, labels, order, 1e-3)
-    assert os.sched_getaffinity(0) == cpus
-finally:
-    for process in busy:
-        process.kill()
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @NEEDS_LINUX
@@ -298,9 +248,3 @@ resource.setrlimit(resource.RLIMIT_AS, most)
 assert np.array_equal(network.weights[0], before.weights[0])
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.mark.parametrize("choice", [("postponed", 32), ("deferred", 0), ("deferred", 1025)])
-def test_bad_schedules_and_blocks_are_refused(choice):
-    with pytest.raises(InputError):
-        SimdBackend("scalar", 1, *choice)

@@ -79,12 +79,6 @@ def many_scans():
     return picture[:-2] + scan * 7000 + b"\xff\xd9"
 
 
-def padded():
-    """A JPEG with many bytes 0xFF before a marker."""
-    picture = encoded(Image.new("L", (8, 8)), "JPEG")
-    return b"\xff\xd8" + b"\xff" * (5 * 10**7) + picture[2:]
-
-
 def many_chunks():
     """A PNG with chunks that mean nothing."""
     picture = encoded(Image.new("L", (28, 28), 255), "PNG")
@@ -92,38 +86,10 @@ def many_chunks():
     return picture[:33] + chunk * (4 * 10**6) + picture[33:]
 
 
-def run_lengths():
-    """A BMP of one pixel a run."""
-    side = 5000
-    body = (b"\x01\x05" * side + b"\x00\x00") * side
-    offset = 54 + 1024
-    header = struct.pack("<2sIHHI", b"BM", offset + len(body), 0, 0, offset)
-    header += struct.pack("<IiiHHIIiiII", 40, side, side, 1, 8, 1, len(body), 1, 1, 256, 256)
-    return header + bytes(1024) + body
-
-
-@pytest.mark.parametrize("slow", [many_scans, padded, many_chunks, run_lengths])
+@pytest.mark.parametrize("slow", [many_scans, many_chunks])
 def test_a_picture_that_keeps_its_decoder_busy(slow, warm_folder, monkeypatch):
     """It took half a minute and more. The clock is the processor's."""
     monkeypatch.setattr("mlpcore.data.pictures.MAX_SECONDS", 0.3)
     outcome = predicted(warm_folder, slow())
     assert outcome.status == 2
     assert "keeps its decoder busy for more than 0.3 seconds" in outcome.err
-
-
-SOUND = {"status": 0, "out": "", "err": "", "seconds": 1.0, "memory": 0}
-REFUSED = {"status": 2, "err": "error: no\n"}
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"status": 1}, {"status": -11}, {"status": 2}, REFUSED | {"status": 0}),
-        *(REFUSED | {"err": 2 * REFUSED["err"]}, {"err": "TIFFReadDirectory: no\n"}),
-        *({"out": "\x1b[31m"}, {"out": "x" * 301}, {"seconds": 11.0}, {"memory": 2**30}),
-    ],
-)
-def test_the_judge_condemns(wrong):
-    assert forked.fault(forked.Outcome(**SOUND)) == ""
-    assert forked.fault(forked.Outcome(**SOUND | REFUSED)) == ""
-    assert forked.fault(forked.Outcome(**SOUND | wrong))

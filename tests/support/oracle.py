@@ -72,6 +72,26 @@ def random_network(sizes, seed, scale=1.0, **kind):
     return network
 
 
+def training_set(sizes, n, seed=0, zeros=0.0, low=-1.0):
+    """Images from `low` to 1, of which the fraction `zeros` is zero; labels; an order of all."""
+    rng = np.random.default_rng(seed)
+    images = rng.uniform(low, 1, (n, sizes[0])).astype(np.float32)
+    images[rng.random(images.shape) < zeros] = 0
+    labels = rng.integers(0, min(sizes[-1], 256), n).astype(np.uint8)
+    return images, labels, rng.permutation(n).astype(np.int32)
+
+
+def assert_near(network, expected, size=1.0):
+    """Weights after up to eighty steps of a few roundings each are the oracle's.
+
+    They start at up to 1, or `size`: 32 half units in the last place. A lost update would show at
+    1e-5 or more.
+    """
+    for got, oracle in zip(network.weights + network.biases, expected.weights + expected.biases):
+        tolerance = 32 * EPSILON * max(size, np.abs(oracle).max())
+        np.testing.assert_allclose(got, oracle, rtol=0, atol=tolerance)
+
+
 def bits(network):
     """Of all weights and biases, to be compared."""
     return [a.tobytes() for a in network.weights + network.biases]
@@ -127,9 +147,5 @@ def check_training(backend, reference, problem):
     backend.store(loaded, network)
     wanted = reference.train(expected, images, labels, order, rates, target=target)
     assert result.samples == wanted.samples == 2 * n
-    # Up to eighty steps of a few roundings each, on weights that start at up to 1: 32 half
-    # units in the last place. A lost update would show at 1e-5 or more.
-    for got, oracle in zip(network.weights + network.biases, expected.weights + expected.biases):
-        size = max(1.0, np.abs(oracle).max())
-        np.testing.assert_allclose(got, oracle, rtol=0, atol=32 * EPSILON * size)
+    assert_near(network, expected)
     assert result.loss == pytest.approx(wanted.loss, rel=1e-4, abs=1e-4)

@@ -131,10 +131,23 @@ def test_a_rate_that_would_be_0(monkeypatch):
 # Stop and resume
 
 
-@pytest.mark.parametrize(("epoch", "samples"), [(0, 0), (0, 224), (1, 0), (1, 96), (2, 32)])
-def test_resume_equals_uninterrupted(c_backend, epoch, samples):
+#: Rates that change within an epoch, and layers wide enough for two threads' sparse steps.
+WITHIN, SPARSE = {"decay": "linear", "warm_up": 300}, {"hidden_layers": (300, 200), **MODERN}
+
+
+@pytest.mark.parametrize(
+    ("epoch", "samples", "changes"),
+    [
+        *((*place, {}) for place in ((0, 0), (0, 224), (1, 0), (1, 96), (2, 32))),
+        *((1, samples, WITHIN) for samples in (32, 96, 224)),
+        *((1, samples, SPARSE) for samples in (32, 96, 224)),
+    ],
+)
+def test_resume_equals_uninterrupted(c_backend, monkeypatch, epoch, samples, changes):
     """By another trainer, and by the same one."""
-    config = make_config()
+    if changes is WITHIN:
+        monkeypatch.setattr(training, "SEGMENT", 64)
+    config = make_config(**changes)
     whole = train(config, c_backend)
     stopped = run_with_stop(config, DATA, c_backend, epoch, samples)
     seconds = stopped.state.seconds
@@ -142,25 +155,6 @@ def test_resume_equals_uninterrupted(c_backend, epoch, samples):
     assert stopped.run() is True
     assert_same_result(whole, stopped.state)
     assert seconds < stopped.state.seconds == sum(m.seconds for m in stopped.state.history)
-
-
-@pytest.mark.parametrize(("samples", "decay"), [(32, "linear"), (96, "linear"), (224, "linear")])
-def test_rates_that_change_within_an_epoch_survive_a_stop(c_backend, monkeypatch, samples, decay):
-    """Within the first segments and within the last."""
-    monkeypatch.setattr(training, "SEGMENT", 64)
-    config = make_config(decay=decay, warm_up=300)
-    whole = train(config, c_backend)
-    stopped = run_with_stop(config, DATA, c_backend, 1, samples)
-    assert_same_result(whole, train(config, c_backend, state=stopped.state))
-
-
-@pytest.mark.parametrize("samples", [32, 96, 224])
-def test_sparse_steps_survive_a_stop(c_backend, samples):
-    """Of layers wide enough for two threads, on deformed images in [0, 1]."""
-    config = make_config(hidden_layers=(300, 200), **MODERN)
-    whole = train(config, c_backend)
-    stopped = run_with_stop(config, DATA, c_backend, 1, samples)
-    assert_same_result(whole, train(config, c_backend, state=stopped.state))
 
 
 @pytest.mark.parametrize(

@@ -42,11 +42,6 @@ def test_weights_reach_the_backend_and_the_loss_is_the_weighted_mean(name):
     assert state.history[0].training_errors == result.errors
 
 
-def test_weight_1_is_no_weight():
-    config, backend = make_config(epochs=2), backends.get()
-    assert_same_result(train(config, backend, None), train(config, backend, np.ones(230)))
-
-
 def test_a_run_continues_with_the_same_weights():
     config, backend = make_config(epochs=2), backends.get("scalar")
     stopping = run_with_stop(config, DATA, backend, 1, 128, sample_weight=WEIGHTS)
