@@ -126,7 +126,7 @@ struct block_worker : block_deltas {
         collect<l + 1, false>([&](int row, float sum) {
             states<l + 1>()[row] = activate(HIDDEN, sum + shared()[biases_at<l + 1> + row]);
         });
-        __syncthreads();
+        __syncthreads();  // all states are there
     }
 
     // Computes the states of hidden layers l + 1, l + 2, ...; those of layer 1 are there. While the

@@ -37,7 +37,6 @@ inline float *emulated_dynamic_shared()
 #define threadIdx (emulation::current->index)
 #define blockIdx (emulation::block_index)
 #define blockDim (emulation::block_size)
-#define gridDim (emulation::grid_size)
 
 inline void __syncthreads() { emulation::wait_for_block(); }
 inline int __syncthreads_or(int vote)
@@ -47,7 +46,6 @@ inline int __syncthreads_or(int vote)
     emulation::wait_for_block();
     return home.vote;
 }
-inline void __syncwarp(unsigned mask = 0xffffffffu) { emulation::wait_for_warp(mask); }
 
 // In a polling loop, lets other threads run.
 inline void __nanosleep(unsigned) { emulation::yield(); }
@@ -83,14 +81,6 @@ T __shfl_xor_sync(unsigned mask, T value, unsigned bits)
 
 inline int min(int a, int b) { return a < b ? a : b; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
-
-template <class T>
-T atomicAdd(T *address, T value)
-{
-    const T before = *address;
-    *address = before + value;
-    return before;
-}
 
 template <class T>
 T atomicCAS(T *address, T expected, T value)

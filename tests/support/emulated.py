@@ -5,6 +5,7 @@ in ``build/emulation`` under a digest of everything that it depends on.
 """
 
 import ctypes
+import fcntl
 import functools
 import hashlib
 import os
@@ -52,40 +53,44 @@ AVAILABLE = compiler() is not None
 needs_emulation = pytest.mark.skipif(not AVAILABLE, reason="no C++ compiler for the emulation")
 
 
+@functools.cache
 def checks_shared_memory():
     """Whether AddressSanitizer can watch shared variables: GCC's can, clang's cannot."""
-    return "clang" not in _version(compiler())
+    command = [compiler(), "--version"]
+    return "clang" not in subprocess.run(command, capture_output=True, text=True).stdout
 
 
-def build(source, sanitize=None, headers=None):
+def build(source, files=None):
     """The path of a .cu file's shared library, compiled unless it is there already.
 
-    `headers` has the text of further files that it includes, by name.
+    `files` are texts by names: of further files that it includes, or that stand in for others.
     """
-    source, headers = Path(source).resolve(), headers or {}
-    command = [compiler(), *FLAGS, f"-I{SOURCES / 'emulation'}", f"-I{SOURCES}"]
-    if headers:  # a specialisation, which runs for less time than it compiles
+    source, files = Path(source), files or {}
+    command = [compiler(), *FLAGS]
+    sanitizer = os.environ.get(SANITIZE_VARIABLE)
+    if files or sanitizer:  # it runs for less time than it compiles
         command.append("-O1")
-    if sanitize:
-        command += [f"-fsanitize={sanitize}", "-g", "-fno-omit-frame-pointer"]
+    if sanitizer:
+        command += [f"-fsanitize={sanitizer}", "-g1", "-fno-omit-frame-pointer"]
         if checks_shared_memory():
             command.append("-fsanitize-sections=emulated_shared")
     names = _KERNEL.findall(_text(source))
     main = (
-        f'#include "cuda_words.h"\n#include "{source}"\n#include "library.h"\n'
+        f'#include "cuda_words.h"\n#include "{source.name}"\n#include "library.h"\n'
         "const emulation::entry emulation::table[] = {"
         f"{', '.join(f'KERNEL({name})' for name in names)}}};\n"
         f"const int emulation::table_size = {len(names)};\n"
     )
-    files = {"main.cpp": main, **headers}
+    files = {"main.cpp": main, **files}
     digest = hashlib.sha256(repr((command, sorted(files.items()))).encode())
-    digest.update(_version(command[0]).encode() + _cpu_features())
-    found = {*source.parent.glob("*.cu*"), *SOURCES.rglob("*.cu*"), *SOURCES.rglob("*.h")}
-    for path in sorted(found):
+    for path in sorted({source, *SOURCES.rglob("*.cu*"), *SOURCES.rglob("*.h")}):
         digest.update(path.read_bytes())
     library = CACHE / f"{source.stem}-{digest.hexdigest()[:16]}.so"
-    if not library.exists():
-        _compile(command, files, library)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with library.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed: others wait for the library
+        if not library.exists():
+            _compile(command, source.parent, files, library)
     return library
 
 
@@ -96,31 +101,16 @@ def _text(source):
     return text + "".join(_text(source.parent / name) for name in included)
 
 
-def _compile(command, files, library):
-    """Compiles beside the library and renames, because two processes may build it at once."""
-    library.parent.mkdir(parents=True, exist_ok=True)
+def _compile(command, folder_of_source, files, library):
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
         made = Path(folder) / "made.so"
         for name, text in files.items():
             (Path(folder) / name).write_text(text)
-        line = [*command, f"-I{folder}", f"{folder}/main.cpp", "-o", str(made)]
+        folders = folder, folder_of_source, SOURCES / "emulation", SOURCES
+        line = [*command, *(f"-I{each}" for each in folders), f"{folder}/main.cpp", "-o", made]
         result = subprocess.run(line, capture_output=True, text=True)
         assert result.returncode == 0, result.stderr
-        made.rename(library)
-
-
-@functools.cache
-def _version(command):
-    return subprocess.run([command, "--version"], capture_output=True, text=True).stdout
-
-
-def _cpu_features():
-    """What -march=native depends on."""
-    try:
-        lines = Path("/proc/cpuinfo").read_bytes().splitlines()
-    except OSError:
-        return b""
-    return next((line for line in lines if line.startswith((b"flags", b"Features"))), b"")
+        made.rename(library)  # whole or not at all, if the process is killed
 
 
 class EmulationError(RuntimeError):
@@ -147,9 +137,9 @@ class _EmulatedMemory:
 class EmulatedKernel:
     """The resident kernel, specialised for a plan: a library of its own."""
 
-    def __init__(self, plan, source):
-        headers = {"resident_plan.h": plan.header()}
-        self.driver, self.plan = EmulatedDriver(source, headers=headers), plan
+    def __init__(self, plan, files):
+        files = {"resident_plan.h": plan.header(), **files}
+        self.driver, self.plan = EmulatedDriver(SOURCES / "resident.cu", files=files), plan
 
     def launch(self, job):
         grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
@@ -162,11 +152,11 @@ class EmulatedDriver:
     Parameters
     ----------
     source
-        The .cu file whose kernels it can launch, with `headers` as in `build`.
+        The .cu file whose kernels it can launch, with `files` as in `build`.
     memory
         Bytes that it pretends to have.
-    limits, resident_source
-        What it has for resident training, and the .cu file of the resident kernel.
+    limits, resident_files
+        What it has for resident training, and `files` of the resident kernel.
     """
 
     name = "cuda-emulated"
@@ -176,19 +166,18 @@ class EmulatedDriver:
         self,
         source=SOURCES / "kernels.cu",
         memory=1 << 33,
-        headers=None,
+        files=None,
         limits=LIMITS,
-        resident_source=SOURCES / "resident.cu",
+        resident_files=None,
     ):
-        path = build(source, os.environ.get(SANITIZE_VARIABLE), headers)
-        self._library = library = ctypes.PyDLL(str(path))
+        self._library = library = ctypes.PyDLL(str(build(source, files)))
         library.emulation_name.restype = ctypes.c_char_p
         library.emulation_formats.restype = ctypes.c_char_p
         library.emulation_allocate.restype = ctypes.c_void_p
         library.emulation_allocate.argtypes = [ctypes.c_size_t]
         library.emulation_free.argtypes = [ctypes.c_void_p]
         library.emulation_seed.argtypes = [ctypes.c_uint64]
-        self.free, self.limits, self.resident_source = memory, limits, resident_source
+        self.free, self.limits, self.resident_files = memory, limits, resident_files or {}
         #: Index and parameter letters of each kernel.
         self.kernels = {
             library.emulation_name(i).decode(): (i, library.emulation_formats(i).decode())
@@ -200,7 +189,7 @@ class EmulatedDriver:
         self._library.emulation_seed(seed)
 
     def specialise(self, plan):
-        return EmulatedKernel(plan, self.resident_source)
+        return EmulatedKernel(plan, self.resident_files)
 
     def active(self):
         return nullcontext()

@@ -116,8 +116,8 @@ class FakeBindings:
         """`code` is the plan of a resident kernel, or nothing for all others."""
         if not code:
             return 0, self.emulated
-        headers = {"resident_plan.h": code.decode()}
-        return 0, EmulatedDriver(SOURCES / "resident.cu", headers=headers)
+        files = {"resident_plan.h": code.decode()}
+        return 0, EmulatedDriver(SOURCES / "resident.cu", files=files)
 
     def cuModuleUnload(self, module):
         self._in_context()

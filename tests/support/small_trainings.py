@@ -1,15 +1,26 @@
-"""What the tests of the CUDA backend share: data for a training, and its result."""
+"""What the tests of the CUDA backend share: networks, data for a training, and its result."""
 
 from itertools import product
 
 import numpy as np
 
+from mlpcore.backends.cuda.plan import DeviceLimits
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from oracle import random_network, uniform
 
 #: Every activation with every loss.
 KINDS = list(product(ACTIVATIONS, LOSSES))
+
+#: Networks and devices. Their plans exchange sums at every boundary, cut slices of unequal length,
+#: have more rows than threads, and keep weights in registers, in shared memory and in both.
+CASES = {
+    "one hidden layer": ((20, 33, 4), DeviceLimits(6, 48 << 10, 64 * 64, threads=(32,))),
+    "two hidden layers": ((23, 19, 17, 5), DeviceLimits(6, 48 << 10, 64 * 96, threads=(64,))),
+    "four hidden layers": ((9, 14, 11, 8, 13, 3), DeviceLimits(4, 48 << 10, 2816, threads=(32,))),
+    "rows beyond threads": ((7, 85, 40, 2), DeviceLimits(2, 48 << 10, 32 * 96, threads=(32,))),
+    "one block": ((12, 10, 3), DeviceLimits(1, 48 << 10, 64 * 64, threads=(32,))),
+}
 
 
 def network_of(kind, sizes, seed):

@@ -32,7 +32,7 @@ def program(monkeypatch, folder, script):
 
 
 @needs_nvcc
-@pytest.mark.parametrize("capability", [75, 90, 100])
+@pytest.mark.parametrize("capability", [75, 100])
 def test_nvcc_compiles_every_kernel(cache, capability):
     """Without a warning: they are errors."""
     code = nvcc.compiled("kernels.cu", capability)
