@@ -73,13 +73,6 @@ def test_other_images_change_nothing_and_other_seeds_do(reference):
     assert np.abs(other - alone).max() > 1e-3
 
 
-def test_what_is_said():
-    assert Copies(32).describe(3) == (
-        "copies: 32 of each image, deformed at strength 0.5 (alpha 18, beta 7.5, gamma 7.5, "
-        "seed 0); 96 passes of 3 networks per prediction"
-    )
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [

@@ -10,7 +10,7 @@ from PIL import Image
 
 import mlpcore
 import pictures
-from mlpcore import Dataset, InputError, backends, dataset
+from mlpcore import Dataset, backends, dataset
 from mlpcore.data.digit import find_digit
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.evaluation import evaluation
@@ -277,15 +277,6 @@ def test_sources_that_are_none(sources, part):
     save("wide.safetensors", random_network((63, 3), 1), NetworkInput("x", (7, 9), (6, 9)))
     save("tall.safetensors", random_network((63, 3), 1), NetworkInput("x", (9, 7), (9, 6)))
     assert part in refusal(mlpcore.load, sources)
-
-
-def test_other_backends(reference):
-    path = save("n.safetensors")
-    found = mlpcore.load(path, backend="reference").outputs(IMAGES)
-    expected = evaluation.outputs(read_network(path)[0], IMAGES, reference)
-    np.testing.assert_array_equal(found, expected)
-    with pytest.raises(InputError, match="backend 'gpu'"):
-        mlpcore.load(path, backend="gpu")
 
 
 def test_classes_of_the_data_are_what_it_predicts():

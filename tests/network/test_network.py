@@ -34,17 +34,16 @@ def test_bad_architectures(text):
 
 @pytest.mark.parametrize(
     "sizes",
-    [(), 5, (5, 0), (5, -1, 2), (5, 1.5), (5, True), (2, 10**7), (841, 10**6, 10**6, 10)],
+    [
+        *((), 5, (5, 0), (5, -1, 2), (5, 1.5), (5, True), (2, 10**7)),
+        (841, 10**6, 10**6, 10),  # more weights than memory holds
+        (*[1] * 10**5, 0),  # named in a short line all the same
+    ],
+    ids=range(9),
 )
 def test_bad_layer_sizes(sizes):
-    """The last would not fit into memory."""
-    with pytest.raises(InputError, match="layer sizes"):
+    with pytest.raises(InputError, match=r"layer sizes|size 0: expected") as error:
         Network(sizes)
-
-
-def test_bad_layer_sizes_are_named_in_a_short_line():
-    with pytest.raises(InputError, match=r"size 0: expected") as error:
-        Network([1] * 100_000 + [0])
     assert len(str(error.value)) < 300
 
 
@@ -57,19 +56,6 @@ def test_no_layer_can_be_taken_away():
         with pytest.raises((AttributeError, TypeError)):
             del views[0]
         assert len(views) == 2
-
-
-def test_weights_and_biases_are_views_of_aligned_rows():
-    network = Network((5, 33, 2), seed=1)
-    for n_in, n_out, weights, biases in zip((5, 33), (33, 2), network.weights, network.biases):
-        assert weights.shape == (n_out, n_in)
-        assert biases.shape == (n_out,)
-        assert weights.dtype == biases.dtype == np.float32
-        assert weights.ctypes.data % 64 == 0
-        assert weights.strides[0] % 64 == 0
-        assert np.shares_memory(weights.base, biases.base)
-    network.weights[1][1, 32] = 7.0
-    assert network.copy().weights[1][1, 32] == 7.0
 
 
 def test_what_is_assigned_to_a_view_is_written_into_it():

@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib.util
-import struct
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from idx_files import idx_bytes
 from mlpcore import backends
 from mlpcore.data import mnist
 from mlpcore.data.dataset import Dataset, load
@@ -79,9 +79,7 @@ def write_arrays(folder, arrays):
     """Training images, labels, test images and labels, as bytes, in IDX files."""
     folder.mkdir(parents=True, exist_ok=True)
     for file, array in zip(mnist.FILES, arrays):
-        magic = {1: 0x801, 3: 0x803}[array.ndim]
-        header = struct.pack(f">{1 + array.ndim}I", magic, *array.shape)
-        (folder / file).write_bytes(header + array.tobytes())
+        (folder / file).write_bytes(idx_bytes(array))
     return folder
 
 
