@@ -7,9 +7,7 @@ import doctest
 import importlib.util
 import pkgutil
 import re
-import runpy
 import shlex
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +24,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [ROOT / "docs", ROOT / "benchmarks"]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PAGES += [page for folder in FOLDERS for page in sorted(folder.glob("*.md"))]
-MAKEFILE = (ROOT / "Makefile").read_text()
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -83,8 +80,9 @@ class Parsed(BaseException):
     """The arguments are understood; nothing more is to be done."""
 
 
-def parse(tool: str, arguments: list[str], monkeypatch) -> None:
-    """Runs a tool up to the end of its parsing."""
+@each_page
+def test_commands(page, monkeypatch, capsys):
+    """Commands in shell blocks and in sentences parse."""
 
     def stopping(real):
         def parse_args(self, *positional, **keywords):
@@ -93,49 +91,14 @@ def parse(tool: str, arguments: list[str], monkeypatch) -> None:
 
         return parse_args
 
-    with monkeypatch.context() as patch:
-        for name in ("parse_args", "parse_intermixed_args"):
-            real = getattr(argparse.ArgumentParser, name)
-            patch.setattr(argparse.ArgumentParser, name, stopping(real))
-        patch.setattr(sys, "argv", [tool, *arguments])
-        patch.syspath_prepend(str(ROOT / "tools"))
-        with pytest.raises(Parsed):
-            if tool == "mlpcore":
-                commands.main(arguments)
-            else:
-                runpy.run_path(str(ROOT / tool), run_name="__main__")
-
-
-def check_make(words: list[str], monkeypatch) -> None:
-    """Targets and variables are in the Makefile; ARGS suit the tool that the target runs."""
-    variables = dict(word.split("=", 1) for word in words if "=" in word)
-    for name in variables:
-        assert f"$({name})" in MAKEFILE
-    for target in (word for word in words if "=" not in word):
-        recipe = re.search(rf"^{target}:.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
-        assert recipe, f"make {target}: no such target"
-        if "ARGS" in variables:
-            tool = re.search(r"tools/\w+\.py", recipe[1])
-            parse(tool[0], shlex.split(variables["ARGS"]), monkeypatch)
-
-
-@each_page
-def test_commands(page, monkeypatch, capsys):
-    """Commands in shell blocks and in sentences parse."""
+    for name in ("parse_args", "parse_intermixed_args"):
+        real = getattr(argparse.ArgumentParser, name)
+        monkeypatch.setattr(argparse.ArgumentParser, name, stopping(real))
     for line in code(page):
-        variables = re.match(r"(?:\w+=\S+ +)*", line)
-        line = line[variables.end() :]
-        if not re.match(rf"make |\S*python tools/|tools/|mlpcore ({'|'.join(COMMANDS)})\b", line):
-            continue
-        command, *words = shlex.split(line, comments=True)
-        if command == "make":
-            check_make(words, monkeypatch)
-        elif command == "mlpcore" and not words[1:]:  # a sentence that names a command
-            assert words[0] in COMMANDS
-        elif command.endswith("python"):
-            parse(words[0], words[1:], monkeypatch)
-        elif words:  # else a file that a sentence names
-            parse(command, words, monkeypatch)
+        found = re.match(rf"(?:\w+=\S+ +)*mlpcore ((?:{'|'.join(COMMANDS)}) .*)", line)
+        if found:  # more than a sentence that names a command
+            with pytest.raises(Parsed):
+                commands.main(shlex.split(found[1], comments=True))
 
 
 # ---- files ---------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Training with packed weights of 21 bits each: their precision, and when they are used."""
 
-import functools
 import itertools
 
 import numpy as np
@@ -21,6 +20,7 @@ from oracle import (
     check_training,
     random_network,
     sum_tolerance,
+    training_set,
     uniform,
 )
 
@@ -202,16 +202,9 @@ def test_training_reads_packed_weights(name, way):
     assert np.abs(got - packed).max() < np.abs(packed - exact).max() / 5
 
 
-@functools.cache
-def problem(n_in=100, n=80):
-    rng = np.random.default_rng(0)
-    images = rng.uniform(-1, 1, (n, n_in)).astype(np.float32)
-    return images, rng.integers(0, 10, n).astype(np.uint8), rng.permutation(n).astype(np.int32)
-
-
 def trained(sizes, backend, *cuts):
     """The bits after training in several calls, which end at these samples; without any, in one."""
-    network, (images, labels, order) = Network(sizes, seed=1), problem(sizes[0])
+    network, (images, labels, order) = Network(sizes, seed=1), training_set(sizes, 80)
     for begin, end in itertools.pairwise((0, *(cuts or (len(order),)))):
         backend.train(network, images, labels, order[begin:end], 0.01)
     return bits(network)
@@ -235,7 +228,7 @@ def test_blocks_of_few_samples_are_not_packed(name):
     for few, cuts in ((True, (15,)), (False, (16,)), (True, (1, 2, 3)), (False, (32, 47))):
         assert (trained(sizes, packed, *cuts) == trained(sizes, deferred, *cuts)) == few
     rest = Network(sizes, seed=1)  # the last 15 samples are trained in float32
-    images, labels, order = problem()
+    images, labels, order = training_set(sizes, 80)
     packed.train(rest, images, labels, order[:32], 0.01)
     deferred.train(rest, images, labels, order[32:47], 0.01)
     assert bits(rest) == trained(sizes, packed, 47)

@@ -66,17 +66,12 @@ def check(backend, preset):
 
 
 @pytest.mark.parametrize("preset", CHOSEN)
-@pytest.mark.parametrize("schedule", ["deferred", "packed"])
+@pytest.mark.parametrize("schedule", ["immediate", "deferred", "packed"])
 @given(block=st.integers(1, 130))
 @example(block=32)
 @settings(max_examples=1)
-def test_blocks_of_updates(simd_name, schedule, preset, block):
-    backend = SimdBackend(simd_name, 2, schedule, block, *([0] if schedule == "packed" else []))
+def test_training_equals_the_oracle(simd_name, schedule, preset, block):
+    backend = SimdBackend(simd_name, 2, schedule, block, packed_from=0)
     if schedule == "packed" and not backend.packs:
         pytest.skip(f"{simd_name} packs no weights")
     check(backend, preset)
-
-
-@pytest.mark.parametrize("preset", CHOSEN)
-def test_immediate_updates(simd_name, preset):
-    check(SimdBackend(simd_name, 2, "immediate"), preset)

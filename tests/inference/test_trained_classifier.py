@@ -71,6 +71,13 @@ def ways():
     }
 
 
+def trained_sources(data, **changes):
+    """A run, its weights alone, and what is exported from it."""
+    finish_run(Path("run"), make_config(epochs=1, backend="scalar", **changes), data)
+    write_safetensors(TrainedNetwork.read("run"), "exported.safetensors")
+    return "run", f"run/{BEST}", "exported.safetensors"
+
+
 def write_pictures():
     Path("scans").mkdir()
     for number, grey in enumerate(PAPER):
@@ -157,11 +164,9 @@ def test_committees(losses):
 
 
 def test_probabilities_know_the_target(tmp_path):
-    """Of a run, and of a file that was exported from it; of a committee the mean."""
+    """Of a committee its members' mean."""
     data = dataset.load(name="digits")
-    finish_run(Path("run"), make_config(epochs=1, backend="scalar", target=1.5), data)
-    write_safetensors(TrainedNetwork.read("run"), "a.safetensors")
-    for source in ("run", "a.safetensors"):
+    for source in trained_sources(data, target=1.5):
         net = load(source)
         outputs = net.outputs(data.test_images)
         np.testing.assert_array_equal(net.to_probabilities(outputs), of_outputs(outputs, 1.5))
@@ -280,14 +285,11 @@ def test_sources_that_are_none(sources, part):
 
 
 def test_classes_of_the_data_are_what_it_predicts():
-    """From a run, from its weights alone, and after an export."""
     pixels, labels = make_pixels(60, 1)
     names = np.array(["crow", "owl", "tit"])
     data = Dataset.from_arrays(pixels, names[labels], pixels[:9], names[labels[:9]])
-    finish_run("run", make_config(), data)
-    write_safetensors(TrainedNetwork.read("run"), "exported.safetensors")
     images = data.test_images
-    for source in ("run", f"run/{BEST}", "exported.safetensors"):
+    for source in trained_sources(data):
         net = load(source)
         assert list(net.classes) == ["crow", "owl", "tit"]
         assert list(net.predict_images(images)) == list(names[net.outputs(images).argmax(axis=1)])
@@ -298,13 +300,11 @@ def test_classes_of_the_data_are_what_it_predicts():
 @pytest.mark.parametrize("side", [8, 9])
 @pytest.mark.parametrize("dtype", [int, float])
 def test_values_as_in_the_arrays_of_the_training(side, dtype):
-    """From a run, from its weights alone, and after an export; also if sides were odd already."""
+    """Also if sides were odd already."""
     pixels, labels = make_pixels(60, 1, height=side, width=side)
     values = (pixels // 16).astype(dtype)
     data = Dataset.from_arrays(values, labels, values[:9], labels[:9])
-    finish_run("run", make_config(), data)
-    write_safetensors(TrainedNetwork.read("run"), "exported.safetensors")
-    for source in ("run", f"run/{BEST}", "exported.safetensors"):
+    for source in trained_sources(data):
         net = load(source)
         for given in (values[:9], values[:9].reshape(9, -1)):
             np.testing.assert_array_equal(net.to_images(given), data.test_images)

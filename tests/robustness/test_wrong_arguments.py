@@ -6,7 +6,6 @@ C and the reference agree about whether a call is right, and about its result.
 import os
 import pickle
 import resource
-import threading
 import traceback
 import warnings
 
@@ -207,24 +206,3 @@ def test_public_functions(tmp_path_factory, call, data):
     if function is written:
         arguments["path"] = tmp_path_factory.getbasetemp() / "network"
     outcome(function, **arguments)
-
-
-@given(sizes=SIZES, seed=SEEDS, kind=st.sampled_from(KINDS), schedule=st.sampled_from(SCHEDULES))
-def test_arrays_that_others_change(sizes, seed, kind, schedule):
-    """Another thread, and the progress function."""
-    rng = np.random.default_rng(seed)
-    images, labels = rng.uniform(-1, 1, (400, sizes[0])).astype(np.float32), np.zeros(400, np.uint8)
-    order, weights = rng.permutation(400).astype(np.int32), np.ones(400, np.float32)
-
-    def spoil(*_):
-        order[:], labels[:], weights[:] = rng.choice((-1, 2**31 - 1)), 255, np.nan
-        images[:] = rng.choice((np.nan, 1e38, 0))
-
-    backend = SimdBackend(
-        INSTRUCTION_SETS[seed % len(INSTRUCTION_SETS)], 3, schedule, packed_from=0
-    )
-    thread = threading.Thread(target=spoil)
-    thread.start()
-    arguments = Network(sizes, 1, *kind, "he"), images, labels, order, 1e-3, spoil
-    outcome(backend.train, *arguments, sample_weight=weights)
-    thread.join()

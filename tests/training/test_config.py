@@ -18,10 +18,6 @@ from small_runs import make_config
 DECAYS = CHOICES["decay"]
 
 
-def through_json(config):
-    return json.loads(to_json(config))
-
-
 @pytest.mark.parametrize(
     ("hidden", "ratio", "rates"),
     [
@@ -128,9 +124,21 @@ def test_the_number_of_epochs_changes_again():
     ],
 )
 def test_damaged_earlier_schedules(earlier):
-    values = through_json(make_config(epochs=7, decay="linear")) | {"earlier": earlier}
+    assert_damaged({"earlier": earlier})
+
+
+@pytest.mark.parametrize(
+    "damage", [{"epochs": "7"}, {"seed": None}, {"unknown": 1}, {"deformation": {}}], ids=str
+)
+def test_damaged_settings(damage):
+    assert_damaged(damage)
+
+
+def assert_damaged(damage):
+    values = json.loads(to_json(make_config(epochs=7, decay="linear")))
+    assert from_json(json.dumps(values), TrainingConfig).epochs == 7
     with pytest.raises(InputError):
-        from_json(json.dumps(values), TrainingConfig)
+        from_json(json.dumps(values | damage), TrainingConfig)
 
 
 REFUSED = {
