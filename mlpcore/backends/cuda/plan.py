@@ -12,9 +12,9 @@ block owns the weights where its two slices meet.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import pairwise
 
 #: Registers of a thread that do not hold weights. The second choice is for networks that do not
 #: fit otherwise: a few values may then have to wait in memory (spill).
@@ -73,14 +73,6 @@ class DeviceLimits:
     capability: int = 90
     threads: tuple[int, ...] = (128, 256, 512)
     clock_ghz: float = 1.98
-
-
-#: Devices of data centres by compute capability: A100, H100 and H200 (SXM), B200.
-DATA_CENTRE = {
-    80: DeviceLimits(108, 166912, capability=80),
-    90: DeviceLimits(132, 232448, capability=90),
-    100: DeviceLimits(148, 232448, capability=100),
-}
 
 
 @dataclass(frozen=True)
@@ -245,18 +237,15 @@ class ResidentPlan:
         )
 
 
-#: From the possible thread grids of each layer, choices of one for each layer.
-Candidates = Callable[[list[list[LayerPlan]]], Iterator[list[LayerPlan]]]
-
-
 def weight_registers(device: DeviceLimits, threads: int, spare: int = SPARE_REGISTERS[-1]) -> int:
     """Registers of a thread that can hold weights, in blocks of `threads`."""
     registers = device.registers // threads // REGISTER_UNIT * REGISTER_UNIT
     return max(0, min(registers, MAX_REGISTERS) - spare)
 
 
+@functools.lru_cache(maxsize=64)
 def make_plan(sizes: tuple[int, ...], device: DeviceLimits) -> ResidentPlan:
-    """The plan with the least predicted time, from a cache if it was asked for before.
+    """The plan with the least predicted time.
 
     Parameters
     ----------
@@ -268,40 +257,18 @@ def make_plan(sizes: tuple[int, ...], device: DeviceLimits) -> ResidentPlan:
     DoesNotFit
         The message says how much a multiprocessor would have to hold, and how much it can hold.
     """
-    found = _plan_or_reason(sizes, device)
-    if isinstance(found, str):
-        raise DoesNotFit(found)
-    return found
-
-
-@functools.lru_cache(maxsize=64)
-def _plan_or_reason(sizes: tuple[int, ...], device: DeviceLimits) -> ResidentPlan | str:
-    """A search in vain is the longest (seconds), but a cache keeps no exceptions."""
-    try:
-        return search_plan(sizes, device)
-    except DoesNotFit as reason:
-        return str(reason)
-
-
-def search_plan(sizes: tuple[int, ...], device: DeviceLimits) -> ResidentPlan:
-    """`make_plan` without the cache."""
     if len(sizes) < 3:
         raise DoesNotFit("a network without hidden layers has nothing to keep resident")
-    held = _capacity(device)
+    held, most = _capacity(device), device.shared_bytes // 4
     weights = 4 * sum(a * b for a, b in pairwise(sizes[:-1])) / device.multiprocessors
     if weights > held:
         raise DoesNotFit(_too_little(sizes, weights, device, held))
-    best: ResidentPlan | None = None
-    least: int | None = None
-    for candidates, spare in product((_fastest, _smallest), SPARE_REGISTERS):
-        for plan in _plans(sizes, device, spare, candidates):
-            missing = plan.shared_floats - device.shared_bytes // 4
-            least = missing if least is None else min(least, missing)
-            if missing <= 0:
-                best = min(best or plan, plan, key=lambda plan: plan.microseconds(device))
-        if best is not None:
-            return best
-    raise DoesNotFit(_too_little(sizes, held + 4 * (least or 0), device, held))
+    for spare in SPARE_REGISTERS:
+        plans = list(_plans(sizes, device, spare))
+        if fitting := [plan for plan in plans if plan.shared_floats <= most]:
+            return min(fitting, key=lambda plan: plan.microseconds(device))
+    least = min(plan.shared_floats for plan in plans)
+    raise DoesNotFit(_too_little(sizes, held + 4 * (least - most), device, held))
 
 
 def _too_little(sizes: tuple[int, ...], needed: float, device: DeviceLimits, held: float) -> str:
@@ -311,10 +278,8 @@ def _too_little(sizes: tuple[int, ...], needed: float, device: DeviceLimits, hel
     )
 
 
-def _plans(
-    sizes: tuple[int, ...], device: DeviceLimits, spare: int, candidates: Candidates
-) -> Iterator[ResidentPlan]:
-    """Plans for every grid that leaves at most a quarter of the multiprocessors idle."""
+def _plans(sizes: tuple[int, ...], device: DeviceLimits, spare: int) -> Iterator[ResidentPlan]:
+    """A plan for every grid that leaves at most a quarter of the multiprocessors idle."""
     available = device.multiprocessors
     for odd in range(1, available + 1):
         for even in range(1, available // odd + 1):
@@ -322,9 +287,8 @@ def _plans(
                 continue
             for threads in device.threads:
                 registers = weight_registers(device, threads, spare)
-                for layers in candidates(_shapes(sizes, even, odd, threads)):
-                    filled = _fill_registers(layers, registers)
-                    yield ResidentPlan(sizes, even, odd, threads, filled)
+                layers = _fill_registers(_layers(sizes, even, odd, threads), registers)
+                yield ResidentPlan(sizes, even, odd, threads, layers)
 
 
 def _capacity(device: DeviceLimits) -> int:
@@ -332,34 +296,24 @@ def _capacity(device: DeviceLimits) -> int:
     return 4 * max(t * weight_registers(device, t) for t in device.threads) + device.shared_bytes
 
 
-def _shapes(sizes: tuple[int, ...], even: int, odd: int, threads: int) -> list[list[LayerPlan]]:
-    """For each layer, its part of a block with each possible grid of threads."""
+def _layers(sizes: tuple[int, ...], even: int, odd: int, threads: int) -> list[LayerPlan]:
+    """Each layer's part of a block, without registers.
+
+    Of the possible grids of threads it has the one with the shortest passes over the weights and
+    sums over threads.
+    """
+
+    def cycles(layer: LayerPlan) -> float:
+        reduced = layer.rows * layer.thread_columns + layer.columns * layer.thread_rows
+        return threads * layer.slots / 32 + reduced / 4
+
     longest = [ceil_div(n, odd if k % 2 else even) for k, n in enumerate(sizes[:-1])]
     longest.append(sizes[-1])
     divisors = [r for r in range(1, threads + 1) if threads % r == 0]
     return [
-        [LayerPlan(rows, columns, r, threads // r) for r in divisors]
+        min((LayerPlan(rows, columns, r, threads // r) for r in divisors), key=cycles)
         for columns, rows in pairwise(longest)
     ]
-
-
-def _fastest(shapes: list[list[LayerPlan]]) -> Iterator[list[LayerPlan]]:
-    """The thread grids with the shortest passes over the weights and sums over threads."""
-
-    def cycles(layer: LayerPlan) -> float:
-        reduced = layer.rows * layer.thread_columns + layer.columns * layer.thread_rows
-        threads = layer.thread_rows * layer.thread_columns
-        return threads * layer.slots / 32 + reduced / 4
-
-    yield [min(options, key=cycles) for options in shapes]
-
-
-def _smallest(shapes: list[list[LayerPlan]]) -> Iterator[list[LayerPlan]]:
-    """The thread grids that waste the fewest slots, for each limit to their shared scratch."""
-    for limit in sorted({layer.scratch for options in shapes for layer in options}):
-        allowed = [[layer for layer in options if layer.scratch <= limit] for options in shapes]
-        if all(allowed):
-            yield [min(options, key=lambda layer: layer.slots) for options in allowed]
 
 
 def _fill_registers(layers: list[LayerPlan], available: int) -> tuple[LayerPlan, ...]:

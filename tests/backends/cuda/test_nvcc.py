@@ -11,7 +11,7 @@ import pytest
 from emulated import ROOT
 from mlpcore.backends.cuda import nvcc
 from mlpcore.backends.cuda.launch import KERNELS, RELU, SOFTMAX, TANH
-from mlpcore.backends.cuda.plan import DATA_CENTRE, make_plan
+from mlpcore.backends.cuda.plan import DeviceLimits, make_plan
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
 
@@ -43,7 +43,7 @@ def test_nvcc_compiles_every_kernel(cache, capability):
 @pytest.mark.parametrize("hidden, output", [(TANH, TANH), (RELU, SOFTMAX)])
 def test_nvcc_compiles_a_resident_kernel(cache, tmp_path, hidden, output):
     """Net1 on an H100 or H200, all its weights in registers: without spilling any."""
-    plan = make_plan((841, 1000, 500, 10), DATA_CENTRE[90])
+    plan = make_plan((841, 1000, 500, 10), DeviceLimits(132, 232448))
     plan = replace(plan, hidden=hidden, output=output)
     (tmp_path / "resident_plan.h").write_text(plan.header())
     command = ["nvcc", *nvcc.FLAGS, "-arch=sm_90", "-Xptxas", "-v", f"-I{tmp_path}"]
