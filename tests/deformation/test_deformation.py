@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from scipy.ndimage import gaussian_filter, map_coordinates
 
 from emulated import BACKENDS, get_backend
-from mlpcore.backends import INSTRUCTION_SETS
 from mlpcore.deformation.deform import (
     deform,
     deform_selected,
@@ -101,10 +100,8 @@ def test_any_images_can_be_deformed_together(backend):
     apart = np.array([229, 7, 5, 99, 100, 7, 0])
     for chosen in (shuffled, apart, apart[:0]):
         some = deform_selected(images[chosen], chosen, labels[chosen], PAPER, 9, 4, backend)
-        if backend.name in INSTRUCTION_SETS:
-            assert np.array_equal(some, whole[chosen])
-        else:  # a device draws its maps itself, with a sine of its own: as the oracle's tolerance
-            assert np.abs(some - whole[chosen]).max(initial=0) <= OFF
+        # A device draws its maps itself, with a sine of its own: as the oracle's tolerance.
+        assert np.abs(some - whole[chosen]).max(initial=0) <= OFF
 
 
 @given(

@@ -68,11 +68,6 @@ def test_what_is_assigned_to_a_view_is_written_into_it():
         network.weights[0] = other.weights[1]
 
 
-def test_views_outlive_the_network():
-    weights = Network((3, 4), seed=1).weights[0]
-    assert np.array_equal(weights, Network((3, 4), seed=1).weights[0])
-
-
 def test_initial_weights_are_uniform_and_follow_the_seed():
     network = Network((841, 300, 10), seed=1)
     values = np.concatenate([w.ravel() for w in network.weights])
@@ -93,7 +88,9 @@ def test_initial_weights_scaled_by_widths(init, fans):
 
 
 def test_copies_are_equal_and_separate():
-    network = Network((3, 4, 2), seed=1)
+    """Views outlive the network that they are of."""
+    network, weights = Network((3, 4, 2), seed=1), Network((3, 4, 2), seed=1).weights[0]
+    assert np.array_equal(weights, network.weights[0])
     for twin in (network.copy(), pickle.loads(pickle.dumps(network))):
         assert twin.layer_sizes == network.layer_sizes
         assert all(np.array_equal(a, b) for a, b in zip(twin.weights, network.weights))
