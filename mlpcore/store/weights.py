@@ -173,11 +173,13 @@ def _read(file: Any, layer_sizes: tuple[int, ...] | None) -> tuple[Network, dict
             f"expected {format_layer_sizes(layer_sizes)}"
         )
     # Shapes first: these are as large as the file, and an architecture may be any.
-    found = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+    tensors = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+    found = {name: each.get_shape() for name, each in tensors.items()}
     expected: dict[str, list[int]] = {}
     for i, (n_in, n_out) in enumerate(pairwise(sizes)):
         expected |= {f"layers.{i}.weight": [n_out, n_in], f"layers.{i}.bias": [n_out]}
-    if found != expected:
+    types = {each.get_dtype() for each in tensors.values()}
+    if found != expected or not types <= {"F32", "F16"}:
         raise InputError(f"its tensors are not those of {format_layer_sizes(sizes)}")
     network = Network(sizes, activation=known.activation, loss=known.loss)
     for name, target in _tensors(network):

@@ -97,6 +97,7 @@ HOSTILE = [
     (announcing("1,1", **BIAS), "its tensors are not those of 1-1"),
     (announcing("2,3", **WHOLE), "its tensors are not those of 2-3"),
     (announcing("3,2", **BIAS, other=WHOLE["layers.0.weight"]), "not those of 3-2"),
+    (announcing("3,2", **WHOLE).replace(b"F32", b"I32"), "its tensors are not those of 3-2"),
     (announcing("3,2", **WHOLE), "its checksum does not fit its content"),
     (announcing("3,2", "swish", **WHOLE), "'swish': expected tanh or relu"),
     *(
