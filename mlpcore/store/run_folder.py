@@ -57,7 +57,7 @@ from mlpcore.files import (
     remove_temporary,
 )
 from mlpcore.network import Network
-from mlpcore.network.architecture import format_hidden_layers
+from mlpcore.network.architecture import format_hidden_layers, format_layer_sizes
 from mlpcore.store import provenance
 from mlpcore.store.documents import from_json, read_document, to_json, write_document
 from mlpcore.store.history import MAX_LINE, history_lines, parse_history
@@ -111,10 +111,6 @@ class Checkpoint:
     metrics_sha256: str
 
 
-class AlreadyThere(InputError):
-    """A folder for a new run already holds one."""
-
-
 def holds_run(folder: StrPath) -> bool:
     """Whether a folder has any file of a run."""
     return any(os.path.lexists(Path(folder, name)) for name in RUN_FILES)
@@ -122,7 +118,7 @@ def holds_run(folder: StrPath) -> bool:
 
 def _check_new(folder: StrPath) -> None:
     if holds_run(folder):
-        raise AlreadyThere(f"{shown(folder)} already holds a run: expected a new folder")
+        raise InputError(f"{shown(folder)} already holds a run: expected a new folder")
 
 
 def check_output(folder: StrPath) -> None:
@@ -156,12 +152,16 @@ def read_run_network(
     path: StrPath, config: TrainingConfig, data: DataSummary
 ) -> tuple[Network, dict[str, str]]:
     """A network of a run and the metadata of its file, which fit the run's settings and data."""
-    network, metadata = read_network(path, data.layer_sizes(config.hidden_layers))
-    found = network.activation, network.loss, NetworkInput.from_metadata(metadata)
-    expected = config.activation, config.loss, NetworkInput.of(data, config)
-    for each, wanted in zip(found, expected):
-        if each != wanted:
-            raise InputError(f"{shown(path)} is of another run: {each}, expected {wanted}")
+    network, metadata = read_network(path)
+    sizes, expected = network.layer_sizes, data.layer_sizes(config.hidden_layers)
+    for found, wanted in (
+        (format_layer_sizes(sizes), format_layer_sizes(expected)),
+        (network.activation, config.activation),
+        (network.loss, config.loss),
+        (metadata.get("input"), NetworkInput.of(data, config).to_metadata()["input"]),
+    ):
+        if found != wanted:
+            raise InputError(f"{shown(path)} is of another run: {found}, expected {wanted}")
     return network, metadata
 
 
@@ -201,11 +201,6 @@ class Run(Observer):
         self._best_epoch = 0
         #: When the next save in between is due, by `time.monotonic`.
         self._due = 0.0
-
-    @property
-    def layer_sizes(self) -> tuple[int, ...]:
-        """The layer sizes of the run's network."""
-        return self.data.layer_sizes(self.config.hidden_layers)
 
     @classmethod
     def create(
@@ -325,7 +320,8 @@ class Run(Observer):
         """Read the state that `save` wrote last, from files that fit each other."""
         last = self.folder / LAST
         if not any(os.path.lexists(self.folder / name) for name in (LAST, METRICS, BEST)):
-            return TrainingState(self.config.new_network(self.layer_sizes))  # killed at once
+            sizes = self.data.layer_sizes(self.config.hidden_layers)
+            return TrainingState(self.config.new_network(sizes))  # killed at once
         network, metadata = read_run_network(last, self.config, self.data)
         try:
             found = from_json(metadata.get("checkpoint", ""), Checkpoint)

@@ -133,45 +133,33 @@ class _Metadata(msgspec.Struct):
     sha256: str
 
 
-def read_network(
-    path: StrPath, layer_sizes: tuple[int, ...] | None = None
-) -> tuple[Network, dict[str, str]]:
+def read_network(path: StrPath) -> tuple[Network, dict[str, str]]:
     """Read a network and its metadata, without ``sha256``.
 
     A damaged file cannot make this take more memory than its weights as float32. Weights of float16
     become float32.
 
-    Parameters
-    ----------
-    layer_sizes
-        The layer sizes that the network must have, if known.
-
     Raises
     ------
     InputError
-        When the file cannot be read, is truncated or damaged, holds another architecture, or
-        an activation or a loss that is unknown here.
+        When the file cannot be read, is truncated or damaged, or has an activation or a loss that
+        is unknown here.
     """
     open_regular(path).close()  # it is neither a pipe, which would wait, nor a folder
     try:
         with safe_open(path, "numpy") as file:
-            return _read(file, layer_sizes)
+            return _read(file)
     except (ValueError, SafetensorError, OSError) as error:
         reason = " ".join(str(error).split())
         expected = "the expected safetensors file of a network"
         raise InputError(f"{shown(path)} is not {expected}: {reason}") from None
 
 
-def _read(file: Any, layer_sizes: tuple[int, ...] | None) -> tuple[Network, dict[str, str]]:
+def _read(file: Any) -> tuple[Network, dict[str, str]]:
     """The network and the metadata of an open file."""
     metadata = file.metadata() or {}
     known = msgspec.convert(metadata, _Metadata)
     sizes = tuple(map(int, known.architecture.split(",")))
-    if layer_sizes is not None and sizes != tuple(layer_sizes):
-        raise InputError(
-            f"it holds a network of {format_layer_sizes(sizes)}, "
-            f"expected {format_layer_sizes(layer_sizes)}"
-        )
     # Shapes first: these are as large as the file, and an architecture may be any.
     tensors = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
     found = {name: each.get_shape() for name, each in tensors.items()}

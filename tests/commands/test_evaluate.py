@@ -195,7 +195,7 @@ def test_a_run_in_use_stays_as_it_is(call):
         ),
         ([RUN, "n.safetensors"], "network 2 of a committee is 36-3: expected 35 inputs"),
         (["wild", "--data", DATA], "error: wild: its outputs are not finite"),
-        (["mixed"], "holds a network of 35-7-3, expected 35-9-6-3"),
+        (["mixed"], "is of another run: 35-7-3, expected 35-9-6-3"),
         (["half", "--figures", "f"], METRICS),
         (["less"], "cannot read less/config.json"),
     ],

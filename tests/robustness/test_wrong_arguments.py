@@ -163,7 +163,7 @@ def pickled(**arguments):
 
 def written(path, **arguments):
     write_network(path, Network((3, 2), 1), **arguments)
-    read_network(path, (3, 2))
+    read_network(path)
 
 
 def fitted(X, y, **parameters):

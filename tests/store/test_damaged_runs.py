@@ -56,13 +56,17 @@ def test_damaged_files_are_refused(stopped, name, damage):
 @pytest.mark.parametrize(
     ("part", "changes", "words"),
     [
-        ("training", {"hidden_layers": [9, 7]}, f"{LAST} is not the expected"),
+        (
+            "training",
+            {"hidden_layers": [9, 7]},
+            f"{LAST} is of another run: 35-9-6-3, expected 35-9-7-3",
+        ),
         ("training", {"seed": 6}, f"{LAST} has other settings than {CONFIG}"),
         ("training", {"seed": -1}, f"{CONFIG} is damaged: seed -1: expected"),
         ("training", {"skip": 0.5}, f"{CONFIG} is damaged: it has other fields"),
         ("training", {"loss": "cross-entropy"}, f"{LAST} is of another run: squared, expected"),
-        ("training", {"input_range": "unit"}, f"{LAST} is of another run: NetworkInput("),
-        ("training", {"width": 4}, f"{LAST} is of another run: NetworkInput("),
+        ("training", {"input_range": "unit"}, f"{LAST} is of another run: {{"),
+        ("training", {"width": 4}, f"{LAST} is of another run: {{"),
         ("data", {"held_out": 61}, f"{CONFIG} is damaged: held_out 61: expected"),
         ("data", {"n_train": 0}, f"{CONFIG} is damaged: Expected `int` >= 1"),
     ],

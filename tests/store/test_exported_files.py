@@ -122,22 +122,6 @@ def test_onnx_brings_ink_to_its_width(network_input, width):
         np.testing.assert_allclose(outputs, expected, rtol=0, atol=WIDTH_TOLERANCE)
 
 
-@pytest.mark.parametrize("widths", [(None, 10, 20), (20, None, 10)])
-def test_onnx_of_members_of_different_widths(widths):
-    pytest.importorskip("onnx")
-    pixels = np.random.default_rng(3).integers(0, 256, (9, 28, 28), np.uint8)
-    images, backend = dataset.resize(dataset.normalise(pixels), 29, 29), backends.get("reference")
-    members, outputs = [], []
-    for seed, width in enumerate(widths):
-        network = random_network((841, 9, 4), seed)
-        network_input = dataclasses.replace(UNIT, width=width)
-        members.append(trained_network(network, network_input))
-        inputs = backend.put(network_input.of_images(images))
-        outputs.append(backend.predict(backend.load(network), inputs))
-    (found,) = session(export.to_onnx(*members)).run(None, {"pixels": pixels})
-    np.testing.assert_allclose(found, np.mean(outputs, axis=0), rtol=0, atol=TOLERANCE)
-
-
 @pytest.mark.parametrize("shape", [(7, 9), (13, 3), (3, 13), (9, 9)])
 def test_onnx_brings_images_of_any_shape_to_their_width(shape):
     pytest.importorskip("onnx")

@@ -32,7 +32,7 @@ fuzz = settings(max_examples=100, suppress_health_check=[HealthCheck.function_sc
 def test_networks_survive_files_and_other_programs_read_them(tmp_path, sizes, activation, loss):
     network, path = Network(sizes, 1, activation, loss), tmp_path / "n.safetensors"
     write_network(path, network, {"epoch": "7"})
-    read, metadata = read_network(path, tuple(sizes))
+    read, metadata = read_network(path)
     assert same_weights(network, read)
     assert (read.activation, read.loss, metadata["epoch"]) == (activation, loss, "7")
     assert metadata["architecture"] == ",".join(map(str, sizes))
@@ -50,7 +50,7 @@ def test_float16_takes_half_the_bytes(tmp_path):
     network.weights[0][0, :2] = 65504, 1e-9  # the greatest, and too small for any bit
     write_network(path, network, {"epoch": "7"}, "float16")
     assert {tensor.dtype.name for tensor in load(path.read_bytes()).values()} == {"float16"}
-    read, metadata = read_network(path, (30, 20, 10))
+    read, metadata = read_network(path)
     assert (read.loss, metadata["epoch"]) == ("cross-entropy", "7")
     for arrays in zip([*network.weights, *network.biases], [*read.weights, *read.biases]):
         np.testing.assert_array_equal(arrays[0].astype(np.float16), arrays[1])
@@ -136,10 +136,9 @@ def test_damaged_files_are_refused_in_one_line(tmp_path, data, dtype):
     assert str(path) in refusal(read_network, path)
 
 
-def test_other_architectures_and_weights_that_are_not_finite(tmp_path):
+def test_pipes_and_weights_that_are_not_finite(tmp_path):
     network, path = Network((4, 2)), tmp_path / "x"
     write_network(path, network, {})
-    assert "of 4-2, expected 4-5-2" in refusal(read_network, path, (4, 5, 2))
     network.weights[0][0, 0] = np.inf
     write_network(path, network, {})
     assert "not finite" in refusal(read_network, path)
