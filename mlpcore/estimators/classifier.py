@@ -5,41 +5,55 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from mlpcore.data.dataset import Dataset
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
-from mlpcore.estimators import passes
-from mlpcore.estimators.fitting import Fitting
-from mlpcore.estimators.monitoring import EarlyStopping, observers_of
-from mlpcore.estimators.parameters import (
+from mlpcore.estimators.fitting import (
+    EarlyStopping,
+    EpochRecord,
+    copy_of,
+    observers_of,
+    train_in_order,
+    warn_if_still_falling,
+)
+from mlpcore.estimators.prediction import FittedNetwork
+from mlpcore.estimators.validation import (
+    Samples,
     check_classes,
     check_parameters,
+    check_parameters_of_parts,
+    check_samples,
     deformation_of,
     encode,
     hidden_layers_of,
     image_shape_of,
     known_classes,
     seed_of,
+    weights_of,
 )
-from mlpcore.estimators.prediction import FittedNetwork
-from mlpcore.estimators.samples import Samples, check_samples, weights_of
 from mlpcore.network.activation import Activation, Init, Loss
+from mlpcore.network.network import Network
 from mlpcore.report.console import Console
 from mlpcore.training.config import USUAL_TARGET, TrainingConfig
 from mlpcore.training.schedule import PAPER_RATIO, Decay
-from mlpcore.training.state import EpochMetrics
+from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Diverged, Observer, Trainer
 from mlpcore.typing import AnyArray, Float32Array
 
 #: The epoch of the first `partial_fit`, for random numbers; `fit` never gets this far, so the
 #: two do not draw the same ones.
 FIRST_PARTIAL_EPOCH = 2**31
+
+#: Parameters that `TrainingConfig` takes as they are.
+PASSED_ON = {field.name for field in fields(TrainingConfig)} - {"deformation"}
 
 #: A function of the classifier as it is after an epoch, and of the epoch's metrics.
 Callback = Observer | Callable[[Any, EpochMetrics], object]
@@ -50,12 +64,14 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
 
     Weights change after every single sample (batch size 1, no momentum). Each epoch presents the
     samples in a new random order. By default hidden neurons are rectifiers, outputs are a softmax
-    with cross-entropy, and the learning rate falls linearly to 0. ``activation="tanh",
-    loss="squared", init="uniform", decay="factor", learning_rate_init=0.001`` are the settings of
-    the paper (Cireşan et al. 2010, "Architectures").
+    with cross-entropy, and the learning rate falls linearly to 0.
 
     X is converted to float32, but not scaled. Bring its values to about [-1, 1] first, and those
     of images to deform to exactly this range, with a background of -1.
+
+    The parameters from `activation` on are the settings of a recipe, which few change.
+    ``activation="tanh", loss="squared", init="uniform", decay="factor",
+    learning_rate_init=0.001`` are those of the paper (Cireşan et al. 2010, "Architectures").
 
     Parameters
     ----------
@@ -63,31 +79,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         Neurons of each hidden layer, or the name of one of the paper's networks, such as "net1".
     learning_rate_init : float, default=0.01
         Learning rate of the first epoch, and of `partial_fit`.
-    learning_rate_end : float, default=None
-        Learning rate of the last epoch; in between it changes by a constant factor. None stops
-        where the paper's schedule, three decades in 2,000 epochs, would be. Only for the `decay`
-        "factor".
-    learning_rate_ratio : float, default=1.0
-        Ratio of each layer's learning rate to that of the next layer. The learning rate is their
-        geometric mean.
-    target : float, default=1.0
-        Only for the `loss` "squared": target of the output for the class, below 1.7159. MNIST is
-        learnt faster with 1.5, and a `learning_rate_ratio` of 2 for two hidden layers
-        (docs/recipe.md).
-    activation : {"relu", "tanh"}, default="relu"
-        Of the hidden neurons: max(0, a), or 1.7159 tanh(0.6666 a).
-    loss : {"cross-entropy", "squared"}, default="cross-entropy"
-        "cross-entropy" has softmax outputs: `predict_proba` gives them as they are. "squared" is
-        1/2 |y - t|^2, with a target t of `target` for the class and -`target` for the others,
-        and scaled tanh outputs.
-    init : {"glorot", "he", "uniform"}, default="glorot"
-        Initial weights: scaled by the numbers of inputs and neurons of each layer, or of inputs
-        only, for the activation "relu"; or uniform in [-0.05, 0.05].
-    decay : {"linear", "factor"}, default="linear"
-        How the learning rate of `fit` falls: in small steps to 0, or by a constant factor from
-        epoch to epoch.
-    warm_up : int, default=0
-        Number of samples over which the learning rate of `fit` rises from 0.
     max_iter : int, default=100
         Epochs that `fit` trains, if nothing stops it.
     deformation : DeformationParameters, default=None
@@ -101,11 +92,9 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         network with the best.
     validation_fraction : float, default=0.1
         Share of X that `early_stopping` holds out, of each class alike.
-    n_iter_no_change : int, default=10
+    n_iter_no_change, tol : int, default=10, and float, default=1e-4
         `early_stopping` stops after more than so many epochs without an accuracy better than
         the best by `tol`.
-    tol : float, default=1e-4
-        See `n_iter_no_change`.
     class_weight : dict or "balanced", default=None
         A factor of the learning rate for the samples of each class, 1 if it is not named.
         "balanced" gives all classes the same sum.
@@ -128,6 +117,31 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
     threads : int, default=None
         Threads on a CPU. None takes one for each 262,144 weights, at most as many as there are
         cores; in a worker process, such as that of a search with `n_jobs`, its share of them.
+    activation : {"relu", "tanh"}, default="relu"
+        Of the hidden neurons: max(0, a), or 1.7159 tanh(0.6666 a).
+    loss : {"cross-entropy", "squared"}, default="cross-entropy"
+        "cross-entropy" has softmax outputs: `predict_proba` gives them as they are. "squared" is
+        1/2 |y - t|^2, with a target t of `target` for the class and -`target` for the others,
+        and scaled tanh outputs.
+    init : {"glorot", "he", "uniform"}, default="glorot"
+        Initial weights: scaled by the numbers of inputs and neurons of each layer, or of inputs
+        only, for the activation "relu"; or uniform in [-0.05, 0.05].
+    decay : {"linear", "factor"}, default="linear"
+        How the learning rate of `fit` falls: in small steps to 0, or by a constant factor from
+        epoch to epoch.
+    warm_up : int, default=0
+        Number of samples over which the learning rate of `fit` rises from 0.
+    learning_rate_end : float, default=None
+        Learning rate of the last epoch; in between it changes by a constant factor. None stops
+        where the paper's schedule, three decades in 2,000 epochs, would be. Only for the `decay`
+        "factor".
+    learning_rate_ratio : float, default=1.0
+        Ratio of each layer's learning rate to that of the next layer. The learning rate is their
+        geometric mean.
+    target : float, default=1.0
+        Only for the `loss` "squared": target of the output for the class, below 1.7159. MNIST is
+        learnt faster with 1.5, and a `learning_rate_ratio` of 2 for two hidden layers
+        (docs/recipe.md).
 
     Attributes
     ----------
@@ -156,9 +170,9 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
 
     Raises
     ------
-    InputError
-        A ValueError, from any method, when a parameter or X or y cannot be used. It is a
-        `Diverged` when weights or loss do not stay finite.
+    ValueError
+        From any method, when a parameter or X or y cannot be used: an InputError, or one of
+        scikit-learn. It is a `Diverged` when weights or loss do not stay finite.
 
     Examples
     --------
@@ -178,14 +192,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         hidden_layer_sizes: int | Sequence[int] | AnyArray | str = (300,),
         *,
         learning_rate_init: float = 1e-2,
-        learning_rate_end: float | None = None,
-        learning_rate_ratio: float = PAPER_RATIO,
-        target: float = USUAL_TARGET,
-        activation: Activation = "relu",
-        loss: Loss = "cross-entropy",
-        init: Init = "glorot",
-        decay: Decay = "linear",
-        warm_up: int = 0,
         max_iter: int = 100,
         deformation: DeformationParameters | None = None,
         image_shape: tuple[int, int] | None = None,
@@ -200,17 +206,17 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         verbose: bool = False,
         backend: str = "cpu",
         threads: int | None = None,
+        activation: Activation = "relu",
+        loss: Loss = "cross-entropy",
+        init: Init = "glorot",
+        decay: Decay = "linear",
+        warm_up: int = 0,
+        learning_rate_end: float | None = None,
+        learning_rate_ratio: float = PAPER_RATIO,
+        target: float = USUAL_TARGET,
     ):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.learning_rate_init = learning_rate_init
-        self.learning_rate_end = learning_rate_end
-        self.learning_rate_ratio = learning_rate_ratio
-        self.target = target
-        self.activation = activation
-        self.loss = loss
-        self.init = init
-        self.decay = decay
-        self.warm_up = warm_up
         self.max_iter = max_iter
         self.deformation = deformation
         self.image_shape = image_shape
@@ -225,6 +231,14 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         self.verbose = verbose
         self.backend = backend
         self.threads = threads
+        self.activation = activation
+        self.loss = loss
+        self.init = init
+        self.decay = decay
+        self.warm_up = warm_up
+        self.learning_rate_end = learning_rate_end
+        self.learning_rate_ratio = learning_rate_ratio
+        self.target = target
 
     def set_params(self, **params: Any) -> OnlineMLPClassifier:
         """Sets parameters by name, those of `deformation` too, as ``deformation__alpha``.
@@ -238,8 +252,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
             changes = {k.removeprefix(prefix): params[k] for k in params if k not in own}
             if not isinstance(self.deformation, DeformationParameters):
                 raise InputError(
-                    f"deformation {self.deformation!r}: expected DeformationParameters, for "
-                    f"another {', '.join(changes)}"
+                    f"deformation {self.deformation!r}: expected DeformationParameters"
                 )
             self.deformation = self.deformation.set_params(**changes)
         return self
@@ -266,30 +279,30 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         again = self.warm_start and hasattr(self, "network_")
         check_parameters(self)
         inputs, labels = check_samples(self, X, y, reset=not again)
-        classes = self.classes_ if again else check_classes(labels, "y")
-        samples = self._samples(inputs, labels, classes, sample_weight)
-        seed = self._seed if again else seed_of(self.random_state)
-        n_before = len(self._history) if again else 0
-        config = self._config(classes, seed, n_before + self.max_iter)
+        if again:  # a copy, so that this one stays as it is if training fails
+            mlp = copy_of(self)
+            mlp.best_validation_score_ = None
+        else:
+            mlp = self._new(check_classes(labels, "y"))
+        n_before = len(mlp._history)
+        config = mlp._config(n_before + self.max_iter)
+        samples = mlp._samples(inputs, labels, sample_weight)
+        if not again:
+            mlp.network_ = mlp._new_network(config)
+        observers: list[Observer] = [EpochRecord(mlp)]
         stopping = None
         if self.early_stopping:
-            samples, held_out = samples.hold_out(self.validation_fraction, seed)
-            stopping = EarlyStopping(held_out, self.n_iter_no_change, self.tol)
-        sizes = (inputs.shape[1], *config.hidden_layers, len(classes))
-        fitting = Fitting(config, sizes, classes, vars(self) if again else {}, stopping)
-
-        def fitted_so_far(trainer: Trainer) -> OnlineMLPClassifier:
-            twin = copy.copy(self)
-            twin.__dict__.update(fitting.attributes(trainer.state.network.copy()))
-            return twin
-
-        observers = observers_of(self.callbacks, fitted_so_far)
-        backend, images = self._get_backend(fitting.network), self._images(samples)
-        with ExitStack() as stack:
-            if self.verbose:
-                observers.append(stack.enter_context(Console(sys.stdout)))
-            network = fitting.train(samples, images, backend, observers)
-        self.__dict__.update(fitting.attributes(network))
+            samples, held_out = samples.split(self.validation_fraction, config.seed)
+            stopping = EarlyStopping(mlp, held_out)
+            observers.append(stopping)
+        observers += observers_of(self.callbacks, mlp)
+        mlp._n_samples, mlp.target_ = len(samples.codes), config.target
+        with Console(sys.stdout) if self.verbose else nullcontext(Observer()) as console:
+            if mlp._trainer(config, samples, [*observers, console]).run():
+                warn_if_still_falling(mlp._history, n_before)
+        if stopping and stopping.best:
+            mlp.network_ = stopping.best
+        self.__dict__.update(mlp.__dict__)
         return self
 
     def partial_fit(
@@ -317,49 +330,58 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
             A factor of each sample's learning rate, 0 or more; None stands for 1.
         """
         first = not hasattr(self, "network_")
-        check_parameters(self, parts=True)
+        check_parameters_of_parts(self)
         known = known_classes(classes, None if first else self.classes_)
         inputs, labels = check_samples(self, X, y, reset=first)
-        seed = seed_of(self.random_state) if first else self._seed
-        config = self._config(known, seed, epochs=1)
-        sizes = (inputs.shape[1], *config.hidden_layers, len(known))
-        network = config.new_network(sizes) if first else self.network_
-        losses = [] if first else self.loss_curve_
-        epoch, backend = FIRST_PARTIAL_EPOCH + len(losses), self._get_backend(network, len(labels))
-        samples = self._samples(inputs, labels, known, sample_weight)
-        images = self._images(samples)
+        mlp = self._new(known) if first else self
+        config, samples = mlp._config(epochs=1), mlp._samples(inputs, labels, sample_weight)
+        network = mlp._new_network(config) if first else self.network_
+        images, backend = mlp._images(samples), mlp._get_backend(network, len(labels))
+        epoch = FIRST_PARTIAL_EPOCH + len(mlp.loss_curve_)
         try:
-            loss = passes.train_in_order(network, images, samples, config, epoch, backend)
+            loss = train_in_order(network, images, samples, config, epoch, backend)
         except Diverged:
             self.__dict__.pop("network_", None)
             raise
-        losses.append(loss)
-        if first:
-            self.network_, self.classes_, self.loss_curve_ = network, known, losses
-            self.validation_scores_ = self.best_validation_score_ = None
-            self._seed, self._history, self._n_samples = seed, [], 0
-        self._n_samples += len(labels)
-        self.target_ = config.target
+        mlp.network_, mlp.target_ = network, config.target
+        mlp.loss_curve_.append(loss)
+        mlp._n_samples += len(labels)
+        self.__dict__.update(mlp.__dict__)
         return self
+
+    def _new(self, classes: AnyArray) -> OnlineMLPClassifier:
+        """A copy before its first sample, yet without a network."""
+        mlp = copy.copy(self)
+        mlp.classes_, mlp._seed = classes, seed_of(self.random_state)
+        mlp.loss_curve_, mlp._history, mlp._n_samples = [], [], 0
+        mlp.validation_scores_ = mlp.best_validation_score_ = None
+        return mlp
+
+    def _new_network(self, config: TrainingConfig) -> Network:
+        return config.new_network((self.n_features_in_, *config.hidden_layers, len(self.classes_)))
+
+    def _trainer(
+        self, config: TrainingConfig, samples: Samples, observers: Sequence[Observer]
+    ) -> Trainer:
+        """What continues the training of `network_` after the epochs of `_history`."""
+        images, codes = self._images(samples), samples.codes
+        data = Dataset(
+            "X", images, codes, images[:0], codes[:0], len(self.classes_), source="given"
+        )
+        state = TrainingState(self.network_, history=self._history)
+        backend = self._get_backend(self.network_)
+        return Trainer(config, data, backend, observers, state, sample_weight=samples.weights)
 
     # ---- parameters and samples --------------------------------------------------------
 
-    def _config(self, classes: AnyArray, seed: int, epochs: int) -> TrainingConfig:
+    def _config(self, epochs: int) -> TrainingConfig:
         return TrainingConfig(
             hidden_layers=hidden_layers_of(self.hidden_layer_sizes),
             epochs=epochs,
             learning_rate=self.learning_rate_init,
-            learning_rate_end=self.learning_rate_end,
-            learning_rate_ratio=self.learning_rate_ratio,
-            target=self.target,
-            activation=self.activation,
-            loss=self.loss,
-            init=self.init,
-            decay=self.decay,
-            warm_up=self.warm_up,
-            deformation=deformation_of(self.deformation, classes),
-            seed=seed,
-            backend=self.backend,
+            deformation=deformation_of(self.deformation, self.classes_),
+            seed=self._seed,
+            **{name: value for name, value in vars(self).items() if name in PASSED_ON},
         )
 
     def _images(self, samples: Samples) -> Float32Array:
@@ -369,8 +391,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
             return samples.inputs.reshape(n, 1, n_features)
         return samples.inputs.reshape(n, *image_shape_of(self.image_shape, n_features))
 
-    def _samples(
-        self, inputs: Float32Array, labels: AnyArray, classes: AnyArray, sample_weight: Any
-    ) -> Samples:
-        codes = encode(classes, labels)
-        return Samples(inputs, codes, weights_of(sample_weight, self.class_weight, classes, codes))
+    def _samples(self, inputs: Float32Array, labels: AnyArray, sample_weight: Any) -> Samples:
+        codes = encode(self.classes_, labels)
+        weights = weights_of(sample_weight, self.class_weight, self.classes_, labels)
+        return Samples(inputs, codes, weights)

@@ -29,7 +29,7 @@ from mlpcore.estimators.images import (
     deform_values,
     from_tensor,
 )
-from mlpcore.estimators.parameters import (
+from mlpcore.estimators.validation import (
     are_similar,
     check_similar_labels,
     image_shape_of,
@@ -166,7 +166,10 @@ class ElasticDeformer(
         y : ignored
         """
         self._parameters()
-        images = self._images(from_tensor(X)[0], reset=True)
+        X = from_tensor(X)[0]
+        images = self._images(X)
+        table = X if hasattr(X, "columns") else images.reshape(len(images), -1)
+        validate_data(self, table, skip_check_array=True)  # learns the names of features
         low, high = float(images.min()), float(images.max())
         background = low if self.background is None else self.background
         check_background(background, images.dtype)
@@ -190,9 +193,8 @@ class ElasticDeformer(
 
     def transform(self, X: ArrayLike) -> Any:
         """The images as they are: only the images that a model is trained on are deformed."""
-        check_is_fitted(self, "image_shape_")
         X, to_kind = from_tensor(X)
-        return to_kind(self._images(X))
+        return to_kind(self._fitted_images(X))
 
     def deform(
         self,
@@ -217,13 +219,12 @@ class ElasticDeformer(
             from 0. Consecutive ones are fastest.
         """
         X, to_kind = from_tensor(X)
-        images = self._images(X)
+        images = self._fitted_images(X)
         check_background(self.background_, images.dtype)
         result = np.empty(images.shape, images.dtype)
         planes, shown = self._planes(images), self._planes(result)
         for part, arguments in self._parts(len(images), y, epoch, indices):
-            around = self.background_, self._unit
-            deform_values(planes[part], shown[part], arguments, *around)
+            deform_values(planes[part], shown[part], arguments, self.background_, self._unit)
         return to_kind(result)
 
     def deform_masks(
@@ -345,36 +346,25 @@ class ElasticDeformer(
             return images.reshape(len(images), 1, *self.image_shape_)
         return np.moveaxis(images, -1, 1) if self.channels == "last" else images
 
-    def _images(self, X: Any, reset: bool = False) -> AnyArray:
-        """Images as an array of their own shape, checked."""
-        if not reset:
-            self._check_is_fitted()
-            if self._is_known(X):
-                return X
-        if isinstance(X, (list, tuple)):
-            X = np.asarray(X)
-        ndim = getattr(X, "ndim", 2)
-        if ndim != 4 if self.channels else ndim > 3:
-            expected = SHAPES[self.channels]
-            raise InputError(f"X has shape {X.shape}, expected {expected}")
-        if ndim > 2:
-            if not reset:
-                check_sides(self._sides(X.shape), self.image_shape_)
-            shape, X = X.shape, np.reshape(X, (len(X), math.prod(X.shape[1:])))
-        flat = validate_data(self, X, dtype="numeric", reset=reset)
-        if flat.dtype.kind not in "iuf":
-            raise InputError(f"X has type {flat.dtype}, expected whole or real numbers")
-        return flat.reshape(shape) if ndim > 2 else flat
+    def _images(self, X: Any) -> AnyArray:
+        """Images as an array of their own shape, checked.
 
-    def _is_known(self, X: Any) -> bool:
-        """Whether X needs no other check. scikit-learn's take longer than to deform an image."""
-        return (
-            isinstance(X, np.ndarray)
-            and X.ndim in ((4,) if self.channels else (2, 3))
-            and X.size > 0
-            and X.dtype.kind in "iuf"
-            and X[0].size == self.n_features_in_
-            and self._sides(X.shape) in (None, self.image_shape_)
-            and not hasattr(self, "feature_names_in_")
-            and (X.dtype.kind != "f" or bool(np.isfinite(X).all()))
-        )
+        scikit-learn's checks would take longer than to deform an image.
+        """
+        X = np.asarray(X)
+        if X.ndim not in ((4,) if self.channels else (2, 3)) or not X.size:
+            raise InputError(f"X has shape {X.shape}, expected {SHAPES[self.channels]}")
+        if X.dtype.kind not in "iuf":
+            raise InputError(f"X has type {X.dtype}, expected whole or real numbers")
+        if X.dtype.kind == "f" and not np.isfinite(X).all():
+            raise InputError("X holds NaN or infinity, expected finite numbers")
+        return X
+
+    def _fitted_images(self, X: Any) -> AnyArray:
+        """Images of the shape that `fit` has seen."""
+        self._check_is_fitted()
+        images = self._images(X)
+        check_sides(self._sides(images.shape), self.image_shape_)
+        if (size := images[0].size) != self.n_features_in_:
+            raise InputError(f"X holds {size} values an image, expected {self.n_features_in_}")
+        return images

@@ -257,7 +257,7 @@ def test_a_search_does_not_take_more_threads_than_cores(context, n_jobs, threads
 
 
 def test_small_networks_take_one_thread_and_explicit_threads_are_taken(monkeypatch):
-    monkeypatch.setattr("mlpcore.estimators.parameters.cores_beside_others", lambda: 8)
+    monkeypatch.setattr("mlpcore.estimators.validation.cores_beside_others", lambda: 8)
     weights = WEIGHTS_PER_THREAD
     for sizes, threads in (((weights - 2, 1), 1), ((3 * weights, 1), 3), ((3 * weights, 3), 8)):
         assert make_mlp()._get_backend(Network(sizes)).threads == threads

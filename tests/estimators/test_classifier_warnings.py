@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mlpcore import OnlineMLPClassifier
-from mlpcore.estimators.monitoring import still_falls
+from mlpcore.estimators.fitting import still_falls
 from small_classifiers import X, Y, make_mlp
 
 

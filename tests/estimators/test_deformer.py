@@ -262,7 +262,7 @@ def test_images_that_cannot_be_deformed(name, value):
     ("images", "words"),
     [
         (np.zeros((3, 10)), "image_shape"),
-        (np.zeros((0, 9, 9)), "0 sample"),
+        (np.zeros((0, 9, 9)), r"\(0, 9, 9\)"),
         (np.zeros((2, 3, 4, 5)), "shape"),
         (np.full((2, 9, 9), np.nan), "NaN"),
         (np.diag([1e300] + 8 * [0])[None], "range"),

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mlpcore import InputError
-from mlpcore.estimators.monitoring import EarlyStopping
-from mlpcore.estimators.samples import Samples
+from mlpcore.estimators.fitting import EarlyStopping
+from mlpcore.estimators.validation import Samples
 from small_classifiers import MODERN, X, Y, make_mlp, same
 
 QUICK = {**MODERN, "decay": "linear", "learning_rate_init": 0.05, "max_iter": 60}
@@ -33,14 +33,14 @@ def test_the_network_is_that_of_the_best_epoch():
 
 def test_held_out_samples_are_not_trained_on_and_have_all_classes():
     weights = np.arange(230, dtype=np.float32)
-    kept, held_out = Samples(X, Y, weights).hold_out(0.2, 5)
+    kept, held_out = Samples(X, Y, weights).split(0.2, 5)
     assert len(kept.codes) == 184
     assert sorted(np.bincount(held_out.codes)) == [15, 15, 16]
     assert sorted([*kept.weights, *held_out.weights]) == weights.tolist()
     for part in (kept, held_out):
         places = part.weights.astype(int)
         assert np.array_equal(part.inputs, X[places]) and np.array_equal(part.codes, Y[places])
-    assert not np.array_equal(held_out.weights, Samples(X, Y, weights).hold_out(0.2, 6)[1].weights)
+    assert not np.array_equal(held_out.weights, Samples(X, Y, weights).split(0.2, 6)[1].weights)
 
 
 @pytest.mark.parametrize("tol, n_epochs", [(0.0, 6), (0.04, 5), (0.05, 4)])
@@ -58,19 +58,21 @@ def test_the_rule(tol, n_epochs, monkeypatch):
 
     monkeypatch.setattr("numpy.average", lambda *args, **kwargs: next(scores))
     monkeypatch.setattr(
-        "mlpcore.estimators.passes.outputs", lambda *args: np.zeros((1, 2), np.float32)
+        "mlpcore.estimators.fitting.outputs_of", lambda *args: np.zeros((1, 2), np.float32)
     )
-    stopping, run = EarlyStopping(Samples(X[:1], Y[:1], None), 2, tol), Run()
+    mlp, run = make_mlp(n_iter_no_change=2, tol=tol), Run()
+    mlp.validation_scores_ = None
+    stopping = EarlyStopping(mlp, Samples(X[:1], Y[:1], None))
     while not run.stopped:
         stopping.on_epoch_end(run, None)
-    assert len(stopping.scores) == n_epochs
-    assert stopping.best_score == 0.54
+    assert len(mlp.validation_scores_) == n_epochs
+    assert mlp.best_validation_score_ == 0.54
 
 
 def test_weights_count_in_the_score():
     weights = 1.0 + Y
     mlp = make_mlp(early_stopping=True, validation_fraction=0.2, max_iter=1).fit(X, Y, weights)
-    _, held_out = Samples(X, Y, weights).hold_out(0.2, 5)
+    _, held_out = Samples(X, Y, weights).split(0.2, 5)
     right = mlp.predict(held_out.inputs) == held_out.codes
     assert mlp.best_validation_score_ == pytest.approx(np.average(right, weights=held_out.weights))
     assert mlp.best_validation_score_ != pytest.approx(np.mean(right))

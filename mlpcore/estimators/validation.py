@@ -1,6 +1,6 @@
-"""Parameters and labels in scikit-learn's conventions, converted to this package's.
+"""Parameters, labels and samples in scikit-learn's conventions, converted to this package's.
 
-Each function raises an InputError that names the parameter if it cannot be used.
+Each function raises a ValueError that names what cannot be used.
 """
 
 from __future__ import annotations
@@ -8,12 +8,18 @@ from __future__ import annotations
 import dataclasses
 import math
 import reprlib
+import warnings
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.arguments import MAX_SIDE
@@ -24,19 +30,20 @@ from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import MAX_WIDTH, parse_hidden_layers
 from mlpcore.training.schedule import MAX_EPOCHS
-from mlpcore.typing import AnyArray, UInt8Array
+from mlpcore.typing import AnyArray, Float32Array, UInt8Array
+
+#: Features beyond this root mean square are not scaled. Whole units of a measurement, such as
+#: centimetres of a petal or grey levels up to 16, stay below and are learnt well enough.
+FAR_OUTSIDE = 10.0
 
 
-def check_parameters(mlp: Any, parts: bool = False) -> None:
-    """Checks parameters of a classifier that nothing else checks by their names here.
+# ---- parameters --------------------------------------------------------------------------
 
-    `parts` is whether it trains in parts, without knowing all samples.
-    """
+
+def check_parameters(mlp: Any) -> None:
+    """Checks parameters of a classifier that `TrainingConfig` does not check by these names."""
     check_whole("max_iter", mlp.max_iter, 1, MAX_EPOCHS)
     check_rate("learning_rate_init", mlp.learning_rate_init)
-    if mlp.learning_rate_end is not None:
-        check_rate("learning_rate_end", mlp.learning_rate_end)
-    check_rate("learning_rate_ratio", mlp.learning_rate_ratio)
     check_real("validation_fraction", mlp.validation_fraction)
     if not 0 < mlp.validation_fraction < 1:
         raise InputError(
@@ -44,12 +51,17 @@ def check_parameters(mlp: Any, parts: bool = False) -> None:
         )
     check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
     check_real("tol", mlp.tol)
-    if parts and mlp.early_stopping:
+
+
+def check_parameters_of_parts(mlp: Any) -> None:
+    """Checks those of a classifier that trains in parts, without knowing all samples."""
+    check_parameters(mlp)
+    if mlp.early_stopping:
         raise InputError(
             f"early_stopping {mlp.early_stopping!r}: expected False for partial_fit, which does "
             "not know all samples"
         )
-    if parts and isinstance(mlp.class_weight, str):
+    if isinstance(mlp.class_weight, str):
         raise InputError(
             f"class_weight {mlp.class_weight!r}: expected None or a dictionary for partial_fit, "
             "which does not know all samples"
@@ -78,19 +90,15 @@ def threads_of(threads: Any, useful: int) -> int:
 def image_shape_of(image_shape: Any, n_features: int) -> tuple[int, int]:
     """Height and width of images with this many pixels; None stands for a square."""
     side = math.isqrt(n_features)
-    wrong = InputError(
-        f"image_shape {reprlib.repr(image_shape)}: expected (height, width) of images with "
-        f"{n_features} pixels, as many as there are features, or None if they are square"
-    )
-    try:
-        height, width = (side, side) if image_shape is None else image_shape
-    except (TypeError, ValueError):
-        raise wrong from None
-    for name, length in (("height", height), ("width", width)):
-        check_whole(f"image_shape: {name}", length, 1, MAX_SIDE)
-    if height * width != n_features:
-        raise wrong
-    return int(height), int(width)
+    shape = (side, side) if image_shape is None else image_shape
+    for length in shape if np.shape(shape) == (2,) else ():
+        check_whole("image_shape: side", length, 1, MAX_SIDE)
+    if np.shape(shape) != (2,) or math.prod(shape) != n_features:
+        raise InputError(
+            f"image_shape {reprlib.repr(image_shape)}: expected (height, width) of images with "
+            f"{n_features} pixels, as many as there are features, or None if they are square"
+        )
+    return int(shape[0]), int(shape[1])
 
 
 def hidden_layers_of(hidden_layer_sizes: Any) -> tuple[int, ...]:
@@ -110,9 +118,11 @@ def deformation_of(deformation: Any, classes: AnyArray) -> DeformationParameters
         return IDENTITY
     if not isinstance(deformation, DeformationParameters):
         raise InputError(f"deformation {deformation!r}: expected DeformationParameters or None")
-    check_similar_labels(deformation.similar_labels)
     similar = np.flatnonzero(are_similar(classes, deformation.similar_labels))
     return dataclasses.replace(deformation, similar_labels=tuple(similar.tolist()))
+
+
+# ---- labels ------------------------------------------------------------------------------
 
 
 def check_similar_labels(similar_labels: Any) -> None:
@@ -121,8 +131,9 @@ def check_similar_labels(similar_labels: Any) -> None:
         raise InputError(f"similar_labels {similar_labels!r}: expected a list of labels")
 
 
-def are_similar(labels: AnyArray, similar_labels: Collection[Any]) -> NDArray[np.bool_]:
+def are_similar(labels: AnyArray, similar_labels: Any) -> NDArray[np.bool_]:
     """Which labels (n,) are among the similar ones, (n,) bool; "7" is the same label as 7."""
+    check_similar_labels(similar_labels)
     similar = list(similar_labels)
     texts = {str(label) for label in similar}
     return np.array([label in similar or str(label) in texts for label in labels.tolist()], bool)
@@ -161,3 +172,80 @@ def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
     except KeyError as error:
         known = reprlib.repr(list(codes))
         raise InputError(f"y holds {error.args[0]!r}: expected one of {known}") from None
+
+
+# ---- samples -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs (n, n_features), places of their classes (n,), and weights (n,) if there are any."""
+
+    inputs: Float32Array
+    codes: UInt8Array
+    weights: Float32Array | None
+
+    def split(self, fraction: float, seed: int) -> tuple[Samples, Samples]:
+        """Two parts, with the same shares of the classes; the second has this fraction of all."""
+        places = np.arange(len(self.codes))
+        try:
+            parts = train_test_split(
+                places, test_size=fraction, random_state=seed % 2**32, stratify=self.codes
+            )
+        except ValueError as error:
+            raise InputError(
+                f"validation_fraction of {fraction} of {len(places)} samples: expected enough for "
+                f"each class in both parts; {error}"
+            ) from None
+        return self._part(parts[0]), self._part(parts[1])
+
+    def _part(self, places: AnyArray) -> Samples:
+        """Some of the samples, in the order that they have here."""
+        places = np.sort(places)
+        weights = None if self.weights is None else self.weights[places]
+        if weights is not None and not weights.any():
+            raise InputError(
+                "sample_weight: all are zero in a part of early_stopping's split, expected "
+                "some weight in both; another random_state splits otherwise"
+            )
+        return Samples(self.inputs[places], self.codes[places], weights)
+
+
+def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, AnyArray]:
+    """Inputs (n, n_features) and labels (n,) that a classifier can be trained on."""
+    X, y = validate_data(mlp, X, y, dtype=np.float32, order="C", reset=reset)
+    check_classification_targets(y)
+    if mlp.deformation is not None and np.abs(X).max() > 1 + 1e-6:  # float32's rounding
+        raise InputError(
+            f"X holds {X.flat[np.abs(X).argmax()]:.4g}: expected images in [-1, 1], "
+            "with a background of -1, for a deformation"
+        )
+    squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
+    greatest = float(np.sqrt(squares.max(initial=0.0) / len(X)))
+    if greatest > FAR_OUTSIDE:
+        warnings.warn(
+            f"X is far outside [-1, 1]: feature {squares.argmax()} has a root mean square of "
+            f"{greatest:.4g}. Training may fail. Scale X first, for example by "
+            "make_pipeline(StandardScaler(), OnlineMLPClassifier()).",
+            stacklevel=3,  # of who called fit
+        )
+    return X, y
+
+
+def weights_of(
+    sample_weight: Any, class_weight: Any, classes: AnyArray, y: AnyArray
+) -> Float32Array | None:
+    """Weights (n,) of samples with these labels, each the sample's weight times that of its class.
+
+    None if all are 1 by default.
+    """
+    if sample_weight is None and class_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, y, dtype=np.float32, ensure_non_negative=True)
+    if class_weight is not None:
+        weighted = np.unique(y) if isinstance(class_weight, str) else classes
+        factors = compute_class_weight(class_weight, classes=weighted, y=y).astype(np.float32)
+        weights = weights * factors[np.searchsorted(weighted, y)]
+    if not weights.any():
+        raise InputError("sample_weight and class_weight: all weights are zero, expected some more")
+    return _check_sample_weight(weights, y, dtype=np.float32, ensure_non_negative=True)
