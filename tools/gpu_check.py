@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 #: What a build and the device need, and what single steps need.
-ESSENTIAL = ("Cython", "cuda.bindings", "numpy", "pytest", "setuptools")
+ESSENTIAL = ("Cython", "cuda.bindings", "numpy", "pycuda", "pytest", "setuptools")
 OTHERS = (
     *(
         "PIL",

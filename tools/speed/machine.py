@@ -26,7 +26,7 @@ from mlpcore.store import provenance
 from speed.timing import Case, Settings, measure
 
 #: Libraries whose versions decide the figures, where they are installed.
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "jax", "cuda-bindings")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "jax", "pycuda")
 
 #: Bytes of the largest buffer, and of the largest that is to be in the third-level cache.
 MOST, MOST_IN_L3 = 1 << 30, 64 << 20

@@ -1,4 +1,4 @@
-"""The driver of real devices, by cuda-bindings: NVIDIA's driver API.
+"""The driver of real devices: PyCUDA for modules, memory and launches, cuda-bindings for graphs.
 
 Nothing is imported and no context is made before a device is asked for. The driver uses the
 device's primary context, which PyTorch and CuPy share. It is current only within `active`.
@@ -7,14 +7,13 @@ device's primary context, which PyTorch and CuPy share. It is current only withi
 from __future__ import annotations
 
 import atexit
+import ctypes
 import functools
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
-
-import numpy as np
 
 from mlpcore.backends.cuda import nvcc
 from mlpcore.backends.cuda.launch import KERNELS, Launch
@@ -31,18 +30,33 @@ class Unavailable(Exception):
     """Why there is no device, in one line."""
 
 
-class DriverError(RuntimeError):
-    """A failure that the driver API reports, in one line."""
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())
 
 
-def _import_bindings() -> Any:
+def _import_packages() -> tuple[Any, Any]:
+    """PyCUDA's driver module, initialised, and the driver API of cuda-bindings."""
     try:
-        from cuda.bindings import driver
+        import pycuda.driver as cuda
+        from cuda.bindings import driver as bindings
     except ImportError as error:
+        reason = _one_line(error)
+        if "libcuda" in reason:
+            raise Unavailable(f"no NVIDIA driver: {reason}") from error
         raise Unavailable(
-            f"cuda-bindings cannot be imported ({error}): pip install 'mlpcore[cuda]'"
+            f"PyCUDA and cuda-bindings cannot be imported ({reason}): pip install 'mlpcore[cuda]'"
         ) from error
-    return driver
+    try:
+        cuda.init()
+        if cuda.Device.count() == 0:
+            raise Unavailable("no CUDA device is visible")
+    except cuda.Error as error:
+        raise Unavailable(f"no CUDA device: {_one_line(error)}") from error
+    return cuda, bindings
+
+
+class GraphError(RuntimeError):
+    """A failure of the driver API, as cuda-bindings reports it."""
 
 
 class CudaDriver:
@@ -57,43 +71,32 @@ class CudaDriver:
     name = "cuda"
 
     def __init__(self) -> None:
-        self.bindings = _import_bindings()
+        self._cuda, self.bindings = cuda, _ = _import_packages()
         try:
-            self.call("cuInit", 0)
-            self._device = self.call("cuDeviceGet", 0)
-            self.device_name = self.call("cuDeviceGetName", 128, self._device).decode().strip("\0 ")
-            self._context = self.call("cuDevicePrimaryCtxRetain", self._device)
-        except DriverError as error:
-            raise Unavailable(f"no CUDA device: {error}") from error
-        except RuntimeError as error:  # of cuda-bindings, which finds no libcuda
-            raise Unavailable(f"no NVIDIA driver: {' '.join(str(error).split())}") from error
+            device = cuda.Device(0)
+            self.compute_capability = device.compute_capability()
+            self.device_name = device.name()
+            self._context = device.retain_primary_context()
+        except cuda.Error as error:
+            raise Unavailable(f"the CUDA device cannot be used: {_one_line(error)}") from error
         self.closed = False
-        atexit.register(setattr, self, "closed", True)
+        atexit.register(self._close)
+        self._depth = threading.local()
         with self.active():
             self._check_memory()
             self._load()
-            self.stream = self.call("cuStreamCreate", 0)
+            self.stream = cuda.Stream()
+
+    def _close(self) -> None:
+        """Gives the primary context back before the interpreter and the driver shut down."""
+        self.closed = True
+        self._context.detach()
 
     @property
     def description(self) -> str:
         """One line: the device, its compute capability and the precision."""
-        major, minor = divmod(self.limits.capability, 10)
-        return f"cuda: {self.device_name}, compute capability {major}.{minor}, float32"
-
-    @functools.cached_property
-    def limits(self) -> DeviceLimits:
-        return DeviceLimits(
-            self.attribute("MULTIPROCESSOR_COUNT"),
-            self.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
-            self.attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
-            10 * self.attribute("COMPUTE_CAPABILITY_MAJOR")
-            + self.attribute("COMPUTE_CAPABILITY_MINOR"),
-        )
-
-    def attribute(self, name: str) -> int:
-        """An attribute of the device by its name in the driver API, without the prefix."""
-        attribute = getattr(self.bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return int(self.call("cuDeviceGetAttribute", attribute, self._device))
+        capability = ".".join(map(str, self.compute_capability))
+        return f"cuda: {self.device_name}, compute capability {capability}, float32"
 
     def _check_memory(self) -> None:
         free = self.free_memory()
@@ -113,22 +116,12 @@ class CudaDriver:
             cubin = nvcc.compiled("kernels.cu", self.limits.capability)
         except nvcc.CannotCompile as error:
             raise Unavailable(f"the kernels cannot be compiled: {error}") from error
-        self._module = self.call("cuModuleLoadData", cubin)
-        self._functions = {
-            name: self.call("cuModuleGetFunction", self._module, name.encode()) for name in KERNELS
-        }
-        registers = self.bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS
-        for function in self._functions.values():
-            self.call("cuFuncGetAttribute", registers, function)
-
-    def call(self, name: str, *arguments: Any) -> Any:
-        """What a function of the driver API returns; DriverError when it fails."""
-        bindings = self.bindings
-        error, *results = getattr(bindings, name)(*arguments)
-        if error != bindings.CUresult.CUDA_SUCCESS:
-            _, text = bindings.cuGetErrorString(error)
-            raise DriverError(f"{name}: {text.decode() if isinstance(text, bytes) else error}")
-        return results[0] if len(results) == 1 else results
+        module = self._cuda.module_from_buffer(cubin)
+        self._functions: dict[str, Any] = {}
+        for name, formats in KERNELS.items():
+            function = module.get_function(name).prepare(formats)
+            function.get_attribute(self._cuda.function_attribute.NUM_REGS)
+            self._functions[name] = function
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -137,54 +130,67 @@ class CudaDriver:
         A failure of the device is raised as an InputError of one line. It may come from anything
         launched before.
         """
+        depth = getattr(self._depth, "value", 0)
         try:
-            self.call("cuCtxPushCurrent", self._context)
+            if depth == 0:
+                self._context.push()
+            self._depth.value = depth + 1
             try:
                 yield
             finally:
-                self.call("cuCtxPopCurrent")
-        except DriverError as error:
-            raise InputError(f"{self.device_name} failed: {error}") from error
+                self._depth.value = depth
+                if depth == 0:
+                    self._cuda.Context.pop()
+        except (self._cuda.Error, GraphError) as error:
+            raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
 
     # ---- memory ------------------------------------------------------------------------
 
     def free_memory(self) -> int:
-        free, _ = self.call("cuMemGetInfo")
-        return int(free)
+        return self._cuda.mem_get_info()[0]
 
     def allocate(self, n_bytes: int) -> _Memory:
-        return _Memory(self, self.call("cuMemAlloc", n_bytes))
+        try:
+            return _Memory(self, self._cuda.mem_alloc(n_bytes))
+        except self._cuda.MemoryError as error:
+            raise InputError(
+                f"{n_bytes / 2**20:,.1f} MiB of device memory needed, "
+                f"{self.free_memory() / 2**20:,.1f} MiB free on {self.device_name}, "
+                "not in one piece"
+            ) from error
 
     def upload(self, address: int, array: AnyArray) -> None:
         if array.nbytes:
             self.synchronize()
-            self.call("cuMemcpyHtoD", address, array.ctypes.data, array.nbytes)
+            self._cuda.memcpy_htod(address, array)
 
     def download(self, array: AnyArray, address: int) -> None:
         if array.nbytes:
             self.synchronize()
-            self.call("cuMemcpyDtoH", array.ctypes.data, address, array.nbytes)
+            self._cuda.memcpy_dtoh(array, address)
 
     def copy(self, target: int, source: int, n_bytes: int) -> None:
-        self.call("cuMemcpyDtoDAsync", target, source, n_bytes, self.stream)
+        self._cuda.memcpy_dtod_async(target, source, n_bytes, self.stream)
 
     # ---- launches ----------------------------------------------------------------------
 
-    def launch(self, launch: Launch) -> None:
-        function, formats = self._functions[launch.kernel], KERNELS[launch.kernel]
-        self.start("cuLaunchKernel", function, formats, launch, 0, 0)
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The result of a function of cuda-bindings, or GraphError with the driver's words."""
+        bindings = self.bindings
+        error, *results = function(*arguments)
+        if error != bindings.CUresult.CUDA_SUCCESS:
+            _, text = bindings.cuGetErrorString(error)
+            text = text.decode() if isinstance(text, bytes) else error
+            raise GraphError(f"{function.__name__}: {text}")
+        return results[0] if results else None
 
-    def start(
-        self, name: str, function: Any, formats: str, launch: Launch, shared_bytes: int, *more: int
-    ) -> None:
-        """Launches by a function of the driver API, which reads the arguments before it returns."""
-        values = [np.array(each, letter) for letter, each in zip(formats, launch.arguments)]
-        pointers = np.array([value.ctypes.data for value in values], np.uintp)
-        where = *launch.grid, *launch.block, shared_bytes, self.stream, pointers.ctypes.data
-        self.call(name, function, *where, *more)
+    def launch(self, launch: Launch) -> None:
+        self._functions[launch.kernel].prepared_async_call(
+            launch.grid, launch.block, self.stream, *launch.arguments
+        )
 
     def synchronize(self) -> None:
-        self.call("cuStreamSynchronize", self.stream)
+        self.stream.synchronize()
 
     def capture(self, launches: list[Launch]) -> _CapturedGraph:
         """A graph of the launches; the stream records them and runs none.
@@ -192,23 +198,44 @@ class CudaDriver:
         In the relaxed mode, memory can be freed meanwhile: by the garbage collector, or by
         another library in the process.
         """
-        mode = self.bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        self.call("cuStreamBeginCapture", self.stream, mode)
+        bindings, stream = self.bindings, self.stream.handle
+        mode = bindings.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        self.call(bindings.cuStreamBeginCapture, stream, mode)
         try:
             for launch in launches:
                 self.launch(launch)
         finally:
-            graph = self.call("cuStreamEndCapture", self.stream)
+            graph = self.call(bindings.cuStreamEndCapture, stream)
         try:
-            return _CapturedGraph(self, self.call("cuGraphInstantiate", graph, 0))
+            return _CapturedGraph(self, self.call(bindings.cuGraphInstantiate, graph, 0))
         finally:
-            self.call("cuGraphDestroy", graph)
+            self.call(bindings.cuGraphDestroy, graph)
 
     def replay(self, graph: _CapturedGraph) -> None:
-        self.call("cuGraphLaunch", graph.handle, self.stream)
+        bindings = self.bindings
+        self.call(bindings.cuGraphLaunch, graph.handle, self.stream.handle)
+
+    # ---- resident training -------------------------------------------------------------
+
+    @functools.cached_property
+    def limits(self) -> DeviceLimits:
+        """What this device has."""
+        major, minor = self.compute_capability
+        return DeviceLimits(
+            self._attribute("MULTIPROCESSOR_COUNT"),
+            self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+            self._attribute("MAX_REGISTERS_PER_MULTIPROCESSOR"),
+            10 * major + minor,
+        )
+
+    def _attribute(self, name: str) -> int:
+        bindings = self.bindings
+        attribute = getattr(bindings.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        device = self.call(bindings.cuDeviceGet, 0)
+        return int(self.call(bindings.cuDeviceGetAttribute, attribute, device))
 
     def specialise(self, plan: ResidentPlan) -> _CooperativeKernel:
-        if not self.attribute("COOPERATIVE_LAUNCH"):
+        if not self._attribute("COOPERATIVE_LAUNCH"):
             raise DoesNotFit("the device has no cooperative launch")
         try:
             cubin = nvcc.compiled("resident.cu", self.limits.capability, plan.header())
@@ -218,18 +245,21 @@ class CudaDriver:
 
 
 class _Memory:
-    """Device memory, freed with the object, in any thread."""
+    """Device memory, freed with the object, in any thread.
 
-    def __init__(self, driver: CudaDriver, address: Any):
-        self._driver, self._address = driver, address
+    PyCUDA on its own frees it only in a thread where its context is current or was made.
+    """
+
+    def __init__(self, driver: CudaDriver, allocation: Any):
+        self._driver, self._allocation = driver, allocation
 
     def __int__(self) -> int:
-        return int(self._address)
+        return int(self._allocation)
 
     def __del__(self) -> None:
         if not self._driver.closed:
             with suppress(InputError), self._driver.active():
-                self._driver.call("cuMemFree", self._address)
+                self._allocation.free()
 
 
 class _CapturedGraph:
@@ -240,38 +270,43 @@ class _CapturedGraph:
 
     def __del__(self) -> None:
         if not self._driver.closed:
-            with suppress(InputError), self._driver.active():
-                self._driver.call("cuGraphExecDestroy", self.handle)
+            self._driver.bindings.cuGraphExecDestroy(self.handle)
 
 
 class _CooperativeKernel:
-    """The resident kernel of a plan. Either all its blocks run side by side, or none starts."""
+    """The resident kernel of a plan. Either all its blocks run side by side, or none starts.
+
+    It uses cuda-bindings only, because PyCUDA has no cooperative launch.
+    """
 
     def __init__(self, driver: CudaDriver, cubin: bytes, plan: ResidentPlan):
-        self._driver, self.plan, self._shared_bytes = driver, plan, 4 * plan.shared_floats
-        attributes, call = driver.bindings.CUfunction_attribute, driver.call
-        self._module = call("cuModuleLoadData", cubin)
-        self._function = call("cuModuleGetFunction", self._module, KERNEL.encode())
-        shared = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        call("cuFuncSetAttribute", self._function, shared, self._shared_bytes)
-        local = attributes.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
-        if spilled := call("cuFuncGetAttribute", local, self._function):
+        self._driver, self.plan, self._shared = driver, plan, 4 * plan.shared_floats
+        bindings, call = driver.bindings, driver.call
+        self._module = call(bindings.cuModuleLoadData, cubin)
+        self._function = call(bindings.cuModuleGetFunction, self._module, KERNEL.encode())
+        shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        call(bindings.cuFuncSetAttribute, self._function, shared, self._shared)
+        local = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
+        if spilled := call(bindings.cuFuncGetAttribute, local, self._function):
             warnings.warn(f"resident kernel: {spilled} bytes of a thread are spilled", stacklevel=3)
-        occupancy = self._function, plan.threads, self._shared_bytes
-        per_multiprocessor = call("cuOccupancyMaxActiveBlocksPerMultiprocessor", *occupancy)
+        occupancy = bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor
+        per_multiprocessor = call(occupancy, self._function, plan.threads, self._shared)
         resident = per_multiprocessor * driver.limits.multiprocessors
         if resident < plan.blocks:
             raise DoesNotFit(f"{plan.blocks} blocks must be resident at once, {resident} can be")
 
     def launch(self, job: int) -> None:
-        launch = Launch(KERNEL, (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1), (job,))
-        start, shared_bytes = self._driver.start, self._shared_bytes
-        start("cuLaunchCooperativeKernel", self._function, "P", launch, shared_bytes)
+        value = ctypes.c_void_p(job)
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(value))
+        grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
+        launch = self._driver.bindings.cuLaunchCooperativeKernel
+        where = *grid, *block, self._shared, self._driver.stream.handle
+        self._driver.call(launch, self._function, *where, ctypes.addressof(pointers))
 
     def __del__(self) -> None:
         if hasattr(self, "_module") and not self._driver.closed:
             with suppress(InputError), self._driver.active():
-                self._driver.call("cuModuleUnload", self._module)
+                self._driver.bindings.cuModuleUnload(self._module)
 
 
 @functools.cache

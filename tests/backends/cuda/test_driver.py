@@ -1,4 +1,4 @@
-"""The driver of real devices on a stand-in for cuda-bindings, and its refusals."""
+"""The driver of real devices on stand-ins for PyCUDA and cuda-bindings, and its refusals."""
 
 import sys
 import threading
@@ -7,9 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import fake_bindings
+import fake_pycuda
 from emulated import emulated_backend, needs_emulation
-from fake_bindings import FakeBindings
 from mlpcore import backends
 from mlpcore.backends.cuda import driver, network, nvcc, streaming
 from mlpcore.backends.cuda.backend import CudaBackend
@@ -27,12 +26,17 @@ SIZES = (20, 12, 9, 3)
 
 @pytest.fixture
 def install(monkeypatch):
-    """Puts bindings where cuda-bindings would be. A kernel's plan stands for its machine code."""
+    """Puts stand-ins where PyCUDA and cuda-bindings would be.
 
-    def put(bindings):
-        for name in ("cuda", "cuda.bindings"):
-            monkeypatch.setitem(sys.modules, name, SimpleNamespace(driver=bindings))
-        return bindings
+    A kernel's plan stands for its machine code.
+    """
+
+    def put(pycuda, bindings):
+        for name, child in (("pycuda", pycuda), ("cuda", bindings), ("cuda.bindings", bindings)):
+            monkeypatch.setitem(sys.modules, name, SimpleNamespace(driver=child))
+        monkeypatch.setitem(sys.modules, "pycuda.driver", pycuda)
+        monkeypatch.setitem(sys.modules, "cuda.bindings.driver", bindings)
+        return pycuda.device
 
     monkeypatch.setattr(nvcc, "compiled", lambda source, capability, plan="": plan.encode())
     driver._first_driver.cache_clear()
@@ -53,35 +57,39 @@ def assert_reason(expected):
     assert backends.get("auto").name != "cuda"
 
 
-NO_DEVICE = "no CUDA-capable device is detected"
-
-
 @pytest.mark.parametrize(
     "arguments, expected",
     [
-        ({"cuInit": (NO_DEVICE,)}, f"no CUDA device: cuInit: {NO_DEVICE}"),
+        ({"error": "cuInit failed: no\n CUDA-capable device is detected"}, "no CUDA device: cuIn"),
+        ({"count": 0}, "no CUDA device is visible"),
         ({"free": 100 << 20}, "Fake GPU has 100 MiB of memory free, 256 needed"),
-        ({"cuModuleLoadData": ("no binary",)}, "Fake GPU failed: cuModuleLoadData: no binary"),
+        ({"stream_error": "out of\n memory"}, "Fake GPU failed: out of memory"),
     ],
-    ids=["no device", "too little memory", "fails when used"],
+    ids=["no device", "none visible", "too little memory", "fails when used"],
 )
 def test_a_device_that_cannot_be_used(install, arguments, expected):
-    install(FakeBindings(**arguments))
+    install(*fake_pycuda.make(**arguments))
     assert_reason(expected)
 
 
-def test_no_driver(install):
-    def init(flags):
-        raise RuntimeError("libcuda.so.1:\n cannot open")
-
-    bindings = install(FakeBindings())
-    bindings.cuInit = init
-    assert_reason("no NVIDIA driver: libcuda.so.1: cannot open")
-
-
-def test_no_bindings(install, monkeypatch):
-    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+@pytest.mark.parametrize("name", ["pycuda.driver", "cuda.bindings"])
+def test_a_package_that_is_missing(install, monkeypatch, name):
+    install(*fake_pycuda.make())
+    monkeypatch.setitem(sys.modules, name, None)
     assert_reason("pip install 'mlpcore[cuda]'")
+
+
+def test_no_driver(install, monkeypatch):
+    class Finder:
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name == "pycuda":
+                raise ImportError("libcuda.so.1: cannot open shared object file")
+
+    for name in [name for name in sys.modules if name.split(".")[0] == "pycuda"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
+    assert_reason("no NVIDIA driver: libcuda.so.1: cannot open")
 
 
 def test_no_compiler(install, monkeypatch):
@@ -89,7 +97,7 @@ def test_no_compiler(install, monkeypatch):
         raise nvcc.CannotCompile("nvcc is not on PATH")
 
     monkeypatch.setattr(nvcc, "compiled", refuse)
-    install(FakeBindings())
+    install(*fake_pycuda.make())
     assert_reason("the kernels cannot be compiled: nvcc is not on PATH")
 
 
@@ -109,34 +117,38 @@ def everything(backend):
 def test_training_and_deformation_through_the_driver(install, monkeypatch):
     monkeypatch.setattr(network, "INTERVAL", 1e6)  # a slow first step does not make chunks short
     monkeypatch.setattr(streaming, "STEPS_PER_GRAPH", 4)
-    bindings = install(FakeBindings())
+    device = install(*fake_pycuda.make())
     backend = backends.get("auto")
     expected = "cuda: Fake GPU, compute capability 9.0, float32, resident schedule"
     assert (backend.name, backend.description) == ("cuda", expected)
     got, *counts = everything(CudaBackend(backend.driver, "streaming"))
-    assert bindings.replayed == 1 + 2  # steps: one by itself, then two graphs of four
+    assert device.launched == 1 + 2  # steps: one by itself, then two graphs of four
     expected, *wanted = everything(emulated_backend())
     assert_same_weights(got, expected)
     assert counts == wanted
-    assert bindings.contexts == 0  # none stays current
+    assert device.stack == []  # no context stays current
 
 
 def test_a_failing_device_is_one_line(install):
-    bindings = install(FakeBindings())
+    install(*fake_pycuda.make())
     backend = backends.get("cuda")
-    bindings.cuStreamSynchronize = lambda stream: ("an illegal memory access",)
-    with pytest.raises(InputError, match=r"^Fake GPU failed: cuStreamSynchronize: an illegal"):
+
+    def fail():
+        raise fake_pycuda.FakeError("cuStreamSynchronize failed:\n an illegal memory access")
+
+    backend.driver.stream.synchronize = fail
+    with pytest.raises(InputError, match=r"^Fake GPU failed: cuStreamSynchronize failed: an ille"):
         backend.put(np.zeros(3, np.float32))
 
 
 def test_memory_is_freed_in_any_thread(install):
-    bindings = install(FakeBindings())
+    device = install(*fake_pycuda.make())
     arrays = [backends.get("cuda").put(np.zeros(1000, np.float32))]
-    assert len(bindings.memory) == 1
+    assert len(device.allocated) == 1
     thread = threading.Thread(target=arrays.clear)
     thread.start()
     thread.join()
-    assert not bindings.memory
+    assert not device.allocated
 
 
 # ---- resident training ---------------------------------------------------------------------
@@ -149,7 +161,9 @@ def train_a_little(backend):
 
 
 def test_resident_training_through_the_driver(install, reference):
-    install(FakeBindings(cuFuncGetAttribute=(0, 8)))
+    pycuda, bindings = fake_pycuda.make()
+    bindings.cuFuncGetAttribute = lambda *arguments: (0, 8)
+    install(pycuda, bindings)
     with pytest.warns(UserWarning, match="resident kernel: 8 bytes of a thread are spilled"):
         got, description = train_a_little(backends.get("cuda"))
     assert description.endswith("float32, resident schedule")
@@ -168,13 +182,15 @@ def test_resident_training_through_the_driver(install, reference):
 def test_devices_that_cannot_train_resident_stream(
     install, monkeypatch, attributes, blocks, expected
 ):
-    monkeypatch.setattr(fake_bindings, "ATTRIBUTES", {**fake_bindings.ATTRIBUTES, **attributes})
-    install(FakeBindings(cuOccupancyMaxActiveBlocksPerMultiprocessor=(0, blocks)))
+    monkeypatch.setattr(fake_pycuda, "ATTRIBUTES", {**fake_pycuda.ATTRIBUTES, **attributes})
+    pycuda, bindings = fake_pycuda.make()
+    bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *arguments: (0, blocks)
+    install(pycuda, bindings)
     assert f"streaming schedule: {expected}" in train_a_little(backends.get("cuda"))[1]
 
 
 def test_a_resident_kernel_that_cannot_be_compiled(install, monkeypatch):
-    install(FakeBindings())
+    install(*fake_pycuda.make())
     backend = backends.get("cuda")
 
     def refuse(*arguments):
@@ -185,7 +201,10 @@ def test_a_resident_kernel_that_cannot_be_compiled(install, monkeypatch):
 
 
 def test_a_launch_that_the_device_refuses_is_one_line(install):
-    install(FakeBindings(cuLaunchCooperativeKernel=("too many blocks in cooperative launch",)))
+    pycuda, bindings = fake_pycuda.make()
+    bindings.cuLaunchCooperativeKernel = lambda *arguments: (720,)
+    bindings.cuGetErrorString = lambda error: (0, b"too many blocks in cooperative launch")
+    install(pycuda, bindings)
     with pytest.raises(InputError, match=r"^Fake GPU failed: .*: too many blocks in cooperative"):
         train_a_little(backends.get("cuda"))
 
@@ -194,9 +213,14 @@ def test_a_kernel_that_ends_with_its_device_is_silent(install, monkeypatch):
     """Nobody can act on what is raised while an object is collected."""
     unraisable = []
     monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
-    bindings = install(FakeBindings())
-    loaded = backends.get("cuda").load(Network(SIZES, seed=1))
+    install(*fake_pycuda.make())
+    backend = backends.get("cuda")
+    loaded = backend.load(Network(SIZES, seed=1))
     kernel, loaded._kernel = loaded._kernel, None
-    bindings.cuCtxPushCurrent = lambda context: ("the device was lost",)
+
+    def fail():
+        raise fake_pycuda.FakeError("cuCtxPushCurrent failed: the device was lost")
+
+    monkeypatch.setattr(backend.driver._context, "push", fail)
     del kernel
     assert unraisable == []
