@@ -70,25 +70,18 @@ html_theme_options = {
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
+#: The examples, in this order.
+GALLERY = (
+    "first_network", "few_digits", "deformation", "grid_search", "online", "first_layer", "errors",
+    "own_arrays", "committee",
+)  # fmt: skip
+
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "generated/gallery",
     "backreferences_dir": "generated/uses",
     "doc_module": ("mlpcore",),
-    "within_subsection_order": ExplicitOrder(
-        [
-            "plot_first_network.py",
-            "plot_few_digits.py",
-            "plot_deformation.py",
-            "plot_grid_search.py",
-            "plot_recipes.py",
-            "plot_online.py",
-            "plot_first_layer.py",
-            "plot_errors.py",
-            "plot_own_arrays.py",
-            "plot_committee.py",
-        ]
-    ),
+    "within_subsection_order": ExplicitOrder([f"plot_{name}.py" for name in GALLERY]),
     "reset_modules": ("matplotlib", "figure_style.apply"),
     "abort_on_example_error": True,
     "remove_config_comments": True,

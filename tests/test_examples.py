@@ -41,13 +41,6 @@ def torch():
     torch.set_num_threads(before)
 
 
-def test_grid_search(capsys):
-    example("grid_search")["main"]()
-    scores = percentages(capsys.readouterr().out)
-    assert len(scores) == 5
-    assert min(scores) > 85
-
-
 def test_grid_search_dask(capsys):
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     example("grid_search_dask")["main"](processes=False, dashboard_address="127.0.0.1:0")
