@@ -210,6 +210,8 @@ def damage(path, change):
         (lambda: Path("c", DOCUMENT).write_text("{"), f"c/{DOCUMENT} is damaged"),
         (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"][1].update(name="../x")),
          f"c/{DOCUMENT} is damaged: Expected `str` matching"),
+        (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"].append(c["members"][0])),
+         f"c/{DOCUMENT} is damaged: expected members of different names"),
         (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"][1]["config"].pop("seed")),
          f"c/{DOCUMENT} is damaged: it has other fields"),
         (lambda: Path("c/width-2", LAST).write_bytes(b"x" * 99), f"c/width-2/{LAST}"),

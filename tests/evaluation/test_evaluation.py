@@ -25,7 +25,7 @@ def test_by_hand():
         ]
     )
     result = Evaluation.of(outputs, np.array([0, 2, 1, 2, 0], np.uint8))
-    assert result.n_classes == 3
+    assert (result.n_classes, repr(result)) == (3, "Evaluation(3 of 5 wrong, 60.00 %)")
     assert result.to_json() == {
         "n": 5,
         "errors": 3,
