@@ -9,16 +9,12 @@ import os
 import secrets
 import stat
 import tempfile
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
-
-#: `is_locked` holds a shared lock for an instant, so `lock` tries several times.
-LOCK_TRIES, LOCK_SECONDS = 5, 0.01
 
 #: Flags that open a file which is not there yet.
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -192,30 +188,13 @@ def lock(folder: Path) -> int:
     InputError
         When the folder cannot be read.
     """
-    return _lock(folder, fcntl.LOCK_EX, LOCK_TRIES)
-
-
-def is_locked(folder: Path) -> bool:
-    """Whether a process has locked a folder; an InputError when the folder cannot be read."""
-    try:
-        os.close(_lock(folder, fcntl.LOCK_SH, 1))
-    except InUse:
-        return True
-    return False
-
-
-def _lock(folder: Path, kind: int, tries: int) -> int:
     with _explained("read", folder):
         descriptor = os.open(folder, os.O_RDONLY)
-    for attempt in range(tries):
-        if attempt:
-            time.sleep(LOCK_SECONDS)
-        try:
-            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-            return descriptor
-        except BlockingIOError:
-            continue
-        except OSError:  # the file system has no locks
-            return descriptor
-    os.close(descriptor)
-    raise InUse(f"{shown(folder)} is in use by another process")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InUse(f"{shown(folder)} is in use by another process") from None
+    except OSError:
+        pass  # the file system has no locks
+    return descriptor

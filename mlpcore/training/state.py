@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
 
@@ -80,39 +79,8 @@ def _seconds(epoch: EpochMetrics | EpochProgress) -> float:
     return epoch.deformation_seconds + epoch.training_seconds + epoch.evaluation_seconds
 
 
-class CompletedEpochs:
-    """What the `history` of a run, its completed epochs, says about it."""
-
-    history: Sequence[EpochMetrics]
-
-    @property
-    def epoch(self) -> int:
-        """The number of completed epochs, which counts the random numbers of the next one."""
-        return len(self.history)
-
-    @property
-    def best_metrics(self) -> EpochMetrics | None:
-        """The metrics of the first epoch with the lowest validation error."""
-        return min(self.history, key=lambda m: m.validation_errors, default=None)
-
-    @property
-    def best_test_metrics(self) -> EpochMetrics | None:
-        """The metrics of the first epoch with the lowest test error."""
-        return min(self.history, key=lambda m: m.test_errors, default=None)
-
-    @property
-    def best_test_error(self) -> float:
-        """The lowest test error in percent; NaN before the first epoch has ended."""
-        return self.best_test_metrics.test_error if self.best_test_metrics else math.nan
-
-    @property
-    def seconds(self) -> float:
-        """Time spent on the completed epochs, without interruptions."""
-        return sum(m.seconds for m in self.history)
-
-
 @dataclass
-class TrainingState(CompletedEpochs):
+class TrainingState:
     """All that a `Trainer` needs to continue a run.
 
     Attributes
@@ -135,6 +103,26 @@ class TrainingState(CompletedEpochs):
     progress: EpochProgress = field(default_factory=EpochProgress)
 
     @property
+    def epoch(self) -> int:
+        """The number of completed epochs, which counts the random numbers of the next one."""
+        return len(self.history)
+
+    @property
+    def best_metrics(self) -> EpochMetrics | None:
+        """The metrics of the first epoch with the lowest validation error."""
+        return min(self.history, key=lambda m: m.validation_errors, default=None)
+
+    @property
+    def best_test_metrics(self) -> EpochMetrics | None:
+        """The metrics of the first epoch with the lowest test error."""
+        return min(self.history, key=lambda m: m.test_errors, default=None)
+
+    @property
+    def best_test_error(self) -> float:
+        """The lowest test error in percent; NaN before the first epoch has ended."""
+        return self.best_test_metrics.test_error if self.best_test_metrics else math.nan
+
+    @property
     def begun(self) -> int:
         """The number of epochs that have begun: completed, or in progress."""
         return self.epoch + (self.progress.samples > 0)
@@ -142,4 +130,4 @@ class TrainingState(CompletedEpochs):
     @property
     def seconds(self) -> float:
         """Time spent so far, without interruptions."""
-        return super().seconds + self.progress.seconds
+        return sum(m.seconds for m in self.history) + self.progress.seconds

@@ -112,14 +112,15 @@ def test_a_run_that_was_killed_before_its_report_gets_one(data, whole):
     assert Path("out/net1-seed0/report.md").exists()
 
 
-def test_a_run_of_another_process_is_left_to_it(data, whole):
+def test_a_run_of_another_process_is_left_to_it(data, whole, capsys):
     shutil.copytree(whole / "net1-seed0", "out/net1-seed0")
     Path("out/net1-seed0/report.md").unlink()
     before, taken = contents("out/net1-seed0"), lock(Path("out/net1-seed0"))
     try:
-        assert main(data, "--out", "out") == 1
+        assert main(data, "--out", "out") == 2
     finally:
         os.close(taken)
+    assert capsys.readouterr().err == "error: out/net1-seed0 is in use by another process\n"
     assert contents("out/net1-seed0") == before
     assert load_run("out/net2-seed0").epoch == 3
 

@@ -16,7 +16,6 @@ from mlpcore.commands.options import (
 )
 from mlpcore.commands.runs import REPORT
 from mlpcore.errors import InputError, shown
-from mlpcore.files import is_locked
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.tables import text_table
 from mlpcore.store.run_folder import holds_run, read_settings
@@ -28,7 +27,7 @@ from table1.tables import put_table, table, write_page
 
 DESCRIPTION = """\
 Trains the paper's networks with its settings and puts the results beside its Table 1. Called again
-after any stop, it goes on. A run that another process trains is left to it."""
+after any stop, it goes on. Several processes with the same --out share the runs."""
 
 OUT, FOLDER = Path("runs/table1"), Path("benchmarks/results/table1")
 PAGE = Path("docs/table-1.md")
@@ -78,8 +77,8 @@ def _folder(text: str) -> Path:
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status.
 
-    It is 0 when all runs are finished, 1 when another process is still training one, 2 for bad
-    input or a run that failed, and 128 + n for signal n.
+    It is 0 when all runs are finished, 2 for bad input or when a run failed or is in use by
+    another process, and 128 + n for signal n.
     """
     return run_tool(lambda: _run(parser().parse_args(argv)))
 
@@ -139,7 +138,7 @@ def left(folder: Path, config: TrainingConfig, options: argparse.Namespace) -> l
                 f"{' '.join(wanted)}: expected the same, or another --out"
             )
         # A run that was killed between its last epoch and its report needs the report.
-        if (folder / REPORT).exists() or is_locked(folder):
+        if (folder / REPORT).exists():
             return []
         result = ["--resume", str(folder)]
     return result + [word for pair in given.items() if pair[1] for word in map(str, pair)]
@@ -158,4 +157,4 @@ def train_all(options: argparse.Namespace) -> int:
                 print("The same command as before goes on with all runs.")
                 return code
             status = max(status, code)
-    return status or int(not all((folder / REPORT).exists() for folder in planned))
+    return status
