@@ -13,6 +13,7 @@ import functools
 import json
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -171,11 +172,18 @@ def interrupts(folder: Path, rng: random.Random) -> Iterator[str]:
     process = subprocess.Popen(
         [sys.executable, "-m", "mlpcore", *command], cwd=folder, text=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        # A shell lets programs in the background ignore Ctrl-C.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    before = "Traceback" in err and "mlpcore" not in err  # Python had not come to our code yet
+    try:
+        _, err = process.communicate(timeout=forked.HANG)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, err = process.communicate()
+    ours = re.search(r"mlpcore/(?!__main__|interrupts)", err)
+    before = "Traceback" in err and not ours  # Python had not come to `leave_on_interrupt` yet
     after = process.returncode in (0, 2) and "interrupted" not in err  # it was done
     quiet = process.returncode in (130, -signal.SIGINT) and err in SAID
     problem = f"{' '.join(command)} after {seconds} s: status {process.returncode}, {err[-300:]!r}"
