@@ -1,18 +1,18 @@
-"""The classifier refuses what it cannot use, in one line, and stays as it was."""
+"""Both estimators refuse what they cannot use, in one line, and stay as they were."""
 
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from mlpcore import DeformationParameters, InputError
-from mlpcore.training.trainer import Diverged
-from small_classifiers import DEFORMED, X, Y, make_mlp
+from mlpcore import DeformationParameters, ElasticDeformer
+from mlpcore.training.trainer import Diverged, Observer
+from small_classifiers import DEFORMATION, DEFORMED, X, Y, make_mlp
 from small_runs import same_weights
 
-#: What a message looks like.
-ONE_LINE = r"^[^\n]+\bexpected [^\n]+\Z"
+IMAGES = np.random.default_rng(0).uniform(-1, 1, (12, 15, 13)).astype(np.float32)
+COLOURS = np.zeros((12, 20, 26, 3), np.uint8)
 
-BAD = {
+CLASSIFIER = {
     "hidden_layer_sizes": [(5, 0), None, "net6"],
     "max_iter": [1.5],
     "learning_rate_init": [None],
@@ -34,29 +34,142 @@ BAD = {
     "threads": ["2"],
 }
 
+DEFORMER = {
+    "sigma": [-1],
+    "alpha": [float("nan")],
+    "beta": [90],
+    "gamma": [None],
+    "similar_labels": [1, "17"],
+    "image_shape": [(15, 14), (13, 15)],
+    "background": ["black", np.float32("inf"), float("nan"), -(10**400)],
+    "random_state": [1.5],
+    "threads": [0],
+    "channels": ["middle"],
+}
 
-@pytest.mark.parametrize(("name", "value"), [(name, v) for name in BAD for v in BAD[name]])
+#: What `ElasticDeformer.deform` of fitted `IMAGES` cannot take.
+DEFORMED_IMAGES = {
+    "X": [IMAGES[:, :9], IMAGES > 0, IMAGES.astype(np.uint8), IMAGES[:, 0], IMAGES[0, 0]],
+    "y": [[1, 2]],
+    "epoch": [-1, 2**32],
+    "indices": [[1, 2], np.arange(12) / 2, np.arange(12) - 1, np.arange(12) + 2**31 - 11],
+}
+
+#: What a message looks like.
+ONE_LINE = r"^[^\n]+\bexpected [^\n]+\Z"
+
+
+def cases(values):
+    return pytest.mark.parametrize(("name", "value"), [(n, v) for n in values for v in values[n]])
+
+
+@cases(CLASSIFIER)
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_parameters_that_cannot_be(name, value, method):
+def test_parameters_of_the_classifier(name, value, method):
     mlp = make_mlp(**DEFORMED).set_params(**{name: value})
-    with pytest.raises(InputError, match=ONE_LINE):
+    with pytest.raises(ValueError, match=ONE_LINE):
         mlp.fit(X, Y) if method == "fit" else mlp.partial_fit(X, Y, classes=[0, 1, 2])
     assert not hasattr(mlp, "network_")
 
 
-def test_images_for_a_deformation_lie_within_one():
-    mlp = make_mlp(**DEFORMED)
-    with pytest.raises(InputError, match="X holds -254"):
-        mlp.fit(-254 * np.abs(X), Y)
-    mlp.fit(np.nextafter(X, 2 * X), Y)
+@cases(DEFORMER)
+def test_parameters_of_the_deformer(name, value):
+    deformer = ElasticDeformer(**{"random_state": 5, name: value})
+    with pytest.raises(ValueError, match=ONE_LINE):
+        deformer.fit_transform(IMAGES)
 
 
-def test_values_whose_sums_overflow():
-    mlp = make_mlp().fit(X, Y)
-    mlp.coefs_[0][...] = 1
-    mlp.coefs_[0][::2] = -1
-    with pytest.raises(InputError, match=r"X holds 3e\+38"):
-        mlp.predict(np.full((1, 35), 3e38, np.float32))
+@cases(DEFORMED_IMAGES)
+def test_images_that_cannot_be_deformed(name, value):
+    deformer = ElasticDeformer(random_state=5).fit(IMAGES)
+    with pytest.raises(ValueError, match=ONE_LINE):
+        deformer.deform(**{"X": IMAGES, name: value})
+
+
+def fit(*arguments, **settings):
+    return lambda: make_mlp(**settings).fit(*arguments)
+
+
+def part(X, y, classes=(0, 1, 2), weights=None, **settings):
+    return lambda: make_mlp(**settings).partial_fit(X, y, classes, weights)
+
+
+def again(X, y, **settings):
+    """A fit that continues another one."""
+    return lambda: make_mlp(warm_start=True).fit(*SOME).set_params(**settings).fit(X, y)
+
+
+def deform(images, fitted=None, method="fit_transform", channels=None):
+    deformer = ElasticDeformer(random_state=5, channels=channels)
+    return lambda: getattr(deformer if fitted is None else deformer.fit(fitted), method)(images)
+
+
+def overflow():
+    mlp = make_mlp().fit(*SOME)
+    mlp.predict(np.full((1, 35), 3e38, np.float32))
+
+
+SOME = X[:40], Y[:40]
+ALONE = np.eye(230)[0]  # the weight of one sample only
+SHARE = {"early_stopping": True, "validation_fraction": 0.2}
+MANY = np.arange(600)
+
+#: Calls, and what their messages say.
+CALLS = [
+    (part(X, Y, None), "^classes None.*expected"),
+    (part(X, Y, [1]), "^classes holds 1 class: expected"),
+    (part(X, Y, [0, 1]), r"^y holds 2: expected one of \[0, 1\]"),
+    (part(X, Y.astype(str)), "^y holds '0': expected"),
+    (lambda: make_mlp().fit(X, Y).partial_fit(X, Y, [0, 1]), r"^classes \[0, 1\].*\[0, 1, 2\]$"),
+    (fit(MANY[:, None] / 600, MANY % 257), "^y holds 257 classes"),
+    (fit(X, np.zeros(230)), "^y holds 1 class: expected"),
+    (again(X, Y + 1), "^y holds 3"),
+    (again(X[:, :10], Y), "features"),
+    (again(X, Y, hidden_layer_sizes=4), r"\(35, 4, 3\)"),
+    (fit(-254 * np.abs(X), Y, **DEFORMED), "^X holds -254: expected images in"),
+    (overflow, r"^X holds 3e\+38.*expected"),
+    (fit(X, Y, np.ones(229)), r"sample_weight.* \(229,\), expected \(230,\)"),
+    (part(X, Y, weights=np.ones((230, 1))), "Expected .* a 1D array of length 230"),
+    (fit(X, Y, Y - 1.0), "Negative values in .*sample_weight"),
+    (fit(X, Y, np.zeros(230)), "zero"),
+    (fit(X, Y, class_weight={0: 0, 1: 0, 2: 0}), "class_weight: all weights are zero"),
+    (fit(X, Y, class_weight={3: 1.0}), "not in class_weight"),
+    (fit(X, Y, class_weight={0: -1}), "Negative values"),
+    (fit(X, Y, class_weight={0: np.inf}), "infinity"),
+    (fit(X, Y, class_weight="equal"), "'class_weight' parameter .* must be"),
+    (part(X, Y, class_weight="balanced"), "^class_weight 'balanced': expected None or a dict"),
+    (part(X, Y, early_stopping=True), "^early_stopping True: expected False"),
+    (fit(X, Y, **SHARE | {"validation_fraction": 0.001}), "^validation_fraction of 0.001 of 230"),
+    (fit(X[:4], Y[:4], **SHARE), "^validation_fraction of 0.2 of 4 samples: expected"),
+    (fit(X, Y, ALONE, **SHARE), "^sample_weight: all are zero in a part"),
+    (fit(X, Y, callbacks=3), "^callbacks 3: expected a list of functions"),
+    (fit(X, Y, callbacks=[Observer]), "^callbacks.*expected functions or Observers$"),
+    (lambda: make_mlp().set_params(deformation__alpha=1), "^deformation None: expected"),
+    (
+        lambda: make_mlp(deformation=DEFORMATION).set_params(deformation__delta=1),
+        "^deformation parameter delta: expected sigma, alpha",
+    ),
+    (lambda: make_mlp().set_params(deformatio__alpha=1), "Invalid parameter 'deformatio'"),
+    (lambda: ElasticDeformer().deform(IMAGES), "not fitted"),
+    (deform(np.zeros((3, 10))), "^image_shape"),
+    (deform(np.zeros((0, 9, 9))), r"^X has shape \(0, 9, 9\), expected"),
+    (deform(np.zeros((2, 3, 4, 5))), "channels to be 'first' or 'last'"),
+    (deform(np.full((2, 9, 9), np.nan)), "^X holds NaN"),
+    (deform(np.diag([1e300] + 8 * [0])[None]), "expected a range that float32 holds"),
+    (deform(np.zeros((1, 3000, 2))), "3000 x 2"),
+    (deform(COLOURS[..., 0], COLOURS, "deform", "last"), "^X has shape"),
+    (deform(COLOURS[..., :2], COLOURS, "deform", "last"), "^X holds 1040 values"),
+    (deform(COLOURS[0, ..., 0], COLOURS, "deform_masks", "last"), "^masks have shape"),
+    (deform(COLOURS[:, :9, :, 0], COLOURS, "deform_masks", "last"), "^masks have shape"),
+    (deform(np.zeros((12, 1, 3)), COLOURS, "deform_keypoints", "last"), "^keypoints"),
+    (deform(np.full((12, 1, 2), np.inf), COLOURS, "deform_keypoints", "last"), "^keypoints"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), CALLS, ids=[words for _, words in CALLS])
+def test_calls_that_cannot_be(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
 
 
 def test_a_failed_fit_keeps_the_fit_before():
@@ -66,12 +179,8 @@ def test_a_failed_fit_keeps_the_fit_before():
     for warm_start in (False, True):
         with np.errstate(all="ignore"), pytest.raises(Diverged):
             mlp.set_params(warm_start=warm_start).fit(X, Y)
-    mlp.set_params(learning_rate_init=0.01, learning_rate_end=None, warm_start=False)
-    with pytest.raises(InputError):
-        mlp.fit(X, np.zeros(len(X)))
     assert same_weights(mlp.network_, before)
     assert mlp.n_iter_ == 3
-    assert len(mlp.predict(X)) == len(X)
 
 
 def test_a_partial_fit_that_diverges_leaves_no_network():
@@ -82,8 +191,3 @@ def test_a_partial_fit_that_diverges_leaves_no_network():
         mlp.predict(X)
     mlp.set_params(learning_rate_init=0.01).partial_fit(X, Y, classes=[0, 1, 2])
     assert np.isfinite(mlp.loss_)
-
-
-@pytest.mark.parametrize("name", ["coefs_", "intercepts_", "loss_", "n_iter_"])
-def test_before_fit(name):
-    assert not hasattr(make_mlp(), name)

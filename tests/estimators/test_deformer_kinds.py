@@ -106,23 +106,3 @@ def test_tensors_in_tensors_out():
     assert points.dtype == torch.float32 and points.shape == (12, 4, 2)
     with pytest.raises(InputError, match="bfloat16"):
         deformer.deform(images.bfloat16())
-
-
-BAD = {
-    "deform": [IMAGES[..., 0], IMAGES[:, :9], IMAGES[..., :2], np.full(IMAGES.shape, np.nan)],
-    "deform_masks": [IMAGES[0, ..., 0], IMAGES[:, :9, :, 0]],
-    "deform_keypoints": [np.zeros((12, 2)), np.zeros((12, 1, 3)), np.full((12, 1, 2), np.inf)],
-}
-
-
-@pytest.mark.parametrize(("method", "values"), [(m, v) for m in BAD for v in BAD[m]])
-def test_what_cannot_be_moved(method, values):
-    with pytest.raises(ValueError):
-        getattr(make_deformer(), method)(values)
-
-
-def test_channels_that_cannot_be():
-    with pytest.raises(InputError, match=r"expected 'first', 'last' or None"):
-        make_deformer(channels="middle")
-    with pytest.raises(InputError, match=r"channels to be 'first' or 'last'"):
-        make_deformer(channels=None)

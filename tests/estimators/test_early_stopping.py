@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mlpcore import InputError
 from mlpcore.estimators.fitting import EarlyStopping
 from mlpcore.estimators.validation import Samples
 from small_classifiers import MODERN, X, Y, make_mlp, same
@@ -78,34 +77,9 @@ def test_weights_count_in_the_score():
     assert mlp.best_validation_score_ != pytest.approx(np.mean(right))
 
 
-def test_without_it_there_are_no_scores():
-    mlp = make_mlp(max_iter=1).fit(X, Y)
-    assert mlp.validation_scores_ is None
-    assert mlp.best_validation_score_ is None
-
-
 def test_a_warm_start_appends_scores():
     mlp = make_mlp(**STOPS, warm_start=True).set_params(max_iter=2).fit(X, Y)
     first = list(mlp.validation_scores_)
     mlp.fit(X, Y)
     assert len(mlp.validation_scores_) == mlp.n_iter_ == 4
     assert mlp.validation_scores_[:2] == first
-
-
-@pytest.mark.parametrize("fraction, rows", [(0.001, 230), (0.999, 230), (0.5, 4)])
-def test_splits_that_cannot_be(fraction, rows):
-    mlp = make_mlp(early_stopping=True, validation_fraction=fraction)
-    with pytest.raises(InputError, match=rf"validation_fraction of {fraction} of {rows} samples"):
-        mlp.fit(X[:rows], Y[:rows])
-
-
-def test_a_part_without_weight():
-    weights = np.zeros(230)
-    weights[0] = 1
-    with pytest.raises(InputError, match=r"^sample_weight: all are zero in a part"):
-        make_mlp(**STOPS).fit(X, Y, weights)
-
-
-def test_partial_fit_does_not_know_all_samples():
-    with pytest.raises(InputError, match=r"^early_stopping True: expected False"):
-        make_mlp(early_stopping=True).partial_fit(X, Y, classes=[0, 1, 2])
