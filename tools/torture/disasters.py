@@ -14,6 +14,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -146,7 +147,7 @@ def full_disks(folder: Path, rng: random.Random) -> Iterator[str]:
     with mounted(folder, "-t", "tmpfs", "-o", f"size={SMALL_BYTES}", "tmpfs") as disk:
         for _ in range(rng.randint(1, 4)):
             free = rng.randrange(2**18)
-            (disk / "filler").write_bytes(bytes(SMALL_BYTES - free))
+            (disk / "filler").write_bytes(bytes(max(0, shutil.disk_usage(disk).free - free)))
             problem = forked.fault(start(disk / "run").wait())
             (disk / "filler").unlink()
             yield f"{free} bytes free: {problem}" if problem else ""
@@ -184,7 +185,7 @@ def interrupts(folder: Path, rng: random.Random) -> Iterator[str]:
         _, err = process.communicate()
     ours = re.search(r"mlpcore/(?!__main__|interrupts)", err)
     before = "Traceback" in err and not ours  # Python had not come to `leave_on_interrupt` yet
-    after = process.returncode in (0, 2) and "interrupted" not in err  # it was done
+    after = process.returncode in (0, 2, -signal.SIGINT) and "interrupted" not in err  # it was done
     quiet = process.returncode in (130, -signal.SIGINT) and err in SAID
     problem = f"{' '.join(command)} after {seconds} s: status {process.returncode}, {err[-300:]!r}"
     yield "" if before or quiet or (after and "Traceback" not in err) else problem
