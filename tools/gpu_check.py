@@ -24,17 +24,8 @@ ROOT = Path(__file__).resolve().parents[1]
 #: What a build and the device need, and what single steps need.
 ESSENTIAL = ("Cython", "cuda.bindings", "numpy", "pycuda", "pytest", "setuptools")
 OTHERS = (
-    *(
-        "PIL",
-        "hypothesis",
-        "joblib",
-        "matplotlib",
-        "msgspec",
-        "platformdirs",
-        "rich",
-        "safetensors",
-    ),
-    *("scipy", "sklearn", "tabulate", "threadpoolctl", "jax", "torch"),
+    *("PIL", "hypothesis", "joblib", "matplotlib", "msgspec", "platformdirs", "rich"),
+    *("safetensors", "scipy", "sklearn", "tabulate", "threadpoolctl", "jax", "torch"),
 )
 
 
