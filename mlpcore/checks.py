@@ -8,7 +8,7 @@ import math
 import numbers
 import re
 import reprlib
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -34,14 +34,16 @@ def convert_fields(settings: Any) -> None:
     InputError
         When a value is not of its type, or out of its bounds.
     """
-    kind_of_settings: Any = type(settings)
-    for name, kind in _types(kind_of_settings).items():
+    for name, kind, is_dataclass in _fields(settings.__class__):
         value = getattr(settings, name)
+        if kind is Any or (is_dataclass and isinstance(value, kind)):
+            continue
         try:
-            result = value if _is_a(value, kind) else msgspec.convert(_plain(value), kind)
+            result = msgspec.convert(_plain(value), kind)
         except msgspec.ValidationError as error:
             names = get_args(kind) if get_origin(kind) is Literal else ()
-            expected = " or ".join(names) or _in_words(str(error))
+            expected = kind.__name__ if is_dataclass else " or ".join(names)
+            expected = expected or _in_words(str(error))
             label = name.replace("_", " ")
             raise InputError(f"{label} {reprlib.repr(value)}: expected {expected}") from None
         object.__setattr__(settings, name, result)
@@ -56,6 +58,8 @@ WORDS = {
     " >= ": " of at least ",
     " <= ": " of at most ",
     " < ": " of less than ",
+    r" \| null": " or None",
+    r"\.0\b": "",
 }
 
 
@@ -67,21 +71,18 @@ def _in_words(message: str) -> str:
 
 
 @functools.cache
-def _types(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
-
-
-def _is_a(value: object, kind: Any) -> bool:
-    """Whether a value is one of a dataclass already, or may be anything."""
-    return kind is Any or (dataclasses.is_dataclass(kind) and isinstance(value, cast(type, kind)))
+def _fields(settings: Any) -> list[tuple[str, Any, bool]]:
+    """The name and the type of each field, and whether this is a dataclass."""
+    hints = get_type_hints(settings, include_extras=True).items()
+    return [(name, kind, dataclasses.is_dataclass(kind)) for name, kind in hints]
 
 
 def _plain(value: Any) -> Any:
     """A value of Python's own types; NaN and infinities are no numbers."""
+    if type(value) is float:
+        return value if math.isfinite(value) else str(value)
     if isinstance(value, (np.generic, np.ndarray)):
-        value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return _plain(value.tolist())
     return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 

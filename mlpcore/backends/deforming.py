@@ -6,8 +6,7 @@ Shapes: n images of h x w pixels. All arrays are C-contiguous float32 unless sta
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,8 +34,7 @@ from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike, BackendArray, DTypeLike, Float32Array, Float64Array
 
 
-@dataclass(frozen=True)
-class EpochFields:
+class EpochFields(NamedTuple):
     """The displacement fields of a training set in an epoch, as `Backend` checked them."""
 
     taps: BackendArray  # (21,)
@@ -185,8 +183,8 @@ class Deforming(ABC):
 
     def _taps(self, taps: ArrayLike) -> BackendArray:
         """The weights of a one-dimensional Gaussian, (21,) float32."""
-        weights: BackendArray = self._take("taps", taps, (TAPS,))
-        if isinstance(weights, np.ndarray) and abs(weights).max() > 1:
+        weights: BackendArray = self._located("taps", taps, (TAPS,))
+        if isinstance(weights, np.ndarray) and not (abs(weights) <= 1).all():
             raise InputError("taps: expected numbers from -1 to 1")
         return weights
 
