@@ -17,7 +17,7 @@ BUILT_FROM := setup.py pyproject.toml $(C_FILES) $(wildcard mlpcore/*/*.p[yx][xd
 
 SANITIZED := build/sanitize
 
-.PHONY: install reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize clean $(SANITIZED)
+.PHONY: install reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize clean $(SANITIZED) $(SANITIZED)-threads
 
 install: $(INSTALLED)
 
@@ -25,11 +25,11 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test]'
 	touch $@
 
 $(CHECKERS): $(BUILT_FROM) | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable '.[test,docs,lint]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test,docs,lint]'
 	touch $(INSTALLED) $@
 
 # ARGS goes to the tool: make reproduce ARGS='--nets 1 --epochs 100'
@@ -79,15 +79,17 @@ SANITIZED_TESTS := $(filter-out %presets.py %sample_weight.py,$(wildcard tests/b
 SANITIZED_TESTS += tests/deformation tests/network
 library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
 $(SANITIZED): $(INSTALLED)
-	MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/pip install --quiet --no-deps --upgrade \
-		--target $@ .
+	rm -rf $@
+	MLPCORE_SANITIZE=$(SANITIZERS) $(BIN)/python setup.py --quiet build --build-lib $@
 
-sanitize: $(SANITIZED)
+$(SANITIZED)-threads: $(INSTALLED) | $(SANITIZED)
+	rm -rf $@
+	MLPCORE_SANITIZE=thread $(BIN)/python setup.py --quiet build --build-lib $@
+
+sanitize: $(SANITIZED) $(SANITIZED)-threads
 	ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZED)) \
 		LD_PRELOAD="$(call library,asan) $(call library,ubsan)" \
 		$(BIN)/pytest -n auto --dist worksteal -p no:cacheprovider $(SANITIZED_TESTS) $(ARGS)
-	MLPCORE_SANITIZE=thread $(BIN)/pip install --quiet --no-deps --upgrade \
-		--target $(SANITIZED)-threads .
 	TSAN_OPTIONS=halt_on_error=1 OPENBLAS_NUM_THREADS=1 \
 		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
 		$(BIN)/python tests/support/data_races.py

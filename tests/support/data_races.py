@@ -6,7 +6,7 @@ from mlpcore import Network, backends, deformation
 from mlpcore.backends import simd
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 
-SIZES = [(300, 257, 129, 10), (64, 500, 3), (33, 700, 700, 10)]
+SIZES = [(300, 257, 129, 10), (64, 500, 3), (33, 300, 300, 10)]
 
 
 def train(backend, rng):
