@@ -89,28 +89,6 @@ def train_members(
     if scheduler is None and workers > 1 and backend == "cuda":
         raise InputError(f"{workers} workers on the GPU of this machine: expected 1")
     job = Job(source(), threads or (1 if scheduler else max(1, available_cores() // workers)))
-
-    async def train(left: Unfinished) -> int:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None
-        with stopping(lambda: loop.call_soon_threadsafe(task.cancel)) as signals:
-            try:
-                async with _connected(scheduler, workers) as client:
-                    progress.note(f"dashboard: {client.dashboard_link}")
-                    await _check_workers(client, job, committee.members[0], progress)
-                    await _train(left, data, client, job, progress)
-            except asyncio.CancelledError:
-                if not signals:
-                    raise
-            except KilledWorker as error:
-                raise InputError(f"workers died of a task: {printable(str(error))}") from None
-            except (CommClosedError, CancelledError):
-                raise InputError(
-                    f"the scheduler at {scheduler or 'this machine'} is lost: what was computed "
-                    "before is saved, and the same command goes on"
-                ) from None
-        return signals[0] if signals else 0
-
     with contextlib.ExitStack() as stack:
         left = []
         for member in committee.members:
@@ -119,7 +97,7 @@ def train_members(
             state = run.load()
             if state.epoch < member.config.epochs:
                 left.append((member, run, state))
-        return asyncio.run(train(left)) if left else 0
+        return asyncio.run(_train(left, data, job, progress, scheduler, workers)) if left else 0
 
 
 def check_scheduler(address: str) -> None:
@@ -183,6 +161,39 @@ async def _check_workers(client: Client, job: Job, member: Member, progress: Pro
 
 
 async def _train(
+    left: Unfinished,
+    data: Dataset,
+    job: Job,
+    progress: Progress,
+    scheduler: str | None,
+    workers: int,
+) -> int:
+    """Trains these members on a cluster until they are done or a signal comes; returns its number.
+
+    Without a signal that is 0.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    with stopping(lambda: loop.call_soon_threadsafe(task.cancel)) as signals:
+        try:
+            async with _connected(scheduler, workers) as client:
+                progress.note(f"dashboard: {client.dashboard_link}")
+                await _check_workers(client, job, left[0][0], progress)
+                await _train_in_tasks(left, data, client, job, progress)
+        except asyncio.CancelledError:
+            if not signals:
+                raise
+        except KilledWorker as error:
+            raise InputError(f"workers died of a task: {printable(str(error))}") from None
+        except (CommClosedError, CancelledError):
+            raise InputError(
+                f"the scheduler at {scheduler or 'this machine'} is lost: what was computed "
+                "before is saved, and the same command goes on"
+            ) from None
+    return signals[0] if signals else 0
+
+
+async def _train_in_tasks(
     left: Unfinished, data: Dataset, client: Client, job: Job, progress: Progress
 ) -> None:
     """Trains these members to their end."""

@@ -37,7 +37,19 @@ class Part(NamedTuple):
     labels_name: str
 
 
-def check_part(part: Part) -> Part:
+def check_parts(
+    train: Part, test: Part | None, test_size: float = TEST_SIZE, seed: int = 0
+) -> tuple[Part, Part, AnyArray]:
+    """Check two parts, or divide the first one; return both, and the labels, each once."""
+    train = _check_part(train)
+    if test is None:
+        train, test = _divide(train, test_size, seed)
+    else:
+        test = _check_part(test)
+    return train, test, _check_together(train, test)
+
+
+def _check_part(part: Part) -> Part:
     """Return a part whose images are (n, h, w) real numbers, with as many labels (n,)."""
     images = _to_images(part.images, part.images_name)
     labels = _to_labels(part.labels, part.labels_name)
@@ -49,7 +61,7 @@ def check_part(part: Part) -> Part:
     return part._replace(images=images, labels=labels)
 
 
-def check_parts(train: Part, test: Part) -> AnyArray:
+def _check_together(train: Part, test: Part) -> AnyArray:
     """Check that two parts fit together; return the labels of the training, each once."""
     if test.images.shape[1:] != train.images.shape[1:]:
         sizes = ["x".join(map(str, each.images.shape[1:])) for each in (test, train)]
@@ -165,7 +177,7 @@ def check_range(value: tuple[float, float], name: str) -> tuple[float, float]:
     return low, high
 
 
-def divide(part: Part, test_size: float, seed: int) -> tuple[Part, Part]:
+def _divide(part: Part, test_size: float, seed: int) -> tuple[Part, Part]:
     """Divide a part: so large a share of every class is for the test.
 
     At least one sample of each class is left for training. The seed and the labels decide.

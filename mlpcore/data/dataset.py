@@ -19,10 +19,8 @@ from mlpcore.data import embedded, find, mnist
 from mlpcore.data.arrays import (
     TEST_SIZE,
     Part,
-    check_part,
     check_parts,
     check_range,
-    divide,
     range_of,
 )
 from mlpcore.data.formats import md5, read_idx
@@ -122,14 +120,13 @@ class Dataset:
             Labels: numbers or strings, of at most 256 classes. Classes become the labels 0, 1 ...
             in their order, and `classes` keeps them.
         value_range : tuple of float, optional
-            The values that become -1, the background, and 1. Without it, they are 0 and 255 for
-            uint8, as in IDX files; for bool 0 and 1; for floats within 0 ... 1 or -1 ... 1 these
-            ends. For other numbers they are the least of `X`, or 0 if that is less, and the
-            greatest. Values beyond, which `X_test` may have, become less than -1 or more than 1.
-        test_size : float
-            Without `X_test` and `y_test`, this share of the images of each class is for the test.
-        seed : int
-            Decides which.
+            The values that become -1, the background, and 1. By default 0 and 255 for uint8, as
+            in IDX files, and 0 and 1 for bool; the ends for floats within 0 ... 1 or -1 ... 1; for
+            other numbers the least of `X`, or 0 if that is less, and the greatest. Values beyond,
+            which `X_test` may have, become less than -1 or more than 1.
+        test_size, seed : float, int
+            Without `X_test` and `y_test`, this share of the images of each class is for the test,
+            and the seed decides which.
         name : str
             Shown in reports.
         similar_labels : sequence, optional
@@ -149,26 +146,15 @@ class Dataset:
         Examples
         --------
         >>> from sklearn.datasets import load_digits
-        >>> digits = load_digits()
-        >>> data = Dataset.from_arrays(digits.images, digits.target, test_size=0.25)
-        >>> data
-        Dataset('arrays': 1,347 training and 450 test images of 9 x 9, 10 classes)
-        >>> data.value_range
-        (0.0, 16.0)
+        >>> data = Dataset.from_arrays(*load_digits(return_X_y=True), test_size=0.25)
+        >>> data, data.value_range
+        (Dataset('arrays': 1,347 training and 450 test images of 9 x 9, 10 classes), (0.0, 16.0))
         """
         train, test = Part(X, y, "X", "y"), None
         if X_test is not None or y_test is not None:
             test = Part(X_test, y_test, "X_test", "y_test")
-        return _make(
-            train,
-            test,
-            name,
-            MEMORY,
-            value_range=value_range,
-            test_size=test_size,
-            seed=seed,
-            similar_labels=similar_labels,
-        )
+        parts = check_parts(train, test, test_size, seed)
+        return _make(*parts, name, MEMORY, value_range, similar_labels)
 
     @property
     def image_shape(self) -> tuple[int, int]:
@@ -298,7 +284,8 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
             raise InputError(f"{error}; expected {expected}") from None
         return _embedded_digits(f"{error}; using scikit-learn's 1,797 embedded 8x8 digits instead")
     source, label = found.path, shown(found.path)
-    data = _make(found.train, found.test, source.name.removesuffix(".npz"), os.fspath(source))
+    parts = check_parts(found.train, found.test)
+    data = _make(*parts, source.name.removesuffix(".npz"), os.fspath(source))
     notice = ""
     if data.name != MNIST and (name == "mnist" or found.advice == find.CACHED):
         raise InputError(f"{label} is not MNIST's: expected the published images{found.advice}")
@@ -311,22 +298,14 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
 
 def _make(
     train: Part,
-    test: Part | None,
+    test: Part,
+    classes: AnyArray,
     name: str,
     source: str,
-    *,
     value_range: tuple[float, float] | None = None,
-    test_size: float = TEST_SIZE,
-    seed: int = 0,
     similar_labels: Sequence[Any] | None = None,
 ) -> Dataset:
-    """Make a data set of two parts; without the second, the first is divided."""
-    train = check_part(train)
-    if test is None:
-        train, test = divide(train, test_size, seed)
-    else:
-        test = check_part(test)
-    classes = check_parts(train, test)
+    """Make a data set of what `check_parts` returns."""
     if value_range:
         ends = check_range(value_range, "value_range")
     else:

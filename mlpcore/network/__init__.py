@@ -4,11 +4,6 @@ Computing with a network belongs in `mlpcore.backends`, training it in `mlpcore.
 saving it in `mlpcore.store`.
 """
 
-from mlpcore.network.network import (
-    ALIGNMENT,
-    INITIAL_RANGE,
-    Network,
-    _rebuild,  # noqa: F401 - pickles of version 0.1.0 look for it here
-)
+from mlpcore.network.network import ALIGNMENT, INITIAL_RANGE, Network
 
 __all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]

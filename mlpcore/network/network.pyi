@@ -46,8 +46,5 @@ class Network:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 def _rebuild(
-    layer_sizes: tuple[int, ...],
-    buffer: Float32Array,
-    activation: str = "tanh",
-    loss: str = "squared",
+    layer_sizes: tuple[int, ...], buffer: Float32Array, activation: str, loss: str
 ) -> Network: ...

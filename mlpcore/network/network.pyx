@@ -201,7 +201,7 @@ cdef class Network:
         return f"Network({self.layer_sizes}{names})"
 
 
-def _rebuild(layer_sizes, buffer, activation="tanh", loss="squared"):
+def _rebuild(layer_sizes, buffer, activation, loss):
     network = Network(layer_sizes, activation=activation, loss=loss)
     (<Network>network)._buffer[...] = buffer
     return network
