@@ -17,8 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 import mlpcore
-from mlpcore import commands
-from mlpcore.commands import COMMANDS
+from mlpcore.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = [ROOT / "docs", ROOT / "benchmarks"]
@@ -102,7 +101,7 @@ def test_commands(page, monkeypatch, capsys):
         found = re.match(rf"(?:\w+=\S+ +)*mlpcore ((?:{'|'.join(COMMANDS)}) .*)", line)
         if found:  # more than a sentence that names a command
             with pytest.raises(Parsed):
-                commands.main(shlex.split(found[1], comments=True))
+                main(shlex.split(found[1], comments=True))
 
 
 # ---- files ---------------------------------------------------------------------------------

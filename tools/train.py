@@ -2,8 +2,8 @@
 
 import sys
 
-from mlpcore.__main__ import main
+from mlpcore.__main__ import run
 
 if __name__ == "__main__":
     sys.argv.insert(1, "train")
-    sys.exit(main())
+    sys.exit(run())

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from mlpcore.commands import main, runs
+from mlpcore.__main__ import main
+from mlpcore.commands import runs
 from mlpcore.data import mnist
 from mlpcore.training.trainer import Trainer
 from small_runs import isolate, write_idx

@@ -12,7 +12,8 @@ import pytest
 
 import mlpcore
 from mlpcore import InputError, backends
-from mlpcore.commands import COMMANDS, main, options, train
+from mlpcore.__main__ import COMMANDS, main
+from mlpcore.commands import options, train
 from mlpcore.commands.options import command_text, run_tool
 from mlpcore.data import dataset
 from mlpcore.network import Network
@@ -36,7 +37,7 @@ def python(code, stdout=subprocess.PIPE, **variables):
 
 
 def test_help_lists_the_commands_and_loads_nothing(call):
-    code = "import sys; from mlpcore.commands import main; main(['--help']); "
+    code = "import sys; from mlpcore.__main__ import main; main(['--help']); "
     result = python(code + f"assert not set(sys.modules) & {HEAVY}")
     assert (result.returncode, result.stderr) == (0, b"")
     for name, summary in COMMANDS.items():
@@ -128,7 +129,7 @@ def test_whoever_read_the_output_has_gone():
     read, write = os.pipe()
     os.close(read)
     with os.fdopen(write, "wb") as pipe:
-        code = "from mlpcore.commands import main; import sys; sys.exit(main(['--help']))"
+        code = "from mlpcore.__main__ import main; import sys; sys.exit(main(['--help']))"
         result = python(code, pipe, PYTHONUNBUFFERED="")
     assert (result.returncode, result.stderr) == (128 + signal.SIGPIPE, b"")
 

@@ -12,8 +12,9 @@ import pytest
 
 import mlpcore
 from mlpcore import dataset
+from mlpcore.__main__ import main
 from mlpcore.commands import committee as command
-from mlpcore.commands import main, runs
+from mlpcore.commands import runs
 from mlpcore.store.committee import DOCUMENT, CommitteeFolder
 from mlpcore.store.run_folder import BEST, CONFIG, LAST
 from mlpcore.store.weights import weights_sha256

@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from mlpcore import Network
-from mlpcore.commands import draw, main
+from mlpcore.__main__ import main
+from mlpcore.commands import draw
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.store.committee import DOCUMENT
 from mlpcore.store.inputs import NetworkInput

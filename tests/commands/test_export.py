@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlpcore import Network
-from mlpcore.commands import main
+from mlpcore.__main__ import main
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.store import export
 from mlpcore.store.inputs import NetworkInput

@@ -14,7 +14,8 @@ from PIL import Image
 import mlpcore
 import pictures
 from mlpcore import dataset
-from mlpcore.commands import main, predict
+from mlpcore.__main__ import main
+from mlpcore.commands import predict
 from mlpcore.commands.predict import GREY_LEVELS
 from mlpcore.data.digit import read_digit
 from mlpcore.data.pictures import MAX_FILE_BYTES

@@ -14,7 +14,8 @@ import pytest
 
 import mlpcore
 from mlpcore import Dataset, backends, files
-from mlpcore.commands import main, runs
+from mlpcore.__main__ import main
+from mlpcore.commands import runs
 from mlpcore.commands import train as command
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.report import console

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 
 import mlpcore
 from mlpcore import Trainer, backends, dataset
-from mlpcore.commands import main
+from mlpcore.__main__ import main
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.store import export
 from mlpcore.store.inputs import NetworkInput

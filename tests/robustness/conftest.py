@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from mlpcore.commands import COMMANDS
+from mlpcore.__main__ import COMMANDS
 from mlpcore.store import provenance
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mlpcore
-from mlpcore.commands import main
+from mlpcore.__main__ import main
 from mlpcore.network import Network
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import read_history

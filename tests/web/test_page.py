@@ -11,7 +11,7 @@ from PIL import Image
 
 from handwriting import STROKES, draw, styled, wait_for_answer
 from mlpcore import Network, backends, dataset
-from mlpcore.commands import main
+from mlpcore.__main__ import main
 from mlpcore.data.dataset import MNIST
 from mlpcore.inference.classifier import TrainedClassifier, load
 from mlpcore.store.inputs import NetworkInput

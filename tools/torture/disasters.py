@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mlpcore.commands import main
+from mlpcore.__main__ import main
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.weights import read_network, weights_sha256
 from torture import forked

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mlpcore.commands import main
+from mlpcore.__main__ import main
 from mlpcore.errors import MAX_LINE
 from mlpcore.typing import StrPath
 
