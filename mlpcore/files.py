@@ -163,8 +163,12 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def make_folder(folder: StrPath) -> None:
     """Create a folder and its parents unless they are there; an InputError if that fails."""
+    folder = Path(folder)
     with _explained("create", folder):
-        os.makedirs(folder, exist_ok=True)
+        for parent in reversed(folder.parents):  # os.makedirs recurses, and so not a thousand deep
+            if not parent.exists():
+                parent.mkdir(exist_ok=True)
+        folder.mkdir(exist_ok=True)
 
 
 def check_writable(folder: StrPath) -> None:

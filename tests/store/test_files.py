@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import inspect
 import os
 import resource
 import stat
@@ -90,6 +91,16 @@ def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
     with pytest.raises(InputError):
         files.check_writable(tmp_path / "a" / "b")
     assert os.listdir(tmp_path) == ["file"]
+
+
+def test_folders_are_made_however_deep(tmp_path):
+    deep, limit = tmp_path.joinpath(*"a" * 200), sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        files.make_folder(deep)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert deep.is_dir()
 
 
 def test_a_killed_process_leaves_no_lock(tmp_path):
