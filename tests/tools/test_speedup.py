@@ -189,7 +189,6 @@ def test_every_peer_that_is_there_does_the_same(problems, peer):
         ("--to-error 1 --arch 8;9", "--arch 8, 9: expected only one"),
         ("--to-error 1 --peers Keras", "'keras', expected a part of PyTorch AdamW 64"),
         ("--to-error 1 --routine step", "--routine together with --to-error"),
-        ("--search 1 --repeats 2", "--repeats together with --search"),
         ("--medians none.json", "cannot read none.json"),
     ],
 )

@@ -1,20 +1,16 @@
-"""`tools/speedup.py --to-error` and `--search`: budgets, turns, least times, learning rates."""
+"""`tools/speedup.py --to-error`: budgets, turns, least times, learning rates."""
 
 import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mlpcore.data import dataset
 from mlpcore.deformation import deform
-from speed import search
 from speed.command import main
 from speed.peers import LEARNERS
 from speed.peers.base import Learner, Task
-from speed.search import Search, rate_of
 from speed.to_error import FEW, OURS, Comparison, Run, measure, tables
 
 DIGITS = dataset.load(name="digits")
@@ -40,7 +36,7 @@ def made_up(functions, **fields):
                 calls.append((epochs, seed, name))
             return 10.0 * epochs + seed, error(epochs, seed)
 
-        return Learner(name, "made up", train, None if name == "ours" else 0.1)
+        return Learner(name, "made up", train, {} if name == "ours" else {1: 0.1})
 
     learners = tuple(learner(*item) for item in functions.items())
     fields = {"errors": (2.0, 1.0), "budgets": (1, 2, 3, 5), **fields}
@@ -127,7 +123,7 @@ def test_every_learner_that_is_there_learns(task, learner):
     """Guessing is wrong 90 % of the time; twelve epochs of 400 digits bring every one below 70."""
     if reason := learner.missing():
         pytest.skip(reason)
-    seconds, error = learner.train(Task(task.data, (50,), 1), 12, 1, 2 * (learner.start or 0))
+    seconds, error = learner.train(Task(task.data, (50,), 1), 12, 1, 2 * learner.rate(1))
     assert seconds > 0 and error < 70
 
 
@@ -147,66 +143,8 @@ def test_to_an_error_from_end_to_end(capsys, tmp_path):
     assert {*document["learners"]} == {*(each.name for each in OURS), "scikit-learn"}
 
 
-# ---- learning rates ----------------------------------------------------------------------------
-
-
-@given(st.integers(-15, 5), st.integers(-15, 5))
-def test_the_climb_ends_at_the_least_error(best, start):
-    """Errors rise on both sides of the best rate."""
-    tried, rate = {}, 2.0**start
-    while rate is not None:
-        assert rate not in tried
-        tried[rate] = abs(np.log2(rate) - best)
-        rate = search.next_rate(tried)
-    assert tried[2.0**best] == 0 and len(tried) <= abs(best - start) + 3
-
-
-def test_a_search_finds_rates_and_keeps_to_its_time(monkeypatch):
-    """The best rate falls with the epochs. A peer that takes hours is tried only once."""
-    clock = [0.0]
-    monkeypatch.setattr(search.time, "perf_counter", lambda: clock[0])
-
-    def train(task, epochs, seed, rate):
-        assert task.data.held_out == len(DIGITS.train_labels) // search.HELD_OUT
-        clock[0] += epochs
-        return 1.0, abs(np.log2(rate / (0.5 if epochs == 1 else 0.125)))
-
-    def slow(task, epochs, seed, rate):
-        clock[0] += 3000
-        return 1.0, 1.0
-
-    learners = [Learner(f.__name__, "made up", f, 0.25) for f in (train, slow)]
-    found = search.search(60, Task(DIGITS, (8,), 1), (1, 3), learners, lambda line: None)
-    assert "--search 60" in found.how
-    best = {n: search.best(errors) for n, errors in found.tried["train"].items()}
-    assert best == {1: 0.5, 3: 0.125} and found.tried["slow"] == {1: {0.25: 1.0}}
-    assert search.search(0, Task(DIGITS, (8,), 1), (1,), learners, print).tried == {}
-
-
 def test_the_rate_for_a_budget():
-    def rates(**best):
-        return {int(n[1:]): {rate: 1.0, 2 * rate: 2.0} for n, rate in best.items()}
-
-    net1 = {"peer": rates(n1=0.2, n3=0.1, n10=0.05), "another": rates(n1=0.7)}
-    searches = {"net1": Search("", net1), "8": Search("", {"peer": rates(n3=0.4)})}
-    peer = Learner("peer", "made up", None, 0.5)
-    found = [rate_of(peer, (1000, 500), n, searches) for n in (1, 2, 3, 9, 10, 40)]
-    assert found == [0.2, 0.2, 0.1, 0.1, 0.05, 0.05]
-    assert rate_of(peer, (8,), 1, searches) == 0.4
-    assert rate_of(replace(peer, name="another"), (8,), 1, searches) == 0.7
-    assert rate_of(replace(peer, name="new"), (8,), 1, searches) == peer.start
-
-
-def test_the_command_keeps_what_it_has_found_and_what_it_has_not_tried(
-    capsys, tmp_path, monkeypatch
-):
-    path = tmp_path / "rates.json"
-    path.write_bytes(search.RATES.read_bytes())
-    before = search.read(path)
-    assert {*before["net1"].tried} <= {learner.name for learner in LEARNERS}
-    monkeypatch.setattr(search, "RATES", path)
-    arguments = ["--search", "0.05", "--arch", "4", "--dataset", "digits", "--threads", "1"]
-    assert main([*arguments, "--epochs", "1", "--peers", "scikit"]) == 0
-    after = search.read(path)
-    assert after["net1"] == before["net1"] and 0.001 in after["4"].tried["scikit-learn"][1]
-    assert "epochs 1: scikit-learn, 0.001: " in capsys.readouterr().err
+    """That of the longest search within it."""
+    peer = Learner("peer", "made up", None, {1: 0.2, 3: 0.1, 10: 0.05})
+    assert [peer.rate(n) for n in (1, 2, 3, 9, 10, 40)] == [0.2, 0.2, 0.1, 0.1, 0.05, 0.05]
+    assert all(learner.rate(1) > 0 for learner in LEARNERS)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write
+from matplotlib.figure import Figure
+
+from mlpcore.errors import shown
 from speed.results import Report
 from speed.tables import median, short_time, timed
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 #: Okabe and Ito's colours for libraries, which every eye tells apart.
 COLOURS = {"mlpcore": "#0072B2", "PyTorch": "#D55E00", "JAX": "#CC79A7", "SciPy": "#009E73"}
@@ -50,18 +45,3 @@ def draw_bars(
         axes.tick_params(left=False)
         axes.set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()
-
-
-def write(path: Path, runs: Sequence[Report]) -> None:
-    """Writes the chart as a PNG file."""
-    from matplotlib.figure import Figure
-
-    times, content = best_times(runs), io.BytesIO()
-    if not times:
-        raise InputError(f"--figure {shown(path)}: the runs have no times")
-    names = {name for own in times.values() for name in own}
-    figure = Figure(figsize=(2 + 3.5 * len(times), 0.8 + 0.32 * len(names)))
-    draw_bars(figure, times)
-    figure.suptitle(f"{runs[0].machine['CPU'].partition(' (')[0]}, {runs[0].date[:10]}")
-    figure.savefig(content, format="png", dpi=150, bbox_inches="tight")
-    atomic_write(path, content.getvalue())

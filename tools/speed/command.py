@@ -15,10 +15,10 @@ from mlpcore.cpu import available_cores
 from mlpcore.data import dataset
 from mlpcore.errors import InputError
 from mlpcore.files import check_replaceable
-from mlpcore.network.architecture import PRESETS, format_hidden_layers, parse_hidden_layers
+from mlpcore.network.architecture import PRESETS, parse_hidden_layers
 from mlpcore.terminal import say
 from mlpcore.training.schedule import MAX_EPOCHS
-from speed import chart, search, to_error
+from speed import to_error
 from speed.measure import COLUMNS, Plan, measure_plan, unavailable
 from speed.peers import LEARNERS, PEERS
 from speed.peers.base import Learner, Peer, Task
@@ -36,8 +36,7 @@ by --medians. With --to-error it trains instead, ours and peers, until a test er
 _TASK = ("arch", "threads", "peers", "data", "dataset")
 MODES = {
     "to_error": ("to_error", *_TASK, "epochs", "repeats", "json"),
-    "search": ("search", *_TASK, "epochs"),
-    "medians": ("medians", "routine", "figure"),
+    "medians": ("medians", "routine"),
     "": (*_TASK, "backend", "routine", "quick", "json"),
 }
 
@@ -97,16 +96,12 @@ def parser() -> Parser:
     add("--json", type=Path, metavar="FILE", help="all figures, for programs")
     add("--medians", nargs="+", type=Path, metavar="FILE",
         help="measures nothing: shows the medians of runs kept with --json")
-    add("--figure", type=Path, metavar="FILE", help="with --medians: draws a chart, a PNG file")
     add("--to-error", metavar="E", type=several(within(number, 0.001, 99.999)),
         help="the time to these test errors in percent, with commas, on digits deformed anew every "
         "epoch")
     add("--epochs", metavar="N", type=several(count),
-        help=f"budgets of --to-error, with commas ({','.join(map(str, to_error.BUDGETS))}), or "
-        f"numbers of epochs for --search ({','.join(map(str, search.EPOCHS))})")
+        help=f"budgets of --to-error, with commas ({','.join(map(str, to_error.BUDGETS))})")
     add("--repeats", metavar="N", type=count, help="seeds of --to-error (1)")
-    add("--search", metavar="MINUTES", type=within(number, 0.01, 10_000),
-        help="tries learning rates of peers on held-out digits, for --to-error")
     # fmt: on
     add_data_options(result)
     return result
@@ -169,11 +164,8 @@ def run_plan(options: argparse.Namespace) -> tuple[list[str], int]:
 
 
 def run_medians(options: argparse.Namespace) -> tuple[list[str], int]:
-    """Shows and draws what earlier runs have found."""
-    runs = read_runs(options.medians, options.routine or ())
-    if options.figure:
-        chart.write(options.figure, runs)
-    return all_tables(runs), 0
+    """Shows what earlier runs have found."""
+    return all_tables(read_runs(options.medians, options.routine or ())), 0
 
 
 def make_task(options: argparse.Namespace) -> Task:
@@ -194,7 +186,6 @@ def run_to_error(options: argparse.Namespace) -> tuple[list[str], int]:
         errors=tuple(sorted(options.to_error, reverse=True)),
         budgets=tuple(sorted({*(options.epochs or to_error.BUDGETS)})),
         repeats=options.repeats or 1,
-        searches=search.read(search.RATES),
     )
     outcome = to_error.measure(comparison, progress)
     if options.json:
@@ -202,16 +193,7 @@ def run_to_error(options: argparse.Namespace) -> tuple[list[str], int]:
     return to_error.tables(comparison, outcome), 0
 
 
-def run_search(options: argparse.Namespace) -> tuple[list[str], int]:
-    """Tries learning rates, and keeps the best for `--to-error`."""
-    peers = [each for each in chosen(options.peers or [""], LEARNERS) if not each.missing()]
-    epochs, task = sorted({*(options.epochs or search.EPOCHS)}), make_task(options)
-    found = search.search(options.search, task, epochs, peers, progress)
-    search.keep(search.RATES, format_hidden_layers(task.hidden), found)
-    return [], 0
-
-
-RUN = {"to_error": run_to_error, "search": run_search, "medians": run_medians, "": run_plan}
+RUN = {"to_error": run_to_error, "medians": run_medians, "": run_plan}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -220,8 +202,8 @@ def main(argv: list[str] | None = None) -> int:
     def command() -> int:
         options = parser().parse_args(argv)
         run = RUN[mode_of(options)]
-        for path in filter(None, (options.json, options.figure)):
-            check_replaceable(path)
+        if options.json:
+            check_replaceable(options.json)
         tables, status = run(options)
         print("\n".join(tables), end="")
         return int(status)

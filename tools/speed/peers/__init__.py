@@ -23,26 +23,35 @@ PEERS = (
 )  # fmt: skip
 
 
-def _pytorch(optimiser: str, batch: int, start: float) -> Learner:
+#: Numbers of epochs for which learning rates were searched, on held-out digits: about half and twice
+#: as much is worse or no better (benchmarks/results/2026-11-25-epyc-2-cores/peer-rates.json).
+SEARCHED = 1, 3, 10
+
+
+#: Settings of PyTorch and of JAX, and of scikit-learn.
+CYCLE = "relu, cross-entropy, batch {}, one cycle"
+SCIKIT = "relu, cross-entropy, Adam, batch 200, linear"
+
+
+def _pytorch(optimiser: str, batch: int, *rates: float) -> Learner:
     train = partial(train_pytorch, batch=batch, optimiser=optimiser)
-    settings = f"relu, cross-entropy, batch {batch}, one cycle"
-    return Learner(f"PyTorch {optimiser} {batch}", settings, train, start, ("torch",))
+    name, by_epochs = f"PyTorch {optimiser} {batch}", dict(zip(SEARCHED, rates))
+    return Learner(name, CYCLE.format(batch), train, by_epochs, ("torch",))
 
 
-def _jax(batch: int, start: float) -> Learner:
-    train, settings = (
-        partial(train_jax, batch=batch),
-        f"relu, cross-entropy, batch {batch}, one cycle",
-    )
-    return Learner(f"JAX SGD {batch}", settings, train, start, ("jax", "optax"))
+def _jax(batch: int, *rates: float) -> Learner:
+    train, by_epochs = partial(train_jax, batch=batch), dict(zip(SEARCHED, rates))
+    return Learner(f"JAX SGD {batch}", CYCLE.format(batch), train, by_epochs, ("jax", "optax"))
 
 
 LEARNERS = (
-    _pytorch("AdamW", 64, 1e-3),
-    _pytorch("AdamW", 256, 2e-3),
-    _pytorch("SGD", 64, 0.1),
-    _pytorch("SGD", 256, 0.2),
-    _jax(64, 0.1),
-    _jax(256, 0.2),
-    Learner("scikit-learn", "relu, cross-entropy, Adam, batch 200, linear", train_scikit, 1e-3),
+    _pytorch("AdamW", 64, 0.002, 0.002, 0.001),
+    _pytorch("AdamW", 256, 0.005, 0.01, 0.005),
+    _pytorch("SGD", 64, 0.1, 0.1, 0.1),
+    _pytorch("SGD", 256, 0.5, 0.5, 0.2),
+    _jax(64, 0.1, 0.05, 0.1),
+    _jax(256, 0.2, 0.2, 0.2),
+    Learner(
+        "scikit-learn", "relu, cross-entropy, Adam, batch 200, linear", train_scikit, {1: 0.002}
+    ),
 )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
@@ -96,8 +96,13 @@ class Learner:
     name: str
     settings: str  #: but for the learning rate of a peer
     train: Callable[[Task, int, int, float], tuple[float, float]]
-    start: float | None = None  #: a usual learning rate, where a search begins; None for ours
+    rates: Mapping[int, float] = field(default_factory=dict)  #: by epochs; empty for ours
     modules: tuple[str, ...] = ()  #: have to be installed
+
+    def rate(self, epochs: int) -> float:
+        """The learning rate for a budget: that of the most epochs within it; 0 for ours."""
+        within = [n for n in self.rates if n <= epochs]
+        return self.rates[max(within)] if within else 0.0
 
     def missing(self) -> str | None:
         """Why it cannot be used here, or None."""
