@@ -23,8 +23,8 @@ PEERS = (
 )  # fmt: skip
 
 
-#: Numbers of epochs for which learning rates were searched, on held-out digits: about half and twice
-#: as much is worse or no better (benchmarks/results/2026-11-25-epyc-2-cores/peer-rates.json).
+#: Numbers of epochs for which learning rates were searched, on held-out digits. About half and
+#: twice as much is worse or no better (benchmarks/results/2026-11-25-epyc-2-cores/peer-rates.json).
 SEARCHED = 1, 3, 10
 
 
