@@ -16,8 +16,10 @@ UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/*.cu tests/support/
 BUILT_FROM := setup.py pyproject.toml $(C_FILES) $(wildcard mlpcore/*/*.p[yx][xd])
 
 SANITIZED := build/sanitize
+GPU_SANITIZERS := gpu-memcheck gpu-racecheck gpu-synccheck
+GPU_STEPS := gpu-build gpu-tests $(GPU_SANITIZERS) gpu-speedup
 
-.PHONY: install reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize clean $(SANITIZED) $(SANITIZED)-threads
+.PHONY: install reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize $(GPU_STEPS) clean $(SANITIZED) $(SANITIZED)-threads
 
 install: $(INSTALLED)
 
@@ -100,15 +102,46 @@ torture: $(SANITIZED)
 	$(BIN)/python tools/torture.py --preload "$(call library,asan) $(call library,ubsan)" $(ARGS)
 
 # What only a GPU can show: tests, compute-sanitizer, and speed beside other programs. It uses the
-# Python on the PATH and installs nothing, because a machine with a GPU may have no package index; it
-# says first what is missing. The folder RESULTS gets all figures. ARGS='tests speedup' runs two steps.
+# Python on the PATH and installs nothing, because a machine with a GPU may have no package index. What
+# a step says, and its figures, go to the folder RESULTS. A step that fails does not stop the others,
+# but for gpu-build, which says why a GPU cannot be used.
 RESULTS ?= build/gpu-check
 gpu-check:
-	$(PYTHON) tools/gpu_check.py $(RESULTS) $(ARGS)
+	$(MAKE) -j1 --keep-going $(GPU_STEPS)
 
 # Every CUDA kernel at small sizes under compute-sanitizer: memory, races, barriers.
 gpu-sanitize:
-	$(PYTHON) tools/gpu_check.py $(RESULTS) memcheck racecheck synccheck
+	$(MAKE) -j1 --keep-going $(GPU_SANITIZERS)
+
+$(GPU_STEPS): export COMMAND = $(STEP)
+$(GPU_STEPS):
+	@mkdir -p $(RESULTS)
+	@export PATH="$$PATH:/usr/local/cuda/bin" PYTHONPATH="$(CURDIR):$(CURDIR)/tools:$$PYTHONPATH"; \
+	if timeout --signal=KILL $(LIMIT) sh -c "$$COMMAND" > $(RESULTS)/$@.log 2>&1; \
+	then echo "$@: ok"; else echo "$@: failed"; tail -n 30 $(RESULTS)/$@.log; exit 1; fi
+
+gpu-build: LIMIT = 180
+gpu-build: STEP = $(PYTHON) setup.py build_ext --inplace && $(PYTHON) -c '$(USES_GPU)'
+USES_GPU := from mlpcore import backends; print(backends.get("cuda").description)
+
+# A package that is missing stops the tests that import it, and no others.
+GPU_TESTS := $(PYTHON) -m pytest -m gpu
+gpu-tests: gpu-build
+gpu-tests: LIMIT = 300
+gpu-tests: STEP = $(GPU_TESTS) -v --continue-on-collection-errors --junitxml=$(RESULTS)/tests.xml
+
+# cuda-bindings asks for functions that older drivers lack; mlpcore checks all its calls.
+$(GPU_SANITIZERS): gpu-build
+$(GPU_SANITIZERS): LIMIT = 90
+$(GPU_SANITIZERS): STEP = compute-sanitizer --tool $(@:gpu-%=%) --report-api-errors no \
+	--error-exitcode 9 $(GPU_TESTS) tests/gpu/test_every_kernel.py
+
+# The peers on CPUs take minutes for the larger networks.
+gpu-speedup: gpu-build
+gpu-speedup: LIMIT = 180
+gpu-speedup: STEP = $(PYTHON) tools/speedup.py --arch 'net1;net2;net3;net4;net5' --backend cuda \
+	--routine step,step-streaming,deformation,inference --threads 1 --quick \
+	--peers 'GPU,PyTorch CUDA graph' --json $(RESULTS)/speedup.json
 
 clean:
 	rm -rf build docs/generated .venv *.egg-info mlpcore/*/*.so
