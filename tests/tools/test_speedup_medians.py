@@ -94,18 +94,15 @@ def test_runs_that_cannot_be_compared(kept, other, message):
         read_runs([Path(each) for each in kept(report(), report(**other))])
 
 
-def test_a_bar_for_each_library():
+def test_a_bar_for_each_library(kept, capsys):
+    assert main(["--medians", *kept(report()), "--routine", "forward"]) == 2
+    assert "routine 'forward': the runs have step" in capsys.readouterr().err
     figure = Figure()
     times = chart.best_times([report()])
     chart.draw_bars(figure, times)
     assert times == {"net1\x1b": {"mlpcore, step": 2.0, "JAX scan": 5.0}}  # with the best threads
     (axes,) = figure.axes
     assert [bar.get_width() for bar in axes.patches] == [2.0, 5.0]
-
-
-def test_a_routine_that_was_not_timed(kept, capsys):
-    assert main(["--medians", *kept(report()), "--routine", "forward"]) == 2
-    assert "routine 'forward': the runs have step" in capsys.readouterr().err
 
 
 def test_committed_results_can_be_read():

@@ -1,5 +1,6 @@
 """tools/reproduce.py: stopped anywhere it goes on; its table and evidence are of its runs."""
 
+import contextlib
 import json
 import os
 import re
@@ -11,7 +12,6 @@ import pytest
 
 from mlpcore.commands import runs
 from mlpcore.commands.train import make_config, parse
-from mlpcore.data.summary import DataSummary
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.files import lock
@@ -21,11 +21,10 @@ from mlpcore.store.run_folder import LAST
 from mlpcore.store.weights import weights_sha256
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.recipes import RECIPES
-from mlpcore.training.state import EpochMetrics
 from small_runs import assert_same_result, isolate, load_run, write_idx
 from table1 import command
-from table1.evidence import Evidence, arguments, gather, keep, read_all
-from table1.tables import put_table, table
+from table1.evidence import arguments, gather, keep, read_all
+from table1.tables import put_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,6 +82,7 @@ def contents(folder):
 
 
 def test_all_runs_are_trained_once(data, whole, capsys):
+    """A run that was killed before its report gets one."""
     assert main(data) == 0
     for name in NAMES:
         assert_same_result(load_run(f"runs/table1/{name}"), load_run(whole / name))
@@ -92,49 +92,39 @@ def test_all_runs_are_trained_once(data, whole, capsys):
     assert main(data.with_name("gone")) == 0  # Nothing is left to train, so nothing needs them.
     assert re.search(r"^net1-seed0, on letters +3 ", capsys.readouterr().out, re.MULTILINE)
     assert contents("runs/table1/net1-seed0") == before
+    Path("runs/table1/net1-seed0/report.md").unlink()
+    assert main(data) == 0
+    assert contents("runs/table1/net1-seed0").keys() == before.keys()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_by_a_signal_it_goes_on(data, whole, number):
+def test_stopped_by_a_signal_it_goes_on(data, whole):
     with pytest.MonkeyPatch.context() as patch:
-        stop_before(patch, 1, number)
-        assert main(data, "--out", "out") == 128 + number
+        stop_before(patch, 1, signal.SIGINT)
+        assert main(data, "--out", "out") == 128 + signal.SIGINT
     assert load_run("out/net1-seed0").epoch == 1
     assert main(data, "--out", "out") == 0
     for name in NAMES:
         assert_same_result(load_run(f"out/{name}"), load_run(whole / name))
 
 
-def test_a_run_that_was_killed_before_its_report_gets_one(data, whole):
-    shutil.copytree(whole, "out")
-    Path("out/net1-seed0/report.md").unlink()
-    assert main(data, "--out", "out") == 0
-    assert Path("out/net1-seed0/report.md").exists()
-
-
-def test_a_run_of_another_process_is_left_to_it(data, whole, capsys):
-    shutil.copytree(whole / "net1-seed0", "out/net1-seed0")
-    Path("out/net1-seed0/report.md").unlink()
-    before, taken = contents("out/net1-seed0"), lock(Path("out/net1-seed0"))
-    try:
-        assert main(data, "--out", "out") == 2
-    finally:
-        os.close(taken)
-    assert capsys.readouterr().err == "error: out/net1-seed0 is in use by another process\n"
-    assert contents("out/net1-seed0") == before
-    assert load_run("out/net2-seed0").epoch == 3
-
-
-def test_a_damaged_run_is_one_line_and_the_others_go_on(data, whole, capsys):
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_run_in_use_or_damaged_is_one_line_and_the_others_go_on(data, whole, capsys, damaged):
     shutil.copytree(whole / "net1-seed0", "out/net1-seed0")
     Path("out/net1-seed0/report.md").unlink()
     path = Path("out/net1-seed0", LAST)
-    path.write_bytes(path.read_bytes()[:-5])
-    assert main(data, "--out", "out") == 2
-    error, note = capsys.readouterr().err.splitlines()
-    assert error.startswith(f"error: {path}") and note.startswith("note: net1-seed0 is left out: ")
+    with contextlib.ExitStack() as stack:
+        if damaged:
+            path.write_bytes(path.read_bytes()[:-5])
+        else:
+            stack.callback(os.close, lock(path.parent))
+        before = contents("out/net1-seed0")
+        assert main(data, "--out", "out") == 2
+    error, *notes = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: {path}" if damaged else "error: out/net1-seed0 is in use by")
+    assert [note.startswith("note: net1-seed0 is left out: ") for note in notes] == [True] * damaged
+    assert contents("out/net1-seed0") == before
     assert load_run("out/net2-seed0").epoch == 3
-    assert "net1" not in Path("out/report.md").read_text()
+    assert ("net1" in Path("out/report.md").read_text()) is not damaged
 
 
 @pytest.mark.parametrize(
@@ -206,24 +196,7 @@ def test_evidence_holds_what_has_come_of_a_run_without_paths(data, whole):
         assert not re.search(rb"(^|[\s\"'(\[])/\w", content)
 
 
-def test_evidence_is_compared_with_the_run_that_was_trained_again(data, whole, capsys):
-    keep(Path("kept"), gather(whole))
-    assert main(data, "--out", "again") == 0
-    before = contents("kept")
-    assert command.main(["--evidence", "kept", "--out", "again"]) == 0
-    assert "net1-seed0: the same weights as in kept/net1-seed0.json" in capsys.readouterr().out
-    assert before.items() <= contents("kept").items()
-    path = Path("kept/net1-seed0.json")
-    forged = json.loads(path.read_text())
-    forged["weights"][0]["sha256"] = "0" * 64
-    path.write_text(json.dumps(forged))
-    before = contents("kept")
-    assert command.main(["--evidence", "kept", "--out", "again"]) == 2
-    assert "net1-seed0 has other weights or settings than kept/" in capsys.readouterr().err
-    assert contents("kept") == before
-
-
-def test_evidence_of_an_unfinished_run_makes_way_for_more_of_its_epochs(data, capsys):
+def test_evidence_makes_way_for_more_epochs_of_a_run_and_not_for_other_weights(data, whole, capsys):
     with pytest.MonkeyPatch.context() as patch:
         stop_before(patch, 2)
         main(data, "--out", "out")
@@ -233,45 +206,17 @@ def test_evidence_of_an_unfinished_run_makes_way_for_more_of_its_epochs(data, ca
     assert main(data, "--out", "out") == 0
     keep(Path("kept"), gather(Path("out")))
     assert all(run.finished for run in read_all(Path("kept")))
-
-
-# ---- tables --------------------------------------------------------------------------------
-
-
-def record(name="net1-seed0", errors=((600, 60),), epochs=None, **changes):
-    """What has come of a run whose epochs made these validation and test errors."""
-    history = [
-        EpochMetrics(i, 1e-3, 60_000, 10_000, 900, 0.1, *each, 1.0, 6.0, 2.0)
-        for i, each in enumerate(errors, 1)
-    ]
-    data = DataSummary("MNIST", "MNIST", (29, 29), 10, 60_000, 10_000, "0123", (28, 28))
-    config = TrainingConfig(PRESETS[name[:4]], epochs=epochs or len(errors), seed=int(name[-1]))
-    values = {
-        "backend": "scalar", "training": config, "data": data, "seconds": 9.0 * len(errors),
-        "best": min(history, key=lambda m: m.validation_errors), "last": history[-1],
-        "best_test": min(history, key=lambda m: m.test_errors), "weights": (),
-    }  # fmt: skip
-    return Evidence(name, "2026-11-25", **values | changes)
-
-
-def test_a_row_for_every_run_the_papers_and_means_over_seeds():
-    other = DataSummary("letters", "letters", (29, 29), 10, 60_000, 10_000, "45", (28, 28), 50)
-    runs_ = [
-        record(errors=[(900, 40), (600, 60), (600, 55)]),
-        record("net1-seed1", errors=[(900, 90), (500, 50), (600, 40)]),
-        record("net1-seed2", epochs=3),
-        record("net3-seed0", data=other),
-    ]
-    rows = table(runs_)
-    assert rows[1:] == [
-        ("net1 in the paper", "-", "-", "0.49 %", "0.44 %", "23.4 h"),
-        ("net1-seed0", "3", "1.00 %", "0.60 % (0.47 to 0.77)", "0.40 %", "27.0 s"),
-        ("net1-seed1", "3", "0.83 %", "0.50 % (0.38 to 0.66)", "0.40 %", "27.0 s"),
-        ("net1-seed2", "1 of 3", "1.00 %", "0.60 % (0.47 to 0.77)", "0.60 %", "9.0 s"),
-        ("net1, mean of 2 seeds", "3", "0.92 %", "0.55 % (0.00 to 1.19)", "0.40 %", "27.0 s"),
-        ("net3-seed0, on letters, 50 held out", "1", "1.00 %", "0.60 % (0.47 to 0.77)", "0.60 %",
-         "9.0 s"),
-    ]  # fmt: skip
+    path, before = Path("kept/net1-seed0.json"), contents("kept")
+    assert command.main(["--evidence", "kept", "--out", str(whole)]) == 0
+    assert f"net1-seed0: the same weights as in {path}" in capsys.readouterr().out
+    assert before.items() <= contents("kept").items()
+    forged = json.loads(path.read_text())
+    forged["weights"][0]["sha256"] = "0" * 64
+    path.write_text(json.dumps(forged))
+    before = contents("kept")
+    assert command.main(["--evidence", "kept", "--out", str(whole)]) == 2
+    assert "net1-seed0 has other weights or settings than kept/" in capsys.readouterr().err
+    assert contents("kept") == before
 
 
 def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path, monkeypatch):
