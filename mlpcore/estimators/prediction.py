@@ -34,7 +34,7 @@ def outputs_of(network: Network, X: Float32Array, backend: Backend) -> Float32Ar
     bound = 0.0
     if greatest > NEVER_OVERFLOWS:  # where a sum overflows, outputs may be finite, but wrong
         bound = greatest * float(np.abs(network.weights[0]).sum(axis=1, dtype=np.float64).max())
-    if bound > np.finfo(np.float32).max or not np.isfinite(outputs).all():
+    if bound > float(np.finfo(np.float32).max) or not np.isfinite(outputs).all():
         raise InputError(f"X holds {greatest:.4g}, too much for float32: expected about -1 to 1")
     return outputs
 

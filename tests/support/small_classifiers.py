@@ -1,5 +1,7 @@
 """A small classifier, with the settings of `small_runs.make_config`, and its data."""
 
+import pytest
+
 from mlpcore import DeformationParameters, OnlineMLPClassifier
 from small_runs import DATA, same_weights
 
@@ -12,6 +14,9 @@ MODERN = {"activation": "relu", "loss": "cross-entropy", "init": "he"}
 
 #: The settings of the paper.
 PAPER = {"activation": "tanh", "loss": "squared", "init": "uniform", "decay": "factor"}
+
+#: For modules of tests that train no longer than they must.
+SHORT = pytest.mark.filterwarnings("ignore:The loss still falls after")
 
 
 def make_mlp(hidden=(9, 6), **changes):
