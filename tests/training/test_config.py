@@ -46,13 +46,9 @@ def test_learning_rates_of_epochs(changes, rates):
 
 
 @pytest.mark.parametrize("decay", DECAYS)
-def test_the_last_rate_is_not_0(decay):
-    config = make_config(epochs=10**6, decay=decay)
-    config.check_learning_rates(10**6 * 2.0**31 - 0.5, 2**31)
-
-
-@pytest.mark.parametrize("decay", DECAYS)
 def test_a_warm_up_rises_to_what_the_rate_is_without(decay):
+    """And the last rate of the longest training is not 0."""
+    make_config(epochs=10**6, decay=decay).check_learning_rates(10**6 * 2.0**31 - 0.5, 2**31)
     config, warm = (make_config(decay=decay, warm_up=n) for n in (0, 150))
     for samples in (1, 75, 149.5, 150, 290):
         expected = min(1, samples / 150) * np.array(config.learning_rates_after(samples, 100))
@@ -112,29 +108,26 @@ def test_the_number_of_epochs_changes_again():
 
 
 @pytest.mark.parametrize(
-    "earlier",
+    ("decay", "damage"),
     [
-        [{"until": 4, "epochs": 3, "learning_rate_end": None}],  # beyond its own end
-        [{"until": 8, "epochs": 9, "learning_rate_end": None}],  # beyond the end of the run
-        [{"until": 0, "epochs": 9, "learning_rate_end": None}],
-        [{"until": 2, "epochs": 9, "learning_rate_end": 0.1}],  # linear has no end
-        [{"until": 2, "epochs": 9, "learning_rate_end": None}] * 2,
-        [{"until": 2, "epochs": 9}],
+        ("factor", {"epochs": "7"}),
+        ("factor", {"unknown": 1}),
+        ("factor", {"deformation": {}}),
+        ("linear", {"earlier": [{"until": 2, "epochs": 9}]}),
+        *(
+            ("linear", {"earlier": [{"until": until, "epochs": n, "learning_rate_end": end}] * k})
+            for until, n, end, k in (
+                (4, 3, None, 1),  # beyond its own end
+                (8, 9, None, 1),  # beyond the end of the run
+                (0, 9, None, 1),
+                (2, 9, 0.1, 1),  # linear has no end
+                (2, 9, None, 2),
+            )
+        ),
     ],
 )
-def test_damaged_earlier_schedules(earlier):
-    assert_damaged({"earlier": earlier})
-
-
-@pytest.mark.parametrize(
-    "damage", [{"epochs": "7"}, {"seed": None}, {"unknown": 1}, {"deformation": {}}], ids=str
-)
-def test_damaged_settings(damage):
-    assert_damaged(damage)
-
-
-def assert_damaged(damage):
-    values = json.loads(to_json(make_config(epochs=7, decay="linear")))
+def test_damaged_settings(decay, damage):
+    values = json.loads(to_json(make_config(epochs=7, decay=decay)))
     assert from_json(json.dumps(values), TrainingConfig).epochs == 7
     with pytest.raises(InputError):
         from_json(json.dumps(values | damage), TrainingConfig)
