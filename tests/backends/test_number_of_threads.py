@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlpcore import Network
-from mlpcore.backends.simd import SimdBackend
+from mlpcore import Network, backends
 from oracle import bits, training_set
 
 SOURCE = Path(__file__).parents[2] / "cpu_simd" / "team_size.c"
@@ -117,11 +116,11 @@ def test_a_team_that_lost_a_core_goes_on_with_half(new_team):
     assert pauses == [0.5, 1.0, 2.0, 0.5]
 
 
-def test_trials_change_no_bits(simd_name):
+def test_trials_change_no_bits():
     """Training long enough for trials with fewer threads than four, or than there are cores."""
     sizes, networks = (200, 300, 10), []
     for n in (1, 4):
         networks.append(Network(sizes, 5, "relu", "cross-entropy"))
         arguments = *training_set(sizes, 9000, 1, zeros=0.67, low=0), 1e-3
-        SimdBackend(simd_name, n).train(networks[-1], *arguments)
+        backends.get("cpu", n).train(networks[-1], *arguments)
     assert bits(networks[0]) == bits(networks[1])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from emulated import get_backend
 from mlpcore import backends
 from mlpcore.backends import simd
 from mlpcore.backends.arguments import MAX_SIDE, check_array
@@ -88,8 +89,10 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize("name", ["reference", "cpu", "cuda-emulated"])
 @pytest.mark.parametrize(("call", "message"), REFUSED, ids=[message for _, message in REFUSED])
-def test_what_cannot_be_used_is_refused_before_anything_runs(backend, call, message):
+def test_what_cannot_be_used_is_refused_before_anything_runs(name, call, message):
+    backend = get_backend(name)
     network = Network((4, 3, 2), seed=1)
     before, loaded = bits(network), backend.load(network)
     with pytest.raises(InputError, match=f"^{message}"):
@@ -120,14 +123,15 @@ REFUSED_ON_A_CPU = [
 ]
 
 
+@pytest.mark.parametrize("name", ["reference", "cpu"])
 @pytest.mark.parametrize(
     ("call", "message"), REFUSED_ON_A_CPU, ids=[message for _, message in REFUSED_ON_A_CPU]
 )
-def test_values_that_no_cpu_can_use(cpu_name, call, message):
+def test_values_that_no_cpu_can_use(name, call, message):
     network = Network((4, 3, 2), seed=1)
     before = bits(network)
     with pytest.raises(InputError, match=f"^{message}"):
-        call(backends.get(cpu_name), network)
+        call(backends.get(name), network)
     assert bits(network) == before
 
 

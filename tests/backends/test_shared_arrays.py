@@ -28,11 +28,9 @@ def drawn(n, *shape):
     return uniform(1, n, *shape), maps, np.full(21, 1 / 21, np.float32)
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_progress_may_write_to_the_arrays(cpu_name, schedule):
+@pytest.mark.parametrize("name, schedule", [("reference", None), *(("cpu", s) for s in SCHEDULES)])
+def test_progress_may_write_to_the_arrays(name, schedule):
     """C has copies of its own, or else an image far outside the array would end the process."""
-    if cpu_name == "reference":
-        schedule = None
     results, sizes = [], (40, 300, 10)
     images, *_ = training_set(sizes, 3000, zeros=0.5, low=0)
 
@@ -44,7 +42,7 @@ def test_progress_may_write_to_the_arrays(cpu_name, schedule):
         weights = np.ones(3000, np.float32)
         network = Network(sizes, 1, "relu", "cross-entropy", "he")
         arguments = network, images, labels, order, 1e-3, progress
-        result = backends.get(cpu_name, 2, schedule).train(*arguments, sample_weight=weights)
+        result = backends.get(name, 2, schedule).train(*arguments, sample_weight=weights)
         results.append((result, bits(network)))
     assert order[0] == 2**31 - 1
     assert results[0] == results[1]

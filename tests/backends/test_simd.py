@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import subprocess
 import sys
 
 import numpy as np
@@ -16,7 +15,6 @@ from mlpcore.network import Network
 from oracle import (
     SEEDS,
     Problem,
-    assert_near,
     bits,
     check_training,
     on_ground,
@@ -27,54 +25,25 @@ from oracle import (
 )
 
 
-@pytest.mark.parametrize("schedule", ["deferred", "immediate"])
-@given(problem=training_problems(samples=40), block=st.integers(1, 50))
-@example(problem=Problem((130, 33, 5), 100, 3, 1e-3, ground=-1.0), block=150)
-@example(problem=Problem((130, 300, 5), 40, 3, 1e-3, ground=-1.0), block=32)
-@settings(max_examples=20)
-def test_any_block_size_equals_the_oracle(simd_name, reference, schedule, problem, block):
-    """With whole blocks, with a rest, and with a block that is longer than the training."""
-    check_training(SimdBackend(simd_name, 2, schedule, block), reference, problem)
+@pytest.mark.parametrize("schedule", ["sparse", "deferred", "immediate"])
+@given(
+    problem=training_problems(samples=40),
+    block=st.integers(1, 50),
+    threads=st.sampled_from([2, 3, 16]),
+)
+@example(problem=Problem((130, 33, 5), 40, 3, 1e-3, ground=-1.0), block=150, threads=2)
+@example(problem=Problem((841, 300, 5), 40, 3, 1e-4, ground="own"), block=32, threads=2)
+@example(problem=Problem((100, 1000, 257, 10), 20, 1, 1e-3), block=32, threads=16)
+@settings(max_examples=10)
+def test_training_equals_the_oracle(simd_name, reference, schedule, problem, block, threads):
+    """With whole blocks, with a rest, and with a block that is longer than the training; with the
+    same bits for any number of threads. A ground is left out without a difference."""
+    one, several = (SimdBackend(simd_name, n, schedule, block) for n in (1, threads))
+    check_training(reference, problem, one, several)
 
 
 #: Inputs around the vectors, the padding and the chunks that a background is left out by.
 INPUTS = st.sampled_from([1, 7, 8, 9, 15, 16, 17, 127, 128, 129, 143, 144, 256, 257, 841])
-
-
-@given(INPUTS, st.sampled_from([1, 15, 48, 130, 300]), st.integers(1, 140), SEEDS)
-@settings(max_examples=25)
-def test_training_on_images_with_a_ground(simd_name, reference, n_in, n_out, block, seed):
-    """Each image has its own ground, which the first layer leaves out without a difference."""
-    network, n = random_network((n_in, n_out, 5), seed % 2**32), 70
-    images = on_ground(uniform(seed, n, n_in), uniform(seed + 1, n), seed)
-    labels = np.random.default_rng(seed).integers(0, 5, n).astype(np.uint8)
-    order = np.random.default_rng(seed).permutation(n).astype(np.int32)
-    rate, expected, alone = 0.3 / (max(n_in, n_out) + 1), network.copy(), network.copy()
-    backend = SimdBackend(simd_name, 2, "deferred", block)
-    backend.train(network, images, labels, order, rate)
-    reference.train(expected, images, labels, order, rate)
-    assert_near(network, expected)
-    SimdBackend(simd_name, 1, "deferred", block).train(alone, images, labels, order, rate)
-    assert bits(alone) == bits(network)
-
-
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@given(
-    sizes=st.lists(st.sampled_from([1, 7, 16, 33, 100, 257, 1000]), min_size=2, max_size=5),
-    threads=st.sampled_from([2, 3, 16]),
-)
-@example(sizes=[100, 1000, 257], threads=16)
-@example(sizes=[257, 100, 1000], threads=3)
-@settings(max_examples=6)
-def test_bits_do_not_depend_on_the_number_of_threads(simd_name, schedule, sizes, threads):
-    images, labels, order = training_set((*sizes, 10), 40)
-    results = []
-    for count in (1, threads):
-        network = Network((*sizes, 10), seed=1)
-        backend = backends.get(simd_name, count, schedule)
-        result = backend.train(network, images, labels, order, 0.01)
-        results.append((bits(network), result))
-    assert results[0] == results[1]
 
 
 @given(
@@ -83,7 +52,7 @@ def test_bits_do_not_depend_on_the_number_of_threads(simd_name, schedule, sizes,
     threads=st.sampled_from([2, 3, 16]),
     seed=SEEDS,
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_predict_around_panels_and_batches(simd_name, reference, sizes, n, threads, seed):
     """Near the oracle, with the same bits in other batches and by other threads."""
     network, images = random_network(sizes, seed % 2**32), uniform(seed, n, sizes[0])
@@ -96,7 +65,7 @@ def test_predict_around_panels_and_batches(simd_name, reference, sizes, n, threa
 
 
 @given(n_in=INPUTS, n=st.sampled_from([1, 16, 17, 33, 64, 100]), seed=SEEDS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_predict_images_with_a_ground(simd_name, reference, n_in, n, seed):
     """Near the oracle, with the same bits for an image alone, whose ground may be larger."""
     network = random_network((n_in, 100, 10), seed % 2**32)
@@ -178,10 +147,11 @@ def test_a_network_that_has_diverged_can_be_drawn_anew(simd_name, schedule):
     assert np.isfinite(backend.predict(network, uniform(3, 5, 20))).all()
 
 
-@pytest.mark.parametrize("raises", [False, True], ids=["stop", "interrupt"])
-@pytest.mark.parametrize("sizes", [(20, 600, 10), (20, 10)])
+@pytest.mark.parametrize(
+    "sizes, raises", [((20, 600, 10), False), ((20, 600, 10), True), ((20, 10), False)]
+)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_training_ends_after_a_whole_sample(simd_name, schedule, sizes, raises):
+def test_training_ends_after_a_whole_sample(schedule, sizes, raises):
     results = []
 
     def end(result):
@@ -192,7 +162,7 @@ def test_training_ends_after_a_whole_sample(simd_name, schedule, sizes, raises):
 
     images, labels, order = training_set(sizes, 50)
     network, expected = (Network(sizes, seed=4) for _ in range(2))
-    backend = backends.get(simd_name, 2, schedule)
+    backend = backends.get("cpu", 2, schedule)
     with pytest.raises(KeyboardInterrupt) if raises else contextlib.nullcontext():
         backend.train(network, images, labels, order, 0.01, progress=end)
     result = results[-1]
@@ -201,10 +171,7 @@ def test_training_ends_after_a_whole_sample(simd_name, schedule, sizes, raises):
     assert bits(network) == bits(expected)
 
 
-NEEDS_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
-
-
-@NEEDS_LINUX
+@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
 @pytest.mark.parametrize("sizes, most", [((20, 10, 10), 1), ((20, 1000, 10), 16)])
 def test_no_thread_only_waits(sizes, most):
     """A layer is cut into 16 tiles at most, and one thread computes a small layer.
@@ -220,31 +187,3 @@ def test_no_thread_only_waits(sizes, most):
     SimdBackend("scalar", 64).train(Network(sizes, seed=1), images, labels, order, 0.1, count)
     assert len(seen) > 1 and seen[0] == most == max(seen)
     assert seen == sorted(seen, reverse=True)
-
-
-@NEEDS_LINUX
-@pytest.mark.skipif("libasan" in os.environ.get("LD_PRELOAD", ""), reason="it hangs without memory")
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_without_memory_nothing_is_changed(schedule):
-    code = f"""
-import resource
-import numpy as np
-from mlpcore import Network, backends
-network, backend = Network((8, 1_000_000)), backends.get("scalar", 2, {schedule!r})
-before = network.copy()
-images, labels = np.ones((3, 8), np.float32), np.zeros(3, np.uint8)
-order = np.zeros(3, np.int32)
-with open("/proc/self/statm") as file:
-    pages = int(file.read().split()[0])
-limit, most = pages * resource.getpagesize() + 2**20, resource.getrlimit(resource.RLIMIT_AS)
-resource.setrlimit(resource.RLIMIT_AS, (limit, most[1]))
-try:
-    backend.train(network, images, labels, order, 0.1)
-except MemoryError as error:
-    assert "work buffers" in str(error)
-else:
-    raise SystemExit("trained")
-resource.setrlimit(resource.RLIMIT_AS, most)
-assert np.array_equal(network.weights[0], before.weights[0])
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)

@@ -25,13 +25,13 @@ def rectifiers(sizes, seed):
 @given(
     n_in=st.integers(128, 200),
     widths=st.lists(WIDE, min_size=1, max_size=3),
-    n=st.integers(1, 50),
+    n=st.integers(1, 40),
     zeros=st.sampled_from([0.0, 0.3, 0.7, 0.95, 1.0]),
     block=st.sampled_from([1, 3, 32]),
     threads=st.sampled_from([2, 3]),
     seed=SEEDS,
 )
-@settings(max_examples=25)
+@settings(max_examples=12)
 def test_sparse_steps_are_the_oracles(
     simd_name, reference, n_in, widths, n, zeros, block, threads, seed
 ):
@@ -89,24 +89,23 @@ def test_an_infinite_weight_of_an_inactive_input_stays_unseen(simd_name):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_is_seen(simd_name, schedule, value):
+@pytest.mark.parametrize("place, value", [("image", np.nan), ("image", np.inf), ("weight", np.nan)])
+def test_what_is_not_finite_is_seen(simd_name, schedule, place, value):
     """In the loss: rectifiers and lists of active inputs keep NaN."""
     sizes = (150, 300, 200, 10)
     images, labels, order = training_set(sizes, 20, 6, 0.7, low=0)
-    for spoil in ("image", "weight"):
-        network = rectifiers(sizes, 6)
-        if spoil == "image":
-            images[order[10], 5] = value
-        else:
-            network.weights[1][3] = value
-        result = SimdBackend(simd_name, 2, schedule).train(network, images, labels, order, 0.001)
-        assert not (np.isfinite(result.loss) and network.is_finite())
+    network = rectifiers(sizes, 6)
+    if place == "image":
+        images[order[10], 5] = value
+    else:
+        network.weights[1][3] = value
+    result = SimdBackend(simd_name, 2, schedule).train(network, images, labels, order, 0.001)
+    assert not (np.isfinite(result.loss) and network.is_finite())
 
 
 @example(classes=300, n_in=200)
 @given(classes=st.sampled_from([2, 10, 127, 129, 256, 300]), n_in=st.sampled_from([20, 150]))
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_any_number_of_classes(simd_name, reference, classes, n_in):
     """Few output neurons are one thread's, many are shared."""
     sizes = (n_in, 140, classes)

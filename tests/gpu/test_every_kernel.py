@@ -13,7 +13,7 @@ from mlpcore.network import Network
 #: Layer sizes around the edges of the kernels' blocks.
 SHAPES = ((1, 1), (31, 257, 10), (32, 33, 255, 3), (15, 16, 17, 128))
 
-NETWORKS = [*(Network(sizes, 1) for sizes in SHAPES)]
+NETWORKS = [Network(sizes, 1) for sizes in SHAPES]
 NETWORKS += [Network(SHAPES[-1], 1, "relu", "cross-entropy")]
 
 

@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 
 from mlpcore.backends.cuda.plan import DeviceLimits
-from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from oracle import random_network, uniform
 
@@ -25,10 +24,7 @@ CASES = {
 
 def network_of(kind, sizes, seed):
     """A random network with an activation and a loss."""
-    activation, loss = kind
-    network = Network(sizes, activation=activation, loss=loss)
-    network.assign(random_network(sizes, seed))
-    return network
+    return random_network(sizes, seed, 1.0, *kind)
 
 
 def problem(sizes, n, seed):

@@ -1,17 +1,21 @@
 """What the emulation of CUDA on a CPU does, and which faults of kernels it shows."""
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-import sanitized
 from emulated import (
     ROOT,
+    SANITIZE_VARIABLE,
     SOURCES,
     EmulatedDriver,
     EmulationError,
     checks_shared_memory,
+    compiler,
     needs_emulation,
 )
 from mlpcore.backends.cuda import launch as table
@@ -28,44 +32,33 @@ def driver():
     return EmulatedDriver(SNIPPETS)
 
 
-def launch(driver, kernel, threads, *arrays, blocks=1):
+def launch(driver, kernel, threads, *arrays):
     arguments = tuple(array.address if hasattr(array, "address") else array for array in arrays)
-    driver.launch(Launch(f"{kernel}_kernel", (blocks, 1, 1), (threads, 1, 1), arguments))
+    driver.launch(Launch(f"{kernel}_kernel", (1, 1, 1), (threads, 1, 1), arguments))
 
 
-def reversed_by(driver, kernel, n=256):
-    """What becomes of the floats 0, 1, ... of a block of n threads."""
-    source, out = put(driver, np.arange(n, dtype=np.float32)), put(driver, np.zeros(n, np.float32))
-    launch(driver, kernel, n, source, out)
-    return np.asarray(out)
+def test_a_barrier_that_some_never_reach_is_a_deadlock(driver):
+    with pytest.raises(EmulationError, match=r"deadlock in block .*16 have ended"):
+        launch(driver, "divergent_barrier", 32, put(driver, np.zeros(32, np.float32)))
 
 
-# ---- faults that show ----------------------------------------------------------------------
+@pytest.fixture
+def sanitized():
+    """Runs Python with arguments in a process whose emulation is built with AddressSanitizer."""
+    command = [compiler(), "-print-file-name=libasan.so"]
+    library = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    if not os.path.isabs(library):  # it must be loaded before Python
+        pytest.skip(f"{compiler()} has no shared AddressSanitizer")
+    folders = ROOT / "tests" / "support", ROOT / "tests" / "backends" / "cuda"
+    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"LD_PRELOAD": library, "PYTHONPATH": path}
+    environment |= {"ASAN_OPTIONS": "detect_leaks=0", SANITIZE_VARIABLE: "address"}
 
+    def run(*arguments):
+        command = [sys.executable, *arguments]
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
 
-def test_a_missing_barrier_gives_a_wrong_result(driver):
-    expected = np.arange(256, dtype=np.float32)[::-1]
-    assert np.array_equal(reversed_by(driver, "reverse"), expected)
-    assert not np.array_equal(reversed_by(driver, "reverse_without_barrier"), expected)
-
-
-@pytest.mark.parametrize("kernel", ["divergent_barrier", "divergent_shuffle"])
-def test_a_barrier_that_some_never_reach_is_a_deadlock(driver, kernel):
-    with pytest.raises(EmulationError, match=f"{kernel}_kernel: deadlock in block .*16 have ended"):
-        launch(driver, kernel, 32, put(driver, np.zeros(32, np.float32)))
-    assert np.array_equal(reversed_by(driver, "reverse", 4), [3, 2, 1, 0])  # and it goes on
-
-
-def test_polling_that_nobody_answers_is_a_deadlock(driver):
-    with pytest.raises(EmulationError, match=r"nobody answers; of 32 threads .* 32 poll"):
-        launch(driver, "wait_for_nobody", 32, put(driver, np.zeros(1, np.int32)), blocks=2)
-
-
-def test_shared_memory_starts_as_nan(driver):
-    out = put(driver, np.zeros(64, np.float32))
-    reversed_by(driver, "reverse")  # leaves numbers behind
-    launch(driver, "uninitialised", 64, out)
-    assert np.isnan(np.asarray(out)).all()
+    return run
 
 
 BOUNDS = """
@@ -84,30 +77,26 @@ launch(driver, sys.argv[1], 32, DeviceArray(driver, (20,), np.float32), 20)
     ],
     ids=["global", "shared"],
 )
-def test_accesses_out_of_bounds_are_caught(kernel, finding, monkeypatch):
-    """What is within bounds is not: see the tests of the kernels."""
+def test_accesses_out_of_bounds_are_caught(sanitized, kernel, finding):
     if kernel == "shared" and not checks_shared_memory():
         pytest.skip("this compiler's AddressSanitizer leaves variables in named sections alone")
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests" / "backends" / "cuda"))
-    result = sanitized.run("-c", BOUNDS, kernel)
+    result = sanitized("-c", BOUNDS, kernel)
     assert result.returncode != 0
     assert re.search(finding, result.stderr, re.DOTALL), result.stderr
     assert f"in {kernel}_kernel" in result.stderr
 
 
-# ---- what must work ------------------------------------------------------------------------
+#: Tests of the sizes at which blocks end, and of resident training with all kinds of slots and in
+#: two launches.
+WITHIN_BOUNDS = """cuda-emulated and (edges or predict or displacement or permutation)
+    or nothing_to_do and emulated or equal_sort and emulated or grid_by_grid or any_length"""
 
 
-def test_the_order_of_threads_and_blocks_is_random_and_repeatable(driver):
-    def tickets(seed):
-        counter, out = put(driver, np.zeros(1, np.int32)), put(driver, np.zeros(200, np.int32))
-        driver.seed(seed)
-        launch(driver, "tickets", 50, counter, out, blocks=4)
-        return np.asarray(out)
-
-    assert np.array_equal(np.sort(tickets(1)), np.arange(200))
-    assert np.array_equal(tickets(1), tickets(1))
-    assert not np.array_equal(tickets(1), tickets(2))
+def test_kernels_stay_within_bounds(sanitized):
+    files = "tests/backends/test_backends.py", "tests/backends/cuda"
+    chosen = " ".join(WITHIN_BOUNDS.split())
+    result = sanitized("-m", "pytest", "-n0", "-p", "no:cacheprovider", *files, "-k", chosen)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("bit", [0, 1])

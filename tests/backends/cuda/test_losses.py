@@ -30,9 +30,8 @@ every_schedule = pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize(
     ("schedule", "sizes", "kind"),
     [
-        *(("streaming", sizes, kind) for sizes in SIZES for kind in KINDS),
+        *(("streaming", sizes, kind) for sizes, kind in zip(SIZES, KINDS * 2)),
         ("resident", (1, 1, 1), ("tanh", "cross-entropy")),
-        ("resident", (11, 7, 1), ("relu", "squared")),
         ("resident", (4, 3, 130), ("relu", "cross-entropy")),
     ],
     ids=str,
@@ -47,8 +46,7 @@ def test_weights_and_losses_are_those_of_the_oracle(reference, schedule, sizes, 
 
 
 @every_schedule
-@pytest.mark.parametrize("label", [0, 1])
-@pytest.mark.parametrize("gap", [0, 15, 90, 700, 1e30])
+@pytest.mark.parametrize("gap, label", [(0, 0), (15, 0), (15, 1), (90, 1), (700, 1), (1e30, 0)])
 def test_losses_of_sure_outputs(schedule, gap, label):
     """-log p of sums gap, 0, 0, 0 and 0, where p rounds to 1 or is too small for a float."""
     emulated = emulated_backend(schedule, limits=LIMITS)
@@ -79,10 +77,10 @@ def test_of_equal_outputs_the_first_counts(schedule, kind):
 @every_schedule
 def test_a_dead_layer_passes_nothing_down(reference, schedule):
     """All states of the second hidden layer are 0: below, and at its weights, no bit changes."""
-    sizes, n = (8, 7, 6, 3), 66
-    network, data = network_of(("relu", "cross-entropy"), sizes, 1), problem(sizes, n, 2)
+    n = 66
+    network, data = network_of(("relu", "cross-entropy"), COMMON, 1), problem(COMMON, n, 2)
     network.biases[1][...] = -10
-    got, result = trained(emulated_backend(schedule), network, *data, RATE)
+    got, result = trained(emulated_backend(schedule, limits=LIMITS), network, *data, RATE)
     expected, wanted = trained(reference, network, *data, RATE)
     assert_same_weights(got, expected, n * EPSILON)
     assert result.loss == pytest.approx(wanted.loss, rel=1e-5)
@@ -92,8 +90,7 @@ def test_a_dead_layer_passes_nothing_down(reference, schedule):
 
 @every_schedule
 @every_kind
-@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf])
-@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("layer, value", [(0, np.nan), (1, -np.nan), (1, np.inf)])
 def test_weights_that_are_not_finite_show(schedule, kind, layer, value):
     """In the loss or in the weights. Clamping makes a number of a NaN before the tanh."""
     network, data = network_of(kind, COMMON, 1), problem(COMMON, 70, 2)

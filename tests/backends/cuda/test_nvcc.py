@@ -32,10 +32,9 @@ def program(monkeypatch, folder, script):
 
 
 @needs_nvcc
-@pytest.mark.parametrize("capability", [75, 100])
-def test_nvcc_compiles_every_kernel(cache, capability):
-    """Without a warning: they are errors."""
-    code = nvcc.compiled("kernels.cu", capability)
+def test_nvcc_compiles_every_kernel(cache):
+    """For the oldest devices, and without a warning: they are errors."""
+    code = nvcc.compiled("kernels.cu", 75)
     assert all(name.encode() in code for name in KERNELS)
 
 

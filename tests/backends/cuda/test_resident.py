@@ -10,7 +10,6 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-import sanitized
 from emulated import SOURCES, emulated_backend, needs_emulation
 from mlpcore.backends.cuda import plan as planning
 from mlpcore.backends.cuda import resident as resident_module
@@ -31,9 +30,9 @@ def resident(limits, files=None):
 
 
 @pytest.fixture(scope="module")
-def one_hidden_layer():
+def ready():
     """A backend, a network and data."""
-    sizes, limits = CASES["one hidden layer"]
+    sizes, limits = CASES["rows beyond threads"]
     return resident(limits), random_network(sizes, 1), problem(sizes, 150, 2)
 
 
@@ -51,9 +50,8 @@ def weights_of(backend, loaded, like):
     ("case", "kind"),
     [
         *(("two hidden layers", kind) for kind in KINDS),
-        *(("one hidden layer", kind) for kind in (TANH, RELU)),
-        ("four hidden layers", TANH),
-        ("rows beyond threads", RELU),
+        *((case, TANH) for case in ("one hidden layer", "four hidden layers")),
+        ("rows beyond threads", TANH),
         ("one block", ("tanh", "cross-entropy")),
     ],
     ids=lambda each: each if isinstance(each, str) else "-".join(each),
@@ -105,13 +103,12 @@ def test_cases_are_what_they_say():
     assert any(0 < layer.registers < layer.slots for layer in layers)
 
 
-@pytest.mark.parametrize("case", ["one hidden layer", "four hidden layers"])
-def test_the_order_of_threads_and_blocks_changes_no_bit(case):
-    sizes, limits = CASES[case]
-    backend, network, data = resident(limits), random_network(sizes, 1), problem(sizes, 150, 2)
+def test_the_order_of_threads_and_blocks_changes_no_bit():
+    sizes, limits = CASES["four hidden layers"]
+    backend, network, data = resident(limits), random_network(sizes, 1), problem(sizes, 70, 2)
     images, labels, order = map(backend.put, data)
     results = []
-    for seed in range(6):
+    for seed in range(4):
         loaded = backend.load(network)
         loaded._kernel.driver.seed(seed)
         result = backend.train(loaded, images, labels, order, RATE)
@@ -121,8 +118,8 @@ def test_the_order_of_threads_and_blocks_changes_no_bit(case):
         assert result == results[0][1]
 
 
-def test_launches_of_any_length_give_the_same_bits(one_hidden_layer, monkeypatch):
-    backend, network, (images, labels, order) = one_hidden_layer
+def test_launches_of_any_length_give_the_same_bits(ready, monkeypatch):
+    backend, network, (images, labels, order) = ready
     whole, _ = trained(backend, network, images, labels, order, RATE)
     monkeypatch.setattr(resident_module.ResidentNetwork, "max_chunk", resident_module.BLOCK)
     calls = []
@@ -135,8 +132,8 @@ def test_launches_of_any_length_give_the_same_bits(one_hidden_layer, monkeypatch
     assert_same_weights(rest, whole)
 
 
-def test_training_stops_between_launches(one_hidden_layer, reference):
-    backend, network, (images, labels, order) = one_hidden_layer
+def test_training_stops_between_launches(ready, reference):
+    backend, network, (images, labels, order) = ready
     loaded = backend.load(network)
     result = backend.train(loaded, images, labels, order, RATE, lambda result: True)
     assert result.samples == 64
@@ -148,8 +145,8 @@ def test_training_stops_between_launches(one_hidden_layer, reference):
 
 
 @pytest.mark.parametrize("before", [1, 2, 3])
-def test_results_do_not_depend_on_the_first_ticket(one_hidden_layer, before):
-    backend, network, (images, labels, order) = one_hidden_layer
+def test_results_do_not_depend_on_the_first_ticket(ready, before):
+    backend, network, (images, labels, order) = ready
     loaded = backend.load(network)
     backend.train(loaded, images, labels, order[:before], RATE)
     started = weights_of(backend, loaded, network)
@@ -180,8 +177,8 @@ def test_the_schedule_can_be_chosen():
 # ---- what goes wrong -----------------------------------------------------------------------
 
 
-def test_training_ends_where_weights_are_not_finite(one_hidden_layer, monkeypatch):
-    backend, network, data = one_hidden_layer
+def test_training_ends_where_weights_are_not_finite(ready, monkeypatch):
+    backend, network, data = ready
     monkeypatch.setattr(resident_module.ResidentNetwork, "max_chunk", resident_module.BLOCK)
     broken, calls = network.copy(), []
     broken.weights[0][3, 5] = np.nan
@@ -191,8 +188,7 @@ def test_training_ends_where_weights_are_not_finite(one_hidden_layer, monkeypatc
     assert calls == [result]
 
 
-#: Faults of the kernel by name: what is replaced, by what, and what must come of it. The network
-#: has a softmax if the name says so.
+#: Faults of the kernel by name: what is replaced, by what, and what must come of it.
 FAULTS = {
     "a reader does not wait": (
         "if (!(others & 1) || stopped) break;",
@@ -215,31 +211,10 @@ FAULTS = {
         "",
         {"other"},
     ),
-    "the next states are written while the present ones are still read": (
-        "if constexpr (TOP > 1) __syncthreads();  // the states have been read",
-        "",
-        {"other"},
-    ),
-    "the next inputs are written while the last ones are still read": (
-        "if constexpr (l == 1) catch_up();",
-        "if constexpr (l == 1) { keep_inputs(inputs(1 - parity)); catch_up(); }",
-        {"other"},
-    ),
     "the next sample's first sums take this sample's ticket": (
         "publish_sums<1, false, tile<0>::TC>(next);",
         "publish_sums<1, false, tile<0>::TC>(now);",
         {"gave up", "other"},
-    ),
-    "the next sample's first sums are not waited for": (
-        "deltas<1>()[element] = receive<1, false>(next, step + 1, element);",
-        "const bool kept = stopped; stopped = true;"
-        " deltas<1>()[element] = receive<1, false>(next, step + 1, element); stopped = kept;",
-        {"other"},
-    ),
-    "the product of other neighbours": (
-        "if (threadIdx.x == 0) shared()[PRODUCT_AT] = job.products[step];",
-        "if (threadIdx.x == 0) shared()[PRODUCT_AT] = job.products[step - step % 2];",
-        {"other"},
     ),
     "scratch is written while it is still read": (
         "__syncthreads();  // scratch has been read",
@@ -248,11 +223,6 @@ FAULTS = {
     ),
     "the sums of a softmax are read before all of them are written": (
         "__syncthreads();  // all sums are there",
-        "",
-        {"other"},
-    ),
-    "the powers of a softmax are read before all of them are written": (
-        "__syncthreads();  // all powers are there",
         "",
         {"other"},
     ),
@@ -285,15 +255,21 @@ def planted(loaded, fault):
     variable.value = 0
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_planted_faults_show(fault):
+@pytest.fixture
+def faulty(cut_into):
+    """A backend with all faults planted, a network and data.
+
+    Of the odd parts there is one, so all blocks wait for its deltas. With more of them, some blocks
+    would go on and wait for their sums.
+    """
     sizes, limits = CASES["two hidden layers"]
-    network = network_of(RELU if "softmax" in fault else TANH, sizes, 1)
-    backend, data, expected = (
-        resident(limits, with_faults()),
-        problem(sizes, 60, 2),
-        FAULTS[fault][2],
-    )
+    cut_into(sizes, limits, 6, 1)
+    return resident(limits, with_faults()), network_of(RELU, sizes, 1), problem(sizes, 60, 2)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_show(faulty, fault):
+    (backend, network, data), expected = faulty, FAULTS[fault][2]
     right, _ = trained(backend, network, *data, RATE)
     seen = set()
     for seed in range(8):
@@ -314,25 +290,20 @@ def test_planted_faults_show(fault):
     pytest.fail(f"{seen}, expected {expected}")
 
 
-def test_giving_up_names_the_exchange(cut_into):
-    """Block 1 sends no deltas of hidden layer 1 for the third sample: all others end as well.
-
-    All wait for these deltas. With more odd parts, some would go on and wait for their sums.
-    """
-    sizes, limits = CASES["two hidden layers"]
-    cut_into(sizes, limits, 6, 1)
-    backend = resident(limits, with_faults())
-    loaded, calls = backend.load(random_network(sizes, 1)), []
+def test_giving_up_names_the_exchange(faulty):
+    """Block 1 sends no deltas of hidden layer 1 for the third sample: all others end as well."""
+    backend, network, data = faulty
+    loaded, calls = backend.load(network), []
     loaded.wait_seconds = 1e-3
     expected = r"gave up on cuda-emulated.* 0.001 s for the deltas of hidden layer 1 of sample 2"
     with planted(loaded, "one block sends no deltas"), pytest.raises(InputError, match=expected):
-        backend.train(loaded, *problem(sizes, 10, 2), RATE, calls.append)
+        backend.train(loaded, *data, RATE, calls.append)
     assert [each.samples for each in calls] == [0]
 
 
-def test_an_interrupted_launch_leaves_no_words_behind(one_hidden_layer, monkeypatch):
+def test_an_interrupted_launch_leaves_no_words_behind(ready, monkeypatch):
     """It ran, but its tickets were not counted: the next launch begins with clear words."""
-    backend, network, (images, labels, order) = one_hidden_layer
+    backend, network, (images, labels, order) = ready
     parts = order[:3], order[3:43]
     loaded = backend.load(network)
     for part in parts:
@@ -351,12 +322,6 @@ def test_an_interrupted_launch_leaves_no_words_behind(one_hidden_layer, monkeypa
             backend.train(loaded, images, labels, parts[0], RATE)
     backend.train(loaded, images, labels, parts[1], RATE)
     assert_same_weights(weights_of(backend, loaded, network), expected)
-
-
-def test_resident_training_stays_within_bounds():
-    """Once more under AddressSanitizer: all kinds of slots, and two launches."""
-    result = sanitized.pytest(__file__, "oracle and beyond or any_length")
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_the_launch_agrees_with_the_kernel():
