@@ -228,11 +228,6 @@ class Dataset:
         )
 
 
-def kind_of_test(held_out: int) -> str:
-    """Return the word for the images that errors are counted on."""
-    return "held-out" if held_out else "test"
-
-
 def test_images_text(n_test: int, held_out: int) -> str:
     """Return the number and the kind of the images that errors are counted on."""
     return f"{n_test:,} {'held-out training' if held_out else 'test'} images"

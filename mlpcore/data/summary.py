@@ -49,7 +49,7 @@ class DataSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     image_shape: tuple[Side, Side]
     n_classes: Count
     n_train: Count
-    n_test: Annotated[int, Meta(ge=0)]
+    n_test: Count
     sha256: str
     pixel_shape: tuple[Side, Side]
     held_out: int = 0

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from mlpcore import backends
-from mlpcore.backends.arguments import IMAGES_PER_GRID, MAX_EPOCH
+from mlpcore.backends.arguments import IMAGES_PER_GRID, MAX_EPOCH, check_indices
 from mlpcore.checks import check_whole
 from mlpcore.data.scaling import batches
 from mlpcore.deformation.deform import displacements
@@ -25,7 +25,6 @@ from mlpcore.estimators.images import (
     Arguments,
     check_background,
     check_sides,
-    checked_indices,
     deform_values,
     from_tensor,
 )
@@ -318,7 +317,8 @@ class ElasticDeformer(
         Similar labels are 1, all others 0.
         """
         check_whole("epoch", epoch, 0, MAX_EPOCH)
-        parameters, places = self._parameters(), checked_indices(indices, n)
+        parameters = self._parameters()
+        places = check_indices(np.arange(n) if indices is None else indices, n)
         similar = np.zeros(n, np.uint8)
         if y is not None:
             labels = column_or_1d(y)

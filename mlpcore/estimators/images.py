@@ -8,9 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from mlpcore.backends.arguments import MAX_IMAGES
 from mlpcore.backends.base import Backend
 from mlpcore.checks import check_real
 from mlpcore.data.dataset import BACKGROUND
@@ -35,9 +33,6 @@ GREATEST_SPAN = 2.0
 #: The greatest background, and whole numbers with so many bytes are exact in float32.
 _GREATEST = float(np.finfo(np.float32).max)
 _EXACT_BYTES = 2
-
-#: The greatest index of an image in its training set.
-MAX_INDEX = MAX_IMAGES - 1
 
 
 def from_tensor(X: Any) -> tuple[Any, Callable[[AnyArray], Any]]:
@@ -80,27 +75,13 @@ def check_sides(found: tuple[int, int] | None, expected: tuple[int, int]) -> Non
         raise InputError(f"X holds images of {sides[0]}, expected {sides[1]}")
 
 
-def checked_indices(indices: ArrayLike | None, n: int) -> AnyArray:
-    """Indices of n images, (n,) int64."""
-    if indices is None:
-        return np.arange(n)
-    given = np.asarray(indices)
-    whole = given.shape == (n,) and given.dtype.kind in "iu"
-    if not whole or (n and (given.min() < 0 or given.max() > MAX_INDEX)):
-        raise InputError(
-            f"indices {reprlib.repr(given.tolist())}: expected {n} whole numbers "
-            f"from 0 to {MAX_INDEX:,}, one for each image"
-        )
-    return given.astype(np.int64)
-
-
 def deform_values(
     images: AnyArray, out: AnyArray, arguments: Arguments, background: float, unit: float
 ) -> None:
     """Deforms images (n, channels, h, w) of any type into `out`, an array alike.
 
-    Types other than float32 are computed in multiples
-    of `unit` from a background of -1, which keeps more digits than their values would.
+    Types other than float32 are computed in multiples of `unit` from a background of -1, which
+    keeps more digits than their values would.
     """
     few_digits = images.dtype.kind != "f" and images.dtype.itemsize <= _EXACT_BYTES
     if images.dtype == np.float32:

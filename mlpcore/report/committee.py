@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mlpcore.data.dataset import Dataset, kind_of_test, test_images_text
+from mlpcore.data.dataset import Dataset, test_images_text
 from mlpcore.errors import printable_lines, shown
 from mlpcore.evaluation.committee import compare, shared_errors
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.report.figures import confusion, misclassified
 from mlpcore.report.page import BLUE, GREY, LIGHT, MARGIN, RED, WIDTH, new_page
 from mlpcore.report.results import figure_section, setting_lines
-from mlpcore.report.tables import NONE, Rows, markdown_table
+from mlpcore.report.tables import NONE, Rows, kind_of_test, markdown_table
 from mlpcore.store.committee import CommitteeFolder
 
 if TYPE_CHECKING:

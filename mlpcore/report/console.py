@@ -9,9 +9,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from mlpcore.data.dataset import kind_of_test
 from mlpcore.errors import printable_lines
-from mlpcore.report.tables import NONE, Rows, text_table
+from mlpcore.report.tables import NONE, Rows, kind_of_test, text_table
 from mlpcore.terminal import flush_or_discard, say
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlpcore.data.dataset import kind_of_test
 from mlpcore.report.page import BLUE, DPI, GREY, LIGHT, MARGIN, RED, WIDTH, head_height, whole_page
-from mlpcore.report.tables import duration
+from mlpcore.report.tables import duration, kind_of_test
 from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import Float64Array
 

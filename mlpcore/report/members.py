@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from mlpcore.errors import printable
 from mlpcore.report.console import Console
-from mlpcore.report.tables import NONE
 from mlpcore.store.committee import Member
 from mlpcore.training.state import TrainingState
 
@@ -55,7 +54,6 @@ class MembersDisplay:
         """Moves the bar of a member, and prints how good it is."""
         bar, metrics = self._members[name], state.history[-1]
         self._bars.update(bar, completed=state.epoch)
-        test = f"{metrics.test_error:.2f} %" if metrics.n_test else NONE
-        errors = f"validation {metrics.validation_error:.2f} %, test {test}"
+        errors = f"validation {metrics.validation_error:.2f} %, test {metrics.test_error:.2f} %"
         total = self._bars.tasks[bar].total
         self.note(f"{name}: {state.epoch} of {total} epochs, {errors}, from {worker}")

@@ -7,12 +7,12 @@ import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mlpcore.data.dataset import MNIST, kind_of_test, test_images_text
+from mlpcore.data.dataset import MNIST, test_images_text
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import printable, printable_lines, shown
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.network.architecture import count_parameters, format_hidden_layers
-from mlpcore.report.tables import NONE, Rows, duration, markdown_table, weights_text
+from mlpcore.report.tables import Rows, duration, kind_of_test, markdown_table, weights_text
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import TrainingState
 
@@ -46,8 +46,8 @@ def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState
         ("network", f"{kind} error for best validation", f"best {kind} error", "time", "weights"),
         (
             f"{name}, {state.epoch} epoch{'s' * (state.epoch != 1)}",
-            f"{best.test_error:.2f} %" if data.n_test else NONE,
-            f"{state.best_test_error:.2f} %" if data.n_test else NONE,
+            f"{best.test_error:.2f} %",
+            f"{state.best_test_error:.2f} %",
             duration(state.seconds),
             weights_text(n_weights),
         ),
@@ -127,7 +127,7 @@ def report(
     data: DataSummary,
     state: TrainingState,
     backend: str,
-    evaluation: Evaluation | None = None,
+    evaluation: Evaluation,
     figures: Sequence[str] = (),
 ) -> str:
     """A finished run in Markdown: its result, and the settings that repeat it.
@@ -137,7 +137,7 @@ def report(
     backend
         The description of the backend.
     evaluation
-        The best network on the test set; none without test images.
+        The best network on the test set.
     figures
         Files of figures, relative to the report's folder.
     """
@@ -152,7 +152,12 @@ def report(
 
 The best validation error, that of the whole undeformed training set, is
 {best.validation_error:.2f} %, after epoch {best.epoch} of {config.epochs}.
-{_test_section(evaluation, images)}{figure_section(figures)}
+
+## Test
+
+The network of that epoch, on {images}. Misclassified: {describe_error(evaluation)}.
+{describe_second(evaluation)}
+{figure_section(figures)}
 ## Settings
 
 {chr(10).join(setting_lines(config, backend))}
@@ -183,17 +188,6 @@ def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
     settings["similar_labels"] = ", ".join(map(str, config.deformation.similar_labels)) or "none"
     settings["backend"] = backend
     return [f"- {name.replace('_', ' ')}: {value}" for name, value in settings.items()]
-
-
-def _test_section(evaluation: Evaluation | None, images: str) -> str:
-    if evaluation is None:
-        return ""
-    return f"""
-## Test
-
-The network of that epoch, on {images}. Misclassified: {describe_error(evaluation)}.
-{describe_second(evaluation)}
-"""
 
 
 def figure_section(figures: Sequence[str]) -> str:

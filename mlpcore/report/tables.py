@@ -40,6 +40,11 @@ def escape(text: str) -> str:
     return text.replace("|", "\\|").replace("*", "\\*")
 
 
+def kind_of_test(held_out: int) -> str:
+    """The word for the images that errors are counted on; `held_out` is that of the `Dataset`."""
+    return "held-out" if held_out else "test"
+
+
 def weights_text(n: int) -> str:
     """A number of weights. Millions are cut off, as in the paper: 1,347,510 are 1.34 M."""
     return f"{n // 10_000 / 100:.2f} M" if n >= 100_000 else f"{n:,}"
