@@ -1,6 +1,6 @@
 """A training in MLflow, with its settings, its metrics and its learning curves.
 
-It uses the digits embedded in scikit-learn and takes a few seconds. ``mlflow ui`` shows it.
+It uses scikit-learn's digits and needs `pip install mlflow`; ``mlflow ui`` shows the training.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """A training that TensorBoard shows: ``tensorboard --logdir logs`` after, or while, it runs.
 
-It uses the digits embedded in scikit-learn and takes a few seconds.
+It uses scikit-learn's digits and takes a few seconds. It needs `pip install tensorboard`.
 """
 
 from tensorboard.summary import Writer

@@ -1,6 +1,6 @@
 """A PyTorch Dataset whose images are deformed anew for every epoch, by any number of workers.
 
-It uses the digits embedded in scikit-learn and takes a few seconds.
+It uses scikit-learn's digits and takes a few seconds. It needs `pip install torch`.
 """
 
 from __future__ import annotations
