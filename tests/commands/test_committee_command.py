@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import signal
 import sys
 from pathlib import Path
@@ -15,16 +14,15 @@ from mlpcore import dataset
 from mlpcore.__main__ import main
 from mlpcore.commands import committee as command
 from mlpcore.commands import runs
-from mlpcore.store.committee import DOCUMENT, CommitteeFolder
+from mlpcore.store.committee import DOCUMENT, CommitteeFolder, plan
 from mlpcore.store.run_folder import BEST, CONFIG, LAST
 from mlpcore.store.weights import weights_sha256
 from mlpcore.training.trainer import Trainer
 from small_runs import (
     assert_same_result,
     load_run,
+    make_config,
     make_pixels,
-    same_weights,
-    without_times,
     write_arrays,
     write_idx,
 )
@@ -51,11 +49,6 @@ def argv(data):
     return ["committee", "--data", data, *OPTIONS, *WIDTHS, "--out", "c"]
 
 
-def weights(folder="c"):
-    """The bytes of all networks of a committee."""
-    return {path: path.read_bytes() for path in sorted(Path(folder).glob("*/*.safetensors"))}
-
-
 def alone(member, data):
     """The state of a member's training without folder and committee."""
     trainer = Trainer(member.config, data, command.backends.get(member.config.backend, 1))
@@ -63,26 +56,11 @@ def alone(member, data):
     return trainer.state
 
 
-def test_members_are_ordinary_runs_of_their_width_and_seed(call, argv, data):
-    call(*argv, "--seed", "7")
-    committee = CommitteeFolder.open("c")
-    assert [(m.name, m.config.width, m.config.seed) for m in committee.members] == [
-        ("original", None, 7), ("width-2", 2, 8), ("width-4", 4, 9),
-    ]  # fmt: skip
-    for member in committee.members:
-        state = load_run(committee.run_folder(member))
-        expected = alone(member, dataset.load(data))
-        assert same_weights(state.network, expected.network)
-        assert same_weights(state.best, expected.best)
-        assert without_times(state.history) == without_times(expected.history)
-        call("train", "--resume", committee.run_folder(member))
-
-
-def test_several_members_for_each_width(call, argv):
-    call(*argv[:-4], "--widths", "original,3", "--members", "2", "--epochs", "1", "--out", "c")
-    members = CommitteeFolder.open("c").members
-    assert [m.name for m in members] == ["original-1", "original-2", "width-3-1", "width-3-2"]
-    assert [m.config.seed for m in members] == [0, 1, 2, 3]
+def test_members_have_their_widths_and_seeds():
+    config = make_config(seed=7)
+    found = [(m.name, m.config.width, m.config.seed) for m in plan(config, [None, 3], 2)]
+    names = "original-1", "original-2", "width-3-1", "width-3-2"
+    assert found == list(zip(names, (None, None, 3, 3), (7, 8, 9, 10), strict=True))
 
 
 @pytest.mark.figures
@@ -115,22 +93,22 @@ def test_the_result(call, argv, data):
     assert len(figures) == 4
 
 
-def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(call, argv, signal_in, capsys):
-    call(*argv)
-    expected = {path: load_run(path.parent) for path in weights()}
-    shutil.move("c", "undisturbed")
+def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
+    call, argv, data, signal_in, capsys
+):
+    """Members are ordinary runs, of the bits that they have without a committee."""
     for member, epoch in ((1, 1), (2, 2)):  # in two members, in the middle of an epoch
         with signal_in(signal.SIGINT, epoch, seed=member):
             assert main(argv) == 128 + signal.SIGINT
         assert " committee " in capsys.readouterr().out.splitlines()[-1]
     lines = call(*argv).splitlines()
     assert "member 1 of 3: original, seed 0, is trained" in lines
-    for path, state in expected.items():
-        found = load_run(path.parent)
-        assert same_weights(found.network, state.network) and same_weights(found.best, state.best)
-    before = weights()
+    committee = CommitteeFolder.open("c")
+    for member in committee.members:
+        expected = alone(member, dataset.load(data))
+        assert_same_result(load_run(committee.run_folder(member)), expected)
+        call("train", "--resume", committee.run_folder(member))
     assert call(*argv).splitlines()[-8:] == lines[-8:]  # a finished one shows its result again
-    assert weights() == before
 
 
 @pytest.mark.parametrize(
@@ -170,18 +148,14 @@ def test_a_missing_package_is_named_before_anything_is_written(refusal, argv, mo
     assert "extra 'cluster'" in refusal(*argv, "--scheduler", "tcp://127.0.0.1:1")
 
 
-def test_processes_of_this_machine_come_to_the_same_bits(call, argv):
+def test_processes_of_this_machine_come_to_the_same_bits(call):
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     options = "--dataset", "digits", "--arch", "20", "--epochs", "2", "--backend", "scalar"
     argv = "committee", *options, "--widths", "original,12", "--seed", "7", "--out", "c"
-    call(*argv)
-    shutil.move("c", "alone")
     out = call(*argv, "--workers", "2")
     assert out.startswith("dashboard: ") and "width-12: 2 of 2 epochs, validation " in out
     for name, sha256 in EXPECTED["trained committee"].items():
-        found, expected = (load_run(Path(folder, name)) for folder in ("c", "alone"))
-        assert weights_sha256(found.network) == sha256
-        assert_same_result(found, expected)
+        assert weights_sha256(load_run(Path("c", name)).network) == sha256
     assert "dashboard" not in call(*argv, "--workers", "2")  # for which there is nothing to do
 
 
@@ -192,39 +166,29 @@ def test_a_stop_on_a_cluster_says_how_to_go_on(argv, capsys, monkeypatch):
     assert capsys.readouterr().out.endswith("--out c --workers 1 --backend cuda\n")
 
 
-def test_the_backend_is_that_of_the_beginning(call, argv, monkeypatch):
-    """Another machine may have another best one."""
+DAMAGES = [
+    (DOCUMENT, "}", "", f"c/{DOCUMENT} is damaged"),
+    (DOCUMENT, '"width-2"', '"../x"', f"c/{DOCUMENT} is damaged: Expected `str` matching"),
+    (DOCUMENT, '"width-2"', '"width-4"', f"c/{DOCUMENT} is damaged: expected members of differ"),
+    (DOCUMENT, '"seed"', '"seeds"', f"c/{DOCUMENT} is damaged: it has other fields"),
+    (f"width-2/{LAST}", "seed", "", f"c/width-2/{LAST}"),
+    (f"width-2/{CONFIG}", '"seed": 1', '"seed": 9', "c/width-2 is the run of other settings"),
+]
+
+
+def test_a_damaged_member_is_named(call, refusal, argv, monkeypatch):
+    """The backend is that of the beginning; another machine may have another best one."""
     call(*argv, "--backend", "scalar")
     monkeypatch.setenv("MLPCORE_BACKEND", "reference")
     assert "3: width-4, seed 2, is trained" in call(*argv)
-
-
-def damage(path, change):
-    content = json.loads(path.read_text())
-    change(content)
-    path.write_text(json.dumps(content))
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda: Path("c", DOCUMENT).write_text("{"), f"c/{DOCUMENT} is damaged"),
-        (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"][1].update(name="../x")),
-         f"c/{DOCUMENT} is damaged: Expected `str` matching"),
-        (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"].append(c["members"][0])),
-         f"c/{DOCUMENT} is damaged: expected members of different names"),
-        (lambda: damage(Path("c", DOCUMENT), lambda c: c["members"][1]["config"].pop("seed")),
-         f"c/{DOCUMENT} is damaged: it has other fields"),
-        (lambda: Path("c/width-2", LAST).write_bytes(b"x" * 99), f"c/width-2/{LAST}"),
-        (lambda: damage(Path("c/width-2", CONFIG), lambda c: c["training"].update(seed=9)),
-         "c/width-2 is the run of other settings"),
-        (lambda: Path("c/width-2", BEST).unlink(), f"c/width-2/{BEST}"),
-    ],
-)  # fmt: skip
-def test_a_damaged_member_is_named(call, refusal, argv, change, words):
-    call(*argv)
-    change()
-    assert words in refusal(*argv)
+    for name, old, new, words in DAMAGES:
+        path = Path("c", name)
+        content = path.read_bytes()
+        path.write_bytes(content.replace(old.encode(), new.encode()))
+        assert words in refusal(*argv)
+        path.write_bytes(content)
+    Path("c/width-2", BEST).unlink()
+    assert f"c/width-2/{BEST}" in refusal(*argv)
 
 
 # The folder in place of networks
