@@ -13,7 +13,7 @@ import pytest
 import mlpcore
 from mlpcore import InputError, backends
 from mlpcore.__main__ import COMMANDS, main
-from mlpcore.commands import options, train
+from mlpcore.commands import options
 from mlpcore.commands.options import command_text, run_tool
 from mlpcore.data import dataset
 from mlpcore.network import Network
@@ -22,18 +22,13 @@ from mlpcore.store.weights import write_network
 from mlpcore.terminal import say
 
 ROOT = Path(mlpcore.__file__).parents[1]
-HELP_PAGES = "--help", "--help-all"
 HEAVY = {"numpy", "mlpcore.backends", "matplotlib", "rich", "sklearn", "PIL"}
 
 
-def python(code, stdout=subprocess.PIPE, **variables):
+def python(code, **variables):
     """Runs code in a process of its own."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | variables
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env=environment)
-
-
-# Help
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment)
 
 
 def test_help_lists_the_commands_and_loads_nothing(call):
@@ -46,25 +41,21 @@ def test_help_lists_the_commands_and_loads_nothing(call):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_help_page_fits_a_screen_and_ends_with_an_example(name, capsys, monkeypatch):
+def test_a_help_page_ends_with_an_example(name, capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["/usr/bin/mlpcore", name, "--help"])
     monkeypatch.setattr(options.shutil, "which", lambda program: f"/usr/bin/{program}")
     assert main() == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) <= (24 if name == "train" else 32) and max(map(len, lines)) <= 80
     assert lines[0].startswith(f"usage: mlpcore {name}")
     assert lines[-1].startswith(f"Example: mlpcore {name}")
-    command = importlib.import_module(f"mlpcore.commands.{name}")
-    command.parse(lines[-1].split()[3:])
+    importlib.import_module(f"mlpcore.commands.{name}").parse(lines[-1].split()[3:])
 
 
 @pytest.mark.parametrize("name", ["train", "committee"])
-def test_every_option_is_in_one_of_two_help_pages(call, name):
-    """The second one has the first."""
-    short, long = (re.findall(r"^  (--[\w-]+)", call(name, page), re.M) for page in HELP_PAGES)
-    assert set(short) < set(long)
-    settings = {f"--{each.replace('_', '-')}" for each in (*train.SETTINGS, *options.DEFORMATION)}
-    assert settings - set(long) == ({"--width"} if name == "committee" else set())
+def test_the_second_help_page_has_the_first_and_more(call, name):
+    pages = (call(name, page) for page in ("--help", "--help-all"))
+    short, long = (set(re.findall(r"^  (--[\w-]+)", page, re.M)) for page in pages)
+    assert short < long
 
 
 def test_version(call):
@@ -99,9 +90,6 @@ def test_a_printed_command_is_called_as_this_process_was(monkeypatch, argv0, fou
     assert command_text("train", "--resume", "a run\x1b") == f"{called} train --resume 'a run\\x1b'"
 
 
-# Exit statuses
-
-
 @pytest.mark.parametrize(
     ("error", "status", "line"),
     [
@@ -125,15 +113,6 @@ def test_a_status_is_passed_on_and_a_defect_is_not_hidden():
         run_tool(lambda: 1 // 0)
 
 
-def test_whoever_read_the_output_has_gone():
-    read, write = os.pipe()
-    os.close(read)
-    with os.fdopen(write, "wb") as pipe:
-        code = "from mlpcore.__main__ import main; import sys; sys.exit(main(['--help']))"
-        result = python(code, pipe, PYTHONUNBUFFERED="")
-    assert (result.returncode, result.stderr) == (128 + signal.SIGPIPE, b"")
-
-
 @pytest.mark.parametrize("encoding", ["ascii", "ascii:surrogateescape"])
 def test_what_the_output_cannot_show_is_escaped(encoding):
     """A path, for example, where a log is in ASCII."""
@@ -151,31 +130,20 @@ BAD = [
     ("--verbose", "'--verbose': expected train"),
     ("backends now", "unrecognized arguments: now"),
     ("--version now", "'--version' before 'now'"),
-    ("train --arch 0", "not 0"),
     ("train --arch 99999999", "99,999,999"),
     (f"train --arch {'2,' * 29_999}", "30,000 hidden layers: expected at most 100"),
     ("train --epochs 0", "epochs 0"),
-    ("train --epochs many", "'many', expected a whole number"),
     ("train --lr 1e-50", "learning rate 1e-50"),
     ("train --lr fast", "'fast', expected a number"),
-    ("train --lr", "expected one argument"),
     ("train --recipe paper --lr-end inf", "learning rate end inf"),
     ("train --lr-end 1e-5", "learning rate end 1e-05 with the decay linear"),
-    ("train --recipe ours", "'ours'"),
     ("train --target 1.5", "--target 1.5 with the loss cross-entropy"),
-    ("train --activation step", "'step'"),
-    ("train --warm-up -1", "warm up -1"),
     ("train --minutes 0", "--minutes 0.0: expected more than 0"),
     ("train --minutes 5 --epochs 2", "--minutes together with --epochs"),
     ("train --sigma -1", "sigma -1.0: expected a number of at least 0"),
-    ("train --gamma 100", "gamma 100.0"),
     ("train --no-deform --sigma 5", "--no-deform together with --sigma"),
-    ("train --seed -1", "seed -1"),
-    ("train --threads 0", "threads 0"),
     ("train --backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
-    ("train --dataset cifar", "'cifar'"),
     ("train --epoch 9", "--epoch"),  # no abbreviations
-    ("train more", "more"),
     ("train --out /proc/run", "/proc/run"),
     ("train --data=", "'', expected a folder"),
     ("train --out file", "file"),
@@ -186,22 +154,22 @@ BAD = [
     ("evaluate .", ". holds no best.safetensors: expected a run of at least one epoch"),
     ("evaluate /dev/zero", "/dev/zero is not a regular file"),
     ("evaluate file", "not the expected safetensors file"),
-    ("evaluate net --epochs 3", "--epochs"),
     ("evaluate net --json none/x.json", "cannot write none/x.json: No such file"),
     ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
     ("evaluate net --figures file", "file"),
     ("evaluate net --figures link", "cannot write link, a link"),
     ("predict", "PATH"),
-    ("predict net a.png --color", "--color"),
     ("predict net a.png --show --json", "--show together with --json"),
     ("predict net a.png --save-normalised file", "file exists: expected a new folder"),
     ("preview --rows 2.5", "'2.5', expected a whole number"),
     ("preview --seed -1", "seed -1: expected"),
     ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),
-    ("preview --out none/a.png", "cannot write none/a.png"),
-    ("preview --field x", "unrecognized arguments: x"),
-    ("export net", "nothing to write: expected --onnx, --safetensors or --html with a FILE"),
-    ("export net --safetensors net", "net is the network itself: expected another file"),
+    ("predict pretrained", "is a network: expected pictures beside it"),
+    ("predict runs/typo file", "runs/typo does not exist: expected a picture, a folder of"),
+    (f"predict other.safetensors {ROOT}/docs/images/drawn.png", "a network for images of 29 x 31"),
+    ("predict pretrained empty", "the folder empty holds no pictures"),
+    ("draw missing", "missing does not exist: expected the folder of a run"),
+    ("draw other.safetensors", "grey pictures of one object"),
     ("train --data none", "cannot read the folder"),
     ("train --dataset mnist", "MNIST was not found"),
     ("train --dataset digits --hold-out 1442", "expected 1 to 1,441"),
@@ -222,10 +190,13 @@ def test_bad_arguments_are_refused_in_one_line(refusal, monkeypatch, argv, words
     if "--data" not in argv:
         monkeypatch.setattr(dataset, "load", load)
     Path("file").touch()
+    Path("empty").mkdir()
     os.mkfifo("pipe")
     os.symlink(".", "link")
     mnist = NetworkInput("MNIST", (29, 29), (28, 28))
     write_network(Path("net"), Network((841, 10), seed=1), mnist.to_metadata())
+    oblong = NetworkInput("letters", (29, 31), (29, 30))
+    write_network(Path("other.safetensors"), Network((899, 10), seed=1), oblong.to_metadata())
     assert words in refusal(*argv.split())
 
 

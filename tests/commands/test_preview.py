@@ -1,6 +1,7 @@
 """`mlpcore preview`: the images that a training sees, in a picture that can be read."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,13 +66,12 @@ def test_by_default_what_there_is_with_arrows_if_wanted(call, drawn):
     assert out.startswith("note: MNIST was not found")
     assert "beta 15 (1 and 7: 7.5), gamma" in out
     assert preview.ARROWS in drawn[0].get_title(loc="left")
-    with Image.open("preview.png") as image:
-        image.load()
+    assert Path("preview.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("shape", [(7, 5), (3, 21)])
-def test_arrows_lead_to_where_they_were_looked_up(drawn, shape):
+def test_arrows_lead_to_where_they_were_looked_up(drawn):
     """The sheet keeps its size, though some begin at its very edge."""
+    shape = 3, 21
     fields = np.random.default_rng(0).uniform(-2, 2, (2, 3, 2, *shape)).astype(np.float32)
     draw(np.zeros((2, 4, *shape), np.float32), ["a", "b"], ["o", "1", "2", "3"], "", fields)
     (axes,) = drawn
