@@ -44,17 +44,23 @@ def ring(radius, width, side=200):
     return 255.0 * (np.abs(np.hypot(y, x) - radius) < width)
 
 
-@pytest.mark.parametrize("name", list(pictures.photographs(DIGITS[0], np.random.default_rng(0))))
-def test_every_picture_is_in_the_box_and_centred(name):
-    rng = np.random.default_rng(1)
-    for digit in DIGITS[:8]:
-        pixels = pixels_of(pictures.photographs(digit, rng)[name])
+@pytest.mark.parametrize("k", range(6))
+def test_every_picture_is_in_the_box_and_centred(k):
+    """And what is no ink leaves no trace."""
+    found = pictures.photographs(DIGITS[k], np.random.default_rng(k))
+    expected = pixels_of(found["enlarged"])
+    for name, grey in found.items():
+        pixels = pixels_of(grey)
         assert (pixels.shape, pixels.dtype, pixels.max()) == ((28, 28), np.uint8, 255)
         top, bottom, left, right = box(pixels, 25)
         longer = max(bottom - top, right - left) + 1
-        assert 17 <= longer <= 20  # an edge of noise or of a blur may be fainter than the rest
+        assert 17 <= longer <= 20, name  # an edge of noise or of a blur may be fainter
         # To the nearest pixel; rounding to bytes moves it by less than a hundredth.
-        assert np.abs(off_centre(pixels)).max() <= 0.51
+        assert np.abs(off_centre(pixels)).max() <= 0.51, name
+        if name in ("inverted", "gradient", "shadow", "off-centre", "jpeg"):
+            assert difference_nearby(pixels, expected) < LEFT_OVER, name
+    faint = pictures.written(pictures.enlarged(DIGITS[0]), 210, 160)  # a slope up to the border
+    assert difference_nearby(pixels_of(pictures.lit(faint, 0.6)), pixels_of(faint)) < LEFT_OVER
 
 
 def test_the_aspect_ratio_is_kept_and_edges_are_grey():
@@ -77,20 +83,10 @@ def test_a_centre_of_mass_off_the_middle_of_the_box(side, rows, centred):
     assert (np.abs(off_centre(pixels)).max() <= 0.51) == centred
 
 
-@pytest.mark.parametrize("name", ["inverted", "gradient", "shadow", "off-centre", "jpeg"])
-def test_what_is_no_ink_leaves_no_trace(name):
-    for digit in DIGITS[:10]:
-        found = pictures.photographs(digit, np.random.default_rng(2))
-        expected = pixels_of(found["enlarged"])
-        assert difference_nearby(pixels_of(found[name]), expected) < LEFT_OVER
-    faint = pictures.written(pictures.enlarged(DIGITS[0]), 210, 160)  # a slope up to the border
-    assert difference_nearby(pixels_of(pictures.lit(faint, 0.6)), pixels_of(faint)) < LEFT_OVER
-
-
 @pytest.mark.parametrize("slant", [0, 0.3])
 def test_digits_side_by_side_are_counted(slant):
     """Pieces of one digit, one above the other, and dirt beside it, are not."""
-    for first, second in zip(DIGITS[:12], DIGITS[12:24]):
+    for first, second in zip(DIGITS[:4], DIGITS[4:8]):
         both = np.hstack([pictures.enlarged(first), pictures.enlarged(second)])
         slanting = ndimage.affine_transform(both, [[1, 0], [slant, 1]], [0, -slant * 56], order=1)
         assert find_digit(pictures.written(slanting)).n_seen == 2
@@ -150,6 +146,6 @@ def test_mnists_own_digits_stay_what_they_are(tmp_path):
     assert np.mean([difference_nearby(a, b) > 0.1 for a, b in zip(found, digits)]) < 0.02
     assert np.mean([difference(a, b) > 0.1 for a, b in zip(found, digits)]) < 0.08
     # Few guesses change, in both directions. One in a hundred is beyond chance.
-    net = mlpcore.load("pretrained", backend="scalar")
+    net = mlpcore.load("pretrained")
     wrong = [np.sum(net.predict(each) != data.test_labels[:1000]) for each in (digits, found)]
     assert abs(wrong[1] - wrong[0]) <= 10 and wrong[1] < 30

@@ -79,11 +79,18 @@ def blob(height, width, seed, share=0.2):
 
 
 @pytest.mark.parametrize("width", [1, 10, 16, 20, 29])
-def test_digits_are_those_of_the_reference(width):
-    result = normalise_width(DIGITS, width)
+def test_images_are_those_of_the_reference(width):
+    """Each by itself, and what is darker than the background is background."""
+    blank, point, full, column = np.full((4, 29, 29), -1, np.float32)
+    point[3, 25] = full[...] = column[2:27, 4] = 1
+    images = np.stack([*DIGITS, blob(29, 29, 1), blank, point, full, column])
+    result = normalise_width(images, width)
     assert result.dtype == np.float32 and result.flags.c_contiguous
-    for image, normalised in zip(DIGITS, result):
+    for image, normalised in zip(images, result):
         np.testing.assert_allclose(normalised, reference(image, width), rtol=0, atol=ROUNDING)
+        darker = np.where(image == -1, np.float32(-1.5), image)
+        np.testing.assert_array_equal(normalise_width(darker[None], width)[0], normalised)
+    assert np.all(result[9] == -1) and not normalise_width(images[:0], width).size
 
 
 @given(st.integers(2, 12), st.integers(2, 12), st.integers(1, 12), st.integers(0, 2**32 - 1))
@@ -93,21 +100,6 @@ def test_any_image_is_that_of_the_reference(height, width, wanted, seed):
     [result] = normalise_width(image[None], wanted)
     np.testing.assert_allclose(result, reference(image, wanted), rtol=0, atol=ROUNDING)
     assert result.min() >= -1 and result.max() <= 1
-
-
-@pytest.mark.parametrize("width", [1, 16, 29])
-def test_degenerate_images(width):
-    images = np.full((4, 29, 29), -1, np.float32)
-    images[1, 3, 25] = 1  # one pixel
-    images[2] = 1  # full
-    images[3, 2:27, 4] = 1  # one column
-    result = normalise_width(images, width)
-    assert np.all(result[0] == -1)
-    for image, normalised in zip(images[1:], result[1:]):
-        np.testing.assert_allclose(normalised, reference(image, width), rtol=0, atol=ROUNDING)
-    assert result[1, 14, 14] == 1 if width > 1 else result[1, 14, 14] > 0
-    assert np.all(result[2, :, 14] == result[2].max()) and (result[2].max() == 1) == (width > 1)
-    assert not normalise_width(images[:0], width).size
 
 
 def test_the_width_is_that_of_the_box_and_the_mass_is_in_the_centre():
@@ -133,16 +125,3 @@ def test_background_stays_exactly_background():
     far = np.abs(np.arange(29) - 14) > 14  # beyond a box of 16 pixels and its blurred edges
     assert np.all(result[:, :, far] == 0)
     assert to_inputs(DIGITS, "signed", None) is DIGITS
-
-
-def test_what_is_darker_than_the_background_is_background():
-    darker = DIGITS.copy()
-    darker[DIGITS == -1] = -1.5
-    np.testing.assert_array_equal(normalise_width(darker, 16), normalise_width(DIGITS, 16))
-
-
-def test_an_image_does_not_depend_on_those_beside_it():
-    images = np.concatenate([DIGITS, blob(29, 29, 1)[None], np.full((1, 29, 29), 1, np.float32)])
-    together = normalise_width(images, 12)
-    for image, expected in zip(images, together):
-        np.testing.assert_array_equal(normalise_width(image[None], 12)[0], expected)
