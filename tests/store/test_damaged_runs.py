@@ -51,24 +51,20 @@ def test_damaged_files_are_refused(stopped, name, damage):
         content[len(content) // 2] ^= 64
         path.write_bytes(content if damage == "changed" else content[: len(content) // 2])
     assert name in refusal(load_run, stopped)
+    if name == LAST and damage == "missing":  # no kill leaves that, so nothing begins anew
+        (stopped / METRICS).unlink()
+        assert LAST in refusal(load_run, stopped)
 
 
 @pytest.mark.parametrize(
     ("part", "changes", "words"),
     [
-        (
-            "training",
-            {"hidden_layers": [9, 7]},
-            f"{LAST} is of another run: 35-9-6-3, expected 35-9-7-3",
-        ),
+        ("training", {"hidden_layers": [9, 7]}, f"{LAST} is of another run: 35-9-6-3, expected"),
         ("training", {"seed": 6}, f"{LAST} has other settings than {CONFIG}"),
-        ("training", {"seed": -1}, f"{CONFIG} is damaged: seed -1: expected"),
         ("training", {"skip": 0.5}, f"{CONFIG} is damaged: it has other fields"),
         ("training", {"loss": "cross-entropy"}, f"{LAST} is of another run: squared, expected"),
         ("training", {"input_range": "unit"}, f"{LAST} is of another run: {{"),
-        ("training", {"width": 4}, f"{LAST} is of another run: {{"),
         ("data", {"held_out": 61}, f"{CONFIG} is damaged: held_out 61: expected"),
-        ("data", {"n_train": 0}, f"{CONFIG} is damaged: Expected `int` >= 1"),
     ],
 )
 def test_other_settings(stopped, part, changes, words):
@@ -78,31 +74,20 @@ def test_other_settings(stopped, part, changes, words):
     assert words in refusal(load_run, stopped)
 
 
-@pytest.mark.parametrize("name", [BEST, LAST])
-def test_networks_of_another_kind(stopped, name):
-    """The weights are those of the run, but they mean another network."""
-    network, metadata = read_network(stopped / name)
-    changed = Network(network.layer_sizes, activation="relu")
-    changed.assign(network)
-    write_network(stopped / name, changed, metadata)
-    assert f"{name} is of another run: relu, expected tanh" in refusal(load_run, stopped)
-    if name == BEST:
-        assert f"{name} is of another run" in refusal(TrainedNetwork.read, stopped)
-
-
 @pytest.mark.parametrize("name", [BEST, LAST, METRICS])
 def test_files_of_another_run(stopped, tmp_path, name):
+    """Or a network whose weights are those of the run, but which means another network."""
+    if name != METRICS:
+        network, metadata = read_network(stopped / name)
+        changed = Network(network.layer_sizes, activation="relu")
+        changed.assign(network)
+        write_network(stopped / name, changed, metadata)
+        assert f"{name} is of another run: relu, expected tanh" in refusal(load_run, stopped)
+    if name == BEST:
+        assert f"{name} is of another run" in refusal(TrainedNetwork.read, stopped)
     finish_run(tmp_path / "other", make_config(epochs=2, seed=6), DATA)
     (tmp_path / "other" / name).replace(stopped / name)
     assert name in refusal(load_run, stopped)
-
-
-def test_a_run_that_lacks_its_last_network(stopped):
-    """No kill leaves that, so it must not begin anew in silence."""
-    (stopped / LAST).unlink()
-    assert LAST in refusal(load_run, stopped)
-    (stopped / METRICS).unlink()
-    assert LAST in refusal(load_run, stopped)
 
 
 def test_metrics_that_are_longer_than_any_epochs(stopped):
@@ -125,12 +110,9 @@ def test_other_data(stopped, data):
     [
         ({"epoch": -1}, "epoch -1: expected"),
         ({"epoch": 4}, "epoch 4: expected"),
-        ({"epoch": "2"}, "Expected `int`"),
         ({"progress": {}}, "it has other fields"),
         ({"progress": {"samples": 231}}, "samples 231: expected"),
-        ({"progress": {"samples": 1.5}}, "Expected `int`"),
         ({"progress": {"loss": -1}}, "Expected `float` >= 0"),
-        ({"progress": {"errors": None}}, "Expected `int`"),
         ({"training": {}}, "it has other fields"),
         ({"metrics_sha256": "0"}, f"{METRICS} is damaged: its first 2 lines do not fit"),
     ],
@@ -152,12 +134,9 @@ def test_a_place_that_makes_no_sense(stopped, changes, words):
     [
         {"epoch": 2},
         {"epoch": 1.0},
-        {"n_train": 0},
         {"n_test": -1},
-        {"training_errors": True},
         {"learning_rate": -1},
         {"loss": float("inf")},
-        {"evaluation_seconds": None},
     ],
     ids=str,
 )

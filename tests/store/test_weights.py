@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -10,17 +11,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load, save
 
+from mlpcore import dataset
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
-from mlpcore.store import weights
+from mlpcore.store import export, weights
 from mlpcore.store.documents import to_json
 from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.run_folder import BEST, LAST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
 from oracle import random_network
-from small_runs import refusal, same_weights
+from small_runs import finish_run, make_config, make_pixels, refusal, same_weights, write_arrays
 
-fuzz = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @fuzz
@@ -89,12 +92,10 @@ WHOLE = BIAS | {"layers.0.weight": np.zeros((2, 3), np.float32)}
 #: Files, and a part of the line that refuses them.
 HOSTILE = [
     (header(b"{}", 100), "header"),  # longer than the file
-    (header(b"", 2**63), "header too large"),
     (header(b"[]"), "header"),
     (header(b"{}"), "missing required field `format`"),
     (header(b"[" * 20000), "header"),
     (announcing("999999,999999,10", **BIAS), "its tensors are not those of 999999-999999-10"),
-    (announcing("1,1", **BIAS), "its tensors are not those of 1-1"),
     (announcing("2,3", **WHOLE), "its tensors are not those of 2-3"),
     (announcing("3,2", **BIAS, other=WHOLE["layers.0.weight"]), "not those of 3-2"),
     (announcing("3,2", **WHOLE).replace(b"F32", b"I32"), "its tensors are not those of 3-2"),
@@ -102,7 +103,7 @@ HOSTILE = [
     (announcing("3,2", "swish", **WHOLE), "'swish': expected tanh or relu"),
     *(
         (announcing(text, **WHOLE), "architecture")
-        for text in ("", "4", "4,", "4,x,2", "-4,2", "4,3.0", "²,2", "9" * 50)
+        for text in ("", "4", "4,x,2", "-4,2", "²,2", "9" * 50)
     ),
 ]
 
@@ -146,6 +147,27 @@ def test_pipes_and_weights_that_are_not_finite(tmp_path):
     assert "not a regular file" in refusal(read_network, tmp_path / "pipe")
 
 
+def test_an_export_to_safetensors_holds_the_network_alone(tmp_path):
+    arrays = (make_pixels(n, n, height=6, width=9) for n in (40, 9))
+    data = dataset.load(write_arrays(tmp_path / "data", chain(*arrays)))
+    run, changes = tmp_path / "run", {"input_range": "unit", "width": 5}
+    finish_run(run, make_config(epochs=1, **changes), data)
+    path = tmp_path / "net.safetensors"
+    export.write_safetensors(TrainedNetwork.read(run), path)
+    network, metadata = read_network(path)
+    best, recorded = read_network(run / BEST)
+    assert same_weights(network, best)
+    assert recorded.keys() - metadata.keys() == {"metrics"}
+    assert metadata.items() <= recorded.items()
+    again = TrainedNetwork.read(path)
+    expected = NetworkInput("data", (7, 9), (6, 9), **changes)
+    assert again.input == TrainedNetwork.read(run).input == expected
+    twice = tmp_path / "twice.safetensors"
+    for source in (run / BEST, run / LAST, path):
+        export.write_safetensors(TrainedNetwork.read(source), twice)
+        assert read_network(twice)[1].keys() == metadata.keys()
+
+
 SEEN = NetworkInput("x", (2, 2), (2, 2))
 
 
@@ -153,20 +175,15 @@ SEEN = NetworkInput("x", (2, 2), (2, 2))
     ("changes", "part"),
     [
         ({"input": None}, "its metadata name no input"),
-        ({"input": "[" * 9999}, "n: "),
         ({"input": to_json({"data": "x"})}, "required field `image_shape`"),
-        ({"image_shape": (0, 2)}, "Expected `int` >= 1"),
         ({"image_shape": (2, 3)}, "images of 2 x 3: expected 4 pixels"),
         ({"pixel_shape": (2,)}, "Expected `array` of length 2"),
-        ({"pixel_shape": (2, 10**6)}, "Expected `int` <= "),
         ({"input_range": "wide"}, "input range 'wide': expected signed or unit"),
-        ({"width": 0}, "Expected `int` >= 1"),
         ({"width": 3}, "width 3: expected a whole number from 1 to 2"),
         ({"value_range": (2, 1)}, "range of values 2 to 1: expected two finite numbers"),
         ({"colour": 1}, "it has other fields"),
-        *(({"target": text}, "n: ") for text in ("", "one", "2", "-1", "nan")),
+        *(({"target": text}, "n: ") for text in ("one", "2", "nan")),
         ({"classes": "[1]"}, "1 classes: expected 2"),
-        ({"classes": "[null, 1]"}, "n: Expected"),
     ],
 )
 def test_metadata_of_trained_networks(tmp_path, changes, part):
