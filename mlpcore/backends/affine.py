@@ -12,13 +12,6 @@ N_LABELS = 256
 
 
 def affine_maps(
-    labels: AnyArray, angles: Float64Array, scale: float, seed: int, epoch: int, first: int = 0
-) -> Float32Array:
-    """Draw the matrices of consecutive images, from number `first` of the training set on."""
-    return affine_maps_of(np.arange(first, first + len(labels)), labels, angles, scale, seed, epoch)
-
-
-def affine_maps_of(
     indices: AnyArray,
     labels: AnyArray,
     angles: Float64Array,

@@ -106,13 +106,6 @@ def check_place(epoch: int, first: int, n: int) -> None:
     check_whole("first", first, 0, MAX_IMAGES - n)
 
 
-def check_noise(epoch: int, grid: int, height: int, width: int) -> None:
-    """Raises InputError unless a grid of images of this size can have noise."""
-    check_whole("epoch", epoch, 0, MAX_EPOCH)
-    check_whole("grid", grid, 0, MAX_IMAGES // IMAGES_PER_GRID)
-    check_sides(height, width)
-
-
 def check_indices(indices: ArrayLike, n: int | None = None) -> AnyArray:
     """A copy, which no other thread can change, of (n,) numbers of images of a training set."""
     indices = np.array(indices)

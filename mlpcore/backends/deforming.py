@@ -15,6 +15,7 @@ from mlpcore.backends import affine
 from mlpcore.backends.arguments import (
     GRID,
     IMAGES_PER_GRID,
+    MAX_EPOCH,
     MAX_IMAGES,
     TAPS,
     Shape,
@@ -22,7 +23,6 @@ from mlpcore.backends.arguments import (
     check_array,
     check_finite,
     check_indices,
-    check_noise,
     check_out,
     check_place,
     check_scale,
@@ -141,7 +141,8 @@ class Deforming(ABC):
         out: BackendArray,
     ) -> None:
         """See `affine_maps`."""
-        out[...] = affine.affine_maps(labels, angles, scale, seed, epoch, first)
+        indices = np.arange(first, first + len(labels))
+        out[...] = affine.affine_maps(indices, labels, angles, scale, seed, epoch)
 
     # ---- deformation -----------------------------------------------------------------
 
@@ -150,7 +151,9 @@ class Deforming(ABC):
 
         The numbers are those of `mlpcore.philox.noise`, for x and then y.
         """
-        check_noise(epoch, grid, height, width)
+        check_whole("epoch", epoch, 0, MAX_EPOCH)
+        check_whole("grid", grid, 0, MAX_IMAGES // IMAGES_PER_GRID)
+        check_sides(height, width)
         return self._noise(philox.split_seed(seed), epoch, grid, height, width)
 
     @abstractmethod

@@ -21,7 +21,6 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
-from mlpcore.data.width import check_width
 from mlpcore.errors import InputError, shown
 from mlpcore.inference import TrainedClassifier
 from mlpcore.report.committee import (
@@ -125,7 +124,7 @@ def begin(asked: CommitteeFolder, begun: CommitteeFolder | None, image_width: in
     """Writes a committee into its folder, or checks that the one which began there is the same."""
     for member in asked.members:
         if member.config.width is not None:
-            check_width(member.config.width, image_width)
+            check_whole("width", member.config.width, 1, image_width)
     if begun is None:
         check_output(asked.folder)
         asked.write()

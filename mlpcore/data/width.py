@@ -47,11 +47,6 @@ UNIT = 2.0**20
 _WORK = 16
 
 
-def check_width(width: int, image_width: int) -> None:
-    """Raise InputError unless the ink of images can have this width, in whole pixels."""
-    check_whole("width", width, 1, image_width)
-
-
 def normalise_width(images: Float32Array, width: int | None) -> Float32Array:
     """Bring the ink of each image to a width and its centre of mass to the centre.
 
@@ -92,7 +87,7 @@ def to_inputs(images: Float32Array, input_range: str, width: int | None) -> Floa
     if width is None:
         return to_range(images, input_range)
     _, height, image_width = images.shape
-    check_width(width, image_width)
+    check_whole("width", width, 1, image_width)
     result: Float32Array = np.empty_like(images)
 
     def convert(batch: slice) -> None:

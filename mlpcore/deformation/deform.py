@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mlpcore.backends.affine import N_LABELS, affine_maps_of
+from mlpcore.backends.affine import N_LABELS, affine_maps
 from mlpcore.backends.arguments import (
     TAPS,
     check_indices,
@@ -54,7 +54,7 @@ def draw_affine(
     indices = check_indices(np.arange(len(labels)) if indices is None else indices, len(labels))
     angles = _greatest_angles(parameters.beta, parameters.label_bytes())
     scale = parameters.gamma / 100
-    return affine_maps_of(indices, labels, angles, scale, seed, epoch)
+    return affine_maps(indices, labels, angles, scale, seed, epoch)
 
 
 def deform(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlpcore.backends.arguments import check_array
+from mlpcore.backends.arguments import check_array, check_finite, check_range
 from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError
 from mlpcore.network.network import Network
@@ -143,12 +143,8 @@ def _checked(outputs: AnyArray, labels: AnyArray) -> tuple[AnyArray, AnyArray]:
             f"labels: {labels.dtype} of shape {labels.shape}, "
             f"expected whole numbers of shape ({n},)"
         )
-    if labels.min() < 0 or labels.max() >= n_classes:
-        raise InputError(
-            f"labels from {labels.min()} to {labels.max()}: expected 0 to {n_classes - 1}"
-        )
-    if not np.isfinite(outputs).all():
-        raise InputError("outputs: not all are finite, expected only numbers")
+    check_range("labels", labels, n_classes)
+    check_finite("outputs", outputs)
     return outputs, labels.astype(np.intp)
 
 

@@ -7,12 +7,12 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from mlpcore.checks import check_choice
+from mlpcore.checks import check_choice, check_whole
 from mlpcore.data import dataset, embedded
 from mlpcore.data.arrays import check_range
 from mlpcore.data.scaling import INPUT_RANGES
 from mlpcore.data.summary import DataSummary, Side
-from mlpcore.data.width import check_width, to_inputs
+from mlpcore.data.width import to_inputs
 from mlpcore.errors import InputError
 from mlpcore.store.documents import from_json, to_json
 from mlpcore.training.config import TrainingConfig
@@ -59,7 +59,7 @@ class NetworkInput:
     def __post_init__(self) -> None:
         check_choice("input range", self.input_range, INPUT_RANGES)
         if self.width is not None:
-            check_width(self.width, self.image_shape[1])
+            check_whole("width", self.width, 1, self.image_shape[1])
         if self.value_range is not None:
             check_range(self.value_range, "range of values")
 
