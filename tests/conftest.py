@@ -50,6 +50,14 @@ def more_threads_than_cores():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_power_cuts():
+    """Saves the time that files take to reach the disk, which only a power cut could show."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session", params=BACKENDS)
 def backend(request):
     """Each backend, with two threads where there are threads.

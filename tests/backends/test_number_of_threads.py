@@ -4,6 +4,7 @@ import ctypes
 import os
 import shutil
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlpcore import Network, backends
+from mlpcore.cpu import available_cores
 from oracle import bits, training_set
 
 SOURCE = Path(__file__).parents[2] / "cpu_simd" / "team_size.c"
@@ -116,11 +118,30 @@ def test_a_team_that_lost_a_core_goes_on_with_half(new_team):
     assert pauses == [0.5, 1.0, 2.0, 0.5]
 
 
+def trained(threads, n):
+    """The bits after training on n samples."""
+    sizes = (150, 300, 200, 10)
+    network = Network(sizes, 5, "relu", "cross-entropy")
+    backend = backends.get("cpu", threads)
+    backend.train(network, *training_set(sizes, n, 1, zeros=0.7, low=0), 1e-3)
+    return bits(network)
+
+
 def test_trials_change_no_bits():
     """Training long enough for trials with fewer threads than four, or than there are cores."""
-    sizes, networks = (200, 300, 10), []
-    for n in (1, 4):
-        networks.append(Network(sizes, 5, "relu", "cross-entropy"))
-        arguments = *training_set(sizes, 9000, 1, zeros=0.67, low=0), 1e-3
-        backends.get("cpu", n).train(networks[-1], *arguments)
-    assert bits(networks[0]) == bits(networks[1])
+    assert trained(4, 9000) == trained(1, 9000)
+
+
+def test_bits_beside_busy_processes():
+    """Training goes on with fewer threads there, from the end of a block on."""
+    cores, n = os.sched_getaffinity(0), available_cores()
+    spinning = [sys.executable, "-c", "while True: pass"]
+    others = [subprocess.Popen(spinning) for _ in range(2 * n)]
+    try:
+        crowded = trained(2 * n, 20_000)
+    finally:
+        for process in others:
+            process.kill()
+            process.wait()
+    assert crowded == trained(1, 20_000)
+    assert os.sched_getaffinity(0) == cores  # threads move away from the others only for a time

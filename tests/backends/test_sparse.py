@@ -1,17 +1,11 @@
 """Steps that read and write the weights of active inputs only."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
-from mlpcore.cpu import available_cores
 from oracle import SEEDS, assert_near, bits, random_network, training_set
 
 #: Widths that two threads share, around the tiles of 128 neurons and the vectors.
@@ -119,26 +113,6 @@ def test_any_number_of_classes(simd_name, reference, classes, n_in):
     # The greatest sums are about ten, and rounding changes exp of them by some 1e-6.
     np.testing.assert_allclose(outputs, reference.predict(network, images), rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(outputs.sum(axis=1), 1, rtol=0, atol=1e-5)
-
-
-def test_bits_beside_busy_processes():
-    """Training goes on with fewer threads there, from the end of a block on."""
-    name = backends.get("cpu").name  # what notices the others is the same for all
-    cores = os.sched_getaffinity(0)
-    sizes = (150, 300, 200, 10)
-    arguments = *training_set(sizes, 20_000, 9, 0.7, low=0), 0.001
-    alone, crowded = rectifiers(sizes, 9), rectifiers(sizes, 9)
-    SimdBackend(name, 1).train(alone, *arguments)
-    spinning = [sys.executable, "-c", "while True: pass"]
-    others = [subprocess.Popen(spinning) for _ in range(2 * available_cores())]
-    try:
-        SimdBackend(name, 2 * available_cores()).train(crowded, *arguments)
-    finally:
-        for process in others:
-            process.kill()
-            process.wait()
-    assert bits(crowded) == bits(alone)
-    assert os.sched_getaffinity(0) == cores  # threads move away from the others only for a time
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)

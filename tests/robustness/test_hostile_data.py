@@ -76,7 +76,7 @@ def npz_files(draw):
     return content.getvalue() if change else draw(damaged(content.getvalue()))
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(command=st.sampled_from(COMMANDS), data=idx_folders() | npz_files())
 def test_a_command_works_or_refuses(warm_folder, command, data):
     for name in ("data", "run"):

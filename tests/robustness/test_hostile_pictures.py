@@ -6,14 +6,14 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 from hostile import damaged
 from torture import forked
 
-#: Kinds of files, modes of their pixels, and settings.
+#: Kinds of files, modes of their pixels, and options.
 KINDS = [
     *(("PNG", mode, {}) for mode in ("L", "RGBA", "P", "1", "I;16")),
     *(("BMP", mode, {}) for mode in ("L", "RGB", "1")),
@@ -32,15 +32,15 @@ KINDS = [
 @functools.cache
 def sound(i):
     """A picture of a digit in a kind of file."""
-    kind, mode, settings = KINDS[i]
+    kind, mode, options = KINDS[i]
     picture = Image.new("L", (60, 80), 230)
     ImageDraw.Draw(picture).line([(30, 10), (28, 70)], fill=20, width=6)
-    return encoded(picture.convert(mode), kind, **settings)
+    return encoded(picture.convert(mode), kind, **options)
 
 
-def encoded(picture, kind, **settings):
+def encoded(picture, kind, **options):
     content = io.BytesIO()
-    picture.save(content, kind, **settings)
+    picture.save(content, kind, **options)
     return content.getvalue()
 
 
@@ -67,6 +67,7 @@ def predicted(folder, content):
     return forked.call("predict", "picture", folder=folder)
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(picture=pictures())
 def test_a_prediction_works_or_refuses(warm_folder, picture):
     assert forked.fault(predicted(warm_folder, picture)) == ""

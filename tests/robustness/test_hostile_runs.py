@@ -104,7 +104,7 @@ CHANGES = (
 )
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(change=st.sampled_from(CHANGES), command=st.sampled_from(COMMANDS), data=st.data())
 def test_a_command_works_or_refuses(work, change, command, data):
     for name in ("run", "figures"):

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import tempfile
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -17,14 +15,6 @@ from torture import forked
 
 #: The calls of the system that change a folder, or make a file durable.
 CALLS = ("open", "fsync", "replace")
-
-#: Parts of the points, for as many processes.
-PARTS = 2
-
-
-@pytest.fixture(autouse=True)
-def every_epoch(monkeypatch):
-    monkeypatch.setattr(run_folder, "SAVING_SHARE", float("inf"))
 
 
 def drive(folder):
@@ -65,20 +55,13 @@ class Points:
         return counted
 
 
-@pytest.fixture(scope="module")
-def whole():
-    """The run without a kill, and how many points it has."""
-    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_folder, "SAVING_SHARE", float("inf"))
+def test_a_run_goes_on_after_a_kill_at_any_point(tmp_path, monkeypatch):
+    monkeypatch.setattr(run_folder, "SAVING_SHARE", float("inf"))
+    with pytest.MonkeyPatch.context() as patch:
         points = Points(patch)
-        return drive(Path(name, "run")), points.n
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-def test_a_run_goes_on_after_a_kill_at_any_point(tmp_path, whole, part):
-    expected, n = whole
-    assert n > 60
-    for point in range(part, n, PARTS):
+        expected = drive(tmp_path / "whole")
+    assert points.n > 60
+    for point in range(points.n):
         folder = tmp_path / f"{point}"
 
         def killed():

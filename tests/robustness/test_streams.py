@@ -20,10 +20,10 @@ from torture import forked
 
 ROOT = Path(mlpcore.__file__).parents[1]
 
-TRAIN = "train --data data --recipe paper --arch 4 --epochs 3 --threads 1 --out run --seed 1"
+TRAIN = "train --data data --recipe paper --arch 4 --epochs 1 --threads 1 --out run --seed 1"
 
 COMMANDS = [
-    *("--help", "--version", "predict --help", "backends", TRAIN),
+    *("--help", "backends", TRAIN),
     "evaluate net --data data --threads 1",
     "preview --data data --rows 2 --columns 2 --threads 1",
     "export net --safetensors other",
@@ -81,7 +81,7 @@ def test_output_that_fails(folder, spoil, argv):
         expected = {closed: (0, []), full: (2, full_disk), left: (128 + signal.SIGPIPE, [])}
         assert (found.status, lines) == expected[spoil]
     if argv == TRAIN:
-        assert len(read_history(folder / "run")) == 3
+        assert len(read_history(folder / "run")) == 1
 
 
 @pytest.mark.parametrize("spoil", [closed, full, left])
@@ -90,7 +90,7 @@ def test_all_output_fails(folder, spoil):
     status = {closed: 0, full: 2, left: 128 + signal.SIGPIPE}[spoil]
     for argv, expected in (("--help", status), ("trian", 2), (TRAIN, 0)):
         assert outcome(folder, argv, spoil, "stdout", "stderr").status == expected
-    assert len(read_history(folder / "run")) == 3
+    assert len(read_history(folder / "run")) == 1
 
 
 def test_a_file_does_not_become_the_output(tmp_path):

@@ -48,9 +48,8 @@ def whole(tmp_path_factory):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch, whole):
-    """The folder of the data; the working folder is empty, and nothing waits for the disk."""
+    """The folder of the data; the working folder is empty."""
     isolate(monkeypatch, tmp_path / "work")
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
     monkeypatch.setattr(runs, "draw", lambda *args: [])
     for name, widths in SMALL.items():
         monkeypatch.setitem(PRESETS, name, widths)
