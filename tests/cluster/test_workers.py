@@ -1,9 +1,12 @@
 """Members on workers: the bits of one machine, whatever stops or is lost; which workers train."""
 
+import contextlib
 import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -12,15 +15,45 @@ pytest.importorskip("distributed", reason="the extra 'cluster' is not installed"
 
 from distributed import LocalCluster
 
-from dask_processes import DaskProcesses
 from mlpcore import InputError, backends
 from mlpcore.cluster import check_scheduler, members, segment, train_members
-from mlpcore.store.run_folder import LAST
+from mlpcore.data.summary import DataSummary
+from mlpcore.store.committee import CommitteeFolder, plan
 from mlpcore.training.trainer import Diverged
-from small_committees import Progress, assert_undisturbed, make_committee
-from small_runs import DATA, MODERN, refusal
+from small_runs import DATA, MODERN, assert_same_result, load_run, make_config, refusal, train
 
 LONG = bool(os.environ.get("MLPCORE_LONG_TESTS"))
+
+
+class Progress:
+    """Keeps what it is told, and calls a function whenever a state is saved."""
+
+    def __init__(self, on_saved=lambda count: None):
+        self.notes, self.epochs, self.on_saved = [], [], on_saved
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def saved(self, name, state, worker):
+        self.epochs.append((name, state.epoch))
+        self.on_saved(len(self.epochs))
+
+
+def make_committee(folder, widths=(None, 2, 4), n=1, **changes):
+    backend = backends.get("auto", 1)
+    changes = {"backend": backend.name, "schedule": backend.schedule} | changes
+    committee = CommitteeFolder(
+        folder, DataSummary.of(DATA), plan(make_config(**changes), widths, n)
+    )
+    committee.write()
+    return committee
+
+
+def assert_undisturbed(committee):
+    """Every state on disk is that of a training by one process, without tasks."""
+    for member in committee.members:
+        expected = train(member.config, backends.get(member.config.backend, 1))
+        assert_same_result(load_run(committee.run_folder(member)), expected)
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +81,7 @@ def cluster():
 
 
 @pytest.fixture
-def train(cluster):
+def train_there(cluster):
     """Trains a committee on the two workers; returns what was told."""
 
     def run(committee, scheduler=cluster.scheduler_address):
@@ -59,8 +92,8 @@ def train(cluster):
     return run
 
 
-def test_every_state_is_saved_and_members_have_names_of_their_own(tmp_path, cluster, train):
-    progress = train(make_committee(tmp_path / "c", DATA))
+def test_every_state_is_saved_and_members_have_names_of_their_own(tmp_path, cluster, train_there):
+    progress = train_there(make_committee(tmp_path / "c"))
     names = "original", "width-2", "width-4"
     assert sorted(progress.epochs) == [(name, epoch) for name in names for epoch in (1, 2, 3)]
     assert progress.notes[0].startswith("dashboard: http://127.0.0.1:")
@@ -68,29 +101,67 @@ def test_every_state_is_saved_and_members_have_names_of_their_own(tmp_path, clus
     assert {"original", "width_2", "width_4"} <= on_dashboard
 
 
-def test_tasks_take_about_a_minute(tmp_path, train, monkeypatch):
+def test_tasks_take_about_a_minute(tmp_path, train_there, monkeypatch):
     """The first epoch tells how many of them."""
     monkeypatch.setattr(members, "TASK_SECONDS", 60)
-    committee = make_committee(tmp_path / "c", DATA, epochs=5)
-    assert sorted(epoch for _, epoch in train(committee).epochs) == [1, 1, 1, 5, 5, 5]
-    assert_undisturbed(committee, DATA)
+    committee = make_committee(tmp_path / "c", epochs=5)
+    assert sorted(epoch for _, epoch in train_there(committee).epochs) == [1, 1, 1, 5, 5, 5]
+    assert_undisturbed(committee)
 
 
-def test_a_signal_stops_and_the_same_call_goes_on(tmp_path, cluster, train):
-    committee = make_committee(tmp_path / "c", DATA)
+def test_a_signal_stops_and_the_same_call_goes_on(tmp_path, cluster, train_there):
+    committee = make_committee(tmp_path / "c")
     progress = Progress(lambda count: count == 3 and os.kill(os.getpid(), signal.SIGTERM))
     address = cluster.scheduler_address
     assert train_members(committee, DATA, progress, scheduler=address) == signal.SIGTERM
     assert 3 <= len(progress.epochs) < 9
-    epochs = progress.epochs + train(committee).epochs
+    epochs = progress.epochs + train_there(committee).epochs
     assert len(epochs) == len(set(epochs)) == 9
-    assert_undisturbed(committee, DATA)
+    assert_undisturbed(committee)
 
 
-def test_killed_workers_and_a_killed_scheduler_change_no_bit(tmp_path, train):
+def dask(*arguments):
+    command = [sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", "--no-dashboard"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+class DaskProcesses:
+    """A scheduler and two workers, to be killed. In place of a killed worker another one starts."""
+
+    def __init__(self):
+        with socket.create_server(("127.0.0.1", 0)) as found:
+            port = found.getsockname()[1]
+        self.address, self.killed = f"tcp://127.0.0.1:{port}", 0
+        self.scheduler = dask("scheduler", "--port", str(port))
+        self.workers = [self._start_worker() for _ in range(2)]
+
+    def _start_worker(self):
+        return dask("worker", self.address, "--nthreads", "1", "--no-nanny")
+
+    def __enter__(self):
+        while self.scheduler.poll() is None:
+            with contextlib.suppress(InputError):
+                check_scheduler(self.address)
+                return self
+        raise RuntimeError("the scheduler has ended")
+
+    def __exit__(self, *exception):
+        for process in (*self.workers, self.scheduler):
+            process.kill()
+            process.wait()
+
+    def kill_worker(self):
+        worker = self.workers.pop(random.randrange(2))
+        worker.kill()
+        worker.wait()
+        self.workers.append(self._start_worker())
+        self.killed += 1
+
+
+def test_killed_workers_and_a_killed_scheduler_change_no_bit(tmp_path, train_there):
     """At random places of the training; seven members on two workers."""
-    kills, epochs = (20, 30) if LONG else (2, 4)
-    committee = make_committee(tmp_path / "c", DATA, (4,), n=7, epochs=epochs)
+    kills, epochs = (20, 30) if LONG else (1, 4)
+    committee = make_committee(tmp_path / "c", (4,), n=7, epochs=epochs)
     results, rng = len(committee.members) * epochs, random.Random(os.getpid())
     # Some results may have come by the time at which the scheduler dies: they must not be the last.
     *places, last = sorted(rng.sample(range(1, results - 14), kills + 1))
@@ -105,15 +176,12 @@ def test_killed_workers_and_a_killed_scheduler_change_no_bit(tmp_path, train):
             killed.scheduler.kill()
 
     progress = Progress(kill)
-    with DaskProcesses(2) as killed, pytest.raises(InputError, match="is lost: what was"):
+    with DaskProcesses() as killed, pytest.raises(InputError, match="is lost: what was"):
         train_members(committee, DATA, progress, scheduler=killed.address)
     assert killed.killed == kills
-    epochs = progress.epochs + train(committee).epochs
+    epochs = progress.epochs + train_there(committee).epochs
     assert len(epochs) == len(set(epochs)) == results  # none that is saved is trained again
-    assert_undisturbed(committee, DATA)
-
-
-# What is refused
+    assert_undisturbed(committee)
 
 
 def test_a_scheduler_that_is_not_there(monkeypatch):
@@ -144,51 +212,38 @@ def cannot_run(name, *arguments):
     raise InputError(f"backend '{name}' cannot run: no device")
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("source", lambda: "mlpcore 9.9", "it has mlpcore 9.9, expected mlpcore 0.1.0 of revision"),
-        (
-            "backends.get",
-            cannot_run,
-            "cannot run: no device; expected another worker, or --backend",
-        ),
-    ],
-)
+OTHERS = [
+    ("source", lambda: "mlpcore 9.9", "it has mlpcore 9.9, expected mlpcore 0.1.0 of revision"),
+    ("backends.get", cannot_run, "cannot run: no device; expected another worker, or --backend"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "words"), OTHERS)
 @pytest.mark.parametrize("later", [False, True])
-def test_a_worker_of_other_bits(tmp_path, train, monkeypatch, later, name, value, words):
+def test_a_worker_of_other_bits(tmp_path, train_there, monkeypatch, later, name, value, words):
     """Also one that joins later, which is checked by its task."""
-    committee = make_committee(tmp_path / "c", DATA)
+    committee = make_committee(tmp_path / "c")
     monkeypatch.setattr(f"{segment.__name__}.{name}", value)
     if later:
         monkeypatch.setattr(members, "may_train", lambda *arguments: True)
-    message = refusal(train, committee)
+    message = refusal(train_there, committee)
     assert message.startswith("worker tcp://127.0.0.1:") and words in message
     assert (" cannot train: " in message) != later
 
 
-def test_a_gpu_is_a_resource(tmp_path, train, monkeypatch):
+def test_a_gpu_is_a_resource(tmp_path, train_there, monkeypatch):
     """Workers claim to have a GPU, and train with the scalar backend."""
-    committee = make_committee(tmp_path / "c", DATA, backend="cuda", schedule=None)
-    assert "no worker has the resource GPU" in refusal(train, committee)
+    committee = make_committee(tmp_path / "c", backend="cuda", schedule=None)
+    assert "no worker has the resource GPU" in refusal(train_there, committee)
     get = backends.get
     monkeypatch.setattr(segment.backends, "get", lambda *arguments: get("scalar", 1))
     with cluster_of(1, resources={"GPU": 1}) as one:
-        assert len(train(committee, one.scheduler_address).epochs) == 9
+        assert len(train_there(committee, one.scheduler_address).epochs) == 9
     with pytest.raises(InputError, match=r"^2 workers on the GPU of this machine: expected 1$"):
         train_members(committee, DATA, Progress(), workers=2)
 
 
-def test_a_training_that_diverges_names_member_and_worker(tmp_path, train):
-    committee = make_committee(tmp_path / "c", DATA, **MODERN | {"learning_rate": 1e30})
+def test_a_training_that_diverges_names_member_and_worker(tmp_path, train_there):
+    committee = make_committee(tmp_path / "c", **MODERN | {"learning_rate": 1e30})
     with pytest.raises(Diverged, match=r"worker tcp://.*, member .*: training diverged"):
-        train(committee)
-
-
-def test_a_damaged_member_is_named_before_anything_is_trained(tmp_path, train):
-    committee = make_committee(tmp_path / "c", DATA)
-    train(committee)
-    (tmp_path / "c/width-4" / LAST).write_bytes(b"x" * 99)
-    before = {path: path.read_bytes() for path in (tmp_path / "c").rglob("*.*")}
-    assert f"c/width-4/{LAST}" in refusal(train, committee)
-    assert before == {path: path.read_bytes() for path in (tmp_path / "c").rglob("*.*")}
+        train_there(committee)
