@@ -3,14 +3,10 @@
 import dataclasses
 import io
 import itertools
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.image import AxesImage, imread
 from matplotlib.text import Text
@@ -60,37 +56,27 @@ class Recorder(RendererAgg):
         self.texts.append((s, mtext.get_window_extent(self)))
 
 
-def texts(figure):
-    """Every text that is drawn, and where, in pixels."""
-    recorder = Recorder(figure)
-    figure.draw(recorder)
-    return recorder.texts
-
-
 def assert_readable(figure):
     """All text is inside the figure, none overlaps another, and the page is 7 inches wide."""
     assert figure.get_figwidth() == 7
     assert figure.get_figheight() <= page.MAX_HEIGHT
     width, height = figure.bbox.width, figure.bbox.height
-    drawn = texts(figure)
-    for text, box in drawn:
+    recorder = Recorder(figure)
+    figure.draw(recorder)
+    for text, box in recorder.texts:
         assert box.x0 >= 0 and box.x1 <= width and box.y0 >= 0 and box.y1 <= height, text
-    for (a, box_a), (b, box_b) in itertools.combinations(drawn, 2):
+    for (a, box_a), (b, box_b) in itertools.combinations(recorder.texts, 2):
         beside = box_a.x1 <= box_b.x0 or box_b.x1 <= box_a.x0
         assert beside or box_a.y1 <= box_b.y0 or box_b.y1 <= box_a.y0, (a, b)
-    return [text for text, _ in drawn]
+    return [text for text, _ in recorder.texts]
 
 
 def shown_images(figure):
     return [each.get_array() for each in figure.findobj(AxesImage)]
 
 
-# Misclassified images
-
-
 @pytest.mark.parametrize(
-    ("n", "shape", "n_classes"),
-    [(60, (29, 29), 10), (60, (61, 9), 256), (400, (7, 5), 10), (400, (1, 901), 10)],
+    ("n", "shape", "n_classes"), [(60, (61, 9), 256), (400, (7, 5), 10), (400, (1, 901), 10)]
 )
 def test_misclassified_images_with_label_and_guesses(n, shape, n_classes):
     """A few errors are all shown; of many, only the first fit on a page."""
@@ -119,11 +105,7 @@ def test_second_guesses_that_are_right_are_bold():
 
 def test_nothing_misclassified():
     figure = figures.misclassified(make_images(20, (5, 5)), make_evaluation(20, 3, 0))
-    assert len(assert_readable(figure)) == 1
-    assert shown_images(figure) == []
-
-
-# Confusion matrix
+    assert (len(assert_readable(figure)), shown_images(figure)) == (1, [])
 
 
 @pytest.mark.parametrize(("n_classes", "n"), [(3, 10**6), (20, 9_000)])
@@ -148,16 +130,13 @@ def test_too_many_classes_for_numbers():
     assert np.array_equal(shades[..., :3].mean(axis=2) == 1, off_diagonal + np.eye(21) == 0)
 
 
-# Learning curves
-
-
-counts = st.integers(0, 1000)
-histories = st.lists(st.tuples(counts, counts, counts), min_size=1, max_size=5)
 LONG = [(60_000 // e, 20_000 // e + e % 7, 3000 // e + 40) for e in range(1, 801)]
 
 
-@settings(max_examples=15)
-@given(histories | st.just(LONG) | st.just([(0, 0, 0)] * 3), st.floats(2e-45, 3e38))
+@pytest.mark.parametrize(
+    ("errors", "rate"),
+    [(LONG, 1e-3), ([(0, 0, 0)] * 3, 3e38), ([(9, 0, 700)], 2e-45), ([(7, 3, 2), (5, 4, 0)], 1)],
+)
 def test_learning_curves(errors, rate):
     history = make_history(errors, rate=rate)
     figure = figures.learning_curves(history)
@@ -212,10 +191,7 @@ def test_figures_name_the_network_and_its_data():
     assert page.title_of(Network((6, 4, 2)), "") == "6-4-2"
 
 
-# First layer
-
-
-@pytest.mark.parametrize("n", [9, 300])
+@pytest.mark.parametrize("n", [9, 150])
 def test_the_first_layer_by_norm(n):
     network = Network((35, n, 3), seed=1)
     network.weights[0][2] *= 5
@@ -232,9 +208,6 @@ def test_the_first_layer_by_norm(n):
         warnings.simplefilter("error")
         network.weights[0][...] = 3e38 * np.sign(network.weights[0])
         figures.first_layer(network, (7, 5)).savefig(io.BytesIO(), dpi=20)
-
-
-# Files
 
 
 def test_files(tmp_path):
@@ -254,14 +227,3 @@ def test_files(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(InputError):
         figures.write_figures(tmp_path / "file", {})
-
-
-def test_nothing_global_and_nothing_early():
-    """Matplotlib is loaded with the first figure, and pyplot never."""
-    code = (
-        "import sys, io, mlpcore.report.figures as f, mlpcore;"
-        "assert 'matplotlib' not in sys.modules;"
-        "f.first_layer(mlpcore.Network((6, 2), 0), (3, 2)).savefig(io.BytesIO());"
-        "assert 'matplotlib' in sys.modules and 'matplotlib.pyplot' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
