@@ -14,10 +14,10 @@ from sklearn.model_selection import GridSearchCV
 from mlpcore import OnlineMLPClassifier, dataset
 
 
-def main(**cluster: object) -> None:
+def main(epochs: int = 30, **cluster: object) -> None:
     data = dataset.load(name="digits")
     images = data.train_images.reshape(len(data.train_images), -1)
-    mlp = OnlineMLPClassifier((50,), max_iter=30, random_state=0)
+    mlp = OnlineMLPClassifier((50,), max_iter=epochs, random_state=0)
     grid = {"learning_rate_init": [0.003, 0.01], "activation": ["tanh", "relu"]}
     with Client(n_workers=2, threads_per_worker=1, **cluster) as client:
         print(f"dashboard: {client.dashboard_link}")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+import joblib
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -43,9 +44,6 @@ def code(page: Path) -> Iterator[str]:
             yield token.content
 
 
-# ---- Python --------------------------------------------------------------------------------
-
-
 def test_examples_in_docstrings(tmp_path, monkeypatch):
     """Compiled modules included, which pytest's own collector skips.
 
@@ -70,13 +68,11 @@ def test_python_blocks(page, tmp_path, monkeypatch):
     (tmp_path / "docs").symlink_to(ROOT / "docs")  # its pictures, as in a checkout
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
-    for token in tokens(page):
-        if token.type == "fence" and token.info == "python":
-            lines_before = "\n" * (token.map[0] + 1)  # so that a traceback tells the page's line
-            exec(compile(lines_before + token.content, page, "exec"), namespace)
-
-
-# ---- commands ------------------------------------------------------------------------------
+    with joblib.parallel_config("threading"):  # processes take seconds to start
+        for token in tokens(page):
+            if token.type == "fence" and token.info == "python":
+                lines_before = "\n" * (token.map[0] + 1)  # for the page's line in a traceback
+                exec(compile(lines_before + token.content, page, "exec"), namespace)
 
 
 class Parsed(BaseException):
@@ -102,9 +98,6 @@ def test_commands(page, monkeypatch, capsys):
         if found:  # more than a sentence that names a command
             with pytest.raises(Parsed):
                 main(shlex.split(found[1], comments=True))
-
-
-# ---- files ---------------------------------------------------------------------------------
 
 
 def anchors(page: Path) -> set[str]:

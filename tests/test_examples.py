@@ -41,9 +41,10 @@ def torch():
     torch.set_num_threads(before)
 
 
+@pytest.mark.filterwarnings("ignore:The loss still falls")
 def test_grid_search_dask(capsys):
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
-    example("grid_search_dask")["main"](processes=False, dashboard_address="127.0.0.1:0")
+    example("grid_search_dask")["main"](5, processes=False, dashboard_address="127.0.0.1:0")
     scores = percentages(capsys.readouterr().out.partition("\n")[2])
     assert len(scores) == 4
     assert min(scores) > 85
@@ -80,39 +81,25 @@ def test_own_data(capsys):
     assert "digits: 1438 for training, 359 for the test\nclasses: eight, five, four, nine" in out
 
 
-@pytest.fixture
-def pixels():
-    """Training and test images (n, 7, 5) of three classes, with their labels."""
-    return *make_pixels(30, 0), *make_pixels(9, 1)
-
-
-def test_own_data_of_hugging_face(pixels):
-    """A stand-in for `datasets.DatasetDict`: columns are lists, images are PIL's."""
-    parts = {}
-    for name, images, labels in (("train", *pixels[:2]), ("test", *pixels[2:])):
-        parts[name] = {"image": [*map(Image.fromarray, images)], "label": labels.tolist()}
-    assert_same_data(example("own_data")["from_hugging_face"](parts), pixels, (0, 1, 2))
-
-
 @pytest.mark.parametrize("as_tensors", [False, True])
-def test_own_data_of_torchvision(pixels, as_tensors):
-    """A stand-in for `torchvision.datasets.MNIST`, whose data are tensors, with made images."""
+def test_own_data_of_other_libraries(as_tensors):
+    """Stand-ins for `datasets.DatasetDict`, with columns of PIL's images, and for torchvision's."""
     convert = pytest.importorskip("torch").from_numpy if as_tensors else list
-    names = ["a top", "b coat", "c bag"]
-    parts = [
-        SimpleNamespace(data=convert(images), targets=convert(labels.astype(int)), classes=names)
-        for images, labels in (pixels[:2], pixels[2:])
-    ]
-    assert_same_data(example("own_data")["from_torchvision"](*parts), pixels, tuple(names))
-
-
-def assert_same_data(data, pixels, classes):
-    found = data.train_images, data.train_labels, data.test_images, data.test_labels
-    for array, expected in zip(found, pixels):
-        np.testing.assert_array_equal(
-            array, normalise(expected) if expected.ndim == 3 else expected
-        )
-    assert data.classes == classes
+    names, columns, parts = ("a top", "b coat", "c bag"), {}, []
+    pixels = {"train": make_pixels(30, 0), "test": make_pixels(9, 1)}
+    for name, (images, labels) in pixels.items():
+        columns[name] = {"image": [*map(Image.fromarray, images)], "label": labels.tolist()}
+        part = {"data": convert(images), "targets": convert(labels.astype(int))}
+        parts.append(SimpleNamespace(**part, classes=names))
+    module = example("own_data")
+    for data, classes in (
+        (module["from_hugging_face"](columns), (0, 1, 2)),
+        (module["from_torchvision"](*parts), names),
+    ):
+        assert data.classes == classes
+        for name, (images, labels) in pixels.items():
+            np.testing.assert_array_equal(getattr(data, f"{name}_images"), normalise(images))
+            np.testing.assert_array_equal(getattr(data, f"{name}_labels"), labels)
 
 
 def test_torch_dataset(torch, capsys):
