@@ -5,6 +5,7 @@ It needs the library of `failing_allocations.c`, loaded before Python; its path 
 
 import ctypes
 import sys
+from functools import partial
 
 import numpy as np
 
@@ -17,10 +18,16 @@ RNG = np.random.default_rng(0)
 IMAGES = np.maximum(RNG.uniform(-3, 1, (N, SIZES[0])), 0).astype(np.float32)
 LABELS = RNG.integers(0, SIZES[-1], N).astype(np.uint8)
 ORDER = RNG.permutation(N).astype(np.int32)
+WEIGHTS = (np.arange(N) % 3).astype(np.float32)
 PICTURES = RNG.uniform(-1, 1, (130, 5, 4)).astype(np.float32)
 MAPS = np.tile(np.eye(2, dtype=np.float32), (130, 1, 1))
 TAPS = np.full(21, 1 / 21, np.float32)
 FIELD = RNG.uniform(-1, 1, (130, 2, 5, 4)).astype(np.float32)
+
+
+def trained(backend, network, **options):
+    backend.train(network, IMAGES, LABELS, ORDER, 1e-3, **options)
+    return network.weights
 
 
 def selected(backend):
@@ -38,12 +45,9 @@ def operations():
     for name in (names[0], names[-1]):
         for schedule in SCHEDULES:
             trainer = SimdBackend(name, 3, schedule, packed_from=0)
-            yield (
-                f"train {name} {schedule}",
-                lambda network, trainer=trainer: (
-                    trainer.train(network, IMAGES, LABELS, ORDER, 1e-3) and network.weights
-                ),
-            )
+            yield f"train {name} {schedule}", partial(trained, trainer)
+        weighted = SimdBackend(name, 3)
+        yield f"train {name} weighted", partial(trained, weighted, sample_weight=WEIGHTS)
         if SimdBackend(name, 1).packs:
             packed = SimdBackend(name, 1)
             yield (
@@ -60,7 +64,10 @@ def operations():
         lambda network: backend.update(network, 0, IMAGES, deltas, 1e-3) or network.weights,
     )
     yield "predict", lambda network: backend.predict(network, IMAGES)
-    yield "count errors", lambda network: backend.count_errors(network, IMAGES, LABELS)
+    yield (
+        "count errors",
+        lambda network: backend.count_errors(network, IMAGES, LABELS, lambda: None),
+    )
     yield "noise", lambda _: backend.noise(0, 0, 0, 5, 4)
     noise = np.ones((2, 30, 30), np.float32)
     yield "displacement field", lambda _: backend.displacement_field(noise, TAPS, 1.0)

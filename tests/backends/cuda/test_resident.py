@@ -200,21 +200,10 @@ FAULTS = {
         "now = {now.words, next.bit};",
         {"gave up", "other"},
     ),
-    "a lost word": (
-        "store_word(to.words + words_at<k, BACKWARD> + (sends[k % 2] + element), value, to.bit);",
-        "if (blockIdx.x != 2 || step != 9 || k != 2)"
-        " store_word(to.words + words_at<k, BACKWARD> + (sends[k % 2] + element), value, to.bit);",
-        {"gave up"},
-    ),
     "states are read before all of them are written": (
         "__syncthreads();  // all states are there",
         "",
         {"other"},
-    ),
-    "the next sample's first sums take this sample's ticket": (
-        "publish_sums<1, false, tile<0>::TC>(next);",
-        "publish_sums<1, false, tile<0>::TC>(now);",
-        {"gave up", "other"},
     ),
     "scratch is written while it is still read": (
         "__syncthreads();  // scratch has been read",
