@@ -80,6 +80,8 @@ def test_bytes_are_as_in_idx_files_in_any_shape(files, shaped):
         (lambda x: x.astype(np.float64), (0, 255)),
         (lambda x: x.astype(np.float32) * 16, (0, 4080)),
         (lambda x: x.astype(np.int16) - 100, (-100, 155)),
+        (lambda x: x / 255, (0, 1)),
+        (lambda x: x / 127.5 - 1, (-1, 1)),
     ],
 )
 def test_other_numbers_have_the_range_of_the_training_images(convert, value_range):
@@ -95,19 +97,6 @@ def test_other_numbers_have_the_range_of_the_training_images(convert, value_rang
         assert_same(data, as_bytes)
 
 
-def test_floats_in_the_usual_ranges():
-    images = normalise(np.random.default_rng(0).integers(0, 256, (8, 3, 5), np.uint8)) * 0.9
-    labels = np.arange(8) % 2
-    signed = Dataset.from_arrays(images, labels, images[:4], labels[:4])
-    np.testing.assert_array_equal(signed.train_images, images)
-    assert signed.value_range == (-1, 1)
-    unit = Dataset.from_arrays((images.astype(float) + 1) / 2, labels)
-    assert unit.value_range == (0, 1)
-    np.testing.assert_allclose(unit.train_images.max(), images.max(), atol=1e-7)
-    mask = Dataset.from_arrays(images > 0, labels, images[:4] > 0, labels[:4])
-    np.testing.assert_array_equal(mask.train_images, np.where(images > 0, 1, -1))
-
-
 def test_rows_and_a_range_that_is_given():
     rows, test_rows = (x[:, :, :4].reshape(len(x), 16) for x in (X, X_TEST))
     squares = Dataset.from_arrays(rows, Y, test_rows, Y_TEST)
@@ -120,6 +109,8 @@ def test_rows_and_a_range_that_is_given():
     assert bright.value_range[0] == 0  # the background, although no pixel is so dark
     beyond = Dataset.from_arrays(X.astype(int), Y, X_TEST.astype(int) * 2, Y_TEST)
     assert beyond.test_images.max() > 2  # not cut off, and no range of its own
+    mask = Dataset.from_arrays(X > 99, Y, X_TEST > 99, Y_TEST)
+    assert_same(mask, Dataset.from_arrays((X > 99) * 255, Y, (X_TEST > 99) * 255, Y_TEST))
 
 
 # ---- labels --------------------------------------------------------------------------------

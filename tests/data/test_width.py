@@ -102,23 +102,6 @@ def test_any_image_is_that_of_the_reference(height, width, wanted, seed):
     assert result.min() >= -1 and result.max() <= 1
 
 
-def test_the_width_is_that_of_the_box_and_the_mass_is_in_the_centre():
-    # The box of k full pixels is k + 0.5 wide: it ends where the ink has fallen to a quarter.
-    for bar, width in ((3, 16), (9, 16), (13, 10), (20, 10), (20, 20)):
-        image = np.full((29, 29), -1, np.float32)
-        image[3:21, 2 : 2 + bar] = 1
-        [result] = normalise_width(image[None], width) + 1
-        rows, columns = result.sum(axis=1), result.sum(axis=0)
-        # A pixel is a mean around its source, which moves the centre of mass by less than this.
-        assert abs(middle(columns) - 14) < 0.05 and abs(middle(rows) - 14) < 1e-4
-        profile, least = result.max(axis=0).tolist(), THRESHOLD * result.max()
-        box = 28 - crossing(profile, least) - crossing(profile[::-1], least)
-        expected = min(width, MAX_STRETCH * (bar + 0.5))
-        # The result has whole pixels, and its edges are blurred.
-        assert abs(box - expected) <= 0.75, (bar, width)
-        assert abs(rows.sum() / rows.max() - 18) < 1e-4, "the height changed"
-
-
 def test_background_stays_exactly_background():
     result = to_inputs(DIGITS, "unit", 16)
     assert np.mean(result == 0) > 0.5 and result.max() <= 1

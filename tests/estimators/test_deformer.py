@@ -154,6 +154,8 @@ def test_flattened_images_and_lists_are_deformed_alike():
     deformer = make_deformer(image_shape=(15, 13)).fit(FLAT)
     assert np.array_equal(deformer.deform(FLAT), expected.reshape(120, 195))
     assert np.array_equal(deformer.deform(IMAGES), expected)
+    view, places = np.asfortranarray(IMAGES)[::-1], np.arange(120)[::-1]
+    assert np.array_equal(deformer.deform(view, indices=places), expected[::-1])
     deformer = make_deformer().fit(IMAGES.tolist())
     exact = deformer.deform(IMAGES.astype(np.float64))
     assert np.array_equal(deformer.deform(IMAGES.tolist()), exact)

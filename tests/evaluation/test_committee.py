@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlpcore import Committee, InputError, Network, backends, evaluate
+from mlpcore import Committee, InputError, Network, backends
 from mlpcore.network.activation import A, B
 from small_runs import BACKENDS, make_dataset
 
@@ -25,19 +25,6 @@ def test_the_mean_decides(name, layers):
     assert guesses.tolist() == outputs.argmax(1).tolist()
     result = committee.evaluate(DATA.test_images, DATA.test_labels, backend)
     assert result.errors == np.count_nonzero(guesses != DATA.test_labels) > 0
-
-
-def test_members_mend_each_others_errors(reference):
-    """Three networks, each blind for one of three pixels."""
-    images = np.repeat(2 * np.eye(3, dtype=np.float32) - 1, 2, axis=0)
-    labels = np.repeat(np.arange(3), 2)
-    networks = [Network((3, 3)) for _ in range(3)]
-    for blind, network in enumerate(networks):
-        network.weights[0][...] = np.eye(3)
-        network.weights[0][blind] = 0
-        network.biases[0][blind] = -1.5
-    assert [evaluate(n, images, labels, reference).errors for n in networks] == [2, 2, 2]
-    assert Committee(networks).evaluate(images, labels, reference).errors == 0
 
 
 def test_networks_of_different_losses_decide_by_probabilities(reference):

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import confusion_matrix
@@ -45,7 +45,6 @@ def test_by_hand():
 VALUES = st.sampled_from([-1.5, 0, 0.25, 1.5])
 
 
-@settings(max_examples=200)
 @given(st.data(), st.integers(1, 30), st.integers(2, 6))
 def test_any_outputs(data, n, n_classes):
     outputs = data.draw(hnp.arrays(np.float32, (n, n_classes), elements=VALUES))

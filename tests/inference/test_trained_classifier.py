@@ -97,17 +97,6 @@ def test_every_form_of_the_same_pictures(name):
         np.testing.assert_array_equal(net.to_images(one), IMAGES[2:3])
 
 
-@pytest.mark.parametrize("network_input", [MNIST, UNIT, WIDE])
-def test_each_network_brings_images_to_its_range_and_width(network_input):
-    path = save("n.safetensors", network_input=network_input)
-    net = load(path)
-    expected = expected_outputs(path)
-    np.testing.assert_array_equal(net.outputs(IMAGES), expected)
-    np.testing.assert_array_equal(net.predict_images(IMAGES), expected.argmax(axis=1))
-    assert net.predict(PIXELS[:0]).shape == (0,)
-    assert net.predict_proba(PIXELS[:0]).shape == (0, 10)
-
-
 def test_tensors():
     torch = pytest.importorskip("torch")
     net = load(save("n.safetensors"))
@@ -154,6 +143,7 @@ def test_committees(losses):
     probabilities = net.predict_proba(PIXELS)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-6)  # float32 softmax
     assert probabilities.argmax(axis=1).tolist() == net.predict(PIXELS).tolist()
+    assert net.predict_proba(PIXELS[:0]).shape == (0, 10)
 
 
 def test_probabilities_know_the_target(tmp_path):

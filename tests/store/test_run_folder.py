@@ -81,12 +81,18 @@ def full(*args, **kwargs):
 # Round trips
 
 
-def test_a_run_is_complete_on_disk(tmp_path, uninterrupted):
-    folder = tmp_path / "run"
-    state = finish_run(folder, CONFIG_3, DATA)
+def test_a_run_is_complete_on_disk(tmp_path):
+    """Its best network is that of its epoch, not the last one."""
+    folder, config = (
+        tmp_path / "run",
+        make_config(epochs=4, learning_rate=0.3, learning_rate_end=0.3),
+    )
+    state = finish_run(folder, config, DATA)
     assert sorted(os.listdir(folder)) == sorted(RUN_FILES)
-    assert_same_result(uninterrupted, state)
-    assert read_settings(folder) == (CONFIG_3, DataSummary.of(DATA))
+    assert read_settings(folder) == (config, DataSummary.of(DATA))
+    best, metadata = read_network(folder / BEST)
+    assert int(metadata["epoch"]) == state.best_metrics.epoch < 4
+    assert same_weights(best, state.best) and not same_weights(best, state.network)
     assert read_history(folder) == state.history
     assert weights_file(folder) == folder / BEST
     loaded = load_run(folder)
@@ -94,7 +100,7 @@ def test_a_run_is_complete_on_disk(tmp_path, uninterrupted):
     assert loaded.history == state.history
     assert json.loads((folder / CONFIG).read_text())["backend"] == backends.get().description
     lines = [json.loads(x) for x in (folder / METRICS).read_text().splitlines()]
-    assert [line["epoch"] for line in lines] == [1, 2, 3]
+    assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
     assert [line["test_error"] for line in lines] == [round(m.test_error, 4) for m in state.history]
 
 
@@ -105,16 +111,6 @@ def test_resume_from_disk_equals_uninterrupted(tmp_path, uninterrupted, epoch, s
     assert_same_result(uninterrupted, state)
     assert state.seconds > before
     assert_same_result(uninterrupted, load_run(tmp_path / "run"))
-
-
-def test_best_and_last_may_differ(tmp_path):
-    """The best network on disk is that of its epoch, not the last one."""
-    config = make_config(epochs=4, learning_rate=0.3, learning_rate_end=0.3)
-    state = finish_run(tmp_path / "run", config, DATA)
-    best, metadata = read_network(tmp_path / "run" / BEST)
-    assert int(metadata["epoch"]) == state.best_metrics.epoch < 4
-    assert same_weights(best, state.best)
-    assert not same_weights(best, state.network)
 
 
 # Another number of epochs

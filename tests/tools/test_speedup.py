@@ -178,25 +178,6 @@ def test_bad_input_is_one_line_and_status_2(capsys, arguments, message):
     assert err.startswith("error: ") and message in err
 
 
-def test_options_make_a_plan(monkeypatch):
-    monkeypatch.setattr(command, "available_cores", lambda: 6)
-
-    def read(arguments):
-        return command.make_plan(command.parser().parse_args(["--dataset=digits", *arguments]))
-
-    several = read(["--arch", "net1;8,4;1000,500", "--routine", "step,forward"])
-    assert several.architectures == ((1000, 500), (8, 4))
-    assert several.routines == ("forward", "step")
-    assert several.threads == (1, 6) and several.peers == ()
-    assert read(["--threads", "4,2,4"]).threads == (1, 2, 4)
-    two = read(["--backend", "scalar", "--threads", "2"])
-    assert two.backends_of("step") == [("scalar", 1), ("scalar", 2)]
-    assert two.backends_of("step-streaming") == []
-    names = [peer.name for peer in read(["--peers", "scan, scipy"]).peers]
-    assert names == ["JAX scan", "JAX scan, GPU", "SciPy"]
-    assert read(["--peers"]).peers == PEERS
-
-
 def test_from_end_to_end(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(machine, "MOST", 1 << 22)
     monkeypatch.setattr(command, "QUICK", TINY)

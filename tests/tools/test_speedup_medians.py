@@ -82,7 +82,6 @@ def test_a_row_without_a_time_in_one_run_has_no_median(kept, capsys):
     [
         ({"machine": MACHINE | {"CPU": "B"}}, "machine, settings, revision, data and rows"),
         ({"settings": Settings(0.025)}, "machine, settings"),
-        ({"revision": ""}, "machine, settings"),
         ({"times": {("sse2", 1): 1.0}}, "machine, settings"),
         ({}, "expected another run"),
         ({"date": "soon"}, "expected what tools/speedup.py --json writes"),

@@ -12,15 +12,12 @@ import pytest
 
 from mlpcore.commands import runs
 from mlpcore.commands.train import make_config, parse
-from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.files import lock
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.console import Console
 from mlpcore.store.run_folder import LAST
 from mlpcore.store.weights import weights_sha256
-from mlpcore.training.config import TrainingConfig
-from mlpcore.training.recipes import RECIPES
 from small_runs import assert_same_result, isolate, load_run, write_idx
 from table1 import command
 from table1.evidence import arguments, gather, keep, read_all
@@ -151,31 +148,6 @@ def test_refusals(data, whole, capsys, options, words):
     assert contents(".") == before
 
 
-# ---- the options of a run ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("recipe", "changes", "words"),
-    [
-        ("paper", {}, "--arch net1 --recipe paper --epochs 9 --seed 3"),
-        ("saturating", {"learning_rate_end": 1e-6}, "saturating --epochs 9 --seed 3 --lr-end 1e-0"),
-        (
-            "modern",
-            {"warm_up": 8, "width": 14},
-            "modern --epochs 9 --seed 3 --warm-up 8 --width 14",
-        ),
-        ("paper", {"deformation": DeformationParameters(alpha=0)}, "--seed 3 --alpha 0"),
-    ],
-)
-def test_the_options_of_a_run_give_its_settings(recipe, changes, words):
-    hidden = PRESETS["net1"]
-    settings = RECIPES[recipe].settings_of(hidden) | changes
-    config = TrainingConfig(hidden, epochs=9, seed=3, **settings)
-    found = arguments(config)
-    assert words in " ".join(found)
-    assert make_config(parse(found), config.backend, config.schedule) == config
-
-
 # ---- evidence ------------------------------------------------------------------------------
 
 
@@ -222,6 +194,11 @@ def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path, m
     """`make readme` has been called since the evidence changed, and finds its two marks."""
     page, evidence = tmp_path / "page.md", read_all(ROOT / command.FOLDER)
     assert len(evidence) == 16
+    for run in evidence:  # whose options give its settings again
+        again = make_config(
+            parse(arguments(run.training)), run.training.backend, run.training.schedule
+        )
+        assert again == run.training
     content = (ROOT / command.PAGE).read_text()
     page.write_text(re.sub(r"^\| net.*\n", "", content, flags=re.MULTILINE))
     monkeypatch.chdir(ROOT)

@@ -11,7 +11,7 @@ from mlpcore.deformation import deform
 from speed.command import main
 from speed.peers import LEARNERS
 from speed.peers.base import Learner, Task
-from speed.to_error import FEW, OURS, Comparison, Run, measure, tables
+from speed.to_error import FEW, OURS, Comparison, Run, measure
 
 DIGITS = dataset.load(name="digits")
 
@@ -85,19 +85,6 @@ def test_a_learner_that_fails_stops_alone():
         "a": "failed: no such operator",
         "absent": "no_module is not installed",
     }
-
-
-def test_ratios_are_to_our_fastest():
-    """The peer reaches 1 % with a budget more than ours, and alone 0.5 %."""
-    errors = {"ours": lambda n, seed: 3 - n, "peer": lambda n, seed: {1: 2, 5: 0.4}.get(n, 1.2)}
-    comparison, _ = made_up(errors, errors=(2.0, 1.0, 0.5), budgets=(1, 2, 5))
-    outcome = measure(comparison)
-    _, table = tables(comparison, outcome)
-    ours, peer = (row for row in table.splitlines() if "made up" in row)
-    assert "51.0 s, epochs 5 2.43x" in peer and "rate 0.1" in peer and "rate" not in ours
-    alone = replace(outcome, runs=[run for run in outcome.runs if run.learner == "peer"])
-    _, table = tables(comparison, alone)
-    assert "51.0 s, epochs 5 |" in " ".join(table.split())
 
 
 # ---- what learners do --------------------------------------------------------------------------
