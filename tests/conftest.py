@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_limits
 import emulated
 from mlpcore import backends
 from mlpcore.backends import simd
-from small_runs import train_on_digits
 
 # Deadlines would make tests depend on the machine's speed.
 settings.register_profile(
@@ -90,11 +89,3 @@ def one_thread_for_the_oracle():
     """Test processes share the cores, where threads of BLAS would wait for each other."""
     with threadpool_limits(1, "blas"):
         yield
-
-
-@pytest.fixture(scope="session")
-def digits_run(tmp_path_factory):
-    """A run on scikit-learn's digits in MNIST's format; its folder, beside it the data's."""
-    folder = tmp_path_factory.mktemp("digits")
-    train_on_digits(folder / "run", folder / "digits28")
-    return folder / "run"

@@ -49,13 +49,6 @@ def argv(data):
     return ["committee", "--data", data, *OPTIONS, *WIDTHS, "--out", "c"]
 
 
-def alone(member, data):
-    """The state of a member's training without folder and committee."""
-    trainer = Trainer(member.config, data, command.backends.get(member.config.backend, 1))
-    assert trainer.run()
-    return trainer.state
-
-
 def test_members_have_their_widths_and_seeds():
     config = make_config(seed=7)
     found = [(m.name, m.config.width, m.config.seed) for m in plan(config, [None, 3], 2)]
@@ -105,8 +98,10 @@ def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
     assert "member 1 of 3: original, seed 0, is trained" in lines
     committee = CommitteeFolder.open("c")
     for member in committee.members:
-        expected = alone(member, dataset.load(data))
-        assert_same_result(load_run(committee.run_folder(member)), expected)
+        backend = command.backends.get(member.config.backend, 1)
+        trainer = Trainer(member.config, dataset.load(data), backend)
+        assert trainer.run()
+        assert_same_result(load_run(committee.run_folder(member)), trainer.state)
         call("train", "--resume", committee.run_folder(member))
     assert call(*argv).splitlines()[-8:] == lines[-8:]  # a finished one shows its result again
 

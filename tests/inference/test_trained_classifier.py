@@ -103,19 +103,6 @@ def test_tensors():
     np.testing.assert_array_equal(net.to_images(torch.tensor(PIXELS)), IMAGES)
 
 
-def test_a_run_reads_digits(digits_run):
-    """Its errors are some 5 % (`train_on_digits`), so more than 10 % of 100 are unlikely."""
-    labels = dataset.load(name="digits").test_labels[:100]
-    scans = [Image.fromarray(pictures.enlarged(digit).astype(np.uint8)) for digit in DIGITS[:100]]
-    net = load(str(digits_run))
-    images, guesses = net.to_images(scans), net.predict(scans)
-    assert np.count_nonzero(guesses != labels) <= 10
-    np.testing.assert_array_equal(load(digits_run / BEST).outputs(images), net.outputs(images))
-    probabilities = net.to_probabilities(net.outputs(images))
-    assert probabilities.argmax(axis=1).tolist() == guesses.tolist()
-    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
-
-
 def test_scikit_learns_digits():
     """As the network saw them: 8 x 8 values from 0 to 16, in the middle of 29 x 29."""
     data, digits = dataset.load(name="digits"), load_digits()

@@ -46,11 +46,6 @@ def written(ink, paper=PAPER, pen=INK):
     return paper + (pen - paper) * ink / 255
 
 
-def rotated(digit, degrees):
-    image = Image.fromarray(digit).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
-    return written(np.asarray(image.rotate(degrees, Image.Resampling.BICUBIC), np.float64))
-
-
 def in_corner(digit, top, left):
     """On a larger sheet, off its centre."""
     sheet = np.zeros((2 * SIDE, 3 * SIDE))
@@ -88,10 +83,6 @@ def squared(image, step=20):
     return image
 
 
-def blurred(image, sigma=3):
-    return ndimage.gaussian_filter(image, sigma)
-
-
 def encoded(image, kind="PNG", **options):
     """The bytes of a file of an image (h, w) or (h, w, channels), or of one of Pillow's."""
     if not isinstance(image, Image.Image):
@@ -115,7 +106,7 @@ def photographs(digit, rng):
     return {
         "enlarged": paper,
         "inverted": 255 - paper,
-        "rotated": rotated(digit, rng.uniform(-8, 8)),
+        "rotated": ndimage.rotate(paper, rng.uniform(-8, 8), reshape=False, cval=PAPER),
         "off-centre": corner,
         "gradient": lit(paper),
         "dark on light, vignetted": noisy(vignetted(corner), rng, 5),
@@ -125,5 +116,5 @@ def photographs(digit, rng):
         "faint": noisy(lit(written(enlarged(digit), 200, 140)), rng, 5),
         "jpeg": compressed(noisy(lit(corner), rng)),
         "squared paper": noisy(squared(corner), rng, 5),
-        "out of focus": blurred(paper),
+        "out of focus": ndimage.gaussian_filter(paper, 3),
     }

@@ -12,8 +12,7 @@ import pytest
 from idx_files import idx_bytes
 from mlpcore import backends
 from mlpcore.data import mnist
-from mlpcore.data.dataset import Dataset, load
-from mlpcore.data.digit import find_digit
+from mlpcore.data.dataset import Dataset
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.store.run_folder import Run
@@ -217,25 +216,3 @@ def refusal(call, *arguments):
         call(*arguments)
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def train_on_digits(run_folder, data_folder):
-    """A run on IDX files of the embedded digits, normalised as MNIST's are: 5 % errors or so."""
-    digits = load(name="digits")
-    parts = ((digits.train_images[::2], digits.train_labels[::2]),
-             (digits.test_images[::3], digits.test_labels[::3]))  # fmt: skip
-    arrays = []
-    for images, labels in parts:
-        pixels = np.rint((images + 1) * 127.5)
-        arrays += [np.stack([find_digit(image).pixels for image in pixels]), labels]
-    write_arrays(data_folder, arrays)
-    data = load(data_folder)
-    config = TrainingConfig(
-        hidden_layers=(80,),
-        epochs=30,
-        learning_rate=0.01,
-        learning_rate_end=0.001,
-        deformation=DeformationParameters(),
-        backend="scalar",
-    )
-    finish_run(run_folder, config, data, backends.get("scalar", 1))
