@@ -39,9 +39,6 @@ default_role = "py:obj"  # of `names` in docstrings
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
-# Links to folders and pages of the repository outside of docs are none here. The tests check that
-# all links lead somewhere.
-nitpick_ignore_regex = [("myst", r"\.\./.*|/.*")]
 
 autosummary_generate = True
 maximum_signature_line_length = 80
