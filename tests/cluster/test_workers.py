@@ -1,6 +1,5 @@
 """Members on workers: the bits of one machine, whatever stops or is lost; which workers train."""
 
-import contextlib
 import os
 import random
 import signal
@@ -120,52 +119,45 @@ def test_a_signal_stops_and_the_same_call_goes_on(tmp_path, cluster, train_there
     assert_undisturbed(committee)
 
 
-def dask(*arguments):
-    command = [sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1", "--no-dashboard"]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+@pytest.fixture
+def dask():
+    """Starts processes of Dask on this machine, which are killed at the end."""
+    started = []
+
+    def start(*arguments):
+        command = [sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1"]
+        command += ["--no-dashboard", *(["--nthreads=1", "--no-nanny"] * ("worker" in arguments))]
+        nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        started.append(subprocess.Popen(command, **nowhere))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
 
 
-class DaskProcesses:
-    """A scheduler and two workers, to be killed. In place of a killed worker another one starts."""
-
-    def __init__(self):
-        with socket.create_server(("127.0.0.1", 0)) as found:
-            port = found.getsockname()[1]
-        self.address, self.killed = f"tcp://127.0.0.1:{port}", 0
-        self.scheduler = dask("scheduler", "--port", str(port))
-        self.workers = [self._start_worker() for _ in range(2)]
-
-    def _start_worker(self):
-        return dask("worker", self.address, "--nthreads", "1", "--no-nanny")
-
-    def __enter__(self):
-        while self.scheduler.poll() is None:
-            with contextlib.suppress(InputError):
-                check_scheduler(self.address)
-                return self
-        raise RuntimeError("the scheduler has ended")
-
-    def __exit__(self, *exception):
-        for process in (*self.workers, self.scheduler):
-            process.kill()
-            process.wait()
-
-    def kill_worker(self):
-        worker = self.workers.pop(random.randrange(2))
-        worker.kill()
-        worker.wait()
-        self.workers.append(self._start_worker())
-        self.killed += 1
-
-
-def test_killed_workers_and_a_killed_scheduler_change_no_bit(tmp_path, train_there):
+def test_killed_workers_and_a_killed_scheduler_change_no_bit(
+    tmp_path, dask, train_there, monkeypatch
+):
     """At random places of the training; seven members on two workers."""
+    monkeypatch.setattr(members, "CONNECT_SECONDS", 60)  # processes take their time to start
     kills, epochs = (20, 30) if LONG else (1, 4)
     committee = make_committee(tmp_path / "c", (4,), n=7, epochs=epochs)
     results, rng = len(committee.members) * epochs, random.Random(os.getpid())
     # Some results may have come by the time at which the scheduler dies: they must not be the last.
     *places, last = sorted(rng.sample(range(1, results - 14), kills + 1))
-    killers = [threading.Timer(rng.random() / 5, lambda: killed.kill_worker()) for _ in places]
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    scheduler = dask("scheduler", f"--port={port}")
+    workers = [dask("worker", address) for _ in range(2)]
+
+    def replace_worker():
+        workers.pop(rng.randrange(2)).kill()
+        workers.append(dask("worker", address))
+
+    killers = [threading.Timer(rng.random() / 5, replace_worker) for _ in places]
 
     def kill(count):
         if count in places:
@@ -173,12 +165,11 @@ def test_killed_workers_and_a_killed_scheduler_change_no_bit(tmp_path, train_the
         elif count == last:
             for killer in killers:
                 killer.join()
-            killed.scheduler.kill()
+            scheduler.kill()
 
     progress = Progress(kill)
-    with DaskProcesses() as killed, pytest.raises(InputError, match="is lost: what was"):
-        train_members(committee, DATA, progress, scheduler=killed.address)
-    assert killed.killed == kills
+    with pytest.raises(InputError, match="is lost: what was"):
+        train_members(committee, DATA, progress, scheduler=address)
     epochs = progress.epochs + train_there(committee).epochs
     assert len(epochs) == len(set(epochs)) == results  # none that is saved is trained again
     assert_undisturbed(committee)
