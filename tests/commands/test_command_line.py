@@ -97,6 +97,7 @@ def test_a_printed_command_is_called_as_this_process_was(monkeypatch, argv0, fou
         (MemoryError("3 GiB"), 2, "error: out of memory: 3 GiB; expected less data\n"),
         (OSError(28, "No space left"), 2, "error: [Errno 28] No space left\n"),
         (KeyboardInterrupt(), 128 + signal.SIGINT, "interrupted\n"),
+        (BrokenPipeError(), 128 + signal.SIGPIPE, ""),
     ],
 )
 def test_one_line_each(capsys, error, status, line):
@@ -107,8 +108,7 @@ def test_one_line_each(capsys, error, status, line):
     assert capsys.readouterr() == ("", line)
 
 
-def test_a_status_is_passed_on_and_a_defect_is_not_hidden():
-    assert run_tool(lambda: 143) == 143
+def test_a_defect_is_not_hidden():
     with pytest.raises(ZeroDivisionError):
         run_tool(lambda: 1 // 0)
 
@@ -133,14 +133,11 @@ BAD = [
     ("train --arch 99999999", "99,999,999"),
     (f"train --arch {'2,' * 29_999}", "30,000 hidden layers: expected at most 100"),
     ("train --epochs 0", "epochs 0"),
-    ("train --lr 1e-50", "learning rate 1e-50"),
     ("train --lr fast", "'fast', expected a number"),
-    ("train --recipe paper --lr-end inf", "learning rate end inf"),
     ("train --lr-end 1e-5", "learning rate end 1e-05 with the decay linear"),
     ("train --target 1.5", "--target 1.5 with the loss cross-entropy"),
     ("train --minutes 0", "--minutes 0.0: expected more than 0"),
     ("train --minutes 5 --epochs 2", "--minutes together with --epochs"),
-    ("train --sigma -1", "sigma -1.0: expected a number of at least 0"),
     ("train --no-deform --sigma 5", "--no-deform together with --sigma"),
     ("train --backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
     ("train --epoch 9", "--epoch"),  # no abbreviations
@@ -168,6 +165,7 @@ BAD = [
     ("predict runs/typo file", "runs/typo does not exist: expected a picture, a folder of"),
     (f"predict other.safetensors {ROOT}/docs/images/drawn.png", "a network for images of 29 x 31"),
     ("predict pretrained empty", "the folder empty holds no pictures"),
+    ("draw ", "'', expected a path"),
     ("draw missing", "missing does not exist: expected the folder of a run"),
     ("draw other.safetensors", "grey pictures of one object"),
     ("train --data no\nwhere", "no\\nwhere"),

@@ -44,9 +44,7 @@ def test_onnx_and_safetensors(call, weights):
 def test_a_committee_in_one_page(call):
     networks = [write(f"{seed}.safetensors", seed=seed) for seed in range(3)]
     assert "page of" in call("export", *networks, "--html", "a.html")
-    content = Path("a.html").read_text()
-    assert "A committee of 3 networks on scikit-learn digits" in content
-    assert "test digits" in content
+    assert "A committee of 3 networks on scikit-learn digits" in Path("a.html").read_text()
 
 
 def test_float16_halves_the_weights(call):
@@ -73,11 +71,9 @@ def test_without_a_network_it_is_that_of_the_package(capsys):
         ("net.safetensors", "nothing to write"),
         ("net.safetensors --safetensors net.safetensors", "is the network itself"),
         ("net.safetensors --safetensors hard-link", "is the network itself"),
-        ("net.safetensors --safetensors link", "link"),
         ("net.safetensors --safetensors no/folder", "no"),
         (f"net.safetensors --safetensors run/{CONFIG.upper()}", "belongs to a run"),
         ("run --safetensors a", "run"),
-        ("text --safetensors a", "text"),
         ("large.safetensors --html a.html", "float16 halves it"),
         ("net.safetensors net.safetensors --safetensors a", "2 networks for a"),
         ("net.safetensors --onnx a.onnx --precision float16", "or --html"),
@@ -89,8 +85,6 @@ def test_refusals(refusal, weights, monkeypatch, arguments, said):
     monkeypatch.setattr(page, "MAX_BYTES", 100_000)
     Path("run").mkdir()
     Path("run", CONFIG).touch()
-    Path("text").write_text("no network")
-    Path("link").symlink_to("text")
     Path("hard-link").hardlink_to(weights)
     write("large.safetensors", (841, 30, 10))
     shape = NetworkInput("letters", (7, 5), (7, 5)).to_metadata()

@@ -29,7 +29,7 @@ from pictures import DIGITS
 from small_runs import finish_run, make_config, make_pixels, write_arrays
 
 LABELS = dataset.load(name="digits").test_labels
-KINDS = ("enlarged", "rotated", "light on dark, vignetted", "shadow", "faint", "squared paper")
+KINDS = ("enlarged", "light on dark, vignetted", "faint", "squared paper")
 
 
 def write_picture(name, digit=0):

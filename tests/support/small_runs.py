@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from idx_files import idx_bytes
+from idx_files import write_set
 from mlpcore import backends
 from mlpcore.data import mnist
 from mlpcore.data.dataset import Dataset
@@ -76,10 +76,7 @@ def write_idx(folder, n_train=230, n_test=60):
 
 def write_arrays(folder, arrays):
     """Training images, labels, test images and labels, as bytes, in IDX files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for file, array in zip(mnist.FILES, arrays):
-        (folder / file).write_bytes(idx_bytes(array))
-    return folder
+    return write_set(folder, dict(zip(mnist.FILES, arrays)))
 
 
 #: The settings of the recipe of this name, but for its learning rate.
