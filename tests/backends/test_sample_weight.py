@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
-from oracle import SEEDS, assert_near, bits, random_network, training_set
+from oracle import SEEDS, assert_near, bits, training_set
+from small_trainings import network_of
 
 TANH, RELU = ("tanh", "squared"), ("relu", "cross-entropy")
 
@@ -32,10 +33,6 @@ def problem(sizes, n, seed):
     images, labels, _ = training_set(sizes, n, seed, zeros=0.5)
     order = np.random.default_rng(seed).integers(0, n, 2 * n).astype(np.int32)
     return images, labels, order
-
-
-def network_of(kind, sizes, seed):
-    return random_network(sizes, seed % 2**32, 1.0, *kind)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
