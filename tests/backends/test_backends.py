@@ -189,7 +189,8 @@ def test_affine_maps(backend, n, seed, epoch, first, scale):
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 256, n).astype(np.uint8)
     angles = rng.uniform(0, 1.5, 256)
-    expected = affine.affine_maps(labels, angles, scale, seed, epoch, first)
+    indices = np.arange(first, first + n)
+    expected = affine.affine_maps(indices, labels, angles, scale, seed, epoch)
     out = backend.put(np.zeros((n, 2, 2), np.float32))
     maps = backend.affine_maps(backend.put(labels), angles, scale, seed, epoch, first, out)
     assert maps is out
