@@ -58,19 +58,6 @@ def test_no_or_few_neurons_are_active(simd_name, reference, layer, neurons):
     assert not np.array_equal(network.biases[-1], before.biases[-1])
 
 
-def test_schedules_differ_in_rounding_only(simd_name, reference):
-    sizes = (150, 300, 200, 150, 10)
-    arguments = *training_set(sizes, 60, 4, 0.7, low=0), 0.001
-    expected, seen = rectifiers(sizes, 4), set()
-    reference.train(expected, *arguments)
-    for schedule in SCHEDULES:
-        network = rectifiers(sizes, 4)
-        SimdBackend(simd_name, 2, schedule).train(network, *arguments)
-        assert_near(network, expected)
-        seen.add(b"".join(bits(network)))
-    assert len(seen) == 3  # so small a network is not packed
-
-
 def test_an_infinite_weight_of_an_inactive_input_stays_unseen(simd_name):
     """The dense pass multiplies it with zero, which gives NaN; the sparse pass does not."""
     sizes = (150, 300, 10)

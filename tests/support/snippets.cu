@@ -1,14 +1,5 @@
-// Small kernels with which the tests look at the emulation. `out` and `in` have one element a
-// thread.
+// Small kernels with which the tests look at the emulation.
 #include "exchange.cuh"
-
-// Half of the threads never come to the barrier.
-extern "C" __global__ void divergent_barrier_kernel(float *out)
-{
-    if (threadIdx.x < blockDim.x / 2) return;
-    __syncthreads();
-    out[threadIdx.x] = 1.0f;
-}
 
 // ---- accesses out of bounds: `n` is the length of the array ------------------------------
 
