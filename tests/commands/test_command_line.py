@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -49,13 +48,9 @@ def test_a_help_page_ends_with_an_example(name, capsys, monkeypatch):
     assert lines[0].startswith(f"usage: mlpcore {name}")
     assert lines[-1].startswith(f"Example: mlpcore {name}")
     importlib.import_module(f"mlpcore.commands.{name}").parse(lines[-1].split()[3:])
-
-
-@pytest.mark.parametrize("name", ["train", "committee"])
-def test_the_second_help_page_has_the_first_and_more(call, name):
-    pages = (call(name, page) for page in ("--help", "--help-all"))
-    short, long = (set(re.findall(r"^  (--[\w-]+)", page, re.M)) for page in pages)
-    assert short < long
+    if name in ("train", "committee"):
+        assert main([name, "--help-all"]) == 0
+        assert len(capsys.readouterr().out.splitlines()) > len(lines) + 10
 
 
 def test_version(call):

@@ -6,6 +6,7 @@ import re
 import shlex
 import signal
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -37,20 +38,6 @@ QUICK = ("--recipe", "paper", "--arch", "8", "--epochs", "2", "--threads", "1")
 def train(call, data):
     """Trains on small data into the folder ``r``; returns what is printed."""
     return lambda *options: call("train", "--data", data, *QUICK, "--out", "r", *options)
-
-
-def deny_new_files(patch):
-    """As in a folder that is only to be read; root, as whom tests may run, may write any."""
-
-    open_file = os.open
-
-    def refuse(path="", flags=os.O_CREAT, *args, **kwargs):
-        if flags & os.O_CREAT:
-            raise PermissionError(13, "Permission denied")
-        return open_file(path, flags, *args, **kwargs)
-
-    patch.setattr(files.tempfile, "mkdtemp", refuse)
-    patch.setattr(os, "open", refuse)
 
 
 def test_a_run_prints_plain_lines_and_a_table(train, data):
@@ -88,11 +75,8 @@ def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
 
 
 def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, monkeypatch):
-    def fail(*args):
-        raise RuntimeError("no\nfont")
-
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "draw", fail)
+        patch.setattr(runs, "draw", mock.Mock(side_effect=RuntimeError("no\nfont")))
         (note,) = (line for line in train().splitlines() if line.startswith("note: "))
     assert note == "note: no figures are drawn: RuntimeError: no font"
     text = Path("r", runs.REPORT).read_text()
@@ -101,10 +85,11 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
     table, again = (call("train", "--resume", "r").splitlines() for _ in range(2))
     assert table == again and not any(line.startswith("note") for line in table)
     assert Path("r", LAST).read_bytes() == weights
-    deny_new_files(monkeypatch)
+    Path("r", runs.REPORT).unlink()
+    Path("r", runs.REPORT).mkdir()
     *_, shown, note = call("train", "--resume", "r").splitlines()
     assert shown == table[-1]
-    assert note == "note: no report: cannot write r/report.md: Permission denied"
+    assert note.startswith("note: no report: cannot write r/report.md: ")
 
 
 @pytest.mark.parametrize(
@@ -292,8 +277,9 @@ def test_what_is_refused_beside_a_run(train, refusal, data, monkeypatch):
         (f"--data {data} --out new --width 0", "width 0: expected a whole number of at least 1"),
     ):
         assert words in refusal("train", *options.split())
-    deny_new_files(monkeypatch)
     monkeypatch.setattr(Trainer, "run", None)  # nothing is computed in vain
+    denied = mock.Mock(side_effect=PermissionError(13, "Permission denied"))
+    monkeypatch.setattr(files.tempfile, "mkdtemp", denied)
     text = refusal("train", "--resume", "r", "--epochs", "3")
     assert text == "error: cannot write to r: Permission denied\n"
     assert before == {path: path.read_bytes() for path in Path("r").iterdir()}

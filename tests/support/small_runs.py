@@ -1,10 +1,7 @@
 """Small data, small runs and comparisons for the tests of training, run folders and commands."""
 
 import dataclasses
-import importlib.util
-import sys
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,15 +20,6 @@ from mlpcore.training.trainer import Observer, Trainer
 #: Every backend that can run here, by its name for users. Those in C keep all bits at a stop.
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
 C_BACKENDS = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
-
-
-def load_tool(name):
-    """A script of tools/ as a module."""
-    path = Path(__file__).parents[2] / "tools" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"{name}_tool", path)
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def make_pixels(n, seed, n_classes=3, height=7, width=5):

@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pretrained
 from mlpcore import backends, evaluate
 from mlpcore.data import dataset
 from mlpcore.store.documents import from_json
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.recipes import RECIPES
-from small_runs import finish_run, isolate, load_tool, make_config, write_idx
+from small_runs import finish_run, isolate, make_config, write_idx
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_the_file_holds_rounded_weights_and_their_evidence(data, capsys):
     settings = RECIPES["modern"].settings_of((9,))
     config = TrainingConfig(hidden_layers=(9,), epochs=2, seed=3, backend="scalar", **settings)
     state = finish_run(Path("run"), config, data)
-    assert load_tool("pretrained").main(["run", "--out", "new/net.safetensors"]) == 0
+    assert pretrained.main(["run", "--out", "new/net.safetensors"]) == 0
     made = TrainedNetwork.read("new/net.safetensors")
     for ours, theirs in zip(made.network.weights, state.best.weights):
         np.testing.assert_array_equal(ours, theirs.astype(np.float16))
@@ -52,6 +53,6 @@ def test_the_file_holds_rounded_weights_and_their_evidence(data, capsys):
 
 def test_only_finished_runs_on_mnist(data, capsys):
     finish_run(Path("digits"), make_config(epochs=1), dataset.load(name="digits"))
-    assert load_tool("pretrained").main(["digits", "--out", "net.safetensors"]) == 2
+    assert pretrained.main(["digits", "--out", "net.safetensors"]) == 2
     assert "digits: expected a finished run on MNIST" in capsys.readouterr().err
     assert not Path("net.safetensors").exists()
