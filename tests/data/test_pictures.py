@@ -80,14 +80,6 @@ def png(width, height):
     return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
-def patched(kind, layout, true, false):
-    """A file of 321 x 123 pixels with another size in its header."""
-    content = encoded(Image.new("RGB", (321, 123)), kind, lossless=True)
-    old, new = struct.pack(layout, *true), struct.pack(layout, *false)
-    assert old in content
-    return content.replace(old, new, 1)
-
-
 TWO = {"save_all": True, "append_images": [Image.fromarray(255 - GREY)]}
 NOT_FINITE = np.where(GREY < 255, GREY.astype(np.float32), 0)
 NOT_FINITE[3, 3] = np.nan
@@ -95,11 +87,7 @@ BOMBS = {
     "PNG": png(60_000, 60_000),
     "PNG beyond Pillow's limits": png(2**31 - 1, 2**31 - 1),
     "PNG just beyond ours": png(MAX_PIXELS // 1024 + 1, 1024),
-    "BMP": patched("BMP", "<ii", (321, 123), (50_000, 50_000)),
-    "GIF": patched("GIF", "<HH", (321, 123), (65_535, 65_535)),
-    "JPEG": patched("JPEG", ">HH", (123, 321), (65_500, 65_500)),
     "PPM": b"P6 90000 90000 255\n" + bytes(10**5),
-    "WebP": patched("WEBP", "<I", (320 | 122 << 14,), (16_382 | 16_382 << 14,)),
 }
 REFUSED = {
     "two in a GIF": encoded(IMAGE, "GIF", **TWO),

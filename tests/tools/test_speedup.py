@@ -7,11 +7,10 @@ import pytest
 
 from mlpcore import backends
 from mlpcore.data import dataset
-from mlpcore.network.architecture import PRESETS
 from speed import command, machine, measure, timing
 from speed.peers import PEERS
 from speed.peers.base import Peer
-from speed.problem import CHECKED, ORACLE_BUDGET, TOLERANCE, make_problem
+from speed.problem import TOLERANCE, make_problem
 from speed.results import read_runs
 from speed.routines import ROUTINES
 
@@ -76,13 +75,6 @@ def test_a_step_reads_the_rows_of_active_inputs_twice(problems):
 
 
 # ---- checks ------------------------------------------------------------------------------------
-
-
-def test_the_oracle_keeps_to_its_budget(problems):
-    assert problems["paper"].checked == CHECKED
-    large = make_problem(DIGITS, PRESETS["net4"], "paper", 100)
-    cost = 3 * large.network.n_parameters * large.checked
-    assert 2 < large.checked < CHECKED and 0.5 * ORACLE_BUDGET < cost <= ORACLE_BUDGET
 
 
 @pytest.mark.parametrize("key", ROUTINES)

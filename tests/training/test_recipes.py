@@ -20,6 +20,9 @@ def test_recipes(preset):
     saturating = config_of("saturating", hidden)
     rates = saturating.learning_rates_after(0, 1)
     assert rates[0] / rates[-1] == pytest.approx(4)
+    if preset == "net1":
+        assert saturating.learning_rate_ratio == 2  # to the bit, as it was measured
+        assert config_of("saturating", ()).learning_rate_ratio == 1
     assert saturating == TrainingConfig(
         hidden, target=1.5, learning_rate_ratio=saturating.learning_rate_ratio
     )
@@ -27,9 +30,3 @@ def test_recipes(preset):
         hidden, learning_rate=0.01, activation="relu", loss="cross-entropy", init="he",
         input_range="unit", decay="linear",
     )  # fmt: skip
-
-
-def test_ratios_to_the_bit():
-    """For net1 it is what was measured with `--lr-ratio 2`; a single layer has none below."""
-    assert config_of("saturating", PRESETS["net1"]).learning_rate_ratio == 2
-    assert config_of("saturating", ()).learning_rate_ratio == 1

@@ -73,21 +73,14 @@ def test_the_first_of_the_lowest_validation_errors_wins(validation, test, best):
     assert state.best_test_error == 100 * 1 / 60
 
 
-def test_rates_of_layers_and_the_target_reach_the_backend():
-    scripted = Scripted()
-    config = make_config(epochs=2, learning_rate_ratio=2, target=1.3)
-    train(config, scripted)
-    rates = [config.learning_rates_after(samples, 230) for samples in (115, 345)]
-    assert scripted.calls == [(230, each, (1.3, None)) for each in rates]
-
-
-def test_each_segment_has_the_rate_of_its_middle(monkeypatch):
+def test_each_segment_has_the_rates_of_its_middle_and_the_target(monkeypatch):
     monkeypatch.setattr(training, "SEGMENT", 64)
-    scripted, config = Scripted(), make_config(epochs=2, decay="linear", warm_up=100)
+    changes = {"decay": "linear", "warm_up": 100, "learning_rate_ratio": 2, "target": 1.3}
+    scripted, config = Scripted(), make_config(epochs=2, **changes)
     history = train(config, scripted).history
     middles = [32, 96, 160, 211, 262, 326, 390, 441]
-    assert [rates for _, rates, _ in scripted.calls] == [
-        config.learning_rates_after(middle, 230) for middle in middles
+    assert [(rates, rest) for _, rates, rest in scripted.calls] == [
+        (config.learning_rates_after(middle, 230), (1.3, None)) for middle in middles
     ]
     assert [m.learning_rate for m in history] == [config.learning_rate_at(0), pytest.approx(0.0025)]
 
