@@ -74,7 +74,6 @@ def test_backends(call):
     [
         ("/opt/bin/mlpcore", "/opt/bin/mlpcore", "mlpcore"),
         (".venv/bin/mlpcore", None, ".venv/bin/mlpcore"),
-        (".venv/bin/mlpcore", "/opt/bin/mlpcore", ".venv/bin/mlpcore"),
         ("/x/mlpcore/__main__.py", "/opt/bin/mlpcore", "/opt/bin/python -m mlpcore"),
     ],
 )

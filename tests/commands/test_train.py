@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from mlpcore import Dataset, backends, files
+from mlpcore import backends, files
 from mlpcore.__main__ import main
 from mlpcore.commands import runs
 from mlpcore.commands import train as command
@@ -23,7 +23,6 @@ from small_runs import (
     DATA,
     MODERN,
     assert_same_result,
-    finish_run,
     load_run,
     make_config,
     make_pixels,
@@ -255,15 +254,6 @@ def test_a_run_on_arrays_in_a_file(call, refusal, tmp_path):
     assert "are not those" in refusal("train", "--resume", "r")
     file.unlink()
     assert f"cannot read {file}" in refusal("train", "--resume", "r")
-
-
-def test_a_run_on_arrays_in_memory_goes_on_with_those_of_a_file(call, tmp_path):
-    arrays = *make_pixels(230, 0), *make_pixels(60, 1)
-    finish_run(Path("r"), make_config(epochs=1), Dataset.from_arrays(*arrays))
-    np.savez(tmp_path / "f.npz", **dict(zip(("X", "y", "X_test", "y_test"), arrays)))
-    assert "resumed: 1 of 2" in call(
-        "train", "--resume", "r", "--data", tmp_path / "f.npz", "--epochs", "2"
-    )
 
 
 def test_what_is_refused_beside_a_run(train, refusal, data, monkeypatch):
