@@ -9,18 +9,14 @@ from scipy.ndimage import map_coordinates
 from mlpcore.data.scaling import normalise, resize, to_range
 
 
-def test_normalise():
+def test_normalise_and_ranges():
     pixels = np.arange(256, dtype=np.uint8)
     values = normalise(pixels)
     assert values.dtype == np.float32 and values[0] == -1 and values[255] == 1
     np.testing.assert_allclose(values, pixels / 127.5 - 1, rtol=0, atol=6e-8)
     np.testing.assert_array_equal(pixels, np.arange(256))
-
-
-def test_ranges():
-    images = normalise(np.arange(256, dtype=np.uint8))
-    assert to_range(images, "signed") is images
-    unit = to_range(images, "unit")
+    assert to_range(values, "signed") is values
+    unit = to_range(values, "unit")
     assert unit.dtype == np.float32 and unit[0] == 0 and unit[255] == 1
     # The values of `normalise` are off by up to 6e-8; half of that, and the rounding of the sum.
     np.testing.assert_allclose(unit, np.arange(256) / 255, rtol=0, atol=9e-8)
