@@ -7,7 +7,7 @@ import re
 import pytest
 
 from mlpcore.__main__ import main
-from mlpcore.commands import runs
+from mlpcore.commands import committee, runs
 from mlpcore.data import mnist
 from mlpcore.training.trainer import Trainer
 from small_runs import isolate, write_idx
@@ -19,6 +19,7 @@ def isolated(request, tmp_path, monkeypatch):
     monkeypatch.setattr(mnist, "download", lambda *args: "there is no network")
     if not request.node.get_closest_marker("figures"):  # which take longer than these trainings
         monkeypatch.setattr(runs, "draw", lambda *args: [])
+        monkeypatch.setattr(committee, "committee_figures", lambda *args: {})
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from mlpcore.__main__ import main
-from mlpcore.commands import committee, draw
+from mlpcore.commands import draw
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import BEST, CONFIG
@@ -71,9 +71,8 @@ def test_without_a_network_the_newest_run(call, opened):
     assert "train --resume runs/a\n" in said
 
 
-def test_a_committee_may_be_the_newest(call, opened, monkeypatch):
+def test_a_committee_may_be_the_newest(call, opened):
     """A folder of runs is none."""
-    monkeypatch.setattr(committee, "committee_figures", lambda *args: {})
     options = "--dataset", "digits", "--arch", "8", "--epochs", "1"
     call("committee", "--widths", "original,20", *options, "--out", "runs/c")
     for path in "runs/alone", "runs/d/one":
