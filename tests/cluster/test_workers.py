@@ -171,7 +171,8 @@ def test_a_killed_worker_and_a_killed_scheduler_change_no_bit(
     assert_undisturbed(committee)
 
 
-def test_a_scheduler_that_is_not_there(monkeypatch):
+def test_a_scheduler_that_is_not_there(cluster, monkeypatch):
+    check_scheduler(cluster.scheduler_address)
     monkeypatch.setattr(members, "CONNECT_SECONDS", 0.1)
     message = refusal(check_scheduler, "tcp://127.0.0.1:1")
     assert message.startswith("no Dask scheduler at tcp://127.0.0.1:1: ")
