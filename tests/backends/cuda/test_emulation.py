@@ -26,11 +26,6 @@ pytestmark = needs_emulation
 SNIPPETS = ROOT / "tests" / "support" / "snippets.cu"
 
 
-@pytest.fixture(scope="module")
-def driver():
-    return EmulatedDriver(SNIPPETS)
-
-
 def launch(driver, kernel, threads, *arrays):
     arguments = tuple(array.address if hasattr(array, "address") else array for array in arrays)
     driver.launch(Launch(f"{kernel}_kernel", (1, 1, 1), (threads, 1, 1), arguments))
@@ -94,7 +89,8 @@ def test_kernels_stay_within_bounds(sanitized):
 
 
 @pytest.mark.parametrize("bit", [0, 1])
-def test_words_keep_values_except_for_their_last_bit(driver, bit):
+def test_words_keep_values_except_for_their_last_bit(bit):
+    driver = EmulatedDriver(SNIPPETS)
     special = [np.inf, -np.inf, 0.0, -0.0, np.finfo(np.float32).max]
     nans = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001], np.uint32).view(np.float32)
     consecutive = np.arange(0x3F800000, 0x3F800000 + 504, dtype=np.uint32).view(np.float32)

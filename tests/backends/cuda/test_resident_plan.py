@@ -46,10 +46,25 @@ def test_the_papers_networks_that_fit(device, preset):
     assert slots <= 1.3 * weights + plan.blocks * 10 * 256 * 8  # rounding, and the last layer
 
 
-@pytest.mark.parametrize("device, preset", [("RTX 4090", "net4"), ("emulated", "net1")])
-def test_larger_networks_do_not_fit(device, preset):
-    with pytest.raises(DoesNotFit, match=r"need [\d,]+ KiB in each of \d+ .*hold \d+$"):
-        make_plan((841, *PRESETS[preset], 10), DEVICES[device])
+TOO_LARGE = r"need [\d,]+ KiB in each of \d+ .*hold \d+$"
+
+#: Where weights fit, but not the vectors beside them.
+TIGHT = DeviceLimits(2, 2048, registers=32 * 72, threads=(32,))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limits", "message"),
+    [
+        ((841, *PRESETS["net4"], 10), DEVICES["RTX 4090"], TOO_LARGE),
+        ((841, *PRESETS["net1"], 10), DEVICES["emulated"], TOO_LARGE),
+        ((841, 10), DEVICES["emulated"], "without hidden layers"),
+        ((20, 60, 3), TIGHT, r"need 4 KiB in each of 2 .* hold 3$"),
+    ],
+    ids=["net4", "net1", "no hidden layer", "vectors"],
+)
+def test_what_does_not_fit(sizes, limits, message):
+    with pytest.raises(DoesNotFit, match=message):
+        make_plan(sizes, limits)
 
 
 @given(
@@ -69,14 +84,3 @@ def test_any_network_on_any_device(sizes, device, multiprocessors):
         assert needed > 0.3 * multiprocessors * available  # it was no small network
         return
     check(plan, limits)
-
-
-def test_a_network_without_hidden_layers_is_not_resident():
-    with pytest.raises(DoesNotFit):
-        make_plan((841, 10), DEVICES["emulated"])
-
-
-def test_vectors_that_do_not_fit_beside_the_weights():
-    limits = DeviceLimits(2, 2048, registers=32 * 72, threads=(32,))
-    with pytest.raises(DoesNotFit, match=r"need 4 KiB in each of 2 .* hold 3$"):
-        make_plan((20, 60, 3), limits)
