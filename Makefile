@@ -19,7 +19,7 @@ SANITIZED := build/sanitize
 GPU_SANITIZERS := gpu-memcheck gpu-racecheck gpu-synccheck
 GPU_STEPS := gpu-build gpu-tests $(GPU_SANITIZERS) gpu-speedup
 
-.PHONY: install reproduce readme pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize $(GPU_STEPS) clean $(SANITIZED) $(SANITIZED)-threads
+.PHONY: install reproduce table-1 pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize $(GPU_STEPS) clean $(SANITIZED) $(SANITIZED)-threads
 
 install: $(INSTALLED)
 
@@ -39,8 +39,8 @@ reproduce: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py $(ARGS)
 
 # Writes the table of the paper's experiment into docs/table-1.md, from benchmarks/results/table1.
-readme: $(INSTALLED)
-	$(BIN)/python tools/reproduce.py --readme
+table-1: $(INSTALLED)
+	$(BIN)/python tools/reproduce.py --page
 
 # Draws the pictures of README and documentation, from the measurements in benchmarks/results.
 pictures: $(INSTALLED)

@@ -322,7 +322,7 @@ def widths() -> Figure:
     for row, width in enumerate(rows):
         y, text = row * side, "original" if width is None else f"width {width}"
         axes.text(left - 0.1, y + side / 2, text, size=9, ha="right", va="center")
-        digits = np.hstack(list(normalise_width(images, width)))
+        digits = np.hstack([*(images if width is None else normalise_width(images, width))])
         axes.imshow(digits, "gray_r", interpolation="none", extent=(left, right, y + side, y))
     axes.set(xlim=(0, right), ylim=(side * len(rows), 0))
     return figure

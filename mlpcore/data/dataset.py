@@ -24,8 +24,8 @@ from mlpcore.data.arrays import (
     range_of,
 )
 from mlpcore.data.formats import md5, read_idx
-from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_images
-from mlpcore.data.width import to_inputs
+from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_images, to_range
+from mlpcore.data.width import normalise_width
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
@@ -214,17 +214,21 @@ class Dataset:
     def as_inputs(self, input_range: str = "signed", width: int | None = None) -> Dataset:
         """Return the data with the images that a network of this range and width sees.
 
-        The images of this data set must be in [-1, 1]; see `mlpcore.data.width.to_inputs`.
+        The images of this data set must be in [-1, 1]. The width of their ink comes first, then the
+        range.
 
         Raises
         ------
         InputError
             When there is no such range, or the width is not from 1 to the width of the images.
         """
+        train, test = self.train_images, self.test_images
+        if width is not None:
+            train, test = normalise_width(train, width), normalise_width(test, width)
         return dataclasses.replace(
             self,
-            train_images=to_inputs(self.train_images, input_range, width),
-            test_images=to_inputs(self.test_images, input_range, width),
+            train_images=to_range(train, input_range),
+            test_images=to_range(test, input_range),
         )
 
 

@@ -31,7 +31,7 @@ import numpy as np
 
 from mlpcore.checks import check_whole
 from mlpcore.cpu import cores_beside_others
-from mlpcore.data.scaling import BACKGROUNDS, batches, to_range
+from mlpcore.data.scaling import BACKGROUNDS, batches
 from mlpcore.typing import Float32Array, Float64Array
 
 #: The ink at the edge of the box, as a share of the greatest.
@@ -47,15 +47,15 @@ UNIT = 2.0**20
 _WORK = 16
 
 
-def normalise_width(images: Float32Array, width: int | None) -> Float32Array:
+def normalise_width(images: Float32Array, width: int) -> Float32Array:
     """Bring the ink of each image to a width and its centre of mass to the centre.
 
     Parameters
     ----------
     images : numpy.ndarray of float32, shape (n, h, w)
         In [-1, 1]; -1 is the background. What is darker becomes background.
-    width : int, optional
-        The width of the ink in pixels, 1 to w. None returns the images themselves.
+    width : int
+        The width of the ink in pixels, 1 to w.
 
     Returns
     -------
@@ -73,25 +73,12 @@ def normalise_width(images: Float32Array, width: int | None) -> Float32Array:
     >>> print(normalise_width(image, 3)[0, 2].round(1))
     [-1.  -1.  -0.9  0.6  1.   0.6 -0.9 -1.  -1. ]
     """
-    return to_inputs(images, "signed", width)
-
-
-def to_inputs(images: Float32Array, input_range: str, width: int | None) -> Float32Array:
-    """Bring images in [-1, 1] to what a network sees: first the width, then the range.
-
-    Raises
-    ------
-    InputError
-        As `normalise_width` and `mlpcore.data.scaling.to_range`.
-    """
-    if width is None:
-        return to_range(images, input_range)
     _, height, image_width = images.shape
     check_whole("width", width, 1, image_width)
     result: Float32Array = np.empty_like(images)
 
     def convert(batch: slice) -> None:
-        result[batch] = to_range(_normalised(images[batch], width), input_range)
+        result[batch] = _normalised(images[batch], width)
 
     parts = list(batches(len(images), _WORK * height * image_width))
     # A few images need no threads, nor what counts the cores.

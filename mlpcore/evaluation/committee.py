@@ -9,7 +9,7 @@ import numpy as np
 
 from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError
-from mlpcore.evaluation import evaluation, probabilities
+from mlpcore.evaluation import evaluation
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.network.network import Network
@@ -53,7 +53,7 @@ class Committee:
     def outputs(self, images: AnyArray, backend: Backend) -> Float64Array:
         """Mean outputs (n, n_classes); arguments and errors are those of `evaluation.outputs`."""
         outputs = [evaluation.outputs(n, images, backend) for n in self.networks]
-        return mean_outputs(self.networks, outputs)
+        return evaluation.mean_outputs(self.networks, outputs)
 
     def predict(self, images: AnyArray, backend: Backend) -> AnyArray:
         """The first class with the greatest mean output, (n,)."""
@@ -62,16 +62,6 @@ class Committee:
     def evaluate(self, images: AnyArray, labels: AnyArray, backend: Backend) -> Evaluation:
         """The committee's evaluation; arguments and errors are those of `evaluation.evaluate`."""
         return Evaluation.of(self.outputs(images, backend), labels)
-
-
-def mean_outputs(networks: Sequence[Network], outputs: Sequence[AnyArray]) -> Float64Array:
-    """The mean (n, n_classes) of several networks' outputs, each (n, n_classes).
-
-    It is the mean of their probabilities if their losses differ.
-    """
-    if len({network.loss for network in networks}) > 1:
-        outputs = [probabilities.of_network(*pair) for pair in zip(networks, outputs)]
-    return np.asarray(np.mean(outputs, axis=0, dtype=np.float64))
 
 
 @dataclass(frozen=True)

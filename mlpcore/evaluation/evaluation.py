@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from mlpcore.backends.arguments import check_array, check_finite, check_range
 from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError
+from mlpcore.evaluation import probabilities
 from mlpcore.network.network import Network
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
@@ -180,6 +182,16 @@ def outputs(network: Network, images: Float32Array, backend: Backend) -> Float64
         part = slice(begin, begin + BATCH)
         result[part] = backend.predict(loaded, backend.put(inputs[part]))
     return result
+
+
+def mean_outputs(networks: Sequence[Network], outputs: Sequence[AnyArray]) -> Float64Array:
+    """The mean (n, n_classes) of several networks' outputs, each (n, n_classes).
+
+    It is the mean of their probabilities if their losses differ.
+    """
+    if len({network.loss for network in networks}) > 1:
+        outputs = [probabilities.of_network(*pair) for pair in zip(networks, outputs)]
+    return np.asarray(np.mean(outputs, axis=0, dtype=np.float64))
 
 
 def evaluate(

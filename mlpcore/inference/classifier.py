@@ -13,7 +13,7 @@ from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluation, probabilities
-from mlpcore.evaluation.committee import Committee, mean_outputs
+from mlpcore.evaluation.committee import Committee
 from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.inference.inputs import as_path, read_images
@@ -192,7 +192,7 @@ class TrainedClassifier:
 
     def _mean(self, outputs: Sequence[Float64Array]) -> Float64Array:
         """The outputs (n, n_classes) of all networks together."""
-        return mean_outputs([each.network for each in self.networks], outputs)
+        return evaluation.mean_outputs([each.network for each in self.networks], outputs)
 
     def _outputs(self, one: TrainedNetwork, images: Float32Array) -> Float64Array:
         """Outputs (n, n_classes) of a network, in its range and width, or for its copies."""

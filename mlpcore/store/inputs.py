@@ -10,9 +10,9 @@ from msgspec import Meta
 from mlpcore.checks import check_choice, check_whole
 from mlpcore.data import dataset, embedded
 from mlpcore.data.arrays import check_range
-from mlpcore.data.scaling import INPUT_RANGES
+from mlpcore.data.scaling import INPUT_RANGES, to_range
 from mlpcore.data.summary import DataSummary, Side
-from mlpcore.data.width import to_inputs
+from mlpcore.data.width import normalise_width
 from mlpcore.errors import InputError
 from mlpcore.store.documents import from_json, to_json
 from mlpcore.training.config import TrainingConfig
@@ -105,9 +105,9 @@ class NetworkInput:
     def of_images(self, images: Float32Array) -> Float32Array:
         """The inputs (n, n_inputs) from images (n, h, w) in [-1, 1], as a `Dataset` holds them."""
         height, width = self.image_shape
-        shaped = images.reshape(-1, height, width)
-        inputs = to_inputs(shaped, self.input_range, self.width)
-        return inputs.reshape(-1, height * width)
+        if self.width is not None:
+            images = normalise_width(images.reshape(-1, height, width), self.width)
+        return to_range(images, self.input_range).reshape(-1, height * width)
 
 
 def output_metadata(target: float, classes: Classes) -> dict[str, str]:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlpcore import dataset
-from mlpcore.data.width import MAX_STRETCH, THRESHOLD, UNIT, normalise_width, to_inputs
+from mlpcore.data.scaling import to_range
+from mlpcore.data.width import MAX_STRETCH, THRESHOLD, UNIT, normalise_width
 
 DIGITS = dataset.load(name="digits").train_images[:8]
 
@@ -103,8 +104,7 @@ def test_any_image_is_that_of_the_reference(height, width, wanted, seed):
 
 
 def test_background_stays_exactly_background():
-    result = to_inputs(DIGITS, "unit", 16)
+    result = to_range(normalise_width(DIGITS, 16), "unit")
     assert np.mean(result == 0) > 0.5 and result.max() <= 1
     far = np.abs(np.arange(29) - 14) > 14  # beyond a box of 16 pixels and its blurred edges
     assert np.all(result[:, :, far] == 0)
-    assert to_inputs(DIGITS, "signed", None) is DIGITS

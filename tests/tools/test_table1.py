@@ -128,10 +128,10 @@ def test_a_run_in_use_or_damaged_is_one_line_and_the_others_go_on(data, whole, c
     [
         ("--nets 6", "'6', expected some of net1"),
         ("--out  --report", "'', expected a folder"),
-        ("--report --readme", "--readme: not allowed with argument --report"),
+        ("--report --page", "--page: not allowed with argument --report"),
         ("--report", "runs/table1: expected a folder with runs"),
         ("--report --out new", "new: expected a folder with runs of at least one epoch"),
-        ("--readme page.md", "benchmarks/results/table1 holds no evidence"),
+        ("--page page.md", "benchmarks/results/table1 holds no evidence"),
         ("--epochs 4 --out old", "old/net1-seed0 was started with --arch net1 --recipe paper"),
     ],
 )
@@ -191,7 +191,7 @@ def test_evidence_makes_way_for_more_epochs_of_a_run_and_not_for_other_weights(d
 
 
 def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path, monkeypatch):
-    """`make readme` has been called since the evidence changed, and finds its two marks."""
+    """`make table-1` has been called since the evidence changed, and finds its two marks."""
     page, evidence = tmp_path / "page.md", read_all(ROOT / command.FOLDER)
     assert len(evidence) == 16
     for run in evidence:  # whose options give its settings again
@@ -202,7 +202,7 @@ def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path, m
     content = (ROOT / command.PAGE).read_text()
     page.write_text(re.sub(r"^\| net.*\n", "", content, flags=re.MULTILINE))
     monkeypatch.chdir(ROOT)
-    assert command.main(["--readme", str(page)]) == 0
+    assert command.main(["--page", str(page)]) == 0
     assert page.read_text() == content
     page.write_text("# No marks\n")
     with pytest.raises(InputError, match=r"page\.md: expected the lines <!-- table1 begin"):

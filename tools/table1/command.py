@@ -55,7 +55,7 @@ def parser() -> Parser:
     text = f"only keep what has come of the runs for the repository ({FOLDER})"
     modes.add_argument("--evidence", type=Path, nargs="?", const=FOLDER, metavar="DIR", help=text)
     text = f"only put the table of the repository's evidence in a page ({PAGE})"
-    modes.add_argument("--readme", type=Path, nargs="?", const=PAGE, metavar="FILE", help=text)
+    modes.add_argument("--page", type=Path, nargs="?", const=PAGE, metavar="FILE", help=text)
     return result
 
 
@@ -84,8 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.readme:
-        put_table(options.readme, read_all(FOLDER))
+    if options.page:
+        put_table(options.page, read_all(FOLDER))
         return 0
     if options.evidence:
         keep(options.evidence, gather(options.out))
