@@ -28,7 +28,7 @@ from mlpcore.checks import check_rate
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import check_target
-from mlpcore.typing import BackendArray, Float32Array, Float64Array, LoadedNetwork
+from mlpcore.typing import BackendArray, Float32Array, Float64Array, LoadedNetwork, UInt8Array
 
 Progress: TypeAlias = Callable[["TrainingResult"], bool | None]
 """Called during training with the result so far; true means stop."""
@@ -258,6 +258,10 @@ class Backend(Deforming):
     ) -> TrainingResult:
         """See `train`; `rates` (n_layers,) are the learning rates. There is a sample or more."""
 
+    def stepper(self, network: Network) -> Stepper:
+        """What trains a network by a few samples a call."""
+        return Stepper(self, network)
+
     def predict(self, network: LoadedNetwork, images: BackendArray) -> Float32Array:
         """Outputs (n, n_classes) of the whole network for images (n, n_in)."""
         return self._predict(
@@ -286,3 +290,48 @@ class Backend(Deforming):
         labels = self._located("labels", labels, (len(images),), np.uint8)
         guesses = self._predict(network, images, poll).argmax(axis=1)
         return int(np.count_nonzero(guesses != np.asarray(labels)))
+
+
+class Stepper:
+    """Trains a network by one sample, or a few, a call: `Backend.stepper` makes it.
+
+    A backend on a CPU keeps the weights in the order in which steps read them, and all buffers,
+    from call to call. The same samples in the same order give the same bits, however they are cut
+    into calls. This class is what other backends do: each call is one of `Backend.train`.
+
+    The network belongs to the stepper: read it from `network`, which brings it up to date.
+    """
+
+    def __init__(self, backend: Backend, network: Network):
+        self._backend, self._network = backend, network
+        self._loaded = backend.load(network)
+
+    def train(
+        self,
+        images: Float32Array,
+        labels: UInt8Array,
+        learning_rate: LearningRate,
+        target: float = 1.0,
+        sample_weight: Float32Array | None = None,
+    ) -> float:
+        """Learns samples in the order given; returns the sum of their losses.
+
+        Arguments are as those of `Backend.train`, on the host. When the sum is not finite, the
+        network is of no use any more.
+        """
+        put, order = self._backend.put, np.arange(len(images), dtype=np.int32)
+        weights = None if sample_weight is None else put(sample_weight)
+        data = put(images), put(labels), put(order)
+        return self._backend.train(
+            self._loaded, *data, learning_rate, target=target, sample_weight=weights
+        ).loss
+
+    def predict(self, images: Float32Array) -> Float32Array:
+        """Outputs (n, n_classes) for images (n, n_in), both on the host."""
+        return self._backend.predict(self._loaded, self._backend.put(images))
+
+    @property
+    def network(self) -> Network:
+        """The network with the weights as they are now."""
+        self._backend.store(self._loaded, self._network)
+        return self._network
