@@ -28,6 +28,7 @@
         ENTRY(list_active),                                                                 \
         ENTRY(product_rows),                                                                \
         ENTRY(dot_rows),                                                                    \
+        ENTRY(step_rows),                                                                   \
         ENTRY(update_rows),                                                                 \
         PACKED_ENTRIES,                                                                     \
         .together = TOGETHER,                                                               \

@@ -101,6 +101,11 @@ typedef struct {
     void (*dot_rows)(const float *w, int width, const int *list, int n, const float *delta,
                      float *sums);
 
+    /* dot_rows, the sums added unless it is the first part, and then w[list[k]] -= eta x[list[k]]
+     * delta. Without `sums` the update alone. */
+    void (*step_rows)(float *w, int width, const int *list, int n, const float *x,
+                      const float *delta, float eta, int first, float *sums);
+
     /* w[j] -= eta sum over the samples s in which input j is active of x_s[j] delta_s, begin <= j
      * < end. Row s of the deltas is at d + s * d_stride. */
     void (*update_rows)(float *w, int width, const mlp_uses *uses, int begin, int end,

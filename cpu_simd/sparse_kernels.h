@@ -96,6 +96,39 @@ static void KERNEL(dot_rows)(const float *w, int width, const int *list, int n, 
 #undef CALL
 }
 
+/* `dot` and `first` are known when this is compiled. */
+INLINE void step_columns(int vectors, float *w, long width, const int *list, int n, const float *x,
+                         const float *delta, float eta, int dot, int first, float *sums)
+{
+    vf d[ROW_VECTORS];
+    UNROLL for (int v = 0; v < vectors; v++) d[v] = vf_load(delta + v * VW);
+    for (int k = 0; k < n; k++) {
+        float *row = w + list[k] * width;
+        prefetch_row(vectors, w, width, list, k, n);
+        const vf step = vf_set1(eta * x[list[k]]);
+        vf sum = vf_set1(0.0f);
+        UNROLL for (int v = 0; v < vectors; v++)
+        {
+            const vf old = vf_load(row + v * VW);
+            if (dot) sum = vf_fma(old, d[v], sum);
+            vf_store(row + v * VW, vf_fnma(step, d[v], old));
+        }
+        if (dot) sums[list[k]] = vf_sum(sum) + (first ? 0.0f : sums[list[k]]);
+    }
+}
+
+static void KERNEL(step_rows)(float *w, int width, const int *list, int n, const float *x,
+                              const float *delta, float eta, int first, float *sums)
+{
+#define CALL(vectors) \
+    step_columns(vectors, w + c, width, list, n, x, delta + c, eta, 1, first && c == 0, sums)
+    if (sums) FOR_ROW_VECTORS(width, CALL);
+#undef CALL
+#define CALL(vectors) step_columns(vectors, w + c, width, list, n, x, delta + c, eta, 0, 0, NULL)
+    if (!sums) FOR_ROW_VECTORS(width, CALL);
+#undef CALL
+}
+
 INLINE void update_columns(int vectors, float *row, const mlp_use *uses, int n, const float *d,
                            long d_stride, float eta)
 {

@@ -295,9 +295,10 @@ class Backend(Deforming):
 class Stepper:
     """Trains a network by one sample, or a few, a call: `Backend.stepper` makes it.
 
-    A backend on a CPU keeps the weights in the order in which steps read them, and all buffers,
-    from call to call. The same samples in the same order give the same bits, however they are cut
-    into calls. This class is what other backends do: each call is one of `Backend.train`.
+    That of an instruction set keeps the weights in the order in which steps read them, and all
+    buffers, from call to call. The same samples in the same order then give the same bits, however
+    they are cut into calls. This class is what other backends do: each call is one of
+    `Backend.train`.
 
     The network belongs to the stepper: read it from `network`, which brings it up to date.
     """

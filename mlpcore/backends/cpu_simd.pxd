@@ -52,6 +52,17 @@ cdef extern from "train.h" nogil:
     int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
                           const float *deltas, int n, float *sums, float *sums_below)
 
+cdef extern from "stepper.h" nogil:
+    ctypedef struct mlp_stepper:
+        pass
+
+    mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *network)
+    void mlp_free_stepper(mlp_stepper *stepper)
+    double mlp_step(mlp_stepper *stepper, const float *image, int label,
+                    const float *learning_rates, float target, float weight)
+    void mlp_step_outputs(mlp_stepper *stepper, const float *image, float *outputs)
+    void mlp_store_steps(const mlp_stepper *stepper)
+
 cdef extern from "packed.h" nogil:
     int mlp_is_packed(const mlp_network *network, int l, long from_)
     long mlp_packed_stride(int stride, int lanes)

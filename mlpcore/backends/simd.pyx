@@ -12,11 +12,20 @@ import reprlib
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.arguments import GRID, MARGIN, check_array, layer_shape
-from mlpcore.backends.base import Backend, TrainingResult
+from mlpcore.backends.arguments import (
+    GRID,
+    MARGIN,
+    check_array,
+    check_range,
+    check_weights,
+    layer_rates,
+    layer_shape,
+)
+from mlpcore.backends.base import Backend, Stepper, TrainingResult
 from mlpcore.checks import check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
+from mlpcore.network.activation import check_target
 
 from mlpcore.backends.cpu_simd cimport (
     mlp_backward,
@@ -27,8 +36,10 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_fields,
     mlp_find_kernels,
     mlp_forward,
+    mlp_free_stepper,
     mlp_is_packed,
     mlp_kernels,
+    mlp_new_stepper,
     mlp_noise,
     mlp_packed_passes,
     mlp_packed_stride,
@@ -36,6 +47,10 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_prediction,
     mlp_selection,
     mlp_start_poll,
+    mlp_step,
+    mlp_step_outputs,
+    mlp_stepper,
+    mlp_store_steps,
     mlp_team_size,
     mlp_train,
     mlp_training,
@@ -359,6 +374,9 @@ class SimdBackend(Backend):
             raise poll.exception
         return _result(&training)
 
+    def stepper(self, Network network not None):
+        return SimdStepper(self, network)
+
     def _predict(self, Network network not None, images, poll=None):
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
         if len(images) == 0:
@@ -464,6 +482,107 @@ class SimdBackend(Backend):
                                 own.threads)
         _check(status)
         return result
+
+
+#: Samples that a stepper learns, or predicts, before signals and other threads get their turn.
+cdef enum:
+    STEPS = 64
+
+
+cdef class _Steps:
+    """A stepper of the C backend."""
+
+    cdef mlp_stepper *c
+    cdef Network network
+    cdef _Settings settings  # whose kernels it calls
+    cdef int n_in, n_classes
+    cdef bint changed  # since the network got the weights
+    cdef object learning_rate  # the last one
+    cdef const float[::1] rates  # of each layer
+
+    def __cinit__(self, _Settings settings, Network network):
+        self.settings, self.network = settings, network
+        self.n_in, *_, self.n_classes = network.layer_sizes
+        self.c = mlp_new_stepper(settings.kernels, &network.c)
+        if self.c == NULL:
+            raise MemoryError("no memory for the weights of a stepper")
+
+    def __dealloc__(self):
+        mlp_free_stepper(self.c)
+
+    cdef const float[:, ::1] _images(self, images) except *:
+        return check_array("images", images, (None, self.n_in))
+
+    def train(self, images, labels, learning_rate, double target, sample_weight):
+        cdef const float[:, ::1] x = self._images(images)
+        cdef const uint8_t[::1] t = check_array("labels", labels, (len(x),), np.uint8)
+        cdef const float[::1] weights = None
+        cdef Py_ssize_t i, n = len(x)
+        cdef double loss = 0.0
+        if sample_weight is not None:
+            weights = check_array("sample_weight", sample_weight, (n,))
+            check_weights(sample_weight)
+        for i in range(n):
+            if t[i] >= self.n_classes:
+                check_range("labels", labels, self.n_classes)
+        if learning_rate != self.learning_rate:
+            self.rates = layer_rates(self.network, learning_rate).astype(np.float32)
+            self.learning_rate = learning_rate
+        if target != 1.0:
+            check_target(target)
+        self.changed = True
+        for i in range(n):
+            loss += mlp_step(self.c, &x[i, 0], t[i], &self.rates[0], target,
+                             1.0 if weights is None else weights[i])
+            if i % STEPS == STEPS - 1:
+                _let_others()
+        return loss
+
+    def predict(self, images):
+        cdef const float[:, ::1] x = self._images(images)
+        outputs = np.empty((len(x), self.n_classes), np.float32)
+        cdef float[:, ::1] y = outputs
+        cdef Py_ssize_t i
+        for i in range(len(x)):
+            mlp_step_outputs(self.c, &x[i, 0], &y[i, 0])
+            if i % STEPS == STEPS - 1:
+                _let_others()
+        return outputs
+
+    def current(self):
+        """The network with the weights as they are now."""
+        if self.changed:
+            mlp_store_steps(self.c)
+            self.changed = False
+        return self.network
+
+
+cdef int _let_others() except -1:
+    """Runs signal handlers, and lets other threads run, between two samples."""
+    PyErr_CheckSignals()
+    with nogil:
+        pass
+    return 0
+
+
+class SimdStepper(Stepper):
+    """A stepper that keeps the weights by inputs, and its buffers, between calls.
+
+    It has one thread, because a step of a small network is over before another one wakes.
+    """
+
+    def __init__(self, backend, network):
+        self._steps = _Steps(backend._settings, network)
+
+    def train(self, images, labels, learning_rate, target=1.0, sample_weight=None):
+        return self._steps.train(images, labels, learning_rate, target, sample_weight)
+
+    def predict(self, images):
+        return self._steps.predict(images)
+
+    @property
+    def network(self):
+        return self._steps.current()
 
 
 cdef mlp_deformation _deformation(shape, fields, float background):

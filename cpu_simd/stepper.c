@@ -1,0 +1,148 @@
+#include "stepper.h"
+
+#include <math.h>
+
+#include "buffers.h"
+#include "output.h"
+
+/* A layer's weights and its vectors at the current sample. */
+typedef struct {
+    const mlp_layer *layer;
+    float *tiles;  /* the weights by inputs */
+    float *inputs; /* x, with the bias and the padding */
+    int *active;   /* the inputs that a step reads: those that are not zero, or all */
+    int n_active;  /* how many */
+    float *sums;   /* W x */
+    float *deltas; /* dE/da; zero in the padding, as the weights there are */
+    float *dots;   /* W^T delta, of the active inputs */
+} step_layer;
+
+struct mlp_stepper {
+    const mlp_kernels *kernels;
+    int n_layers;
+    step_layer *layers;
+    float *outputs; /* of the last layer; sums if it is a softmax layer */
+};
+
+static int allocate_layer(step_layer *l, const mlp_layer *layer)
+{
+    const size_t inputs = (size_t)layer->stride, outputs = (size_t)mlp_padded(layer->n_out);
+    l->layer = layer;
+    l->tiles = mlp_floats((size_t)mlp_tiles_size(layer));
+    l->inputs = mlp_floats(inputs);
+    l->active = malloc((inputs + MLP_ALIGN) * sizeof *l->active);
+    l->sums = mlp_floats(outputs);
+    l->deltas = mlp_floats(outputs);
+    l->dots = mlp_floats(inputs);
+    if (!l->tiles || !l->inputs || !l->active || !l->sums || !l->deltas || !l->dots) return -1;
+    l->inputs[layer->n_in] = 1.0f;
+    l->n_active = layer->n_in + 1;
+    for (int j = 0; j < l->n_active; j++) l->active[j] = j;
+    for (int tile = 0; tile < mlp_n_tiles(layer); tile++) mlp_read_tile(layer, tile, l->tiles);
+    return 0;
+}
+
+mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *network)
+{
+    mlp_stepper *stepper = calloc(1, sizeof *stepper);
+    if (!stepper) return NULL;
+    stepper->kernels = kernels;
+    stepper->n_layers = network->n_layers;
+    stepper->layers = calloc((size_t)network->n_layers, sizeof *stepper->layers);
+    const mlp_layer *top = &network->layers[network->n_layers - 1];
+    stepper->outputs = mlp_floats((size_t)mlp_padded(top->n_out));
+    int failed = !stepper->layers || !stepper->outputs;
+    for (int l = 0; !failed && l < network->n_layers; l++)
+        failed = allocate_layer(&stepper->layers[l], &network->layers[l]);
+    if (!failed) return stepper;
+    mlp_free_stepper(stepper);
+    return NULL;
+}
+
+void mlp_free_stepper(mlp_stepper *stepper)
+{
+    if (!stepper) return;
+    for (int i = 0; stepper->layers && i < stepper->n_layers; i++) {
+        step_layer *l = &stepper->layers[i];
+        float *all[] = {l->tiles, l->inputs, l->sums, l->deltas, l->dots};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
+        free(l->active);
+    }
+    free(stepper->layers);
+    free(stepper->outputs);
+    free(stepper);
+}
+
+/* Lists the inputs that are not zero, unless they are states of a layer of tanh: its neurons learn
+ * at 0, too. */
+static void list_inputs(const mlp_stepper *stepper, int i)
+{
+    step_layer *l = &stepper->layers[i];
+    if (i > 0 && l[-1].layer->activation != MLP_RELU) return;
+    l->n_active = stepper->kernels->list_active(l->inputs, 0, l->layer->n_in + 1, l->active);
+}
+
+static void forward(const mlp_stepper *stepper, const float *image)
+{
+    const mlp_kernels *kernels = stepper->kernels;
+    memcpy(stepper->layers[0].inputs, image,
+           sizeof(float) * (size_t)stepper->layers[0].layer->n_in);
+    for (int i = 0; i < stepper->n_layers; i++) {
+        const step_layer *l = &stepper->layers[i];
+        const mlp_layer *layer = l->layer;
+        float *states = i + 1 == stepper->n_layers ? stepper->outputs : l[1].inputs;
+        list_inputs(stepper, i);
+        for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
+            kernels->product_rows(l->tiles + mlp_tile_offset(layer, tile),
+                                  mlp_tile_width(layer, tile), l->active, l->n_active, l->inputs, 1,
+                                  l->sums + mlp_tile_begin(layer, tile));
+        kernels->activate[layer->activation](l->sums, 0, layer->n_out, states);
+    }
+}
+
+/* Updates layer i, and computes the deltas of the layer below from its weights as they were. */
+static void backward(const mlp_stepper *stepper, int i, float learning_rate)
+{
+    const mlp_kernels *kernels = stepper->kernels;
+    const step_layer *l = &stepper->layers[i];
+    const mlp_layer *layer = l->layer;
+    for (int k = layer->n_out; k < mlp_padded(layer->n_out); k++) l->deltas[k] = 0.0f;
+    for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
+        kernels->step_rows(l->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile),
+                           l->active, l->n_active, l->inputs,
+                           l->deltas + mlp_tile_begin(layer, tile), learning_rate, tile == 0,
+                           i == 0 ? NULL : l->dots);
+    if (i > 0)
+        kernels->delta_hidden[l[-1].layer->activation](l->dots, l->inputs, 0, layer->n_in,
+                                                       l[-1].deltas);
+}
+
+double mlp_step(mlp_stepper *stepper, const float *image, int label, const float *learning_rates,
+                float target, float weight)
+{
+    const step_layer *top = &stepper->layers[stepper->n_layers - 1];
+    forward(stepper, image);
+    const mlp_outcome outcome = mlp_judge(top->layer, stepper->outputs, label, target);
+    if (!isfinite(outcome.loss)) return outcome.loss;
+    mlp_output_deltas(stepper->kernels, top->layer, stepper->outputs, label, target, weight,
+                      &outcome, 0, top->layer->n_out, top->deltas);
+    for (int i = stepper->n_layers - 1; i >= 0; i--) backward(stepper, i, learning_rates[i]);
+    return (double)weight * outcome.loss;
+}
+
+void mlp_step_outputs(mlp_stepper *stepper, const float *image, float *outputs)
+{
+    const mlp_layer *top = stepper->layers[stepper->n_layers - 1].layer;
+    forward(stepper, image);
+    memcpy(outputs, stepper->outputs, sizeof(float) * (size_t)top->n_out);
+    mlp_finish_outputs(top, outputs, 1);
+}
+
+void mlp_store_steps(const mlp_stepper *stepper)
+{
+    for (int i = 0; i < stepper->n_layers; i++) {
+        const step_layer *l = &stepper->layers[i];
+        for (int tile = 0; tile < mlp_n_tiles(l->layer); tile++)
+            mlp_write_tile(l->layer, tile, l->tiles);
+    }
+}

@@ -1,0 +1,31 @@
+/* Training by one sample after the other, with weights and buffers that stay from call to call.
+ *
+ * All layers are stored by their inputs (sparse.h), and one thread does the work: a step of a small
+ * network takes less time than it takes to wake another thread. Of an input that is zero, and of a
+ * rectified neuron that is, a step neither reads nor writes the weights. */
+#ifndef MLPCORE_STEPPER_H
+#define MLPCORE_STEPPER_H
+
+#include <stdint.h>
+
+#include "kernels.h"
+
+typedef struct mlp_stepper mlp_stepper;
+
+/* A stepper with a copy of the network's weights; NULL when memory ran out. The network must live
+ * as long. */
+mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *network);
+void mlp_free_stepper(mlp_stepper *stepper);
+
+/* Learns an image of n_in floats, and returns its loss times its weight. If the loss is not finite,
+ * nothing is learnt. There is a learning rate for each layer; `target` is as in mlp_training. */
+double mlp_step(mlp_stepper *stepper, const float *image, int label, const float *learning_rates,
+                float target, float weight);
+
+/* The outputs (n_out) for an image. */
+void mlp_step_outputs(mlp_stepper *stepper, const float *image, float *outputs);
+
+/* Copies the weights to the network. */
+void mlp_store_steps(const mlp_stepper *stepper);
+
+#endif
