@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlpcore.backends.base import Backend
+from mlpcore.backends.base import Backend, Stepper
 from mlpcore.network import Network
 from mlpcore.typing import Float32Array
 
@@ -73,3 +73,8 @@ class SimdBackend(Backend):
     _displacement_field: Any
     _deform_by: Any
     _deform: Any
+
+class SimdStepper(Stepper):
+    __doc__ = ""
+
+    def __init__(self, backend: SimdBackend, network: Network) -> None: ...
