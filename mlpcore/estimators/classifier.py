@@ -22,15 +22,15 @@ from mlpcore.estimators.fitting import (
     copy_of,
     observers_of,
     train_in_order,
-    warn_if_still_falling,
+    warn_of_training,
 )
 from mlpcore.estimators.prediction import FittedNetwork
 from mlpcore.estimators.validation import (
     Samples,
-    check_classes,
     check_parameters,
     check_parameters_of_parts,
     check_samples,
+    classes_of,
     deformation_of,
     encode,
     hidden_layers_of,
@@ -264,8 +264,9 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
     ) -> OnlineMLPClassifier:
         """Trains for `max_iter` epochs, or until it is stopped; returns the estimator.
 
-        It warns when a feature is far outside [-1, 1], and with scikit-learn's ConvergenceWarning
-        when the loss still falls at the end.
+        It warns of features far outside [-1, 1], of images in [0, 1] to deform, and of labels that
+        look like a regression target; and with scikit-learn's ConvergenceWarning when the learning
+        rate was too high, or the loss still falls at the end.
 
         Parameters
         ----------
@@ -283,7 +284,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
             mlp = copy_of(self)
             mlp.best_validation_score_ = None
         else:
-            mlp = self._new(check_classes(labels, "y"))
+            mlp = self._new(classes_of(labels))
         n_before = len(mlp._history)
         config = mlp._config(n_before + self.max_iter)
         samples = mlp._samples(inputs, labels, sample_weight)
@@ -298,8 +299,8 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         observers += observers_of(self.callbacks, mlp)
         mlp._n_samples, mlp.target_ = len(samples.codes), config.target
         with Console(sys.stdout) if self.verbose else nullcontext(Observer()) as console:
-            if mlp._trainer(config, samples, [*observers, console]).run():
-                warn_if_still_falling(mlp._history, n_before)
+            complete = mlp._trainer(config, samples, [*observers, console]).run()
+        warn_of_training(mlp, samples, n_before, complete)
         if stopping and stopping.best:
             mlp.network_ = stopping.best
         self.__dict__.update(mlp.__dict__)

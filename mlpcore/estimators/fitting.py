@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
+import math
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +28,14 @@ from mlpcore.typing import Float32Array
 #: first epoch's loss. Epochs count by their learning rates, because at a rate of almost 0 no loss
 #: falls. As many epochs again would gain about as much or less.
 STILL_FALLS = 0.1
+
+#: Outputs that differ by less are almost the same, and losses of more times that of a guess are
+#: due to steps that are too long if outputs are.
+ALIKE = 1e-3
+WORSE_THAN_A_GUESS = 1.5
+
+#: Where scikit-learn fits for a cross-validation, as a search does.
+CROSS_VALIDATION = "sklearn.model_selection._validation"
 
 
 def copy_of(mlp: Any) -> Any:
@@ -108,17 +119,59 @@ def still_falls(losses: Sequence[float], rates: Sequence[float], first: float) -
     return losses[half] - losses[-1] > STILL_FALLS * first
 
 
-def warn_if_still_falling(history: Sequence[EpochMetrics], n_before: int) -> None:
-    """Warns if the loss still falls at the end of `fit`, before which there were some epochs."""
-    epochs = history[n_before:]
+def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) -> None:
+    """Warns, as `fit` ends, of a learning rate that was too high, or of a loss that still falls.
+
+    There were `n_before` epochs before `fit`, which is `complete` if nothing stopped it.
+    """
+    epochs = mlp._history[n_before:]
     losses = [metrics.loss for metrics in epochs]
-    if still_falls(losses, [metrics.learning_rate for metrics in epochs], history[0].loss):
-        warnings.warn(
-            f"The loss still falls after {len(epochs)} epochs, to {losses[-1]:.4g}: training has "
-            "not converged. Raise max_iter or learning_rate_init.",
-            ConvergenceWarning,
-            stacklevel=3,  # of who called fit
+    rates = [metrics.learning_rate for metrics in epochs]
+    answer = only_answer(mlp, samples, epochs[-1])
+    if answer is not None:
+        text = (
+            f"The network answers {answer} whatever the sample: learning_rate_init "
+            f"{mlp.learning_rate_init} is too high. Lower it, or scale X."
         )
+    elif complete and still_falls(losses, rates, mlp._history[0].loss):
+        if any(f.f_globals["__name__"] == CROSS_VALIDATION for f, _ in traceback.walk_stack(None)):
+            warn_of_cross_validation()
+            return
+        text = (
+            f"The loss still falls after {len(epochs)} epochs, to {losses[-1]:.4g}: training has "
+            "not converged. Raise max_iter or learning_rate_init."
+        )
+    else:
+        return
+    warnings.warn(text, ConvergenceWarning, stacklevel=3)  # of who called fit
+
+
+@functools.cache
+def warn_of_cross_validation() -> None:
+    """Warns once of losses that still fall, as a search has many fits; it warns of its last one."""
+    warnings.warn(
+        "The loss still falls at the end of fits of a cross-validation: they have not converged. "
+        "Raise max_iter or learning_rate_init. This is said once.",
+        ConvergenceWarning,
+        stacklevel=4,  # of who called fit
+    )
+
+
+def only_answer(mlp: Any, samples: Samples, last: EpochMetrics) -> Any:
+    """The class that a network answers because steps were too long, or None.
+
+    They leave hidden neurons that are 0 for all samples, or at the limits of tanh. Outputs are then
+    the same to the bit; or almost so and wrong, with a loss above that of outputs which are all
+    alike. Steps that are too short leave either no such outputs or no such loss.
+    """
+    if last.validation_errors < len(samples.codes) - np.bincount(samples.codes).max():
+        return None
+    outputs = outputs_of(mlp.network_, samples.inputs, mlp._get_backend(mlp.network_))
+    n_classes = len(mlp.classes_)
+    of_a_guess = n_classes * mlp.target_**2 / 2 if mlp.loss == "squared" else math.log(n_classes)
+    spread = np.ptp(outputs, axis=0).max()
+    ignored = spread == 0 or (spread < ALIKE and last.loss > WORSE_THAN_A_GUESS * of_a_guess)
+    return mlp.classes_[outputs[0].argmax()] if ignored else None
 
 
 def train_in_order(

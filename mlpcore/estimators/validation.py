@@ -9,7 +9,7 @@ import dataclasses
 import math
 import reprlib
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,9 @@ from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 #: Features beyond this root mean square are not scaled. Whole units of a measurement, such as
 #: centimetres of a petal or grey levels up to 16, stay below and are learnt well enough.
 FAR_OUTSIDE = 10.0
+
+#: More classes than this, and than a quarter of the samples, look like a regression target.
+MANY_CLASSES = 20
 
 
 # ---- parameters --------------------------------------------------------------------------
@@ -148,6 +151,18 @@ def check_classes(classes: ArrayLike, name: str) -> AnyArray:
     return classes
 
 
+def classes_of(y: AnyArray) -> AnyArray:
+    """The classes of all labels y (n,) of a `fit`."""
+    classes = check_classes(y, "y")
+    if y.dtype.kind in "iuf" and len(classes) > max(MANY_CLASSES, len(y) / 4):
+        warnings.warn(
+            f"y holds {len(classes)} different numbers in {len(y)} samples, each of which becomes "
+            "a class, but this looks like the target of a regression. Expected labels of classes.",
+            stacklevel=3,  # of who called fit
+        )
+    return classes
+
+
 def known_classes(classes: ArrayLike | None, known: AnyArray | None) -> AnyArray:
     """The classes of a `partial_fit`: those given, those of the training before it, or both.
 
@@ -220,16 +235,26 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
             f"X holds {X.flat[np.abs(X).argmax()]:.4g}: expected images in [-1, 1], "
             "with a background of -1, for a deformation"
         )
+    for doubt in _doubts(X, mlp.deformation is not None):
+        warnings.warn(doubt, stacklevel=3)  # of who called fit
+    return X, y
+
+
+def _doubts(X: Float32Array, deformed: bool) -> Iterator[str]:
+    """What makes it doubtful that these inputs are what was meant."""
+    if deformed and X.min() >= 0:
+        yield (
+            "X holds images in [0, 1], whose background a deformation would take for grey. "
+            "Expected images in [-1, 1], with a background of -1, such as 2 * X - 1."
+        )
     squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
     greatest = float(np.sqrt(squares.max(initial=0.0) / len(X)))
     if greatest > FAR_OUTSIDE:
-        warnings.warn(
+        yield (
             f"X is far outside [-1, 1]: feature {squares.argmax()} has a root mean square of "
             f"{greatest:.4g}. Training may fail. Scale X first, for example by "
-            "make_pipeline(StandardScaler(), OnlineMLPClassifier()).",
-            stacklevel=3,  # of who called fit
+            "make_pipeline(StandardScaler(), OnlineMLPClassifier())."
         )
-    return X, y
 
 
 def weights_of(

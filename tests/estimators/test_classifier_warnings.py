@@ -1,17 +1,21 @@
-"""The classifier warns of inputs that are not scaled, and of losses that still fall."""
+"""The classifier warns of inputs, labels and rates that cannot be meant, and says what to do."""
 
+import os
+import subprocess
+import sys
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mlpcore import OnlineMLPClassifier
 from mlpcore.estimators.fitting import still_falls
-from small_classifiers import X, Y, make_mlp
+from small_classifiers import DEFORMED, X, Y, make_mlp
 
 
 def test_raw_measurements_get_the_remedy():
@@ -48,6 +52,83 @@ def test_the_loss_still_falls():
     with warnings.catch_warnings():  # none after a stop
         warnings.simplefilter("error")
         make_mlp(max_iter=4, callbacks=[lambda mlp, metrics: metrics.epoch == 3]).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"learning_rate_init": 10},
+        {"learning_rate_init": 10, "activation": "tanh"},
+        {"learning_rate_init": 100, "loss": "squared", "activation": "tanh"},
+        {"learning_rate_init": 10, "early_stopping": True},
+    ],
+)
+def test_a_rate_that_is_too_high_is_to_be_lowered(settings):
+    mlp = OnlineMLPClassifier(max_iter=20, random_state=0, **settings)
+    with pytest.warns(ConvergenceWarning) as caught:
+        mlp.fit(*load_iris(return_X_y=True))
+    assert [("Lower it" in str(each.message), each.filename) for each in caught] == [
+        (True, __file__)
+    ]
+
+
+@pytest.mark.parametrize("settings", [{}, {"init": "uniform", "activation": "tanh"}])
+@pytest.mark.parametrize("loss", ["cross-entropy", "squared"])
+def test_a_rate_that_is_too_low_is_not(settings, loss):
+    settings = {"loss": loss, "learning_rate_init": 1e-7, "max_iter": 2} | settings
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OnlineMLPClassifier((5, 5), **settings).fit(*load_iris(return_X_y=True))
+
+
+def search():
+    """Twelve fits of a search and the last one, none of which is long enough."""
+    grid = {"max_iter": [2, 3], "learning_rate_init": [0.01, 0.011]}
+    GridSearchCV(make_mlp(), grid, cv=3).fit(X, Y)
+
+
+def shown_in_a_fresh_process(function):
+    """How many lines Python's own filters show of what a function of this module warns of."""
+    code = f"import {__name__} as tests; tests.{function.__name__}()"
+    path = os.pathsep.join(path for path in sys.path if path)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": ""},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stderr.count("The loss still falls")
+
+
+def test_a_search_warns_once_of_its_fits_and_once_of_the_last():
+    assert shown_in_a_fresh_process(search) == 2
+
+
+@pytest.mark.parametrize(("images", "warns"), [(X / 2 + 0.5, True), (X, False)])
+def test_images_from_0_to_1(images, warns):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_mlp(**DEFORMED).partial_fit(images, Y, classes=[0, 1, 2])
+    assert [each.filename for each in caught] == [__file__] * warns
+    assert all(r"2 * X - 1" in str(each.message) for each in caught)
+
+
+@pytest.mark.parametrize(
+    ("labels", "warns"),
+    [
+        (np.arange(230) % 100, True),
+        (np.arange(230) % 100 / 1.0, True),
+        ((np.arange(230) % 100).astype(str), False),
+        (np.arange(230) % 57, False),
+    ],
+)
+def test_a_target_of_a_regression(labels, warns):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_mlp().fit(X, labels)
+    texts = [str(each.message) for each in caught if each.filename == __file__]
+    assert sum("regression" in text for text in texts) == warns
 
 
 @pytest.mark.parametrize(
