@@ -6,60 +6,51 @@ import copy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 
 from mlpcore.data.dataset import Dataset
 from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.errors import InputError
 from mlpcore.estimators.fitting import (
     EarlyStopping,
     EpochRecord,
     copy_of,
     observers_of,
     train_in_order,
+    warn_of_steps,
     warn_of_training,
 )
 from mlpcore.estimators.prediction import FittedNetwork
+from mlpcore.estimators.settings import Settings
 from mlpcore.estimators.validation import (
     Samples,
     check_parameters,
     check_parameters_of_parts,
     check_samples,
     classes_of,
-    deformation_of,
-    encode,
-    hidden_layers_of,
-    image_shape_of,
     known_classes,
     seed_of,
-    weights_of,
 )
 from mlpcore.network.activation import Activation, Init, Loss
-from mlpcore.network.network import Network
 from mlpcore.report.console import Console
 from mlpcore.training.config import USUAL_TARGET, TrainingConfig
 from mlpcore.training.schedule import PAPER_RATIO, Decay
 from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Diverged, Observer, Trainer
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.typing import AnyArray
 
 #: The epoch of the first `partial_fit`, for random numbers; `fit` never gets this far, so the
 #: two do not draw the same ones.
 FIRST_PARTIAL_EPOCH = 2**31
 
-#: Parameters that `TrainingConfig` takes as they are.
-PASSED_ON = {field.name for field in fields(TrainingConfig)} - {"deformation"}
-
 #: A function of the classifier as it is after an epoch, and of the epoch's metrics.
 Callback = Observer | Callable[[Any, EpochMetrics], object]
 
 
-class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ignore[misc]
     """A multilayer perceptron trained by true on-line back-propagation.
 
     Weights change after every single sample (batch size 1, no momentum). Each epoch presents the
@@ -240,23 +231,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         self.learning_rate_ratio = learning_rate_ratio
         self.target = target
 
-    def set_params(self, **params: Any) -> OnlineMLPClassifier:
-        """Sets parameters by name, those of `deformation` too, as ``deformation__alpha``.
-
-        The deformation is replaced by another one with the new values, never changed.
-        """
-        prefix = "deformation__"
-        own = {name: value for name, value in params.items() if not name.startswith(prefix)}
-        super().set_params(**own)
-        if len(own) < len(params):
-            changes = {k.removeprefix(prefix): params[k] for k in params if k not in own}
-            if not isinstance(self.deformation, DeformationParameters):
-                raise InputError(
-                    f"deformation {self.deformation!r}: expected DeformationParameters"
-                )
-            self.deformation = self.deformation.set_params(**changes)
-        return self
-
     # ---- training ----------------------------------------------------------------------
 
     def fit(
@@ -275,7 +249,8 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         y : array-like of shape (n_samples,)
             Labels of 2 to 256 classes: whole numbers, texts, anything that can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
-            A factor of each sample's learning rate, 0 or more; None stands for 1.
+            A factor of each sample's learning rate, 0 or more; None stands for 1. Weights, those
+            of classes included, are divided by their mean, so that only their ratios matter.
         """
         again = self.warm_start and hasattr(self, "network_")
         check_parameters(self)
@@ -287,7 +262,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
             mlp = self._new(classes_of(labels))
         n_before = len(mlp._history)
         config = mlp._config(n_before + self.max_iter)
-        samples = mlp._samples(inputs, labels, sample_weight)
+        samples = mlp._samples(inputs, labels, sample_weight).with_mean_weight_1()
         if not again:
             mlp.network_ = mlp._new_network(config)
         observers: list[Observer] = [EpochRecord(mlp)]
@@ -328,7 +303,8 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
             All labels that may come. The first call needs them; later calls, also after `fit`,
             may repeat them.
         sample_weight : array-like of shape (n_samples,), default=None
-            A factor of each sample's learning rate, 0 or more; None stands for 1.
+            A factor of each sample's learning rate, 0 or more; None stands for 1. A warning names
+            a weight that makes a step unstable.
         """
         first = not hasattr(self, "network_")
         check_parameters_of_parts(self)
@@ -337,6 +313,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         mlp = self._new(known) if first else self
         config, samples = mlp._config(epochs=1), mlp._samples(inputs, labels, sample_weight)
         network = mlp._new_network(config) if first else self.network_
+        warn_of_steps(samples, config.learning_rate)
         images, backend = mlp._images(samples), mlp._get_backend(network, len(labels))
         epoch = FIRST_PARTIAL_EPOCH + len(mlp.loss_curve_)
         try:
@@ -358,9 +335,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         mlp.validation_scores_ = mlp.best_validation_score_ = None
         return mlp
 
-    def _new_network(self, config: TrainingConfig) -> Network:
-        return config.new_network((self.n_features_in_, *config.hidden_layers, len(self.classes_)))
-
     def _trainer(
         self, config: TrainingConfig, samples: Samples, observers: Sequence[Observer]
     ) -> Trainer:
@@ -372,27 +346,3 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, BaseEstimator):  # typ
         state = TrainingState(self.network_, history=self._history)
         backend = self._get_backend(self.network_)
         return Trainer(config, data, backend, observers, state, sample_weight=samples.weights)
-
-    # ---- parameters and samples --------------------------------------------------------
-
-    def _config(self, epochs: int) -> TrainingConfig:
-        return TrainingConfig(
-            hidden_layers=hidden_layers_of(self.hidden_layer_sizes),
-            epochs=epochs,
-            learning_rate=self.learning_rate_init,
-            deformation=deformation_of(self.deformation, self.classes_),
-            seed=self._seed,
-            **{name: value for name, value in vars(self).items() if name in PASSED_ON},
-        )
-
-    def _images(self, samples: Samples) -> Float32Array:
-        """The inputs as images (n, h, w); of one row if no shape is needed."""
-        n, n_features = samples.inputs.shape
-        if self.deformation is None and self.image_shape is None:
-            return samples.inputs.reshape(n, 1, n_features)
-        return samples.inputs.reshape(n, *image_shape_of(self.image_shape, n_features))
-
-    def _samples(self, inputs: Float32Array, labels: AnyArray, sample_weight: Any) -> Samples:
-        codes = encode(self.classes_, labels)
-        weights = weights_of(sample_weight, self.class_weight, self.classes_, labels)
-        return Samples(inputs, codes, weights)

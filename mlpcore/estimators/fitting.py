@@ -34,6 +34,11 @@ STILL_FALLS = 0.1
 ALIKE = 1e-3
 WORSE_THAN_A_GUESS = 1.5
 
+#: A step eta w (1 + |x|^2) changes the answer to a sample x by so much that the error grows. It is
+#: 2 / (p (1 - p)) for a softmax of two classes of probability p = 1/2, and networks with hidden
+#: layers were found to fail between a half and twice of it, in ten passes over scikit-learn's sets.
+UNSTABLE = 4.0
+
 #: Where scikit-learn fits for a cross-validation, as a search does.
 CROSS_VALIDATION = "sklearn.model_selection._validation"
 
@@ -172,6 +177,22 @@ def only_answer(mlp: Any, samples: Samples, last: EpochMetrics) -> Any:
     spread = np.ptp(outputs, axis=0).max()
     ignored = spread == 0 or (spread < ALIKE and last.loss > WORSE_THAN_A_GUESS * of_a_guess)
     return mlp.classes_[outputs[0].argmax()] if ignored else None
+
+
+def warn_of_steps(samples: Samples, learning_rate: float) -> None:
+    """Warns of a weight above 1 that makes the step of a sample in `partial_fit` unstable."""
+    if samples.weights is None:
+        return
+    steps = learning_rate * (1 + np.einsum("ij,ij->i", samples.inputs, samples.inputs))
+    worst = int((steps * samples.weights * (samples.weights > 1)).argmax())
+    weight = float(samples.weights[worst])
+    if weight > 1 and weight * steps[worst] > UNSTABLE:
+        warnings.warn(
+            f"sample_weight and class_weight give sample {worst} the weight {weight:.4g}, which "
+            f"makes its step at learning_rate_init {learning_rate:.4g} unstable. Lower the weight "
+            f"to {UNSTABLE / steps[worst]:.2g}, or learning_rate_init.",
+            stacklevel=3,  # of who called partial_fit
+        )
 
 
 def train_in_order(

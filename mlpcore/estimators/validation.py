@@ -200,6 +200,13 @@ class Samples:
     codes: UInt8Array
     weights: Float32Array | None
 
+    def with_mean_weight_1(self) -> Samples:
+        """The same with weights of the same ratios, whose mean is 1."""
+        if self.weights is None:
+            return self
+        mean = self.weights.mean(dtype=np.float64)
+        return dataclasses.replace(self, weights=(self.weights / mean).astype(np.float32))
+
     def split(self, fraction: float, seed: int) -> tuple[Samples, Samples]:
         """Two parts, with the same shares of the classes; the second has this fraction of all."""
         places = np.arange(len(self.codes))

@@ -1,10 +1,13 @@
 """Weights of samples and classes: factors of the learning rate."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 from sklearn.utils.class_weight import compute_sample_weight
 
-from mlpcore import backends
+from mlpcore import OnlineMLPClassifier, backends
 from mlpcore.network import Network
 from small_classifiers import SHORT, X, Y, make_mlp, same
 
@@ -48,3 +51,42 @@ def test_class_weights_are_weights_of_samples(class_weight):
 def test_class_weights_of_parts():
     whole = make_mlp(class_weight={1: 2}).partial_fit(X, Y, [0, 1, 2])
     assert same(whole, make_mlp().partial_fit(X, Y, [0, 1, 2], np.where(Y == 1, 2, 1)))
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0, 1: 0.0}])
+def test_only_ratios_of_weights_matter_in_fit(class_weight):
+    """A power of two changes no bit; weights times 1000, to the rounding of float32, no figure."""
+    mlp, twin, far = (
+        make_mlp(class_weight=class_weight).fit(X, Y, factor * WEIGHTS) for factor in (1, 64, 1000)
+    )
+    assert same(mlp, twin)
+    np.testing.assert_allclose(far.coefs_[0], mlp.coefs_[0], atol=1e-5)
+    assert far.loss_ == pytest.approx(mlp.loss_, rel=1e-5)
+
+
+def test_heavy_weights_do_not_wreck_a_fit():
+    X, y = load_iris(return_X_y=True)
+    mlp = OnlineMLPClassifier(random_state=0).fit(X, y, np.full(150, 30))
+    assert same(mlp, OnlineMLPClassifier(random_state=0).fit(X, y))
+
+
+@pytest.mark.parametrize(
+    ("squares", "weight", "rate", "warns"),
+    [
+        (99, 3.9, 0.01, False),
+        (99, 4.1, 0.01, True),
+        (99, 4.1, 0.009, False),
+        (90, 4.1, 0.01, False),
+        (99, 1.0, 0.1, False),
+        (99, 0.5, 0.1, False),
+    ],
+)
+def test_a_weight_that_makes_a_step_unstable(squares, weight, rate, warns):
+    """Beyond eta w (1 + |x|^2) = 4, if not without the weight."""
+    inputs, weights = np.zeros((5, 35)), np.ones(5)
+    inputs[3], weights[3] = np.sqrt(squares / 35), weight
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_mlp(learning_rate_init=rate).partial_fit(inputs, Y[:5], [0, 1, 2], weights)
+    assert [each.filename for each in caught] == [__file__] * warns
+    assert all("sample 3" in str(each.message) for each in caught)
