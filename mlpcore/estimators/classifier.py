@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -18,12 +19,14 @@ from mlpcore.estimators.fitting import (
     EarlyStopping,
     EpochRecord,
     copy_of,
+    few_samples,
     observers_of,
+    train_by_steps,
     train_in_order,
     warn_of_steps,
     warn_of_training,
 )
-from mlpcore.estimators.prediction import FittedNetwork
+from mlpcore.estimators.prediction import FEW, FittedNetwork, Steps
 from mlpcore.estimators.settings import Settings
 from mlpcore.estimators.validation import (
     Samples,
@@ -45,6 +48,9 @@ from mlpcore.typing import AnyArray
 #: The epoch of the first `partial_fit`, for random numbers; `fit` never gets this far, so the
 #: two do not draw the same ones.
 FIRST_PARTIAL_EPOCH = 2**31
+
+#: `partial_fit` keeps the losses of its last calls, this many or up to twice as many.
+LONGEST_CURVE = 10_000
 
 #: A function of the classifier as it is after an epoch, and of the epoch's metrics.
 Callback = Observer | Callable[[Any, EpochMetrics], object]
@@ -145,9 +151,11 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
     network_ : Network
         The weights. Two classes have two outputs, too.
     coefs_, intercepts_ : list of ndarray of shape (n_in, n_out) and (n_out,)
-        Weights and biases of each layer, float32. They are views: writing changes the network.
+        Weights and biases of each layer, float32. They are views of the network as it is when they
+        are read: writing changes it until the next `partial_fit`.
     loss_curve_ : list of float
-        Mean loss for each epoch or `partial_fit`, each sample just before its update.
+        Mean loss for each epoch or `partial_fit`, each sample just before its update. Of many
+        calls of `partial_fit`, the last 10,000 or more are kept.
     loss_ : float
         The last of `loss_curve_`.
     target_ : float
@@ -252,7 +260,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             A factor of each sample's learning rate, 0 or more; None stands for 1. Weights, those
             of classes included, are divided by their mean, so that only their ratios matter.
         """
-        again = self.warm_start and hasattr(self, "network_")
+        again = self.warm_start and hasattr(self, "classes_")
         check_parameters(self)
         inputs, labels = check_samples(self, X, y, reset=not again)
         if again:  # a copy, so that this one stays as it is if training fails
@@ -264,7 +272,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         config = mlp._config(n_before + self.max_iter)
         samples = mlp._samples(inputs, labels, sample_weight).with_mean_weight_1()
         if not again:
-            mlp.network_ = mlp._new_network(config)
+            mlp._network = mlp._new_network(config)
         observers: list[Observer] = [EpochRecord(mlp)]
         stopping = None
         if self.early_stopping:
@@ -277,7 +285,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             complete = mlp._trainer(config, samples, [*observers, console]).run()
         warn_of_training(mlp, samples, n_before, complete)
         if stopping and stopping.best:
-            mlp.network_ = stopping.best
+            mlp._network = stopping.best
         self.__dict__.update(mlp.__dict__)
         return self
 
@@ -291,7 +299,9 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         """Trains one pass over the samples in the order given; returns the estimator.
 
         The learning rate is `learning_rate_init`. Many calls do the same as one call with all
-        samples, apart from rounding and from `deformation`, for which each call is an epoch.
+        samples, apart from rounding and from `deformation`, for which each call is an epoch. Calls
+        with a few samples, up to 32, cost little beside their steps, and give the same bits
+        however the samples are cut into such calls.
         Shuffle sorted samples first. `callbacks` are not called. If it raises `Diverged`, the
         estimator is not fitted any more.
 
@@ -306,43 +316,77 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             A factor of each sample's learning rate, 0 or more; None stands for 1. A warning names
             a weight that makes a step unstable.
         """
-        first = not hasattr(self, "network_")
-        check_parameters_of_parts(self)
+        first = not hasattr(self, "classes_")
+        steps = self._steps
+        if steps and not all(map(operator.is_, steps.parameters, PARAMETERS(self))):
+            steps = None
+        if steps is None:
+            check_parameters_of_parts(self)
         known = known_classes(classes, None if first else self.classes_)
-        inputs, labels = check_samples(self, X, y, reset=first)
-        mlp = self._new(known) if first else self
-        config, samples = mlp._config(epochs=1), mlp._samples(inputs, labels, sample_weight)
-        network = mlp._new_network(config) if first else self.network_
-        warn_of_steps(samples, config.learning_rate)
-        images, backend = mlp._images(samples), mlp._get_backend(network, len(labels))
-        epoch = FIRST_PARTIAL_EPOCH + len(mlp.loss_curve_)
+        mlp, samples = self, few_samples(self, steps, X, y, sample_weight)
+        if samples is None:
+            inputs, labels = check_samples(self, X, y, reset=first)
+            mlp = self._new(known) if first else self
+            samples = mlp._samples(inputs, labels, sample_weight)
+        warn_of_steps(samples, self.learning_rate_init)
         try:
-            loss = train_in_order(network, images, samples, config, epoch, backend)
+            loss = mlp._learn(samples, steps)
         except Diverged:
-            self.__dict__.pop("network_", None)
+            for name in ("classes_", "_network", "_steps"):
+                self.__dict__.pop(name, None)
             raise
-        mlp.network_, mlp.target_ = network, config.target
         mlp.loss_curve_.append(loss)
-        mlp._n_samples += len(labels)
-        self.__dict__.update(mlp.__dict__)
+        if len(mlp.loss_curve_) >= 2 * LONGEST_CURVE:
+            del mlp.loss_curve_[:LONGEST_CURVE]
+        mlp._n_calls += 1
+        mlp._n_samples += len(samples.codes)
+        if first:
+            self.__dict__.update(mlp.__dict__)
         return self
+
+    def _learn(self, samples: Samples, steps: Steps | None) -> float:
+        """Learns samples in their order, by steps if these are few; returns their mean loss."""
+        if steps and len(samples.codes) <= FEW:
+            return train_by_steps(samples, steps)
+        config = self._config(epochs=1)
+        if not hasattr(self, "_network"):
+            self._network = self._new_network(config)
+        network, self.target_ = self._current_network(), config.target
+        backend = self._get_backend(network)
+        if len(samples.codes) > FEW or not config.deformation.is_identity:
+            self._steps, images = None, self._images(samples)
+            epoch = FIRST_PARTIAL_EPOCH + self._n_calls + len(self._history)
+            return train_in_order(network, images, samples, config, epoch, backend)
+        self._steps = Steps(
+            PARAMETERS(self),
+            config,
+            config.layer_rates(config.learning_rate),
+            {label: code for code, label in enumerate(self.classes_.tolist())},
+            backend.stepper(network),
+        )
+        return train_by_steps(samples, self._steps)
 
     def _new(self, classes: AnyArray) -> OnlineMLPClassifier:
         """A copy before its first sample, yet without a network."""
         mlp = copy.copy(self)
         mlp.classes_, mlp._seed = classes, seed_of(self.random_state)
-        mlp.loss_curve_, mlp._history, mlp._n_samples = [], [], 0
+        mlp.loss_curve_, mlp._history, mlp._n_samples, mlp._n_calls = [], [], 0, 0
+        mlp._steps = None
         mlp.validation_scores_ = mlp.best_validation_score_ = None
         return mlp
 
     def _trainer(
         self, config: TrainingConfig, samples: Samples, observers: Sequence[Observer]
     ) -> Trainer:
-        """What continues the training of `network_` after the epochs of `_history`."""
+        """What continues the training of the network after the epochs of `_history`."""
         images, codes = self._images(samples), samples.codes
         data = Dataset(
             "X", images, codes, images[:0], codes[:0], len(self.classes_), source="given"
         )
-        state = TrainingState(self.network_, history=self._history)
-        backend = self._get_backend(self.network_)
+        state = TrainingState(self._network, history=self._history)
+        backend = self._get_backend(self._network)
         return Trainer(config, data, backend, observers, state, sample_weight=samples.weights)
+
+
+#: All parameters of a classifier.
+PARAMETERS = operator.attrgetter(*OnlineMLPClassifier._get_param_names())

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from mlpcore.backends.base import Backend
 from mlpcore.deformation.deform import deform
 from mlpcore.errors import InputError
-from mlpcore.estimators.prediction import outputs_of
-from mlpcore.estimators.validation import Samples
+from mlpcore.estimators.prediction import Steps, outputs_of
+from mlpcore.estimators.validation import Samples, float_rows, weights_of
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
@@ -46,7 +46,7 @@ CROSS_VALIDATION = "sklearn.model_selection._validation"
 def copy_of(mlp: Any) -> Any:
     """A copy of a fitted classifier that training it further leaves as it is."""
     result = copy.copy(mlp)
-    for name in ("network_", "loss_curve_", "validation_scores_"):
+    for name in ("_network", "loss_curve_", "validation_scores_"):
         setattr(result, name, copy.copy(getattr(mlp, name)))
     return result
 
@@ -171,7 +171,7 @@ def only_answer(mlp: Any, samples: Samples, last: EpochMetrics) -> Any:
     """
     if last.validation_errors < len(samples.codes) - np.bincount(samples.codes).max():
         return None
-    outputs = outputs_of(mlp.network_, samples.inputs, mlp._get_backend(mlp.network_))
+    outputs = outputs_of(mlp._network, samples.inputs, mlp._get_backend(mlp._network))
     n_classes = len(mlp.classes_)
     of_a_guess = n_classes * mlp.target_**2 / 2 if mlp.loss == "squared" else math.log(n_classes)
     spread = np.ptp(outputs, axis=0).max()
@@ -195,6 +195,47 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
         )
 
 
+def few_samples(
+    mlp: Any, steps: Steps | None, X: Any, y: Any, sample_weight: Any
+) -> Samples | None:
+    """Samples like those of the steps before, or None if scikit-learn must check them."""
+    rows = None if steps is None else float_rows(X, mlp)
+    if steps is None or rows is None or type(y) not in (list, np.ndarray) or len(y) != len(rows):
+        return None
+    labels = y if isinstance(y, list) else y.tolist()
+    try:
+        codes = np.array([steps.codes[label] for label in labels], np.uint8)
+    except (KeyError, TypeError):
+        return None
+    return Samples(
+        rows, codes, weights_of(sample_weight, mlp.class_weight, mlp.classes_, np.asarray(y))
+    )
+
+
+def train_by_steps(samples: Samples, steps: Steps) -> float:
+    """Learns samples in their order; returns what `train_in_order` does, and raises the same."""
+    config, weights = steps.config, samples.weights
+    loss = steps.stepper.train(samples.inputs, samples.codes, steps.rates, config.target, weights)
+    if not math.isfinite(loss):
+        raise diverged(config)
+    return loss / _total(samples)
+
+
+def _total(samples: Samples) -> float:
+    """The sum of the weights."""
+    if samples.weights is None:
+        return float(len(samples.codes))
+    return float(samples.weights.sum(dtype=np.float64))
+
+
+def diverged(config: TrainingConfig) -> Diverged:
+    """What says that a `partial_fit` has failed."""
+    return Diverged(
+        f"training diverged at learning rate {config.learning_rate:.4g}: loss or weights are "
+        "not finite; expected a lower learning rate"
+    )
+
+
 def train_in_order(
     network: Network,
     images: Float32Array,
@@ -215,17 +256,11 @@ def train_in_order(
     order = backend.put(np.arange(len(images), dtype=np.int32))
     loaded = backend.load(network)
     rates = config.layer_rates(config.learning_rate)
-    weights, total = None, float(len(images))
-    if samples.weights is not None:
-        weights = backend.put(samples.weights)
-        total = float(samples.weights.sum(dtype=np.float64))
+    weights = None if samples.weights is None else backend.put(samples.weights)
     result = backend.train(
         loaded, inputs, labels, order, rates, target=config.target, sample_weight=weights
     )
     backend.store(loaded, network)
     if not (np.isfinite(result.loss) and network.is_finite()):
-        raise Diverged(
-            f"training diverged at learning rate {config.learning_rate:.4g}: loss or weights are "
-            "not finite; expected a lower learning rate"
-        )
-    return result.loss / total
+        raise diverged(config)
+    return result.loss / _total(samples)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlpcore import backends
-from mlpcore.backends.base import Backend
-from mlpcore.backends.simd import DEFAULT_BLOCK, SimdBackend
+from mlpcore.backends.base import Backend, Stepper
 from mlpcore.errors import InputError
-from mlpcore.estimators.validation import threads_of
+from mlpcore.estimators.validation import float_rows, threads_of
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.network.network import Network
+from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray, Float32Array
 
@@ -39,6 +40,21 @@ def outputs_of(network: Network, X: Float32Array, backend: Backend) -> Float32Ar
     return outputs
 
 
+#: A stepper learns or predicts at most so many samples a call; above, threads and blocks pay.
+FEW = 32
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What calls of `partial_fit` with a few samples share, while the parameters stay the same."""
+
+    parameters: tuple[Any, ...]  # compared by identity, because a value can be an array
+    config: TrainingConfig
+    rates: tuple[float, ...]  # the learning rate of each layer
+    codes: dict[Any, int]  # the place of each class
+    stepper: Stepper
+
+
 class FittedNetwork:
     """Predictions and weights of a network, for classifiers with these parameters and attributes.
 
@@ -47,13 +63,16 @@ class FittedNetwork:
 
     backend: str
     threads: int | None
-    network_: Network
     classes_: AnyArray
+    n_features_in_: int
     target_: float
     loss_curve_: list[float]
     validation_scores_: list[float] | None
     best_validation_score_: float | None
+    _network: Network  # with the weights as they are now, unless there are steps
+    _steps: Steps | None = None
     _seed: int
+    _n_calls: int  # of partial_fit
     _history: list[EpochMetrics]
     _n_samples: int  # trained on
 
@@ -84,24 +103,45 @@ class FittedNetwork:
         `sklearn.calibration.CalibratedClassifierCV`.
         """
         outputs = self._outputs(X)
-        found = probabilities.of_network(self.network_, outputs, self.target_, self._n_samples)
+        found = probabilities.of_network(self._network, outputs, self.target_, self._n_samples)
         return found.astype(np.float32)
 
     def _outputs(self, X: Any) -> Float32Array:
-        check_is_fitted(self, "network_")
-        X = validate_data(self, X, dtype=np.float32, order="C", reset=False)
-        return outputs_of(self.network_, X, self._get_backend(self.network_))
+        check_is_fitted(self, "classes_")
+        rows = float_rows(X, self)
+        if rows is None:
+            rows = validate_data(self, X, dtype=np.float32, order="C", reset=False)
+        if self._steps is not None and len(rows) <= FEW:
+            outputs = self._steps.stepper.predict(rows)
+            if np.isfinite(outputs).all():
+                return outputs
+        network = self._current_network()
+        return outputs_of(network, rows, self._get_backend(network))
 
-    def _get_backend(self, network: Network, n_samples: int | None = None) -> Backend:
-        """What computes with a network, and trains it on so many samples a call."""
+    def _get_backend(self, network: Network) -> Backend:
+        """What computes with a network."""
         threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
-        backend = backends.get(self.backend, threads)
-        few = n_samples is not None and n_samples <= DEFAULT_BLOCK
-        if few and isinstance(backend, SimdBackend):
-            return SimdBackend(backend.name, threads, "immediate")
-        return backend
+        return backends.get(self.backend, threads)
+
+    def _current_network(self) -> Network:
+        """The network with the weights as they are now, which the caller must not change."""
+        return self._network if self._steps is None else self._steps.stepper.network
+
+    def __getstate__(self) -> Any:
+        state: Any = super().__getstate__()
+        if self._steps is not None:
+            self._current_network()
+            state["_steps"] = None
+        return state
 
     # ---- fitted attributes -------------------------------------------------------------
+
+    @property
+    def network_(self) -> Network:
+        """The weights. Whoever reads them may change them."""
+        network = self._current_network()
+        self._steps = None
+        return network
 
     @property
     def coefs_(self) -> list[Float32Array]:
@@ -121,4 +161,4 @@ class FittedNetwork:
     @property
     def n_iter_(self) -> int:
         """Epochs and calls of `partial_fit` so far."""
-        return len(self.loss_curve_)
+        return len(self._history) + self._n_calls

@@ -264,6 +264,23 @@ def _doubts(X: Float32Array, deformed: bool) -> Iterator[str]:
         )
 
 
+def float_rows(X: Any, mlp: Any) -> Float32Array | None:
+    """X as float32 if it is a finite array of floats with the known features, else None.
+
+    For such an array, scikit-learn's checks, which take longer than a small network, find nothing.
+    """
+    if (
+        type(X) is not np.ndarray
+        or X.dtype.kind != "f"
+        or X.shape[1:] != (mlp.n_features_in_,)
+        or not len(X)
+        or hasattr(mlp, "feature_names_in_")
+    ):
+        return None
+    rows = np.ascontiguousarray(X, dtype=np.float32)
+    return rows if np.isfinite(rows).all() else None
+
+
 def weights_of(
     sample_weight: Any, class_weight: Any, classes: AnyArray, y: AnyArray
 ) -> Float32Array | None:
