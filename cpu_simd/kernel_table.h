@@ -14,8 +14,6 @@
                      [MLP_SOFTMAX] = KERNEL(activate_softmax)},                             \
         ENTRY(backward),                                                                    \
         ENTRY(update),                                                                      \
-        ENTRY(backward_update),                                                             \
-        ENTRY(update_product),                                                              \
         ENTRY(sum_tiles),                                                                   \
         .delta_hidden = {[MLP_TANH] = KERNEL(delta_tanh), [MLP_RELU] = KERNEL(delta_relu)}, \
         ENTRY(delta_output),                                                                \

@@ -39,14 +39,6 @@ typedef struct {
     void (*update)(const mlp_layer *layer, const float *delta, float eta, const float *x, int begin,
                    int end);
 
-    /* backward and then update, in one pass over the rows. */
-    void (*backward_update)(const mlp_layer *layer, const float *delta, float eta, const float *x,
-                            int begin, int end, float *partial);
-
-    /* update with x and then product with x_next, in one pass over the rows. */
-    void (*update_product)(const mlp_layer *layer, const float *delta, float eta, const float *x,
-                           const float *x_next, int begin, int end, float *a);
-
     /* sum[i] = sum over the tiles of partials[tile * stride + i]. */
     void (*sum_tiles)(const float *partials, int n_tiles, int stride, int begin, int end,
                       float *sum);

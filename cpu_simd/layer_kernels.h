@@ -110,57 +110,6 @@ INLINE void update_rows(int rows, float *w, int stride, const float *delta, floa
     }
 }
 
-INLINE void backward_update_rows(int rows, float *w, int stride, const float *delta, float eta,
-                                 const float *x, int first, float *partial)
-{
-    vf d[8], g[8];
-    UNROLL for (int r = 0; r < rows; r++)
-    {
-        d[r] = vf_set1(delta[r]);
-        g[r] = vf_set1(eta * delta[r]);
-    }
-    for (int line = 0; line < stride; line += LINE) {
-        UNROLL for (int j = line; j < line + LINE; j += VW)
-        {
-            vf xj = vf_load(x + j);
-            vf sum = first ? vf_set1(0.0f) : vf_load(partial + j);
-            UNROLL for (int r = 0; r < rows; r++)
-            {
-                float *wr = w + r * (long)stride + j;
-                vf before = vf_load(wr);
-                sum = vf_fma(before, d[r], sum);
-                vf_store(wr, vf_fnma(g[r], xj, before));
-            }
-            vf_store(partial + j, sum);
-        }
-    }
-}
-
-INLINE void update_product_rows(int rows, float *w, int stride, const float *delta, float eta,
-                                const float *x, const float *x_next, float *a)
-{
-    vf g[8], sum[8];
-    UNROLL for (int r = 0; r < rows; r++)
-    {
-        g[r] = vf_set1(eta * delta[r]);
-        sum[r] = vf_set1(0.0f);
-    }
-    for (int line = 0; line < stride; line += LINE) {
-        UNROLL for (int j = line; j < line + LINE; j += VW)
-        {
-            vf xj = vf_load(x + j), nj = vf_load(x_next + j);
-            UNROLL for (int r = 0; r < rows; r++)
-            {
-                float *wr = w + r * (long)stride + j;
-                vf after = vf_fnma(g[r], xj, vf_load(wr));
-                vf_store(wr, after);
-                sum[r] = vf_fma(after, nj, sum[r]);
-            }
-        }
-    }
-    UNROLL for (int r = 0; r < rows; r++) a[r] = vf_sum(sum[r]);
-}
-
 /* Runs CALL(rows) for rows i ... i + rows - 1 over [begin, end) in blocks of 8, 4, 2, 1. */
 #define FOR_ROW_BLOCKS(begin, end, CALL) \
     do {                                 \
@@ -224,25 +173,6 @@ static void KERNEL(update)(const mlp_layer *layer, const float *delta, float eta
                            int begin, int end)
 {
 #define CALL(rows) update_rows(rows, ROW(i), layer->stride, delta + i, eta, x)
-    FOR_ROW_BLOCKS(begin, end, CALL);
-#undef CALL
-}
-
-static void KERNEL(backward_update)(const mlp_layer *layer, const float *delta, float eta,
-                                    const float *x, int begin, int end, float *partial)
-{
-#define CALL(rows) \
-    backward_update_rows(rows, ROW(i), layer->stride, delta + i, eta, x, i + rows == end, partial)
-    FOR_ROW_BLOCKS_DOWN(begin, end, CALL);
-#undef CALL
-}
-
-static void KERNEL(update_product)(const mlp_layer *layer, const float *delta, float eta,
-                                   const float *x, const float *x_next, int begin, int end,
-                                   float *a)
-{
-#define CALL(rows) \
-    update_product_rows(rows, ROW(i), layer->stride, delta + i, eta, x, x_next, a + i)
     FOR_ROW_BLOCKS(begin, end, CALL);
 #undef CALL
 }

@@ -1,4 +1,4 @@
-/* The end of a sample's way up, in both schedules. */
+/* The end of a sample's way up. */
 #include "schedule.h"
 
 static const mlp_layer *output_layer(const mlp_schedule *schedule)

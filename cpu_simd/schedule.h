@@ -1,4 +1,4 @@
-/* What both schedules of training share. */
+/* What the files of the deferred schedule share. */
 #ifndef MLPCORE_SCHEDULE_H
 #define MLPCORE_SCHEDULE_H
 
@@ -44,17 +44,16 @@ typedef struct {
     mlp_training *training;
     int block;                  /* samples whose states are kept */
     mlp_layer_buffers *buffers; /* per layer */
-    float *inputs;              /* immediate: two padded images for each thread */
-    mlp_block blocks[2];        /* deferred: the current and the next */
-    mlp_panels panels;          /* deferred: the next block's images for the product */
-    float *ones, *row_sums;     /* deferred: sums of the first layer's rows are W ones */
-    float *input_dots;          /* deferred: eta x_s . x_t, a row of `block` floats per t */
-    float *products;            /* deferred: W x_t of the first layer, a row per t */
-    float *product_panels;      /* deferred: a tile of them per thread, t as columns */
-    float *coefficients;        /* deferred: `block` floats per thread */
-    atomic_int crowded;         /* deferred: a thread lost its core; all leave at the block's end */
-    double until;               /* deferred: the same once this time has come, on the clock */
-    int timed_out;              /* deferred: it has; thread 0 writes it before a barrier */
+    mlp_block blocks[2];        /* the current and the next */
+    mlp_panels panels;          /* the next block's images for the product */
+    float *ones, *row_sums;     /* sums of the first layer's rows are W ones */
+    float *input_dots;          /* eta x_s . x_t, a row of `block` floats per t */
+    float *products;            /* W x_t of the first layer, a row per t */
+    float *product_panels;      /* a tile of them per thread, t as columns */
+    float *coefficients;        /* `block` floats per thread */
+    atomic_int crowded;         /* a thread lost its core; all leave at the block's end */
+    double until;               /* the same once this time has come, on the clock */
+    int timed_out;              /* it has; thread 0 writes it before a barrier */
 } mlp_schedule;
 
 /* One thread of the team. */
@@ -62,7 +61,7 @@ typedef struct {
     mlp_schedule *schedule;
     mlp_team *team;
     int thread, n_threads;
-    int reads_packed; /* deferred: whether the block's passes read packed weights */
+    int reads_packed; /* whether the block's passes read packed weights */
 } mlp_worker;
 
 /* The rows of layer l that a thread owns. */
@@ -84,7 +83,6 @@ void mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *
  * may call it. */
 void mlp_observe(mlp_schedule *schedule, const float *y, int image, mlp_outcome *outcome, int done);
 
-void mlp_train_immediate(void *schedule, mlp_team *team, int thread, int n_threads);
 void mlp_train_deferred(void *schedule, mlp_team *team, int thread, int n_threads);
 
 #endif

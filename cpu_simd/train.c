@@ -1,4 +1,4 @@
-/* Training: buffers, teams of threads, and the choice of the schedule. */
+/* Training: buffers and teams of threads. */
 #include "train.h"
 
 #include "buffers.h"
@@ -88,17 +88,12 @@ static int allocate(mlp_schedule *schedule, int n_threads)
     const mlp_network *network = schedule->training->network;
     schedule->buffers = calloc((size_t)network->n_layers, sizeof *schedule->buffers);
     if (!schedule->buffers) return -1;
-    if (schedule->training->block) {
-        if (allocate_deferred(schedule, n_threads)) return -1;
-    } else {
-        schedule->inputs = mlp_floats(2 * (size_t)n_threads * (size_t)network->layers[0].stride);
-        if (!schedule->inputs) return -1;
-    }
+    if (allocate_deferred(schedule, n_threads)) return -1;
     for (int l = 0; l < network->n_layers; l++)
         if (allocate_layer(&schedule->buffers[l], &network->layers[l], schedule->block) ||
-            (schedule->training->block && mlp_allocate_sparse(schedule, l, n_threads)))
+            mlp_allocate_sparse(schedule, l, n_threads))
             return -1;
-    return schedule->training->block ? allocate_packed(schedule) : 0;
+    return allocate_packed(schedule);
 }
 
 static void release(mlp_schedule *schedule)
@@ -111,7 +106,6 @@ static void release(mlp_schedule *schedule)
         mlp_free_sparse(schedule, l);
     }
     free(schedule->buffers);
-    free(schedule->inputs);
     for (int i = 0; i < 2; i++) release_block(&schedule->blocks[i], schedule->block);
     mlp_free_panels(&schedule->panels);
     free(schedule->ones);
@@ -144,7 +138,7 @@ static int train_rest(mlp_schedule *schedule, int n_threads, double until)
     for (int i = 0; i < 2; i++) schedule->blocks[i].n = 0; /* no block waits for its update */
     if (schedule->buffers[0].tiles)
         mlp_clear_uses(&schedule->buffers[0].uses, 0, training->network->layers[0].n_in + 1);
-    mlp_run_team(n_threads, training->block ? mlp_train_deferred : mlp_train_immediate, schedule);
+    mlp_run_team(n_threads, mlp_train_deferred, schedule);
     return !training->poll.stop && training->done < training->n_samples;
 }
 
@@ -173,8 +167,7 @@ static void train_in_teams(mlp_schedule *schedule, int n_threads)
 
 int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
 {
-    mlp_schedule schedule = {
-        .kernels = kernels, .training = training, .block = training->block ? training->block : 1};
+    mlp_schedule schedule = {.kernels = kernels, .training = training, .block = training->block};
     training->done = training->errors = 0;
     training->loss = 0.0;
     if (training->n_samples == 0) return 0;

@@ -1,4 +1,4 @@
-/* True on-line back-propagation over many samples in one call. */
+/* True on-line back-propagation over many samples in one call, by the deferred schedule. */
 #ifndef MLPCORE_TRAIN_H
 #define MLPCORE_TRAIN_H
 
@@ -17,18 +17,16 @@ typedef struct {
     int n_samples;               /* steps */
     const float *learning_rates; /* of each layer */
     float target;                /* t of the class; -t is that of the others */
-    int block;                   /* samples between two updates of the deferred schedule, 1 or
-                                  * more; 0 for the immediate schedule */
-    long packed_from;            /* weights above the first layer from which on the deferred
-                                  * schedule reads packed ones; negative: never */
-    int sparse;                  /* deferred: whether layers with rectified inputs are stored
+    int block;                   /* samples between two updates, 1 or more */
+    long packed_from;            /* weights above the first layer from which on packed ones are
+                                  * read; negative: never */
+    int sparse;                  /* whether layers with rectified inputs are stored
                                   * by their inputs (sparse.h) */
     int sparse_images;           /* the first layer likewise: most pixels are 0 */
 
-    mlp_team_size *team_size; /* deferred: how many threads were best before */
+    mlp_team_size *team_size; /* how many threads were best before */
 
-    /* Told to stop, training ends after the current block of samples, or after the next sample
-     * without blocks. */
+    /* Told to stop, training ends after the current block of samples. */
     mlp_poll poll;
 
     /* Results so far, measured on each sample before its update. Current whenever `poll` asks. */

@@ -9,7 +9,7 @@
  *     block end  W        <- W       - eta sum_s d_s x_s^T
  *
  * Only rounding differs from changing W after every sample. The weights are read twice per
- * sample and written once per block, where the immediate schedule writes them per sample.
+ * sample and written once per block, where a step by itself (stepper.h) writes them per sample.
  * The first layer's inputs are known beforehand and it passes no deltas down, so its W x_t
  * is a matrix product over the block, made while the rows that the previous block's update
  * has just changed are still in the cache.

@@ -93,9 +93,9 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
         1 to 1,024, by default the cores available to this process. More are not used. CUDA ignores
         it.
     schedule
-        For the C backends ``"sparse"`` (the default), ``"packed"``, ``"deferred"`` or
-        ``"immediate"``: see `SimdBackend`. For CUDA ``"resident"`` (the default) or
-        ``"streaming"``: see `CudaBackend`.
+        For the C backends ``"sparse"`` (the default), ``"packed"`` or ``"deferred"``: see
+        `SimdBackend`. For CUDA ``"resident"`` (the default) or ``"streaming"``: see
+        `CudaBackend`.
 
     Raises
     ------

@@ -78,7 +78,7 @@ INSTRUCTION_SETS = ("scalar", "sse2", "neon", "avx2", "avx512")
 
 #: When updates are applied. "packed" is "deferred" with packed weights for large networks, and
 #: "sparse" is "packed" that touches only the weights of active inputs in rectifier networks.
-SCHEDULES = ("sparse", "packed", "deferred", "immediate")
+SCHEDULES = ("sparse", "packed", "deferred")
 
 #: Samples between two updates of the deferred schedule.
 DEFAULT_BLOCK = 32
@@ -205,10 +205,10 @@ class SimdBackend(Backend):
         are never used. Training takes fewer while other processes want the cores. Results have
         the same bits whatever their number.
     schedule : str
-        ``"immediate"`` applies each update at once. ``"deferred"`` applies the updates of a
-        block of samples together, and corrects every sample so that it sees the weights as
-        changed by all samples before it. ``"packed"`` is deferred. With AVX2 or AVX-512 and a
-        large network, it reads copies of the weights in 21 bits (``docs/deferred-updates.md``).
+        ``"deferred"`` applies the updates of a block of samples together, and corrects every
+        sample so that it sees the weights as changed by all samples before it. ``"packed"`` is
+        deferred. With AVX2 or AVX-512 and a large network, it reads copies of the weights in 21
+        bits (``docs/deferred-updates.md``).
         ``"sparse"``, the default, is packed, but a network of rectifiers reads and writes the
         weights of active inputs only (``docs/sparse-steps.md``). Schedules differ in rounding
         and speed only.
@@ -252,11 +252,10 @@ class SimdBackend(Backend):
     @property
     def description(self):
         plural = "" if self.threads == 1 else "s"
-        updates = "immediate" if self.schedule == "immediate" else "deferred"
         sparse = ", sparse steps of rectifiers" if self.schedule == "sparse" else ""
         packed = ", packed weights of large networks" if self.packs else ""
         return (f"{self.name}: C, float32, {self.threads} thread{plural}, "
-                f"{updates} updates{sparse}{packed}")
+                f"deferred updates{sparse}{packed}")
 
     @property
     def packs(self):
@@ -357,7 +356,7 @@ class SimdBackend(Backend):
         training.n_samples = len(samples.order)
         training.learning_rates = &eta[0]
         training.target = samples.target
-        training.block = 0 if self.schedule == "immediate" else self.block
+        training.block = self.block
         training.packed_from = self.packed_from if self.packs else -1
         training.team_size = &team_size
         training.sparse = self.schedule == "sparse"

@@ -25,7 +25,7 @@ from oracle import (
 )
 
 
-@pytest.mark.parametrize("schedule", ["sparse", "deferred", "immediate"])
+@pytest.mark.parametrize("schedule", ["sparse", "deferred"])
 @given(
     problem=training_problems(samples=40),
     block=st.integers(1, 50),
@@ -111,7 +111,7 @@ def test_layer_operations_do_not_depend_on_the_number_of_threads(simd_name):
 
 @pytest.mark.parametrize(
     "schedule, cuts",
-    [("immediate", (1, 12)), ("deferred", (64, 96)), ("packed", (64,)), ("sparse", (32, 64))],
+    [("deferred", (64, 96)), ("packed", (64,)), ("sparse", (32, 64))],
 )
 def test_a_call_may_be_cut(simd_name, schedule, cuts):
     """Training in pieces gives the bits of training at once: anywhere, or at a block's end."""

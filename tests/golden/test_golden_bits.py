@@ -66,6 +66,18 @@ def test_weights_after_online_training(name, schedule, threads):
 
 
 @pytest.mark.parametrize("name", [name for name in INSTRUCTION_SETS if name != "neon"])
+@pytest.mark.parametrize("kind", [("tanh", "squared"), ("relu", "cross-entropy")])
+def test_weights_after_steps(name, kind):
+    data = digits()
+    stepper = simd(name).stepper(Network((data.n_inputs, *HIDDEN, data.n_classes), 7, *kind))
+    images = data.train_images[:SAMPLES].reshape(SAMPLES, -1)
+    for part in (slice(50), slice(50, SAMPLES)):
+        stepper.train(images[part], data.train_labels[part], [0.004, 0.002, 0.001])
+    network = stepper.network
+    assert sha256(*network.weights, *network.biases) == EXPECTED["steps"][f"{name} {kind[0]}"]
+
+
+@pytest.mark.parametrize("name", [name for name in INSTRUCTION_SETS if name != "neon"])
 def test_deformed_images(name):
     data = digits()
     deformed = deformation.deform(

@@ -30,6 +30,12 @@ def trained(backend, network, **options):
     return network.weights
 
 
+def stepped(backend, network):
+    stepper = backend.stepper(network)
+    stepper.train(IMAGES, LABELS, 1e-3)
+    return stepper.network.weights
+
+
 def selected(backend):
     out = np.zeros((130, 1, 5, 4), np.float32)
     indices = np.arange(130)[::-1]
@@ -63,6 +69,7 @@ def operations():
         "update",
         lambda network: backend.update(network, 0, IMAGES, deltas, 1e-3) or network.weights,
     )
+    yield "stepper", partial(stepped, backend)
     yield "predict", lambda network: backend.predict(network, IMAGES)
     yield (
         "count errors",

@@ -156,7 +156,6 @@ ROUTINES = {
     "backward": Routine(backward, lambda p, _: Work([4 * n for n in p.parameters[1:]])),
     "step": Routine(step, step_work),
     "step-deferred": Routine(step, step_work, "deferred"),
-    "step-immediate": Routine(step, step_work, "immediate"),
     "step-streaming": Routine(step, step_work, "streaming"),
     SPARSE: Routine(step, step_work, "sparse", "modern"),
     "step-relu-dense": Routine(step, step_work, "deferred", "modern"),
