@@ -21,7 +21,7 @@ True
 | training | `mlpcore.training.Trainer`; `mlpcore.training.config`: what determines a run |
 | use | `mlpcore.load`: a trained network that reads pictures and arrays |
 | evaluation | `mlpcore.evaluation`: error rate, confusion matrix, second guesses |
-| files | `mlpcore.store`: weights, runs, ONNX |
+| files | `mlpcore.store`: weights and runs; `mlpcore.export`: ONNX and safetensors |
 | all of it on one's own terms | `mlpcore.backends.base`: the operations that all backends share |
 
 Bad input raises `mlpcore.errors.InputError`, whose one line names the value and what was expected.
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mlpcore.evaluation import Evaluation as Evaluation
     from mlpcore.evaluation import evaluate as evaluate
     from mlpcore.inference import TrainedClassifier as TrainedClassifier
+    from mlpcore.inference import export as export
     from mlpcore.inference import load as load
     from mlpcore.network import Network as Network
     from mlpcore.training import Trainer as Trainer
@@ -70,6 +71,7 @@ _MODULES = {
     "dataset": "mlpcore.data.dataset",
     "deformation": "mlpcore.deformation",
     "evaluate": "mlpcore.evaluation",
+    "export": "mlpcore.inference",
     "load": "mlpcore.inference",
     "philox": "mlpcore.philox",
 }

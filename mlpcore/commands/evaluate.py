@@ -18,6 +18,7 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.scaling import BYTES, rescale, rescaling
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
@@ -63,11 +64,18 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -> Dataset:
-    """The data that the options name, else the data of the first run, else what is found."""
+    """The data that the options name, else the data of the first run, else what is found.
+
+    Files that are named or found are read with the values of the first network's training.
+    """
     first = next((each.data for each in networks if each.data), None)
-    if options.data or options.dataset or first is None:
-        return dataset.load(options.data, name=options.dataset)
-    return first.load()
+    if first is not None and not options.data and not options.dataset:
+        return first.load()
+    data = dataset.load(options.data, name=options.dataset)
+    expected = networks[0].input.value_range
+    if rescaling(data.value_range, expected) == (1, 0):
+        return data
+    return dataset.load(options.data, name=options.dataset, value_range=expected or BYTES)
 
 
 def check_fit(paths: Sequence[Path], networks: Sequence[TrainedNetwork], data: Dataset) -> None:
@@ -207,7 +215,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         data = load_data(options, networks)
         check_fit(paths, networks, data)
         describe(paths, classifier, data)
-        whole, members = classifier.evaluate(data.test_images, data.test_labels)
+        images = rescale(data.test_images, data.value_range, classifier.input.value_range)
+        whole, members = classifier.evaluate(images, data.test_labels)
         rows = [(shown(path), layers(n), e) for path, n, e in zip(paths, networks, members)]
         show(rows, whole, options.all, data.classes)
         if options.json:

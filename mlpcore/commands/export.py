@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,20 +12,19 @@ from mlpcore.commands.networks import add_network_arguments, pretrained_note
 from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
-from mlpcore.inference.classifier import PRETRAINED_FILE
+from mlpcore.inference.classifier import PRETRAINED_FILE, load
+from mlpcore.inference.exports import check_target, exported
 from mlpcore.network.architecture import format_layer_sizes
-from mlpcore.store import export
-from mlpcore.store.committee import with_members
-from mlpcore.store.run_folder import check_result_file
+from mlpcore.store.export import describe_input
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.terminal import say
 
 TEXT = """\
-Writes a trained network for other programs. The ONNX file takes the bytes of
-pictures, scales them, and returns an output for each class. The page needs no
-server: one draws a digit in a browser, and sees the answer. Several networks,
-or the folder of a committee, answer by their mean in both. Without any, it is
-the network in the package."""
+Writes a trained network for other programs. The ONNX file takes pixels
+as the data of the training had them, scales them, and returns an output for
+each class. The page needs no server: one draws a digit in a browser, and sees
+the answer. Several networks, or the folder of a committee, answer by their mean
+in both. Without any, it is the network in the package."""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -43,48 +41,25 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def check_targets(networks: Sequence[Path], targets: Sequence[Path]) -> None:
-    """Raises InputError unless the files can be written and replace nothing that is needed."""
-    if not targets:
-        raise InputError("nothing to write: expected --onnx, --safetensors or --html with a FILE")
-    for path in targets:
-        check_result_file(path)
-        for network in networks:
-            if os.path.exists(path) and os.path.exists(network) and os.path.samefile(path, network):
-                raise InputError(f"{shown(path)} is the network itself: expected another file")
-
-
-def check_options(options: argparse.Namespace, paths: Sequence[Path]) -> None:
-    """Raises InputError for options that do not fit each other or the networks."""
-    if options.safetensors and len(paths) > 1:
-        several = f"{len(paths)} networks for {shown(options.safetensors)}"
-        raise InputError(f"{several}: expected one, or --onnx or --html")
-    if options.precision and not (options.safetensors or options.html):
-        raise InputError(f"--precision {options.precision}: expected --safetensors or --html")
-
-
-def write_networks(options: argparse.Namespace, paths: Sequence[Path]) -> None:
-    """Writes the networks as ONNX, or the only one as safetensors, as the options say."""
-    trained = [TrainedNetwork.read(path) for path in paths]
-    first = trained[0]
+def written(options: argparse.Namespace) -> dict[Path, tuple[bytes, str]]:
+    """The content of each file, and what there is to say of it."""
+    found = {}
+    classifier = load(options.networks)
+    first, n = classifier.networks[0], len(classifier.networks)
     layers = format_layer_sizes(first.network.layer_sizes)
-    pixels = export.describe_input(first.input)
     if options.onnx:
-        export.write_onnx(options.onnx, *trained)
-        members = f"committee of {len(trained)}, {layers}" if len(trained) > 1 else layers
-        say(f"{shown(options.onnx)}: {members}, of {pixels}")
+        members = f"committee of {n}, {layers}" if n > 1 else layers
+        said = f"{members}, of {describe_input(first.input)}"
+        found[options.onnx] = exported(classifier, ".onnx"), said
     if options.safetensors:
-        export.write_safetensors(first, options.safetensors, dtype=options.precision or "float32")
-        say(f"{shown(options.safetensors)}: {layers}, weights and biases")
-
-
-def write_page(options: argparse.Namespace) -> None:
-    """Writes the page for all networks."""
-    content, notes = make_page(options.networks, options.precision or "float32")
-    for note in notes:
-        say(f"note: {note}", sys.stderr)
-    atomic_write(options.html, content)
-    say(f"{shown(options.html)}: a page of {len(content) / 1e6:.1f} MB")
+        content = exported(classifier, ".safetensors", options.precision or "float32")
+        found[options.safetensors] = content, f"{layers}, weights and biases"
+    if options.html:
+        content, notes = make_page(options.networks, options.precision or "float32")
+        for note in notes:
+            say(f"note: {note}", sys.stderr)
+        found[options.html] = content, f"a page of {len(content) / 1e6:.1f} MB"
+    return found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,19 +67,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def command() -> int:
         options = parse(argv)
-        if options.onnx:
-            export.import_onnx()
         targets = [path for path in (options.onnx, options.safetensors, options.html) if path]
+        if not targets:
+            raise InputError(
+                "nothing to write: expected --onnx, --safetensors or --html with a FILE"
+            )
+        if options.precision and not (options.safetensors or options.html):
+            raise InputError(f"--precision {options.precision}: expected --safetensors or --html")
         if not options.networks:
             options.networks = [PRETRAINED_FILE]
             say(f"note: {pretrained_note(TrainedNetwork.read(PRETRAINED_FILE))}", sys.stderr)
-        check_targets(options.networks, targets)
-        paths = with_members(options.networks)
-        check_options(options, paths)
-        if options.onnx or options.safetensors:
-            write_networks(options, paths)
-        if options.html:
-            write_page(options)
+        for path in targets:
+            check_target(path, options.networks)
+        for path, (content, said) in written(options).items():
+            atomic_write(path, content)
+            say(f"{shown(path)}: {said}")
         return 0
 
     return run_tool(command, smaller="a smaller network")

@@ -164,6 +164,25 @@ def range_of(images: AnyArray, name: str) -> tuple[float, float]:
     return check_range((min(low, 0), high), f"{name}: range of values")
 
 
+def check_values(pixels: AnyArray, name: str, low: float, high: float, exact: bool = False) -> None:
+    """Check the values of pixels that were bytes in the training (`exact`) or other numbers.
+
+    Other numbers may lie beyond those of the training, but not by as much as the range is wide.
+    """
+    if pixels.dtype.kind not in ("ui" if exact else NUMBERS):
+        expected = f"whole numbers from {low:g} to {high:g}" if exact else "real numbers"
+        raise InputError(f"{name} of the type {pixels.dtype}: expected {expected}")
+    if not pixels.size:
+        return
+    least, greatest = pixels.min(), pixels.max()
+    slack = 0 if exact else high - low
+    if not (low - slack <= least and greatest <= high + slack):
+        raise InputError(
+            f"{name} from {least:g} to {greatest:g}: expected {low:g} to {high:g}, as in the "
+            "training"
+        )
+
+
 def check_range(value: tuple[float, float], name: str) -> tuple[float, float]:
     """Check that a range has two finite ends, the lower one first."""
     try:

@@ -21,6 +21,7 @@ from mlpcore.data.arrays import (
     Part,
     check_parts,
     check_range,
+    check_values,
     range_of,
 )
 from mlpcore.data.formats import md5, read_idx
@@ -237,7 +238,13 @@ def test_images_text(n_test: int, held_out: int) -> str:
     return f"{n_test:,} {'held-out training' if held_out else 'test'} images"
 
 
-def load(path: StrPath | None = None, *, name: str | None = None, download: bool = True) -> Dataset:
+def load(
+    path: StrPath | None = None,
+    *,
+    name: str | None = None,
+    download: bool = True,
+    value_range: tuple[float, float] | None = None,
+) -> Dataset:
     """Load a data set: IDX files, a .npz file, MNIST, or the digits embedded in scikit-learn.
 
     The first of these that is there decides: `path`; the environment variable ``MLPCORE_DATA``;
@@ -256,12 +263,16 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
         embedded digits.
     download : bool
         Whether to download MNIST when it is not on this machine.
+    value_range : tuple of float, optional
+        The values that become -1 and 1, for files that a network of other data is to see. By
+        default as for `Dataset.from_arrays`. The embedded digits have their own.
 
     Raises
     ------
     InputError
         When a named folder or file lacks what it should have, a file is damaged or does not fit
-        the others, or MNIST was asked for by name and is not available.
+        the others, MNIST was asked for by name and is not available, or values are farther beyond
+        `value_range` than it is wide.
 
     Examples
     --------
@@ -284,7 +295,11 @@ def load(path: StrPath | None = None, *, name: str | None = None, download: bool
         return _embedded_digits(f"{error}; using scikit-learn's 1,797 embedded 8x8 digits instead")
     source, label = found.path, shown(found.path)
     parts = check_parts(found.train, found.test)
-    data = _make(*parts, source.name.removesuffix(".npz"), os.fspath(source))
+    if value_range:
+        ends = check_range(value_range, "value_range")
+        for part in parts[:2]:
+            check_values(part.images, part.images_name, *ends)
+    data = _make(*parts, source.name.removesuffix(".npz"), os.fspath(source), value_range)
     notice = ""
     if data.name != MNIST and (name == "mnist" or found.advice == find.CACHED):
         raise InputError(f"{label} is not MNIST's: expected the published images{found.advice}")

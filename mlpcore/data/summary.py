@@ -110,5 +110,5 @@ class DataSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             there = self.source if os.path.exists(self.source) else None
             data = dataset.load(folder or there, name="mnist", download=download)
         else:
-            data = dataset.load(folder or self.source)
+            data = dataset.load(folder or self.source, value_range=self.value_range)
         return data.hold_out(self.held_out) if self.held_out else data

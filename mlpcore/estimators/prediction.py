@@ -15,6 +15,7 @@ from mlpcore.errors import InputError
 from mlpcore.estimators.validation import float_rows, threads_of
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.network.network import Network
+from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray, Float32Array
@@ -117,6 +118,14 @@ class FittedNetwork:
                 return outputs
         network = self._current_network()
         return outputs_of(network, rows, self._get_backend(network))
+
+    def _for_export(self) -> EstimatorNetwork:
+        """What `mlpcore.export` writes."""
+        check_is_fitted(self, "classes_")
+        names = tuple(getattr(self, "feature_names_in_", ()))
+        return EstimatorNetwork(
+            self._current_network(), self.classes_, self.target_, self._n_samples, names
+        )
 
     def _get_backend(self, network: Network) -> Backend:
         """What computes with a network."""

@@ -4,5 +4,6 @@ Files of networks belong in `mlpcore.store`, errors and intervals in `mlpcore.ev
 """
 
 from mlpcore.inference.classifier import TrainedClassifier, load
+from mlpcore.inference.exports import export
 
-__all__ = ["TrainedClassifier", "load"]
+__all__ = ["TrainedClassifier", "export", "load"]

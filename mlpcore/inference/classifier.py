@@ -11,6 +11,7 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
+from mlpcore.data.scaling import BYTES, rescale, rescaling
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.evaluation.committee import Committee
@@ -110,7 +111,8 @@ class TrainedClassifier:
       28 x 28, 0 for the ground to 255 for the ink, as MNIST's files hold them.
 
     `predict_images` and `outputs` take the images (n, H, W) of a `Dataset`, float32 in [-1, 1];
-    `to_images` makes them of pictures. Each network brings them to its own width and range.
+    `to_images` makes them of pictures. Each network brings them to its own width and range, and
+    to the scale of its own training if the first network's data had other values.
 
     Results have a row for each sample, also for a single one. An `InputError` is raised, and
     nothing is computed, when a picture cannot be read or shows no digit, or an array is not as
@@ -182,7 +184,7 @@ class TrainedClassifier:
         Parameters
         ----------
         images : ndarray of float32, shape (n, h, w)
-            As a `Dataset` holds them, in [-1, 1].
+            As a `Dataset` of the first network's training holds them, in [-1, 1].
         labels : ndarray of int, shape (n,)
             The output that stands for the class of each image.
         """
@@ -196,6 +198,7 @@ class TrainedClassifier:
 
     def _outputs(self, one: TrainedNetwork, images: Float32Array) -> Float64Array:
         """Outputs (n, n_classes) of a network, in its range and width, or for its copies."""
+        images = rescale(images, self.input.value_range, one.input.value_range)
         inputs = one.input.of_images(images)
         if self.copies is None:
             outputs = evaluation.outputs(one.network, inputs, self.backend)
@@ -257,4 +260,12 @@ def _check_same_images(one: TrainedNetwork, first: TrainedNetwork) -> None:
         raise InputError(
             f"{shown(one.path)} is a network for images of {found}: expected {expected}, as "
             f"{shown(first.path)} takes"
+        )
+    ranges = one.input.value_range, first.input.value_range
+    (low, high), (least, greatest) = (each or BYTES for each in ranges)
+    both = max(high, greatest) - min(low, least)
+    if rescaling(*ranges) != (1, 0) and both > 2 * min(high - low, greatest - least):
+        raise InputError(
+            f"{shown(one.path)} is a network for pixels from {low:g} to {high:g}: expected about "
+            f"{least:g} to {greatest:g}, as {shown(first.path)} takes"
         )

@@ -11,12 +11,13 @@ import numpy as np
 from PIL import Image
 
 from mlpcore.data import embedded
+from mlpcore.data.arrays import check_values
 from mlpcore.data.digit import Digit, find_digit, read_digit
 from mlpcore.data.pictures import grey_of, picture_files
 from mlpcore.data.scaling import to_images
 from mlpcore.errors import InputError
 from mlpcore.store.inputs import NetworkInput
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.typing import Float32Array
 
 #: What is searched for a digit. Anything else is an array.
 PICTURES = str, os.PathLike, Image.Image
@@ -86,28 +87,9 @@ def _images_of_pixels(values: object, network_input: NetworkInput) -> Float32Arr
             f"{width}) as in the training; a photograph is expected as a file or as "
             "PIL.Image.fromarray(array), and images of a Dataset by predict_images"
         )
-    low, high = network_input.value_range or (0, network_input.white)
-    _check_values(pixels, low, high, exact=network_input.value_range is None)
+    low, high = network_input.pixel_range
+    check_values(pixels, "pixels", low, high, exact=network_input.value_range is None)
     pixels = pixels.reshape(-1, height, width)
     if network_input.is_embedded:
         return embedded.to_images(pixels)
     return to_images(pixels, *network_input.image_shape, low, high)
-
-
-def _check_values(pixels: AnyArray, low: float, high: float, *, exact: bool) -> None:
-    """Check the values of pixels that were bytes in the training (`exact`) or other numbers.
-
-    Other numbers may lie beyond those of the training, but not by as much as the range is wide.
-    """
-    if pixels.dtype.kind not in ("ui" if exact else "buif"):
-        expected = f"whole numbers from {low:g} to {high:g}" if exact else "real numbers"
-        raise InputError(f"pixels of the type {pixels.dtype}: expected {expected}")
-    if not pixels.size:
-        return
-    least, greatest = pixels.min(), pixels.max()
-    slack = 0 if exact else high - low
-    if not (low - slack <= least and greatest <= high + slack):
-        raise InputError(
-            f"pixels from {least:g} to {greatest:g}: expected {low:g} to {high:g}, as in the "
-            "training"
-        )

@@ -1,24 +1,38 @@
 """Export trained networks to other programs: as ONNX, or as safetensors.
 
-An ONNX file takes the pixels of images and gives the outputs of the network:
+An ONNX file of a network that a run has trained takes the pixels of images:
 
 | name | content |
 |---|---|
-| ``pixels`` | input, uint8 (n, height, width): images as in the files of the data; n may be 0 |
+| ``pixels`` | input (n, height, width): images as in the data of the training; n may be 0 |
 | ``outputs`` | output, float32 (n, classes): +-1.7159 or, from a softmax, probabilities |
 
 The class is that of the greatest output.
 
 The graph scales the pixels as `mlpcore.data.scaling` does, brings the ink to the network's width
 if it has one (`mlpcore.data.width`), and applies the layers. Its operators are those of opset 13
-(2020), so that old runtimes can read it. Pixels are bytes, as in files and from cameras. An input
-of floats would accept any range: pixels that were already scaled to [0, 1] would silently give
-wrong classes.
+(2020), so that old runtimes can read it. Pixels that were bytes in the training are bytes here. An
+input of floats would accept any range: pixels that were already scaled to [0, 1] would silently
+give wrong classes. Other numbers are float32, or float64 where float32 is too coarse for their
+range, and have the values of the training.
 
-Its metadata are those of a file of weights (`mlpcore.store.weights`), without ``format`` and with
-``weights_sha256`` (`mlpcore.store.weights.weights_sha256`) in place of ``sha256``. The file of a
-committee holds all members and the mean of their outputs. Its metadata are ``members``, a list in
-JSON of those of each.
+The file of a committee holds all members and the mean of their outputs, as
+`mlpcore.TrainedClassifier.outputs` gives it: of their probabilities if their losses differ.
+
+The file of an estimator takes its features as they are, and has the names that files of
+scikit-learn's estimators usually have:
+
+| name | content |
+|---|---|
+| ``X`` | input, float32 (n, features); n may be 0 |
+| ``label`` | output (n,): what ``predict`` gives, int64, float64, bool or strings |
+| ``probabilities`` | output, float32 (n, classes): what ``predict_proba`` gives |
+
+The metadata are those of a file of weights (`mlpcore.store.weights`), without ``format`` and with
+``weights_sha256`` (`mlpcore.store.weights.weights_sha256`) in place of ``sha256``. ``classes`` are
+the names of the classes, in the order of the outputs. Those of a committee are ``classes``, and
+``members``, a list in JSON of those of each. Those of an estimator have the ``features`` of
+``feature_names_in_``, if X had names, and no ``input``.
 
 >>> from pathlib import Path
 >>> from mlpcore import Network
@@ -33,13 +47,14 @@ Network((841, 10))
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mlpcore.data import embedded
-from mlpcore.data.scaling import resize
+from mlpcore.data.scaling import rescaling, resize
 from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
 from mlpcore.network import Network
@@ -48,10 +63,11 @@ from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.documents import to_json
 from mlpcore.store.inputs import NetworkInput, output_metadata
 from mlpcore.store.onnx_graph import Graph
+from mlpcore.store.onnx_layers import add_layers, add_probabilities
 from mlpcore.store.onnx_width import add_width
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import layer_metadata, weights_sha256, write_network
-from mlpcore.typing import Float32Array, StrPath
+from mlpcore.store.weights import layer_metadata, to_safetensors, weights_sha256
+from mlpcore.typing import AnyArray, Float32Array, StrPath
 
 #: Limit of a protocol buffer, which an ONNX file is, and the part of it that is not for weights.
 MAX_BYTES, MAX_OTHER_BYTES = 2**31 - 1, 2**26
@@ -68,17 +84,58 @@ FORMULAS = {
 ORIGIN = ("epoch", "seed", "learning_rate", "revision", "machine")
 
 
+@dataclass(frozen=True)
+class EstimatorNetwork:
+    """What an estimator has trained, for an export.
+
+    Attributes
+    ----------
+    network : Network
+    classes : numpy.ndarray, shape (n_classes,)
+        What ``predict`` answers.
+    target : float
+        Target of the output for the class, of a network of the loss "squared".
+    n_samples : int
+        How many samples it has learnt from, which limits its probabilities.
+    feature_names : sequence of str
+        The names of the features, if they have some.
+    """
+
+    network: Network
+    classes: AnyArray
+    target: float
+    n_samples: int
+    feature_names: tuple[str, ...] = ()
+
+    def metadata(self) -> dict[str, str]:
+        """What there is to say of the network, apart from its layers."""
+        names = {"features": to_json(self.feature_names)} if self.feature_names else {}
+        return output_metadata(self.target, tuple(self.classes.tolist())) | names
+
+
+def pixel_type(network_input: NetworkInput) -> type[np.generic]:
+    """The type of the pixels that an ONNX file takes: uint8, float32 or float64."""
+    if network_input.value_range is None:
+        return np.uint8
+    low, high = network_input.value_range
+    width = high - low
+    # A rounding of float32 is then at most 2^-23 of the range.
+    is_fine = max(-low, high) <= 2 * width and 1e-30 < width < 1e30
+    return np.float32 if is_fine else np.float64
+
+
 def describe_input(network_input: NetworkInput) -> str:
     """The pixels that an exported network takes, in words."""
     height, width = network_input.pixel_shape
-    return f"grey values 0 to {network_input.white} of {height} x {width} pixels, row by row"
+    low, high = network_input.pixel_range
+    sides = f"{height} x {width} pixels, row by row"
+    return f"grey values {low:g} to {high:g} of {sides}"
 
 
 def import_onnx() -> Any:
     """The package `onnx`; an InputError if it cannot be imported."""
     try:
         import onnx
-        import onnx.compose
     except ImportError as error:
         raise InputError(
             f"the package onnx cannot be imported: {error}; expected mlpcore's extra 'export' "
@@ -90,79 +147,104 @@ def import_onnx() -> Any:
 def to_onnx(*trained: TrainedNetwork) -> bytes:
     """The content of an ONNX file, the same for the same networks.
 
-    Several are a committee: ``outputs`` is the mean of theirs, and each sees its own view of the
-    pixels.
+    Several are a committee, which `mlpcore.TrainedClassifier` accepts: the first decides which
+    pixels it takes, and each sees its own view of them.
 
     Raises
     ------
     InputError
-        When the package `onnx` is missing, the networks are larger than ONNX's 2 GiB, or members of
-        a committee take different pixels or have different losses.
+        When the package `onnx` is missing, or the networks are larger than ONNX's 2 GiB.
     """
+    graph = _graph(*(each.network for each in trained))
+    first, several = trained[0], len(trained) > 1
+    ink = _add_ink(graph, first.input)
+    losses = {each.network.loss for each in trained}
+    outputs = []
+    for number, each in enumerate(trained, 1):
+        graph.prefix = f"{number}." if several else ""
+        inputs = _add_input(graph, ink, each.input, first.input)
+        states = add_layers(graph, inputs, each.network, "" if several else "outputs")
+        if len(losses) > 1 and each.network.loss == "squared":
+            states = add_probabilities(graph, states, len(each.classes))
+        outputs.append(states)
+    pixels = f"pixels (n, height, width): {describe_input(first.input)}"
+    text = f"{_describe(first.network)} {pixels}. outputs (n, classes): the greatest is the class."
+    metadata = _metadata(first)
+    if several:
+        graph.add("Mean", *outputs, name="outputs")
+        layers = ", ".join(format_layer_sizes(each.network.layer_sizes) for each in trained)
+        text = (
+            f"Committee of {len(trained)} multilayer perceptrons: {layers}. {pixels}. outputs "
+            "(n, classes): the mean of the members' outputs; the greatest is the class."
+        )
+        members = to_json([_metadata(each) for each in trained])
+        metadata = {"classes": metadata["classes"], "members": members}
+    model = graph.model(
+        {"pixels": (pixel_type(first.input), [*first.input.pixel_shape])},
+        {"outputs": (np.float32, [len(first.classes)])},
+        text,
+        metadata,
+    )
+    return _content(graph, model)
+
+
+def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
+    """The content of an ONNX file of an estimator's network, the same for the same network.
+
+    Raises
+    ------
+    InputError
+        As `to_onnx`, or when the classes are neither numbers nor texts.
+    """
+    network, classes = estimator.network, estimator.classes
+    if classes.dtype == object and all(isinstance(each, str) for each in classes):
+        classes = classes.astype(str)
+    types = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_, "U": np.object_}
+    if classes.dtype.kind not in types or (classes.dtype.kind == "u" and classes.max() >= 2**63):
+        raise InputError(
+            f"classes of the type {classes.dtype}, such as {classes[-1]!r}: expected texts, or "
+            "numbers that int64 or float64 holds"
+        )
+    label = types[classes.dtype.kind]
+    graph = _graph(network)
+    outputs = add_layers(graph, "X", network, "" if network.loss == "squared" else "probabilities")
+    best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
+    graph.add("Gather", graph.constant("classes_", classes, label), best, axis=0, name="label")
+    if network.loss == "squared":  # never 0 or 1: mlpcore.evaluation.probabilities.unsure
+        sure = add_probabilities(graph, outputs, len(classes), estimator.target)
+        total = estimator.n_samples + len(classes)
+        sure = graph.add("Mul", sure, graph.constant("share", estimator.n_samples / total))
+        graph.add("Add", sure, graph.constant("doubt", 1 / total), name="probabilities")
+    model = graph.model(
+        {"X": (np.float32, [network.layer_sizes[0]])},
+        {"label": (label, []), "probabilities": (np.float32, [len(classes)])},
+        f"{_describe(network)} X (n, features). label (n,), probabilities (n, classes).",
+        estimator.metadata() | _of_layers(network),
+    )
+    return _content(graph, model)
+
+
+def _graph(*networks: Network) -> Graph:
+    """A graph for networks that fit into a file."""
     onnx = import_onnx()
-    n_bytes = 4 * sum(each.network.n_parameters for each in trained)
+    n_bytes = 4 * sum(each.n_parameters for each in networks)
     most = MAX_BYTES - MAX_OTHER_BYTES
     if n_bytes > most:
         raise InputError(f"{n_bytes:,} bytes of weights: expected at most {most:,} for ONNX")
-    models = [_model(onnx, each) for each in trained]
-    model = models[0] if len(models) == 1 else _mean(onnx, models, trained)
-    onnx.checker.check_model(model, full_check=True)
-    return model.SerializeToString(deterministic=True)
+    return Graph(onnx)
 
 
-def _mean(onnx: Any, models: Sequence[Any], trained: Sequence[TrainedNetwork]) -> Any:
-    """The model of a committee: all members' operators, and the mean of their outputs."""
-    for what, values in (
-        ("loss", [each.network.loss for each in trained]),
-        ("classes", [each.classes for each in trained]),
-        ("pixels", [describe_input(each.input) for each in trained]),
-    ):
-        if len(set(values)) > 1:
-            different = " and ".join(dict.fromkeys(map(str, values)))
-            raise InputError(f"members of different {what}, {different}: expected the same")
-    graph = Graph(onnx)
-    for number, model in enumerate(models, 1):
-        member = onnx.compose.add_prefix(model, f"{number}.").graph
-        graph.add("Identity", "pixels", name=member.input[0].name)
-        graph.extend(member)
-    outputs = [f"{number}.outputs" for number in range(1, len(models) + 1)]
-    graph.add("Mean", *outputs, name="outputs")
-    first = trained[0]
-    layers = ", ".join(format_layer_sizes(each.network.layer_sizes) for each in trained)
-    return graph.model(
-        first.input.pixel_shape,
-        first.network.layer_sizes[-1],
-        f"Committee of {len(models)} multilayer perceptrons: {layers}. pixels (n, height, width): "
-        f"{describe_input(first.input)}. outputs (n, classes): the mean of the members' outputs; "
-        "the greatest is the class.",
-        {"members": to_json([_metadata(each) for each in trained])},
-    )
+def _content(graph: Graph, model: Any) -> bytes:
+    graph.onnx.checker.check_model(model, full_check=True)
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
 
 
-def _model(onnx: Any, trained: TrainedNetwork) -> Any:
-    """The model of a single network."""
-    network = trained.network
-    graph = Graph(onnx)
-    states = _add_input(graph, trained.input)
-    for i in range(network.n_layers):
-        weights = graph.constant(f"layers.{i}.weight", network.weights[i])
-        biases = graph.constant(f"layers.{i}.bias", network.biases[i])
-        states = graph.add("Gemm", states, weights, biases, transB=1)
-        states = _add_activation(graph, states, network, i)
-    return graph.model(
-        trained.input.pixel_shape,
-        network.layer_sizes[-1],
+def _describe(network: Network) -> str:
+    return (
         f"Multilayer perceptron {format_layer_sizes(network.layer_sizes)}. Hidden layers: "
-        f"{FORMULAS[network.activation]}. Output layer: {FORMULAS[network.loss]}. "
-        f"pixels (n, height, width): {describe_input(trained.input)}. "
-        "outputs (n, classes): the greatest is the class.",
-        _metadata(trained),
+        f"{FORMULAS[network.activation]}. Output layer: {FORMULAS[network.loss]}."
     )
-
-
-def write_onnx(path: StrPath, *trained: TrainedNetwork) -> None:
-    """Write the result of `to_onnx`, atomically; an InputError when that fails."""
-    atomic_write(path, to_onnx(*trained))
 
 
 def write_safetensors(
@@ -180,28 +262,47 @@ def write_safetensors(
     InputError
         As `mlpcore.store.weights.write_network`, which describes `dtype`.
     """
-    write_network(path, trained.network, _known(trained) | dict(metadata or {}), dtype)
+    metadata = known_metadata(trained) | dict(metadata or {})
+    atomic_write(path, to_safetensors(trained.network, metadata, dtype))
 
 
-def _add_input(graph: Graph, network_input: NetworkInput) -> str:
-    """Append the conversion of pixels to inputs, as `mlpcore.data` computes it.
+def _add_ink(graph: Graph, network_input: NetworkInput) -> str:
+    """Append the conversion of pixels to images as `mlpcore.data` has them, plus 1.
 
-    The interpolation comes before the subtraction of 1, so pixels outside the box of embedded
-    digits stay 0 and become background.
+    The subtraction of 1 comes last, so that pixels outside the box of embedded digits stay 0 and
+    become background.
     """
-    signed = network_input.input_range == "signed"
-    scale = network_input.white / 2 if signed else network_input.white
-    images = graph.add("Cast", "pixels", to=graph.onnx.TensorProto.FLOAT)
-    images = graph.add("Div", images, graph.constant("half_white" if signed else "white", scale))
+    dtype = pixel_type(network_input)
+    low, high = network_input.pixel_range
+    ink = "pixels"
+    if dtype == np.uint8:
+        dtype = np.float32
+        ink = graph.add("Cast", ink, to=graph.onnx.TensorProto.FLOAT)
+    if low:
+        ink = graph.add("Sub", ink, graph.constant("low", low, dtype))
+    ink = graph.add("Div", ink, graph.constant("half_white", (high - low) / 2, dtype))
+    if dtype == np.float64:
+        ink = graph.add("Cast", ink, to=graph.onnx.TensorProto.FLOAT)
     sides = zip(network_input.pixel_shape, network_input.image_shape)
     box = embedded.BOX if network_input.is_embedded else slice(None)
     for axis, (n_in, n_out) in enumerate(sides, 1):
-        images = _interpolate(graph, images, _interpolation(n_in, n_out, box), axis)
+        ink = _interpolate(graph, ink, _interpolation(n_in, n_out, box), axis)
+    return ink
+
+
+def _add_input(graph: Graph, ink: str, network_input: NetworkInput, pixels: NetworkInput) -> str:
+    """Append the inputs (n, n_in) of a network, from the ink of the pixels that another takes."""
+    factor, summand = rescaling(pixels.value_range, network_input.value_range)
+    if (factor, summand) != (1, 0):
+        ink = graph.add("Mul", ink, graph.constant("factor", factor))
+        ink = graph.add("Add", ink, graph.constant("summand", summand - factor + 1))
     if network_input.width is not None:
-        images = add_width(graph, images, network_input.image_shape, network_input.width)
-    if signed:
-        images = graph.add("Sub", images, graph.constant("one", 1))
-    return graph.add("Flatten", images, axis=1)
+        ink = add_width(graph, ink, network_input.image_shape, network_input.width)
+    if network_input.input_range == "signed":
+        ink = graph.add("Sub", ink, graph.constant("one", 1))
+    else:
+        ink = graph.add("Div", ink, graph.constant("two", 2))
+    return graph.add("Flatten", ink, axis=1)
 
 
 def _interpolation(n_in: int, n_out: int, box: slice) -> Float32Array:
@@ -232,19 +333,7 @@ def _interpolate(graph: Graph, images: str, matrix: Float32Array, axis: int) -> 
     return graph.add("Add", *terms)
 
 
-def _add_activation(graph: Graph, sums: str, network: Network, layer: int) -> str:
-    """Append what a layer computes from its sums; the last layer's are the outputs."""
-    is_last = layer == network.n_layers - 1
-    name = "outputs" if is_last else ""
-    if is_last and network.loss == "cross-entropy":
-        return graph.add("Softmax", sums, name=name)
-    if not is_last and network.activation == "relu":
-        return graph.add("Relu", sums)
-    scaled = graph.add("Mul", sums, graph.constant("B", B))
-    return graph.add("Mul", graph.add("Tanh", scaled), graph.constant("A", A), name=name)
-
-
-def _known(trained: TrainedNetwork) -> dict[str, str]:
+def known_metadata(trained: TrainedNetwork) -> dict[str, str]:
     """What there is to say of a network, apart from its layers."""
     origin = {name: trained.metadata[name] for name in ORIGIN if name in trained.metadata}
     outputs = output_metadata(trained.target, trained.classes)
@@ -253,5 +342,8 @@ def _known(trained: TrainedNetwork) -> dict[str, str]:
 
 def _metadata(trained: TrainedNetwork) -> dict[str, str]:
     """The metadata of an ONNX file."""
-    sha256 = {"weights_sha256": weights_sha256(trained.network)}
-    return _known(trained) | layer_metadata(trained.network) | sha256
+    return known_metadata(trained) | _of_layers(trained.network)
+
+
+def _of_layers(network: Network) -> dict[str, str]:
+    return layer_metadata(network) | {"weights_sha256": weights_sha256(network)}

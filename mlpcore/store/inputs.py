@@ -10,7 +10,7 @@ from msgspec import Meta
 from mlpcore.checks import check_choice, check_whole
 from mlpcore.data import dataset, embedded
 from mlpcore.data.arrays import check_range
-from mlpcore.data.scaling import INPUT_RANGES, to_range
+from mlpcore.data.scaling import BYTES, INPUT_RANGES, to_range
 from mlpcore.data.summary import DataSummary, Side
 from mlpcore.data.width import normalise_width
 from mlpcore.errors import InputError
@@ -79,7 +79,7 @@ class NetworkInput:
     def from_metadata(cls, metadata: dict[str, str]) -> NetworkInput:
         """The inputs that a file of weights records; an InputError when it does not."""
         if "input" not in metadata:
-            raise InputError("its metadata name no input, expected a file of a run or an export")
+            raise InputError("its metadata name no input: expected a file of a run, or its export")
         return from_json(metadata["input"], cls)
 
     def to_metadata(self) -> dict[str, str]:
@@ -93,9 +93,9 @@ class NetworkInput:
         return (self.data, self.image_shape, self.pixel_shape) == known
 
     @property
-    def white(self) -> int:
-        """The greatest value of a pixel, which becomes 1; 0 becomes the background of the range."""
-        return embedded.WHITE if self.is_embedded else 255
+    def pixel_range(self) -> tuple[float, float]:
+        """The values of pixels that become the two ends of the range."""
+        return self.value_range or ((0.0, embedded.WHITE) if self.is_embedded else BYTES)
 
     @property
     def is_mnist(self) -> bool:

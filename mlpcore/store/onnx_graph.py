@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,43 +15,58 @@ OPSET, IR_VERSION = 13, 7
 
 
 class Graph:
-    """The operators and constants of an ONNX graph."""
+    """The operators and constants of an ONNX graph.
+
+    Attributes
+    ----------
+    prefix : str
+        What the names of constants begin with, so that those of two networks differ.
+    """
 
     def __init__(self, onnx: Any):
-        self.onnx = onnx
+        self.onnx, self.prefix = onnx, ""
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
 
-    def constant(self, name: str, value: ArrayLike, dtype: type = np.float32) -> str:
+    def constant(self, name: str, value: ArrayLike, dtype: Any = np.float32) -> str:
         """Add a constant, once for each name; return its name."""
+        name = self.prefix + name
         if name not in self._constants:
             array: AnyArray = np.asarray(value, dtype, order="C")
             self._constants[name] = self.onnx.numpy_helper.from_array(array, name)
         return name
 
     def add(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Append an operator; return the name of its result."""
+        """Append an operator; return the name of its first result."""
         name = name or f"{operator.lower()}_{len(self._nodes)}"
-        node = self.onnx.helper.make_node(operator, inputs, [name], name, **attributes)
+        results = [name, f"{name}.indices"] if operator == "TopK" else [name]
+        node = self.onnx.helper.make_node(operator, inputs, results, name, **attributes)
         self._nodes.append(node)
         return name
 
-    def extend(self, graph: Any) -> None:
-        """Append the operators and constants of another graph, whose names are different."""
-        self._nodes += graph.node
-        self._constants |= {each.name: each for each in graph.initializer}
-
     def model(
-        self, pixel_shape: tuple[int, int], n_classes: int, text: str, metadata: dict[str, str]
+        self,
+        inputs: Mapping[str, tuple[Any, list[int]]],
+        outputs: Mapping[str, tuple[Any, list[int]]],
+        text: str,
+        metadata: dict[str, str],
     ) -> Any:
-        """The model that computes ``outputs`` from ``pixels``, as the text says."""
-        helper, types = self.onnx.helper, self.onnx.TensorProto
-        pixels = helper.make_tensor_value_info("pixels", types.UINT8, ["n", *pixel_shape])
-        outputs = helper.make_tensor_value_info("outputs", types.FLOAT, ["n", n_classes])
+        """The model that computes the outputs from the inputs, as the text says.
+
+        Each has the type of its numbers in NumPy, and the shape of one sample.
+        """
+        helper = self.onnx.helper
+        ends = [
+            [
+                helper.make_tensor_value_info(
+                    name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), ["n", *shape]
+                )
+                for name, (dtype, shape) in each.items()
+            ]
+            for each in (inputs, outputs)
+        ]
         constants = list(self._constants.values())
-        graph = helper.make_graph(
-            self._nodes, "mlpcore", [pixels], [outputs], constants, doc_string=text
-        )
+        graph = helper.make_graph(self._nodes, "mlpcore", *ends, constants, doc_string=text)
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],

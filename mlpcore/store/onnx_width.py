@@ -13,12 +13,15 @@ from mlpcore.store.onnx_graph import Graph
 def add_width(graph: Graph, images: str, image_shape: tuple[int, int], width: int) -> str:
     """Append the normalisation of images (n, h, w), whose background is 0; return its result.
 
+    What is darker becomes background.
+
     Weights are not rounded to whole multiples, and sums are not exact. Measured inputs differ from
     those of `mlpcore.data.width.normalise_width` by 5e-6 at most. They differ more where the box
     depends on a rounding: where the greatest ink of a column is the threshold, to the last bit, and
     that of both columns beside it is less.
     """
     height, columns = image_shape
+    images = graph.add("Relu", images)
     down = graph.add("ReduceMax", images, axes=[2], keepdims=0)
     across = graph.add("ReduceMax", images, axes=[1], keepdims=0)
     most = graph.add("ReduceMax", across, axes=[1], keepdims=1)

@@ -86,13 +86,19 @@ def write_network(
     InputError
         When the file cannot be written, or a weight is too large for float16.
     """
+    atomic_write(path, to_safetensors(network, metadata, dtype), locked=locked)
+
+
+def to_safetensors(network: Network, metadata: dict[str, str], dtype: str = "float32") -> bytes:
+    """The content of the file that `write_network` writes."""
     check_choice("dtype", dtype, DTYPES)
     if dtype == "float16":
         network = in_float16(network)
     metadata = metadata | {"format": FORMAT} | layer_metadata(network)
     metadata["sha256"] = _digest(network, metadata)
     tensors = {name: np.ascontiguousarray(array, dtype) for name, array in _tensors(network)}
-    atomic_write(path, save(tensors, metadata), locked=locked)
+    content: bytes = save(tensors, metadata)
+    return content
 
 
 def layer_metadata(network: Network) -> dict[str, str]:

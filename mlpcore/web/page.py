@@ -22,6 +22,7 @@ import numpy as np
 
 from mlpcore.checks import check_choice
 from mlpcore.data.dataset import EMBEDDED, Dataset
+from mlpcore.data.scaling import rescaling
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
@@ -113,7 +114,11 @@ def to_page(
     content = {
         "classes": [str(each) for each in classifier.classes],
         "precision": precision,
-        "networks": [_network(each, precision) for each in classifier.networks],
+        "networks": [
+            _network(each, precision)
+            | {"scale": rescaling(classifier.input.value_range, each.input.value_range)}
+            for each in classifier.networks
+        ],
         "deformation": (deformation or DeformationParameters()).get_params(),
         "wrong": _wrong(test, result) if test and result else None,
     }

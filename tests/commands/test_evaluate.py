@@ -128,6 +128,36 @@ def test_other_data_than_those_of_the_run_are_noted(call):
     assert "61 test images" in out
 
 
+#: Values of images for a network that was trained on 0 to 16, and how many times as large they are.
+VALUES = {
+    "fewer": ("int64", 6),
+    "bytes": ("uint8", 16),
+    "beyond": ("float64", 24),
+    "as trained": ("int64", 16),
+}
+
+
+@pytest.mark.parametrize("values", VALUES)
+def test_other_data_are_scaled_as_those_of_the_training(call, values):
+    """Pixels of a value are the same in files of any type and range."""
+    dtype, most = VALUES[values]
+    pixels, labels = make_pixels(60, 3)
+    pixels = (pixels / 255 * most).astype(dtype)
+    np.savez("new.npz", X=pixels, y=labels, X_test=pixels, y_test=labels)
+    network = read_network(WEIGHTS)[0]
+    write(network, value_range=(0, 16))
+    write(network, "other", value_range=(0, 14))
+    call("evaluate", "n.safetensors", "other", "--data", "new.npz", "--json", "j")
+    result = json.loads(Path("j").read_text())
+    backend, outputs = backends.get("scalar", 1), []
+    for high, found in zip((16, 14), result["networks"]):
+        images = (pixels.astype(np.float32) / np.float32(high / 2) - 1).reshape(60, 35)
+        outputs.append(evaluation.outputs(network, images, backend))
+        assert Evaluation.of(outputs[-1], labels).to_json()["confusion"] == found["confusion"]
+    whole = Evaluation.of(np.mean(outputs, axis=0), labels).to_json()
+    assert whole["confusion"] == result["committee"]["confusion"]
+
+
 def test_a_run_in_use_stays_as_it_is(call):
     def content():
         files = sorted(RUN.rglob("*"))
@@ -153,6 +183,7 @@ def test_a_run_in_use_stays_as_it_is(call):
         ([RUN, "--dataset", "digits"], "7 x 5 and 3 classes: expected images of 29 x 29 and 10"),
         ([RUN, "n.safetensors"], "network 2 of a committee is 36-3: expected 35 inputs"),
         (["wild", "--data", DATA], "error: wild: its outputs are not finite"),
+        (["sixteen", "--data", DATA], "from 0 to 255: expected 0 to 16, as in the training"),
         (["mixed"], "is of another run: 35-7-3, expected 35-9-6-3"),
         (["half", "--figures", "f"], METRICS),
         (["less"], "cannot read less/config.json"),
@@ -165,6 +196,7 @@ def test_refusals(call, refusal, arguments, part):
     wild.weights[1][:, :128] = 3e38  # finite, but infinite sums of both signs meet
     wild.weights[1][:, 128:] = -3e38
     write(wild, "wild")
+    write(Network((35, 3), 0), "sixteen", value_range=(0, 16))
     for name in ("mixed", "half", "less"):
         shutil.copytree(RUN, name)
     shutil.copy(OTHER / BEST, "mixed")

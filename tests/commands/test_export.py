@@ -75,7 +75,7 @@ def test_without_a_network_it_is_that_of_the_package(capsys):
         (f"net.safetensors --safetensors run/{CONFIG.upper()}", "belongs to a run"),
         ("run --safetensors a", "run"),
         ("large.safetensors --html a.html", "float16 halves it"),
-        ("net.safetensors net.safetensors --safetensors a", "2 networks for a"),
+        ("net.safetensors net.safetensors --safetensors a", "2 networks as safetensors"),
         ("net.safetensors --onnx a.onnx --precision float16", "or --html"),
         ("net.safetensors letters.safetensors --html a.html", "network 2 of a committee"),
         ("nameless --safetensors a", "nameless: its metadata name no input"),

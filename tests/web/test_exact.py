@@ -39,11 +39,11 @@ def classifier_of(*networks):
     return TrainedClassifier(networks, BACKEND)
 
 
-def network_of(seed, width=None, **settings):
+def network_of(seed, width=None, value_range=None, **settings):
     """An untrained network for MNIST's pictures; its outputs are far from 0."""
     network = Network((841, 30, 10), seed, **settings)
     network.weights[-1][...] *= 20
-    network_input = NetworkInput(MNIST, (29, 29), (28, 28), width=width)
+    network_input = NetworkInput(MNIST, (29, 29), (28, 28), width=width, value_range=value_range)
     return TrainedNetwork(Path(f"net{seed}.safetensors"), network, network_input, {})
 
 
@@ -61,6 +61,8 @@ def test_outputs_and_guesses(open_page, pictures):
         (classifier_of(pretrained), "float16"),  # which its weights are anyway
         (classifier_of(network_of(1, 10), network_of(2, 20), network_of(3)), "float32"),
         (classifier_of(pretrained, network_of(4, 14, activation="relu")), "float32"),
+        (classifier_of(pretrained, network_of(5, 14, value_range=(0, 200))), "float32"),
+        (classifier_of(network_of(6, value_range=(0, 16)), network_of(7, 9, (-2, 14))), "float32"),
     ]
     script = f"""(given) => {{
         const all = {BYTES};
@@ -70,7 +72,7 @@ def test_outputs_and_guesses(open_page, pictures):
     for classifier, precision in cases:
         page = open_page(to_page(classifier, precision=precision))
         found = np.array(page.evaluate(script, in_base64(pictures)))
-        expected = classifier.outputs(classifier.to_images(pictures))
+        expected = classifier.outputs(resize(normalise(pictures), 29, 29))
         np.testing.assert_allclose(found, expected, rtol=0, atol=OUTPUT_TOLERANCE)
         assert np.array_equal(found.argmax(axis=1), expected.argmax(axis=1))
 

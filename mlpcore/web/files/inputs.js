@@ -20,9 +20,10 @@ export function imageOf(pixels) {
   return Float32Array.from(transposed(mapRows(taller, IMAGE, between)).data);
 }
 
-/** What a network sees of an image: first its width, then its range. */
-export function inputsOf(image, { width, unit }) {
-  const normalised = width === null ? image : normaliseWidth(image, width);
+/** What a network sees of an image: its own scale first, then its width, then its range. */
+export function inputsOf(image, { scale: [factor, summand], width, unit }) {
+  const scaled = image.map((value) => factor * value + summand);
+  const normalised = width === null ? scaled : normaliseWidth(scaled, width);
   return unit ? normalised.map((value) => Math.fround(value + 1) / 2) : normalised;
 }
 
