@@ -70,6 +70,16 @@ def test_estimators(labels, loss):
     assert known["classes"] == metadata["classes"]
 
 
+def test_a_stream_s_weights_are_those_of_its_last_sample():
+    model = OnlineMLPClassifier((9,), random_state=0).partial_fit(X[:5], Y[:5], classes=range(3))
+    for k in range(5, 9):
+        model.partial_fit(X[k : k + 1], Y[k : k + 1])
+        mlpcore.export(model, "n.onnx")
+        _, probabilities = run_onnx("n.onnx", X)
+        expected = model.predict_proba(X)
+        np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-5)
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_names_of_features():
     model = fitted()
