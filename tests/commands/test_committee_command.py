@@ -214,7 +214,7 @@ def test_every_command_takes_the_folder_of_a_committee(call, pictures):
 
 def test_where_the_folder_of_a_committee_is_refused(refusal, pictures, data):
     assert "c holds a committee" in refusal("train", "--data", data, *OPTIONS, "--out", "c")
-    assert "2 networks for w: expected one" in refusal("export", "c", "--safetensors", "w")
+    assert "2 networks as safetensors: expected one" in refusal("export", "c", "--safetensors", "w")
     Path("c/width-12", BEST).write_bytes(b"x" * 99)
     for argv in "evaluate c", "predict c x.png", "export c --onnx c.onnx":
         assert f"c/width-12/{BEST}" in refusal(*argv.split())
