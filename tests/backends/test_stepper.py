@@ -35,7 +35,7 @@ def test_steps_are_the_oracles(cpu_name, reference, problem):
     sizes, n, seed, rate, ground, target, ratio, activation, loss = problem
     rates = rate if ratio == 1 else [rate / ratio**layer for layer in range(len(sizes) - 1)]
     start = random_network(sizes, seed % 2**32, activation=activation, loss=loss)
-    images, labels, order = training_set(sizes, n, seed)
+    images, labels, _ = training_set(sizes, n, seed)
     images = on_ground(images, 0.0 if ground is None else uniform(seed, n), seed)
     weights = np.random.default_rng(seed).choice(np.array([0, 0.5, 1], np.float32), n)
     expected, results = start.copy(), []
