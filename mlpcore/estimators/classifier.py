@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,12 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from mlpcore.data.dataset import Dataset
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.estimators.fitting import (
     EarlyStopping,
     EpochRecord,
+    Plateau,
     copy_of,
     few_samples,
     observers_of,
@@ -30,12 +31,12 @@ from mlpcore.estimators.prediction import FEW, FittedNetwork, Steps
 from mlpcore.estimators.settings import Settings
 from mlpcore.estimators.validation import (
     Samples,
+    can_train_in_parts,
     check_parameters,
-    check_parameters_of_parts,
+    check_same_classes,
     check_samples,
     classes_of,
     known_classes,
-    seed_of,
 )
 from mlpcore.network.activation import Activation, Init, Loss
 from mlpcore.report.console import Console
@@ -77,7 +78,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
     learning_rate_init : float, default=0.01
         Learning rate of the first epoch, and of `partial_fit`.
     max_iter : int, default=100
-        Epochs that `fit` trains, if nothing stops it.
+        Epochs that `fit` trains, if the loss or anything else does not stop it.
     deformation : DeformationParameters, default=None
         How the images of X are deformed, anew for every epoch. None leaves them as they are. A
         search finds its parameters as ``deformation__alpha`` and so on.
@@ -86,15 +87,15 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         for square images. Only `deformation` needs it.
     early_stopping : bool, default=False
         Whether to hold out some of X, stop when the accuracy there rises no more, and keep the
-        network with the best.
+        network with the best. It excludes `partial_fit`.
     validation_fraction : float, default=0.1
         Share of X that `early_stopping` holds out, of each class alike.
     n_iter_no_change, tol : int, default=10, and float, default=1e-4
-        `early_stopping` stops after more than so many epochs without an accuracy better than
-        the best by `tol`.
+        `fit` stops after more than so many epochs in a row without a loss lower than the lowest
+        by `tol`; or, with `early_stopping`, without an accuracy higher than the highest by it.
     class_weight : dict or "balanced", default=None
         A factor of the learning rate for the samples of each class, 1 if it is not named.
-        "balanced" gives all classes the same sum.
+        "balanced" gives all classes the same sum, and excludes `partial_fit`.
     callbacks : list of callables or Observers, default=None
         What `fit` calls after each epoch: ``callback(estimator, metrics)``, with a fitted copy of
         the estimator, and `mlpcore.training.EpochMetrics`. Training stops when it returns true.
@@ -160,12 +161,20 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         The last of `loss_curve_`.
     target_ : float
         `target` of the last training.
+    best_loss_ : float
+        The lowest of `loss_curve_`; None with `early_stopping`.
     validation_scores_ : list of float
         Accuracy on the held-out samples after each epoch; None without `early_stopping`.
     best_validation_score_ : float
         The highest of the last `fit`, that of `network_`; None without `early_stopping`.
     n_iter_ : int
         Epochs and calls of `partial_fit` so far.
+    t_ : int
+        Samples that were learnt so far, each as often as it was.
+    n_layers_, n_outputs_ : int
+        Layers of neurons, the inputs included, and outputs.
+    out_activation_ : {"softmax", "tanh"}
+        That of the outputs: "tanh" is the scaled one of the loss "squared".
 
     Raises
     ------
@@ -244,7 +253,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> OnlineMLPClassifier:
-        """Trains for `max_iter` epochs, or until it is stopped; returns the estimator.
+        """Trains until the loss falls no more, or for `max_iter` epochs; returns the estimator.
 
         It warns of features far outside [-1, 1], of images in [0, 1] to deform, and of labels that
         look like a regression target; and with scikit-learn's ConvergenceWarning when the learning
@@ -264,6 +273,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         check_parameters(self)
         inputs, labels = check_samples(self, X, y, reset=not again)
         if again:  # a copy, so that this one stays as it is if training fails
+            check_same_classes(labels, self.classes_)
             mlp = copy_of(self)
             mlp.best_validation_score_ = None
         else:
@@ -273,22 +283,21 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         samples = mlp._samples(inputs, labels, sample_weight).with_mean_weight_1()
         if not again:
             mlp._network = mlp._new_network(config)
-        observers: list[Observer] = [EpochRecord(mlp)]
-        stopping = None
+        stopping = Plateau(mlp)
         if self.early_stopping:
             samples, held_out = samples.split(self.validation_fraction, config.seed)
             stopping = EarlyStopping(mlp, held_out)
-            observers.append(stopping)
-        observers += observers_of(self.callbacks, mlp)
+        observers = [EpochRecord(mlp), stopping, *observers_of(self.callbacks, mlp)]
         mlp._n_samples, mlp.target_ = len(samples.codes), config.target
         with Console(sys.stdout) if self.verbose else nullcontext(Observer()) as console:
             complete = mlp._trainer(config, samples, [*observers, console]).run()
         warn_of_training(mlp, samples, n_before, complete)
-        if stopping and stopping.best:
+        if isinstance(stopping, EarlyStopping) and stopping.best:
             mlp._network = stopping.best
         self.__dict__.update(mlp.__dict__)
         return self
 
+    @available_if(can_train_in_parts)  # type: ignore[untyped-decorator]
     def partial_fit(
         self,
         X: ArrayLike,
@@ -321,7 +330,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         if steps and not all(map(operator.is_, steps.parameters, PARAMETERS(self))):
             steps = None
         if steps is None:
-            check_parameters_of_parts(self)
+            check_parameters(self)
         known = known_classes(classes, None if first else self.classes_)
         mlp, samples = self, few_samples(self, steps, X, y, sample_weight)
         if samples is None:
@@ -340,6 +349,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             del mlp.loss_curve_[:LONGEST_CURVE]
         mlp._n_calls += 1
         mlp._n_samples += len(samples.codes)
+        mlp.t_ += len(samples.codes)
         if first:
             self.__dict__.update(mlp.__dict__)
         return self
@@ -365,15 +375,6 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             backend.stepper(network),
         )
         return train_by_steps(samples, self._steps)
-
-    def _new(self, classes: AnyArray) -> OnlineMLPClassifier:
-        """A copy before its first sample, yet without a network."""
-        mlp = copy.copy(self)
-        mlp.classes_, mlp._seed = classes, seed_of(self.random_state)
-        mlp.loss_curve_, mlp._history, mlp._n_samples, mlp._n_calls = [], [], 0, 0
-        mlp._steps = None
-        mlp.validation_scores_ = mlp.best_validation_score_ = None
-        return mlp
 
     def _trainer(
         self, config: TrainingConfig, samples: Samples, observers: Sequence[Observer]

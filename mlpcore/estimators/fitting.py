@@ -60,36 +60,58 @@ class EpochRecord(Observer):
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Adds the epoch; the network is the one in training."""
         self.mlp.loss_curve_.append(metrics.loss)
+        self.mlp.t_ += metrics.n_train
         self.mlp._history = trainer.state.history
 
 
-class EarlyStopping(Observer):
-    """Stops a training when the accuracy on held-out samples rises no more.
+class Plateau(Observer):
+    """Stops a training when its loss falls no more.
 
     The rule is that of scikit-learn's MLPClassifier: training stops after more than
-    `n_iter_no_change` epochs in a row, none of which was better than the best by `tol`. The
-    classifier's scores are brought up to date, and `best` is the network of the first epoch with
-    the highest one.
+    `n_iter_no_change` epochs in a row, none of which was better than the best by `tol`.
+    """
+
+    def __init__(self, mlp: Any):
+        self.mlp = mlp
+        self.best_score = -np.inf
+        self._without_change = 0
+
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        """Asks for a stop if it is time."""
+        score = self.score(trainer, metrics)
+        improved = score >= self.best_score + self.mlp.tol
+        self._without_change = 0 if improved else self._without_change + 1
+        self.best_score = max(score, self.best_score)
+        if self._without_change > self.mlp.n_iter_no_change:
+            trainer.request_stop()
+
+    def score(self, trainer: Trainer, metrics: EpochMetrics) -> float:
+        """How good the epoch was."""
+        return -metrics.loss
+
+
+class EarlyStopping(Plateau):
+    """Stops a training when the accuracy on held-out samples rises no more.
+
+    The classifier's scores are brought up to date, and `best` is the network of the first epoch
+    with the highest one.
     """
 
     def __init__(self, mlp: Any, held_out: Samples):
-        self.mlp, self.held_out = mlp, held_out
+        super().__init__(mlp)
+        self.held_out = held_out
         self.best: Network | None = None
-        self._without_change = 0
-        mlp.validation_scores_, mlp.best_validation_score_ = mlp.validation_scores_ or [], -np.inf
+        mlp.validation_scores_ = mlp.validation_scores_ or []
 
-    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Scores the network, and asks for a stop if it is time."""
-        mlp, network, samples = self.mlp, trainer.state.network, self.held_out
+    def score(self, trainer: Trainer, metrics: EpochMetrics) -> float:
+        """The accuracy of the network, which is kept if it is the best."""
+        network, samples = trainer.state.network, self.held_out
         guesses = outputs_of(network, samples.inputs, trainer.backend).argmax(axis=1)
         score = float(np.average(guesses == samples.codes, weights=samples.weights))
-        mlp.validation_scores_.append(score)
-        improved = score >= mlp.best_validation_score_ + mlp.tol
-        self._without_change = 0 if improved else self._without_change + 1
-        if score > mlp.best_validation_score_:
-            mlp.best_validation_score_, self.best = score, network.copy()
-        if self._without_change > mlp.n_iter_no_change:
-            trainer.request_stop()
+        self.mlp.validation_scores_.append(score)
+        if score > self.best_score:
+            self.mlp.best_validation_score_, self.best = score, network.copy()
+        return score
 
 
 class Callback(Observer):

@@ -70,6 +70,7 @@ class FittedNetwork:
     loss_curve_: list[float]
     validation_scores_: list[float] | None
     best_validation_score_: float | None
+    t_: int
     _network: Network  # with the weights as they are now, unless there are steps
     _steps: Steps | None = None
     _seed: int
@@ -106,6 +107,11 @@ class FittedNetwork:
         outputs = self._outputs(X)
         found = probabilities.of_network(self._network, outputs, self.target_, self._n_samples)
         return found.astype(np.float32)
+
+    def predict_log_proba(self, X: ArrayLike) -> Float32Array:
+        """Logarithms of `predict_proba`, of the same shape; that of 0 is -infinity."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
 
     def _outputs(self, X: Any) -> Float32Array:
         check_is_fitted(self, "classes_")
@@ -166,6 +172,26 @@ class FittedNetwork:
     def loss_(self) -> float:
         """The last of `loss_curve_`."""
         return self.loss_curve_[-1]
+
+    @property
+    def best_loss_(self) -> float | None:
+        """The lowest of `loss_curve_`; None with `early_stopping`."""
+        return min(self.loss_curve_) if self.validation_scores_ is None else None
+
+    @property
+    def n_layers_(self) -> int:
+        """Layers of neurons, the inputs included."""
+        return len(self.network_.layer_sizes)
+
+    @property
+    def n_outputs_(self) -> int:
+        """Outputs, one for each class."""
+        return int(self.network_.layer_sizes[-1])
+
+    @property
+    def out_activation_(self) -> str:
+        """The activation of the outputs."""
+        return "tanh" if self.network_.loss == "squared" else "softmax"
 
     @property
     def n_iter_(self) -> int:

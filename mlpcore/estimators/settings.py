@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import fields
 from typing import Any
 
@@ -15,6 +16,7 @@ from mlpcore.estimators.validation import (
     encode,
     hidden_layers_of,
     image_shape_of,
+    seed_of,
     weights_of,
 )
 from mlpcore.network.network import Network
@@ -75,6 +77,15 @@ class Settings(BaseEstimator):  # type: ignore[misc]
         codes = encode(self.classes_, labels)
         weights = weights_of(sample_weight, self.class_weight, self.classes_, labels)
         return Samples(inputs, codes, weights)
+
+    def _new(self, classes: AnyArray) -> Any:
+        """A copy before its first sample, yet without a network."""
+        mlp = copy.copy(self)
+        mlp.classes_, mlp._seed = classes, seed_of(self.random_state)
+        mlp.loss_curve_, mlp._history, mlp._n_samples, mlp._n_calls = [], [], 0, 0
+        mlp.t_, mlp._steps = 0, None
+        mlp.validation_scores_ = mlp.best_validation_score_ = None
+        return mlp
 
     def _new_network(self, config: TrainingConfig) -> Network:
         return config.new_network((self.n_features_in_, *config.hidden_layers, len(self.classes_)))

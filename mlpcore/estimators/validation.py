@@ -56,19 +56,15 @@ def check_parameters(mlp: Any) -> None:
     check_real("tol", mlp.tol)
 
 
-def check_parameters_of_parts(mlp: Any) -> None:
-    """Checks those of a classifier that trains in parts, without knowing all samples."""
-    check_parameters(mlp)
-    if mlp.early_stopping:
-        raise InputError(
-            f"early_stopping {mlp.early_stopping!r}: expected False for partial_fit, which does "
-            "not know all samples"
-        )
-    if isinstance(mlp.class_weight, str):
-        raise InputError(
-            f"class_weight {mlp.class_weight!r}: expected None or a dictionary for partial_fit, "
-            "which does not know all samples"
-        )
+def can_train_in_parts(mlp: Any) -> bool:
+    """True, or an InputError if `partial_fit` would need to know all samples."""
+    needs = {"early_stopping": mlp.early_stopping, "class_weight": mlp.class_weight == "balanced"}
+    for name, needed in needs.items():
+        if needed:
+            raise InputError(
+                f"{name} {getattr(mlp, name)!r}: partial_fit does not know all samples"
+            )
+    return True
 
 
 def seed_of(random_state: Any) -> int:
@@ -151,6 +147,14 @@ def check_classes(classes: ArrayLike, name: str) -> AnyArray:
     return classes
 
 
+def check_same_classes(y: AnyArray, known: AnyArray) -> None:
+    """Raises InputError unless the labels y (n,) are of just the known classes, sorted."""
+    classes = np.unique(y)
+    if not np.array_equal(classes, known):
+        texts = reprlib.repr(classes.tolist()), reprlib.repr(known.tolist())
+        raise InputError(f"y holds {texts[0]}: expected all of {texts[1]}, with a warm start")
+
+
 def classes_of(y: AnyArray) -> AnyArray:
     """The classes of all labels y (n,) of a `fit`."""
     classes = check_classes(y, "y")
@@ -208,11 +212,15 @@ class Samples:
         return dataclasses.replace(self, weights=(self.weights / mean).astype(np.float32))
 
     def split(self, fraction: float, seed: int) -> tuple[Samples, Samples]:
-        """Two parts, with the same shares of the classes; the second has this fraction of all."""
+        """Two parts, with the same shares of the classes; the second has this fraction of all.
+
+        It has one sample or more of each class.
+        """
         places = np.arange(len(self.codes))
+        size = max(math.ceil(fraction * len(places)), len(np.unique(self.codes)))
         try:
             parts = train_test_split(
-                places, test_size=fraction, random_state=seed % 2**32, stratify=self.codes
+                places, test_size=size, random_state=seed % 2**32, stratify=self.codes
             )
         except ValueError as error:
             raise InputError(

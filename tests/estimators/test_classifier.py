@@ -1,6 +1,7 @@
 """The classifier: scikit-learn's conventions, and the same training as everywhere else."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -35,11 +36,23 @@ OTHER_RATES = {"target": 1.5, "learning_rate_ratio": 2.0}
 
 pytestmark = SHORT
 
-#: A sample of weight 2 takes one step twice as long, not two steps at two times.
-NOT_REPEATED = {"check_sample_weight_equivalence_on_dense_data": "on-line steps have an order"}
+CHECKED = [
+    OnlineMLPClassifier(early_stopping=stopping, class_weight=weights, warm_start=warm)
+    for stopping, weights, warm in itertools.product(
+        (False, True), (None, "balanced"), (False, True)
+    )
+]
 
 
-@parametrize_with_checks([OnlineMLPClassifier()], expected_failed_checks=lambda _: NOT_REPEATED)
+def not_passed(mlp):
+    """A sample of weight 2 takes one step twice as long, not two steps at two times."""
+    failed = {"check_sample_weight_equivalence_on_dense_data": "on-line steps have an order"}
+    return failed | (
+        {"check_supervised_y_2d": "its second fit continues"} if mlp.warm_start else {}
+    )
+
+
+@parametrize_with_checks(CHECKED, expected_failed_checks=not_passed)
 @pytest.mark.filterwarnings("ignore:X is far outside")  # as data of some checks are
 def test_scikit_learns_checks(estimator, check):
     check(estimator)

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from mlpcore.estimators.fitting import EarlyStopping
+from mlpcore.estimators.fitting import Plateau
 from mlpcore.estimators.validation import Samples
 from small_classifiers import MODERN, SHORT, X, Y, make_mlp, same
 
@@ -41,26 +41,33 @@ def test_held_out_samples_are_not_trained_on_and_have_all_classes():
         places = part.weights.astype(int)
         assert np.array_equal(part.inputs, X[places]) and np.array_equal(part.codes, Y[places])
     assert not np.array_equal(held_out.weights, Samples(X, Y, weights).split(0.2, 6)[1].weights)
+    assert sorted(Samples(X, Y, None).split(0.001, 5)[1].codes) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("tol, n_epochs", [(0.0, 6), (0.04, 5), (0.05, 4)])
-def test_the_rule(tol, n_epochs, monkeypatch):
+def test_the_rule(tol, n_epochs):
     """An epoch that equals the best counts as better with `tol` 0 only, as in MLPClassifier."""
-    scores = iter([0.5, 0.54, 0.54, 0.4, 0.4, 0.4, 0.4])
-
-    monkeypatch.setattr("numpy.average", lambda *args, **kwargs: next(scores))
-    monkeypatch.setattr(
-        "mlpcore.estimators.fitting.outputs_of", lambda *args: np.zeros((1, 2), np.float32)
-    )
     run, stops = Mock(), []
     run.request_stop = lambda: stops.append(True)
-    mlp = make_mlp(n_iter_no_change=2, tol=tol)
-    mlp.validation_scores_ = None
-    stopping = EarlyStopping(mlp, Samples(X[:1], Y[:1], None))
-    while not stops:
-        stopping.on_epoch_end(run, None)
-    assert len(mlp.validation_scores_) == n_epochs
-    assert mlp.best_validation_score_ == 0.54
+    plateau = Plateau(make_mlp(n_iter_no_change=2, tol=tol))
+    for done, loss in enumerate([0.5, 0.46, 0.46, 0.6, 0.6, 0.6, 0.6], 1):
+        plateau.on_epoch_end(run, Mock(loss=loss))
+        assert bool(stops) is (done == n_epochs)
+        if stops:
+            break
+
+
+def test_without_held_out_samples_it_stops_when_the_loss_falls_no_more():
+    """Four epochs after the last that was better by `tol`."""
+    settings = {**STOPS, "early_stopping": False, "max_iter": 200, "tol": 0.01}
+    mlp = make_mlp(**settings).fit(X, Y)
+    losses = mlp.loss_curve_
+    best = np.minimum.accumulate(losses)
+    last = 1 + int(np.flatnonzero(losses[1:] <= best[:-1] - 0.01).max())
+    assert mlp.n_iter_ == len(losses) == last + 1 + 4 < 200
+    assert (mlp.best_loss_, mlp.t_) == (best[-1], 230 * len(losses))
+    more = settings | {"max_iter": len(losses) + 5, "n_iter_no_change": 200}
+    assert make_mlp(**more).fit(X, Y).n_iter_ == len(losses) + 5
 
 
 def test_weights_count_in_the_score():
