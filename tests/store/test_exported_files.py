@@ -6,12 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mlpcore import Network, __version__, backends, dataset
-from mlpcore.data.scaling import INPUT_RANGES
-from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store import export
 from mlpcore.store.inputs import NetworkInput, output_metadata
 from mlpcore.store.trained import TrainedNetwork
@@ -91,24 +87,6 @@ def test_onnx_brings_images_of_any_shape_to_their_width(shape):
     pixels = np.random.default_rng(2).integers(0, 256, (50, height - 1, width - 1), np.uint8)
     inputs = network_input.of_images(dataset.resize(dataset.normalise(pixels), *shape))
     check_equal(export.to_onnx(trained_network(network, network_input)), network, pixels, inputs)
-
-
-@given(
-    sides=st.tuples(*[st.integers(2, 12)] * 4),
-    hidden=st.lists(st.integers(1, 40), max_size=9),
-    n=st.sampled_from([0, 1, 2, 17, 513]),
-    kind=st.tuples(*map(st.sampled_from, (ACTIVATIONS, LOSSES, INPUT_RANGES))),
-    seed=st.integers(0, 2**32 - 1),
-)
-@settings(max_examples=30)
-def test_onnx_of_any_network(sides, hidden, n, kind, seed):
-    (h, w, height, width), (activation, loss, input_range) = sides, kind
-    sizes = (height * width, *hidden, 1 + seed % 5)
-    network = random_network(sizes, seed, activation=activation, loss=loss)
-    seen = NetworkInput("x", (height, width), (h, w), input_range)
-    pixels = np.random.default_rng(seed).integers(0, 256, (n, h, w), np.uint8)
-    images = seen.of_images(dataset.resize(dataset.normalise(pixels), height, width))
-    check_equal(export.to_onnx(trained_network(network, seen)), network, pixels, images)
 
 
 def test_onnx_says_what_it_is():
