@@ -73,25 +73,45 @@ void mlp_free_stepper(mlp_stepper *stepper)
     free(stepper);
 }
 
-/* Lists the inputs that are not zero, unless they are states of a layer of tanh: its neurons learn
- * at 0, too. */
-static void list_inputs(const mlp_stepper *stepper, int i)
+/* Lists the inputs that are not zero. */
+static void list_active(const mlp_stepper *stepper, step_layer *l)
 {
-    step_layer *l = &stepper->layers[i];
-    if (i > 0 && l[-1].layer->activation != MLP_RELU) return;
     l->n_active = stepper->kernels->list_active(l->inputs, 0, l->layer->n_in + 1, l->active);
 }
 
-static void forward(const mlp_stepper *stepper, const float *image)
+static void set_sample(const mlp_stepper *stepper, const mlp_sample *sample)
+{
+    step_layer *l = &stepper->layers[0];
+    if (!sample->indices) {
+        memcpy(l->inputs, sample->values, sizeof(float) * (size_t)l->layer->n_in);
+        list_active(stepper, l);
+        return;
+    }
+    for (int k = 0; k < sample->n; k++) {
+        l->active[k] = sample->indices[k];
+        l->inputs[sample->indices[k]] = sample->values[k];
+    }
+    l->active[sample->n] = l->layer->n_in;
+    l->n_active = sample->n + 1;
+}
+
+/* Makes all inputs zero again after a sample with indices. */
+static void clear_sample(const mlp_stepper *stepper, const mlp_sample *sample)
+{
+    for (int k = 0; sample->indices && k < sample->n; k++)
+        stepper->layers[0].inputs[sample->indices[k]] = 0.0f;
+}
+
+/* Neurons of tanh learn at a state of 0, too, so all inputs of the layer above are active. */
+static void forward(const mlp_stepper *stepper, const mlp_sample *sample)
 {
     const mlp_kernels *kernels = stepper->kernels;
-    memcpy(stepper->layers[0].inputs, image,
-           sizeof(float) * (size_t)stepper->layers[0].layer->n_in);
+    set_sample(stepper, sample);
     for (int i = 0; i < stepper->n_layers; i++) {
         const step_layer *l = &stepper->layers[i];
         const mlp_layer *layer = l->layer;
         float *states = i + 1 == stepper->n_layers ? stepper->outputs : l[1].inputs;
-        list_inputs(stepper, i);
+        if (i > 0 && l[-1].layer->activation == MLP_RELU) list_active(stepper, &stepper->layers[i]);
         for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
             kernels->product_rows(l->tiles + mlp_tile_offset(layer, tile),
                                   mlp_tile_width(layer, tile), l->active, l->n_active, l->inputs, 1,
@@ -117,11 +137,10 @@ static void backward(const mlp_stepper *stepper, int i, float learning_rate)
                                                        l[-1].deltas);
 }
 
-double mlp_step(mlp_stepper *stepper, const float *image, int label, const float *learning_rates,
-                float target, float weight)
+static double learn(mlp_stepper *stepper, int label, const float *learning_rates, float target,
+                    float weight)
 {
     const step_layer *top = &stepper->layers[stepper->n_layers - 1];
-    forward(stepper, image);
     const mlp_outcome outcome = mlp_judge(top->layer, stepper->outputs, label, target);
     if (!isfinite(outcome.loss)) return outcome.loss;
     mlp_output_deltas(stepper->kernels, top->layer, stepper->outputs, label, target, weight,
@@ -130,10 +149,20 @@ double mlp_step(mlp_stepper *stepper, const float *image, int label, const float
     return (double)weight * outcome.loss;
 }
 
-void mlp_step_outputs(mlp_stepper *stepper, const float *image, float *outputs)
+double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
+                const float *learning_rates, float target, float weight)
+{
+    forward(stepper, sample);
+    const double loss = learn(stepper, label, learning_rates, target, weight);
+    clear_sample(stepper, sample);
+    return loss;
+}
+
+void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs)
 {
     const mlp_layer *top = stepper->layers[stepper->n_layers - 1].layer;
-    forward(stepper, image);
+    forward(stepper, sample);
+    clear_sample(stepper, sample);
     memcpy(outputs, stepper->outputs, sizeof(float) * (size_t)top->n_out);
     mlp_finish_outputs(top, outputs, 1);
 }

@@ -17,13 +17,21 @@ typedef struct mlp_stepper mlp_stepper;
 mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *network);
 void mlp_free_stepper(mlp_stepper *stepper);
 
-/* Learns an image of n_in floats, and returns its loss times its weight. If the loss is not finite,
- * nothing is learnt. There is a learning rate for each layer; `target` is as in mlp_training. */
-double mlp_step(mlp_stepper *stepper, const float *image, int label, const float *learning_rates,
-                float target, float weight);
+/* A sample: n_in values, or, if there are indices, n values of the inputs with these numbers, which
+ * ascend; all others are 0. */
+typedef struct {
+    const float *values;
+    const int32_t *indices;
+    int n;
+} mlp_sample;
 
-/* The outputs (n_out) for an image. */
-void mlp_step_outputs(mlp_stepper *stepper, const float *image, float *outputs);
+/* Learns a sample, and returns its loss times its weight. If the loss is not finite, nothing is
+ * learnt. There is a learning rate for each layer; `target` is as in mlp_training. */
+double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
+                const float *learning_rates, float target, float weight);
+
+/* The outputs (n_out) for a sample. */
+void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs);
 
 /* Copies the weights to the network. */
 void mlp_store_steps(const mlp_stepper *stepper);

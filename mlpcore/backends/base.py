@@ -317,7 +317,8 @@ class Stepper:
     ) -> float:
         """Learns samples in the order given; returns the sum of their losses.
 
-        Arguments are as those of `Backend.train`, on the host. When the sum is not finite, the
+        Arguments are as those of `Backend.train`, on the host. Images may be a float32 matrix of
+        SciPy in compressed sparse rows, in canonical format. When the sum is not finite, the
         network is of no use any more.
         """
         put, order = self._backend.put, np.arange(len(images), dtype=np.int32)

@@ -56,11 +56,16 @@ cdef extern from "stepper.h" nogil:
     ctypedef struct mlp_stepper:
         pass
 
+    ctypedef struct mlp_sample:
+        const float *values
+        const int32_t *indices
+        int n
+
     mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *network)
     void mlp_free_stepper(mlp_stepper *stepper)
-    double mlp_step(mlp_stepper *stepper, const float *image, int label,
+    double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
                     const float *learning_rates, float target, float weight)
-    void mlp_step_outputs(mlp_stepper *stepper, const float *image, float *outputs)
+    void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs)
     void mlp_store_steps(const mlp_stepper *stepper)
 
 cdef extern from "packed.h" nogil:

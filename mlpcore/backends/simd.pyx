@@ -17,6 +17,7 @@ from mlpcore.backends.arguments import (
     MARGIN,
     check_array,
     check_range,
+    check_shape,
     check_weights,
     layer_rates,
     layer_shape,
@@ -45,6 +46,7 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_packed_stride,
     mlp_predict,
     mlp_prediction,
+    mlp_sample,
     mlp_selection,
     mlp_start_poll,
     mlp_step,
@@ -488,6 +490,43 @@ cdef enum:
     STEPS = 64
 
 
+cdef class _Samples:
+    """The rows of an array, or of a matrix in compressed sparse rows, whose indices ascend."""
+
+    cdef Py_ssize_t n
+    cdef bint sparse
+    cdef const float[:, ::1] rows
+    cdef const int32_t[::1] indices, ends
+    cdef const float[::1] values
+
+    def __cinit__(self, images, int n_in):
+        self.sparse = hasattr(images, "indptr")
+        if not self.sparse:
+            self.rows = check_array("images", images, (None, n_in))
+            self.n = len(self.rows)
+            return
+        check_shape("images", images, (None, n_in), np.float32)
+        self.n = images.shape[0]
+        self.ends = images.indptr.astype(np.int32, copy=False)
+        self.indices = images.indices.astype(np.int32, copy=False)
+        self.values = images.data
+        if not images.has_canonical_format:
+            raise InputError("images: expected the indices of each row to ascend")
+        check_range("indices", images.indices, n_in)
+
+    cdef mlp_sample get(self, Py_ssize_t i):
+        cdef mlp_sample sample
+        if not self.sparse:
+            sample.values, sample.indices, sample.n = &self.rows[i, 0], NULL, 0
+            return sample
+        sample.n = self.ends[i + 1] - self.ends[i]
+        sample.indices = &self.ends[0]  # of a row without values; not NULL, as of an array
+        if sample.n:
+            sample.indices = &self.indices[self.ends[i]]
+            sample.values = &self.values[self.ends[i]]
+        return sample
+
+
 cdef class _Steps:
     """A stepper of the C backend."""
 
@@ -509,19 +548,17 @@ cdef class _Steps:
     def __dealloc__(self):
         mlp_free_stepper(self.c)
 
-    cdef const float[:, ::1] _images(self, images) except *:
-        return check_array("images", images, (None, self.n_in))
-
     def train(self, images, labels, learning_rate, double target, sample_weight):
-        cdef const float[:, ::1] x = self._images(images)
-        cdef const uint8_t[::1] t = check_array("labels", labels, (len(x),), np.uint8)
+        cdef _Samples samples = _Samples(images, self.n_in)
+        cdef const uint8_t[::1] t = check_array("labels", labels, (samples.n,), np.uint8)
         cdef const float[::1] weights = None
-        cdef Py_ssize_t i, n = len(x)
+        cdef mlp_sample sample
+        cdef Py_ssize_t i
         cdef double loss = 0.0
         if sample_weight is not None:
-            weights = check_array("sample_weight", sample_weight, (n,))
+            weights = check_array("sample_weight", sample_weight, (samples.n,))
             check_weights(sample_weight)
-        for i in range(n):
+        for i in range(samples.n):
             if t[i] >= self.n_classes:
                 check_range("labels", labels, self.n_classes)
         if learning_rate != self.learning_rate:
@@ -530,20 +567,23 @@ cdef class _Steps:
         if target != 1.0:
             check_target(target)
         self.changed = True
-        for i in range(n):
-            loss += mlp_step(self.c, &x[i, 0], t[i], &self.rates[0], target,
+        for i in range(samples.n):
+            sample = samples.get(i)
+            loss += mlp_step(self.c, &sample, t[i], &self.rates[0], target,
                              1.0 if weights is None else weights[i])
             if i % STEPS == STEPS - 1:
                 _let_others()
         return loss
 
     def predict(self, images):
-        cdef const float[:, ::1] x = self._images(images)
-        outputs = np.empty((len(x), self.n_classes), np.float32)
+        cdef _Samples samples = _Samples(images, self.n_in)
+        outputs = np.empty((samples.n, self.n_classes), np.float32)
         cdef float[:, ::1] y = outputs
+        cdef mlp_sample sample
         cdef Py_ssize_t i
-        for i in range(len(x)):
-            mlp_step_outputs(self.c, &x[i, 0], &y[i, 0])
+        for i in range(samples.n):
+            sample = samples.get(i)
+            mlp_step_outputs(self.c, &sample, &y[i, 0])
             if i % STEPS == STEPS - 1:
                 _let_others()
         return outputs

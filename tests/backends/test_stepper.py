@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, csr_matrix
 
 from mlpcore import Network, backends
 from mlpcore.errors import InputError
@@ -55,6 +57,22 @@ def test_steps_are_the_oracles(cpu_name, reference, problem):
         results.append(bits(stepper.network))
     if cpu_name != "reference":  # which rounds to float32 at the end of a call
         assert results[0] == results[1] == results[2]
+
+
+@given(st.integers(1, 300), st.integers(0, 20), st.integers(0, 2**32 - 1))
+@settings(max_examples=10)
+def test_rows_of_a_sparse_matrix_are_rows_of_an_array(simd_name, n_in, n, seed):
+    """To the bit, with rows without values, and with arrays in between."""
+    rng, kind = np.random.default_rng(seed), ("relu", "cross-entropy")
+    rows = np.where(rng.random((n, n_in)) < 0.1, rng.uniform(-1, 1, (n, n_in)), 0)
+    rows = rows.astype(np.float32)
+    labels = rng.integers(0, 3, n).astype(np.uint8)
+    network = random_network((n_in, 140, 3), seed, 1, *kind)
+    dense, sparse = (backends.get(simd_name).stepper(network.copy()) for _ in range(2))
+    for images in (rows, csr_matrix(rows), csr_array(rows)):
+        assert dense.train(rows, labels, 0.01) == sparse.train(images, labels, 0.01)
+    assert bits(dense.network) == bits(sparse.network)
+    assert np.array_equal(dense.predict(rows), sparse.predict(csr_matrix(rows)))
 
 
 def test_neurons_of_tanh_learn_from_a_state_of_zero(simd_name, reference):
