@@ -17,12 +17,24 @@ from mlpcore.errors import InputError
 from mlpcore.store import provenance
 from mlpcore.store.committee import Member
 from mlpcore.training.config import TrainingConfig
-from mlpcore.training.state import TrainingState
-from mlpcore.training.trainer import StopAfter, Trainer
+from mlpcore.training.state import EpochMetrics, TrainingState
+from mlpcore.training.trainer import Observer, Trainer
 from mlpcore.version import __version__
 
 #: Dask's resource of a worker that trains on a GPU.
 GPU = "GPU"
+
+
+class StopAfter(Observer):
+    """Stops a training when so many epochs are done."""
+
+    def __init__(self, epochs: int):
+        self._epochs = epochs
+
+    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
+        """Ask for a stop after the last of them."""
+        if metrics.epoch >= self._epochs:
+            trainer.request_stop()
 
 
 def source() -> str:

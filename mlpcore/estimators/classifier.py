@@ -77,6 +77,9 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         Neurons of each hidden layer, or the name of one of the paper's networks, such as "net1".
     learning_rate_init : float, default=0.01
         Learning rate of the first epoch, and of `partial_fit`.
+    alpha : float, default=0.0
+        Weight decay of `fit` on CPUs: weights, but not biases, shrink by exp(-eta alpha) a sample.
+        It is decoupled from the gradient, and stands for an L2 penalty of alpha / 2.
     max_iter : int, default=100
         Epochs that `fit` trains, if the loss or anything else does not stop it.
     deformation : DeformationParameters, default=None
@@ -200,6 +203,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         hidden_layer_sizes: int | Sequence[int] | AnyArray | str = (300,),
         *,
         learning_rate_init: float = 1e-2,
+        alpha: float = 0.0,
         max_iter: int = 100,
         deformation: DeformationParameters | None = None,
         image_shape: tuple[int, int] | None = None,
@@ -225,6 +229,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
     ):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.learning_rate_init = learning_rate_init
+        self.alpha = alpha
         self.max_iter = max_iter
         self.deformation = deformation
         self.image_shape = image_shape
@@ -330,7 +335,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         if steps and not all(map(operator.is_, steps.parameters, PARAMETERS(self))):
             steps = None
         if steps is None:
-            check_parameters(self)
+            check_parameters(self, in_parts=True)
         known = known_classes(classes, None if first else self.classes_)
         mlp, samples = self, few_samples(self, steps, X, y, sample_weight)
         if samples is None:

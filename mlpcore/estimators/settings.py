@@ -32,6 +32,7 @@ class Settings(BaseEstimator):  # type: ignore[misc]
 
     hidden_layer_sizes: Any
     learning_rate_init: float
+    alpha: float
     deformation: DeformationParameters | None
     image_shape: tuple[int, int] | None
     class_weight: Any
@@ -62,6 +63,7 @@ class Settings(BaseEstimator):  # type: ignore[misc]
             epochs=epochs,
             learning_rate=self.learning_rate_init,
             deformation=deformation_of(self.deformation, self.classes_),
+            weight_decay=self.alpha,
             seed=self._seed,
             **{name: value for name, value in vars(self).items() if name in PASSED_ON},
         )

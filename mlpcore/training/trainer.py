@@ -70,18 +70,6 @@ class Observer:
         """`Trainer.run` is about to return, or to raise any exception."""
 
 
-class StopAfter(Observer):
-    """Stops a training when so many epochs are done."""
-
-    def __init__(self, epochs: int):
-        self._epochs = epochs
-
-    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Ask for a stop after the last of them."""
-        if metrics.epoch >= self._epochs:
-            trainer.request_stop()
-
-
 class Trainer:
     """Trains a network on a data set.
 
@@ -162,6 +150,10 @@ class Trainer:
         self._stop = False
         self._part = IMAGES_PER_GRID  # images to deform at once
         self._network = backend.load(network)
+        if config.weight_decay and self._network is not network:
+            raise InputError(
+                f"weight decay {config.weight_decay}: expected 0 or a CPU, not {backend.name}"
+            )
         ranged = dataset.as_inputs(config.input_range, config.width)
         self._train_images = backend.put(ranged.train_images)
         self._train_labels = backend.put(dataset.train_labels)
@@ -333,6 +325,14 @@ class Trainer:
             )
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
+            if self.config.weight_decay and begin + result.samples == end:
+                self._decay_weights(begin, end)
+
+    def _decay_weights(self, begin: int, end: int) -> None:
+        """Lets the weights decay as much as in all samples of the segment that has this one."""
+        n_samples = end - begin // SEGMENT * SEGMENT
+        for weights, rate in zip(self._network.weights, self._learning_rates(begin)):
+            weights *= math.exp(-rate * self.config.weight_decay * n_samples)
 
     def _middle(self, epoch: int, samples: int) -> float:
         """Samples of the run until the middle of the segment that has this sample of an epoch."""

@@ -62,11 +62,13 @@ def test_scikit_learns_checks(estimator, check):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, OTHER_RATES, DEFORMED, MODERN | {"decay": "linear", "warm_up": 300}]
+    "settings",
+    [{"alpha": 0.1}, OTHER_RATES, DEFORMED, MODERN | {"decay": "linear", "warm_up": 300}],
 )
 def test_fit_is_the_trainers_run(settings):
     mlp = make_mlp(**settings).fit(X, Y)
     changes = {name: value for name, value in settings.items() if name != "image_shape"}
+    changes["weight_decay"] = changes.pop("alpha", 0.0)
     config = make_config(**{"deformation": IDENTITY} | changes)
     trainer = Trainer(config, DATA, backends.get("cpu"))
     trainer.run()
