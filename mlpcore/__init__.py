@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from mlpcore.errors import InputError as InputError
     from mlpcore.estimators.classifier import OnlineMLPClassifier as OnlineMLPClassifier
     from mlpcore.estimators.deformer import ElasticDeformer as ElasticDeformer
+    from mlpcore.estimators.stream import StreamMLPClassifier as StreamMLPClassifier
     from mlpcore.evaluation import Committee as Committee
     from mlpcore.evaluation import Evaluation as Evaluation
     from mlpcore.evaluation import evaluate as evaluate
@@ -64,6 +65,7 @@ _MODULES = {
     "InputError": "mlpcore.errors",
     "Network": "mlpcore.network",
     "OnlineMLPClassifier": "mlpcore.estimators.classifier",
+    "StreamMLPClassifier": "mlpcore.estimators.stream",
     "TrainedClassifier": "mlpcore.inference",
     "Trainer": "mlpcore.training",
     "TrainingConfig": "mlpcore.training",

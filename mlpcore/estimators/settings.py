@@ -14,11 +14,11 @@ from mlpcore.estimators.validation import (
     Samples,
     deformation_of,
     encode,
-    hidden_layers_of,
     image_shape_of,
     seed_of,
     weights_of,
 )
+from mlpcore.network.architecture import hidden_layers_of
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.typing import AnyArray, Float32Array

@@ -9,7 +9,7 @@ import dataclasses
 import math
 import reprlib
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,6 @@ from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.cpu import cores_beside_others
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
-from mlpcore.network.architecture import MAX_WIDTH, parse_hidden_layers
 from mlpcore.training.schedule import MAX_EPOCHS
 from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
@@ -100,17 +99,6 @@ def image_shape_of(image_shape: Any, n_features: int) -> tuple[int, int]:
             f"{n_features} pixels, as many as there are features, or None if they are square"
         )
     return int(shape[0]), int(shape[1])
-
-
-def hidden_layers_of(hidden_layer_sizes: Any) -> tuple[int, ...]:
-    """Neurons of each hidden layer, from a number, a sequence or the name of an architecture."""
-    if isinstance(hidden_layer_sizes, str):
-        return parse_hidden_layers(hidden_layer_sizes)
-    several = isinstance(hidden_layer_sizes, (Sequence, np.ndarray))
-    sizes = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
-    for size in sizes:
-        check_whole("hidden_layer_sizes", size, 1, MAX_WIDTH)
-    return sizes
 
 
 def deformation_of(deformation: Any, classes: AnyArray) -> DeformationParameters:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
+import numpy as np
+
+from mlpcore.checks import check_whole
 from mlpcore.errors import InputError
 
 PRESETS: dict[str, tuple[int, ...]] = {
@@ -53,6 +57,17 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
             )
         widths.append(width)
     return tuple(widths)
+
+
+def hidden_layers_of(hidden_layer_sizes: Any) -> tuple[int, ...]:
+    """Return the widths of hidden layers: of a number, a sequence, or text as above."""
+    if isinstance(hidden_layer_sizes, str):
+        return parse_hidden_layers(hidden_layer_sizes)
+    several = isinstance(hidden_layer_sizes, (Sequence, np.ndarray))
+    sizes = tuple(hidden_layer_sizes) if several else (hidden_layer_sizes,)
+    for size in sizes:
+        check_whole("hidden_layer_sizes", size, 1, MAX_WIDTH)
+    return sizes
 
 
 def check_depth(n_hidden: int) -> None:
