@@ -128,7 +128,7 @@ class FeatureRow:
             if learn:
                 self._learn(values, at)
             values = (values - self._mean[at]) * self._factor[at]
-            np.minimum(np.maximum(values, LEAST, values), GREATEST, values)
+            np.minimum(np.maximum(values, LEAST, out=values), GREATEST, out=values)
         self._row[at] = values
 
     def _learn(self, values: Float64Array, at: Any) -> None:

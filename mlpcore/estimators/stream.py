@@ -182,8 +182,8 @@ class StreamMLPClassifier:
         features, known = self._features, len(self._features.columns)
         if known + len(features.new) > self.max_features:
             raise InputError(
-                f"x has {len(features.new)} new features beside the {known} known: expected at most "
-                f"{self.max_features} in all, see max_features"
+                f"x has {len(features.new)} new features beside the {known} known: expected "
+                f"{self.max_features} in all at most, see max_features"
             )
         old, fan = self.network_, max(len(features.names), 1)
         features.add()
@@ -192,9 +192,9 @@ class StreamMLPClassifier:
         sizes = (features.inputs.shape[1], *self._hidden, len(self._codes))
         if self._stepper is not None and sizes == self._stepper.network.layer_sizes:
             return self._stepper
-        network = Network(sizes, self.seed, "relu", "cross-entropy", "he")
-        # As many inputs are active at a time as this sample has, whatever the room for others.
-        network.weights[0] *= np.float32((sizes[0] / fan) ** 0.5)
+        network = Network(sizes, self.seed, "relu", "cross-entropy", "glorot")
+        # As for a layer of so many inputs as this sample has, whatever the room for others.
+        network.weights[0] *= np.float32(((sizes[0] + sizes[1]) / (fan + sizes[1])) ** 0.5)
         if old is not None:
             for new, kept in zip(network.weights, old.weights):
                 new[: kept.shape[0], : kept.shape[1]] = kept

@@ -1,0 +1,312 @@
+"""The classifier for streams: it learns, grows, is copied and refuses; River takes it as its own."""
+
+import copy
+import math
+import pickle
+from collections import UserDict
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from mlpcore import InputError, StreamMLPClassifier
+from mlpcore.training.trainer import Diverged
+
+
+def named(row):
+    return {f"n{i}": value for i, value in enumerate(row.tolist())}
+
+
+def clouds(n=400, seed=0):
+    """Samples (n, 5) of three classes, and their labels."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 3, n)
+    return rng.normal(size=(n, 5)) + 3 * np.eye(5)[codes], [("a", "b", 7)[each] for each in codes]
+
+
+def learnt(make=named, model=None, **parameters):
+    model = model or StreamMLPClassifier(**parameters)
+    for x, y in zip(*clouds()):
+        assert model.learn_one(make(x), y) is None
+    return model
+
+
+def predictions(model, make=named):
+    return [model.predict_proba_one(make(x)) for x in clouds(30, seed=1)[0]]
+
+
+@pytest.mark.parametrize("hidden", [(), 20, (20, 10)])
+def test_it_learns_what_can_be_learnt(hidden):
+    model = learnt(hidden_layer_sizes=hidden)
+    X, y = clouds(300, seed=2)
+    assert np.mean([model.predict_one(named(x)) == label for x, label in zip(X, y)]) > 0.9
+
+
+def shuffled(row):
+    pairs = list(named(row).items())
+    return dict(pairs[2:] + pairs[:2])
+
+
+@pytest.mark.parametrize(
+    "make", [shuffled, lambda row: UserDict(named(row)), lambda row: named(row.astype(object))]
+)
+def test_names_in_any_order_and_any_mapping_give_the_same_bits(make):
+    assert predictions(learnt(make), make) == predictions(learnt())
+
+
+@pytest.mark.parametrize(
+    "make", [np.ndarray.tolist, tuple, lambda row: [Decimal(value) for value in row]]
+)
+def test_a_list_is_what_an_array_is(make):
+    assert predictions(learnt(make), make) == predictions(learnt(np.array), np.array)
+
+
+def test_the_seed_decides():
+    assert predictions(learnt(seed=1)) == predictions(learnt(seed=1)) != predictions(learnt())
+
+
+def test_probabilities_are_those_of_the_labels():
+    model = learnt()
+    for x in clouds(20, seed=3)[0]:
+        outputs = model.predict_proba_one(named(x))
+        assert set(outputs) == {"a", "b", 7}
+        assert math.isclose(sum(outputs.values()), 1)
+        assert model.predict_one(named(x)) == max(outputs, key=outputs.get)
+
+
+def test_before_the_first_sample_nothing_or_the_declared_labels_are_known():
+    model = StreamMLPClassifier()
+    assert model.predict_one({"a": 1}) is None and model.predict_proba_one({"a": 1}) == {}
+    model = StreamMLPClassifier(classes=("x", "y"))
+    assert model.predict_proba_one({"a": 1}) == {"x": 0.5, "y": 0.5}
+    model.learn_one({"a": 1}, "y")
+    assert model.classes_ == ["x", "y"]
+
+
+def test_a_sample_without_any_feature_is_learnt():
+    model = StreamMLPClassifier()
+    for _ in range(50):
+        model.learn_one({}, "often")
+    model.learn_one({}, "once")
+    assert model.predict_one({}) == model.predict_one({"new": 3}) == "often"
+
+
+# ---- growth ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("standardise", [True, False])
+def test_new_names_change_nothing_until_they_are_there(standardise):
+    """Nothing is learnt here but the names, because the rate is so low."""
+    model = learnt(standardise=standardise)
+    before = predictions(model)
+    model.learning_rate = 1e-30
+    statistics = copy.deepcopy(model)
+    for i in range(40):
+        model.learn_one({f"later{i}": 1.0}, "a")
+    assert predictions(model) == before == predictions(statistics)
+    assert model.feature_names_ == [f"n{i}" for i in range(5)] + [f"later{i}" for i in range(40)]
+    later = model.network_.weights[0][:, 5:45]
+    assert (later.std(axis=0) > 0).all()
+    assert len({column.tobytes() for column in later.T}) == 40
+
+
+def test_a_name_learnt_late_counts():
+    model, rng = learnt(), np.random.default_rng(5)
+    for x, late in zip(clouds(600, seed=4)[0], rng.integers(0, 2, 600).tolist()):
+        model.learn_one(named(x) | {"late": late}, "ab"[late])
+    X = clouds(100, seed=6)[0]
+    for late, label in enumerate("ab"):
+        right = [model.predict_one(named(x) | {"late": late}) == label for x in X]
+        assert np.mean(right) > 0.9
+
+
+def test_a_new_class_leaves_the_other_weights():
+    model = learnt()
+    kept = [weights.copy() for weights in model.network_.weights]
+    model.learning_rate = 1e-30
+    model.learn_one(named(clouds()[0][0]), "new")
+    assert model.classes_[-1] == "new"
+    for now, before in zip(model.network_.weights, kept):
+        assert np.array_equal(now[: len(before)], before)
+
+
+def test_most_new_names_do_not_make_a_new_network():
+    """Not even a twentieth of them do, and the network has not much more room than it needs."""
+    model = StreamMLPClassifier()
+    sizes = set()
+    for i in range(1000):
+        model.learn_one({i: 1.0, i + 1: 1.0}, i % 2)
+        sizes.add(model.network_.layer_sizes[0])
+    assert len(sizes) < 50 and max(sizes) <= 2 * 1001
+
+
+# ---- standardisation ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [named, np.array])
+def test_scale_and_offset_of_features_do_not_matter(make):
+    def moved(row):
+        return make(row * [1, 1e-3, 1e6, 2, 7] + [0, 5, -1e7, 3, 0.1])
+
+    for ours, theirs in zip(predictions(learnt(moved), moved), predictions(learnt(make), make)):
+        assert ours == pytest.approx(theirs, abs=1e-3)  # float64 sums at another offset
+
+
+def test_a_missing_name_is_as_if_it_had_the_mean():
+    model = learnt()
+    row = clouds()[0].mean(axis=0)
+    whole = named(row)
+    without = {name: value for name, value in whole.items() if name != "n1"}
+    assert model.predict_proba_one(without) == pytest.approx(model.predict_proba_one(whole))
+
+
+def test_without_standardisation_a_missing_name_is_0():
+    model = learnt(standardise=False)
+    row = clouds()[0][0] * [1, 0, 1, 0, 1]
+    present = {name: value for name, value in named(row).items() if value}
+    assert model.predict_proba_one(present) == model.predict_proba_one(named(row))
+
+
+@pytest.mark.parametrize("number", [1e30, -1e37, 1e-160, 3.0])
+def test_numbers_of_any_size_leave_it_finite(number):
+    model = learnt()
+    for x in (named(clouds()[0][0]) | {"n2": number}, {"constant": 1.0}, {"constant": number}):
+        assert math.isclose(sum(model.predict_proba_one(x).values()), 1)
+        model.learn_one(x, "a")
+    assert model.network_.is_finite()
+
+
+# ---- copies ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+@pytest.mark.parametrize("make", [named, np.array])
+def test_a_copy_goes_on_by_itself_as_the_original_would(copied, make):
+    model = learnt(make)
+    twin = copied(model)
+    before = predictions(model, make)
+    assert predictions(twin, make) == before
+    learnt(make, twin)
+    assert predictions(model, make) == before
+    assert predictions(learnt(make, model), make) == predictions(twin, make) != before
+
+
+def test_a_copy_of_one_that_has_learnt_nothing():
+    assert predictions(learnt(model=copy.copy(StreamMLPClassifier()))) == predictions(learnt())
+
+
+# ---- refusals ----------------------------------------------------------------------------
+
+GOOD = named(clouds()[0][0])
+
+
+@pytest.mark.parametrize(
+    "x, y, words",
+    [
+        (GOOD | {"n1": math.nan}, "a", "finite"),
+        (GOOD | {"n1": -math.inf}, "a", "finite"),
+        (GOOD | {"n1": 1e39}, "a", "finite"),
+        (GOOD | {"n1": 10**400}, "a", "numbers"),
+        (GOOD | {"n1": "1"}, "a", "numbers"),
+        (GOOD | {"n1": None}, "a", "numbers"),
+        (GOOD | {"n1": [1]}, "a", "numbers"),
+        (list(GOOD.values()), "a", "dictionary"),
+        (None, "a", "dictionary"),
+        (GOOD, ["a"], "hashable"),
+        (GOOD, None, "label"),
+        (GOOD, math.nan, "label"),
+        (GOOD | {"new": 1, "n1": math.nan}, "new", "finite"),
+        (dict.fromkeys(range(4)) | {1: 2}, "a", "numbers"),
+        (dict.fromkeys(range(4), 1), "a", "max_features"),
+    ],
+)
+def test_a_refused_sample_teaches_nothing(x, y, words):
+    model = learnt(max_features=8)
+    before = pickle.dumps(model)
+    with pytest.raises(InputError, match=words) as refusal:
+        model.learn_one(x, y)
+    assert "\n" not in str(refusal.value)
+    assert pickle.dumps(model) == before
+
+
+@pytest.mark.parametrize(
+    "x", [[1, 2], np.ones((1, 5)), np.ones(()), "12345", {"n0": 1}, [1, 2, 3, 4, "5"], [None] * 5]
+)
+def test_arrays_are_refused_likewise(x):
+    model = learnt(np.array)
+    with pytest.raises(InputError):
+        model.learn_one(x, "a")
+    with pytest.raises(InputError):
+        model.predict_one(x)
+
+
+def test_classes_beyond_a_byte_are_refused():
+    model = StreamMLPClassifier(classes=range(255))
+    model.learn_one([1.0], "last")
+    with pytest.raises(InputError, match="256"):
+        model.learn_one([1.0], "one more")
+    assert len(model.predict_proba_one([1.0])) == 256
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"hidden_layer_sizes": (0,)},
+        {"hidden_layer_sizes": "wide"},
+        {"learning_rate": 0},
+        {"learning_rate": "fast"},
+        {"classes": 3},
+        {"classes": "ab"},
+        {"classes": [[1]]},
+        {"classes": range(257)},
+        {"max_features": 0},
+        {"seed": -1},
+    ],
+)
+def test_parameters_are_refused_at_once(parameters):
+    with pytest.raises(InputError):
+        StreamMLPClassifier(**parameters)
+
+
+def test_a_network_that_diverges_says_so():
+    with pytest.raises(Diverged, match="lower"):
+        learnt(learning_rate=1e30)
+
+
+# ---- River -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def river():
+    return pytest.importorskip("river")
+
+
+def test_rivers_checks(river):
+    from river import checks
+
+    checks.check_estimator(StreamMLPClassifier())
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+def test_rivers_pipelines_and_evaluation(river, scaled):
+    from river import datasets, evaluate, metrics, preprocessing
+
+    model = StreamMLPClassifier(standardise=not scaled)
+    if scaled:
+        model = preprocessing.StandardScaler() | model
+    score = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
+    assert score.get() > 0.85
+
+
+def test_a_pickle_made_beside_river_is_read_without_it(river, monkeypatch):
+    from river import base
+
+    model = learnt()
+    assert isinstance(model, base.Classifier)
+    data = pickle.dumps(model)
+    monkeypatch.delitem(__import__("sys").modules, "river.base")
+    alone = pickle.loads(data)
+    assert type(alone) is StreamMLPClassifier
+    assert predictions(alone) == predictions(model)
