@@ -1,4 +1,4 @@
-"""The classifier for streams: it learns, grows, is copied and refuses; River takes it as its own."""
+"""The classifier for streams: it learns, grows, is copied and refuses; River knows it."""
 
 import copy
 import math
@@ -85,9 +85,8 @@ def test_before_the_first_sample_nothing_or_the_declared_labels_are_known():
 
 def test_a_sample_without_any_feature_is_learnt():
     model = StreamMLPClassifier()
-    for _ in range(50):
-        model.learn_one({}, "often")
-    model.learn_one({}, "once")
+    for step in range(200):
+        model.learn_one({}, "often" if step % 4 else "seldom")
     assert model.predict_one({}) == model.predict_one({"new": 3}) == "often"
 
 
