@@ -4,6 +4,15 @@
 
 #include "kernels.h"
 
+/* The first class with the greatest of n outputs. */
+static inline int mlp_guess(const float *y, int n)
+{
+    int guess = 0;
+    for (int i = 1; i < n; i++)
+        if (y[i] > y[guess]) guess = i;
+    return guess;
+}
+
 /* How a sample ended. */
 typedef struct {
     double loss;      /* 1/2 |y - t|^2, or -log of the class's probability */

@@ -34,12 +34,9 @@ void mlp_observe(mlp_schedule *schedule, const float *y, int image, mlp_outcome 
     mlp_training *training = schedule->training;
     const mlp_layer *layer = output_layer(schedule);
     const int label = training->labels[image];
-    int guess = 0;
-    for (int i = 1; i < layer->n_out; i++)
-        if (y[i] > y[guess]) guess = i;
     if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, label, training->target);
     training->loss += (double)weight_of(training, image) * outcome->loss;
-    training->errors += guess != label;
+    training->errors += mlp_guess(y, layer->n_out) != label;
     training->done = done;
     mlp_ask(&training->poll);
 }

@@ -150,9 +150,11 @@ static double learn(mlp_stepper *stepper, int label, const float *learning_rates
 }
 
 double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
-                const float *learning_rates, float target, float weight)
+                const float *learning_rates, float target, float weight, int *errors)
 {
     forward(stepper, sample);
+    *errors +=
+        mlp_guess(stepper->outputs, stepper->layers[stepper->n_layers - 1].layer->n_out) != label;
     const double loss = learn(stepper, label, learning_rates, target, weight);
     clear_sample(stepper, sample);
     return loss;

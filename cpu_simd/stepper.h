@@ -25,10 +25,11 @@ typedef struct {
     int n;
 } mlp_sample;
 
-/* Learns a sample, and returns its loss times its weight. If the loss is not finite, nothing is
- * learnt. There is a learning rate for each layer; `target` is as in mlp_training. */
+/* Learns a sample. Returns its loss times its weight, and counts it among the errors if it was
+ * misclassified. If the loss is not finite, nothing is learnt. There is a learning rate for each
+ * layer; `target` is as in mlp_training. */
 double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
-                const float *learning_rates, float target, float weight);
+                const float *learning_rates, float target, float weight, int *errors);
 
 /* The outputs (n_out) for a sample. */
 void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs);

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -309,31 +309,37 @@ class Stepper:
 
     def train(
         self,
-        images: Float32Array,
+        images: Float32Array | Any,
         labels: UInt8Array,
         learning_rate: LearningRate,
         target: float = 1.0,
         sample_weight: Float32Array | None = None,
-    ) -> float:
-        """Learns samples in the order given; returns the sum of their losses.
+    ) -> TrainingResult:
+        """Learns samples in the order given.
 
         Arguments are as those of `Backend.train`, on the host. Images may be a float32 matrix of
-        SciPy in compressed sparse rows, in canonical format. When the sum is not finite, the
+        SciPy in compressed sparse rows, in canonical format, which others than the backends of
+        instruction sets make dense. When the sum is not finite, the
         network is of no use any more.
         """
-        put, order = self._backend.put, np.arange(len(images), dtype=np.int32)
+        put, order = self._backend.put, np.arange(len(labels), dtype=np.int32)
         weights = None if sample_weight is None else put(sample_weight)
-        data = put(images), put(labels), put(order)
+        data = put(_dense(images)), put(labels), put(order)
         return self._backend.train(
             self._loaded, *data, learning_rate, target=target, sample_weight=weights
-        ).loss
+        )
 
     def predict(self, images: Float32Array) -> Float32Array:
         """Outputs (n, n_classes) for images (n, n_in), both on the host."""
-        return self._backend.predict(self._loaded, self._backend.put(images))
+        return self._backend.predict(self._loaded, self._backend.put(_dense(images)))
 
     @property
     def network(self) -> Network:
         """The network with the weights as they are now."""
         self._backend.store(self._loaded, self._network)
         return self._network
+
+
+def _dense(images: Any) -> Float32Array:
+    """Images as an array, which may be those of a sparse matrix."""
+    return images.toarray() if hasattr(images, "toarray") else images

@@ -555,6 +555,7 @@ cdef class _Steps:
         cdef mlp_sample sample
         cdef Py_ssize_t i
         cdef double loss = 0.0
+        cdef int errors = 0
         if sample_weight is not None:
             weights = check_array("sample_weight", sample_weight, (samples.n,))
             check_weights(sample_weight)
@@ -570,10 +571,10 @@ cdef class _Steps:
         for i in range(samples.n):
             sample = samples.get(i)
             loss += mlp_step(self.c, &sample, t[i], &self.rates[0], target,
-                             1.0 if weights is None else weights[i])
+                             1.0 if weights is None else weights[i], &errors)
             if i % STEPS == STEPS - 1:
                 _let_others()
-        return loss
+        return TrainingResult(samples.n, errors, loss)
 
     def predict(self, images):
         cdef _Samples samples = _Samples(images, self.n_in)

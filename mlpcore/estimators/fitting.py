@@ -237,7 +237,8 @@ def few_samples(
 def train_by_steps(samples: Samples, steps: Steps) -> float:
     """Learns samples in their order; returns what `train_in_order` does, and raises the same."""
     config, weights = steps.config, samples.weights
-    loss = steps.stepper.train(samples.inputs, samples.codes, steps.rates, config.target, weights)
+    data = samples.inputs, samples.codes
+    loss = steps.stepper.train(*data, steps.rates, config.target, weights).loss
     if not math.isfinite(loss):
         raise diverged(config)
     return loss / _total(samples)

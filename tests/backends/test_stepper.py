@@ -46,11 +46,13 @@ def test_steps_are_the_oracles(cpu_name, reference, problem):
     )
     for parts in (1, 2, n + 1):
         stepper = backends.get(cpu_name).stepper(start.copy())
-        total = sum(
+        learnt = [
             stepper.train(x, y, rates, target, w)
             for x, y, w in cut((images, labels, weights), parts, seed)
-        )
-        assert total == pytest.approx(wanted.loss, rel=1e-4, abs=1e-4)
+        ]
+        assert sum(r.loss for r in learnt) == pytest.approx(wanted.loss, rel=1e-4, abs=1e-4)
+        assert abs(sum(r.errors for r in learnt) - wanted.errors) <= 1
+        assert sum(r.samples for r in learnt) == n
         assert_near(stepper.network, expected)
         outputs = reference.predict(expected, images)
         np.testing.assert_allclose(stepper.predict(images), outputs, rtol=0, atol=1e-4)
@@ -91,7 +93,7 @@ def test_a_sample_whose_loss_is_not_finite_is_not_learnt(simd_name):
     stepper = backends.get(simd_name).stepper(Network(NETWORK, 1, "tanh", "cross-entropy"))
     before = bits(stepper.network)
     images = np.full((1, 20), np.nan, np.float32)
-    assert np.isnan(stepper.train(images, np.zeros(1, np.uint8), 0.1))
+    assert np.isnan(stepper.train(images, np.zeros(1, np.uint8), 0.1).loss)
     assert bits(stepper.network) == before
 
 
