@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
@@ -42,6 +43,7 @@ from mlpcore.network.activation import Activation, Init, Loss
 from mlpcore.report.console import Console
 from mlpcore.training.config import USUAL_TARGET, TrainingConfig
 from mlpcore.training.schedule import PAPER_RATIO, Decay
+from mlpcore.training.sparse import SparseTrainer
 from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Diverged, Observer, Trainer
 from mlpcore.typing import AnyArray
@@ -361,14 +363,15 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
 
     def _learn(self, samples: Samples, steps: Steps | None) -> float:
         """Learns samples in their order, by steps if these are few; returns their mean loss."""
-        if steps and len(samples.codes) <= FEW:
+        few = len(samples.codes) <= FEW or issparse(samples.inputs)
+        if steps and few:
             return train_by_steps(samples, steps)
         config = self._config(epochs=1)
         if not hasattr(self, "_network"):
             self._network = self._new_network(config)
         network, self.target_ = self._current_network(), config.target
         backend = self._get_backend(network)
-        if len(samples.codes) > FEW or not config.deformation.is_identity:
+        if not few or not config.deformation.is_identity:
             self._steps, images = None, self._images(samples)
             epoch = FIRST_PARTIAL_EPOCH + self._n_calls + len(self._history)
             return train_in_order(network, images, samples, config, epoch, backend)
@@ -385,12 +388,15 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         self, config: TrainingConfig, samples: Samples, observers: Sequence[Observer]
     ) -> Trainer:
         """What continues the training of the network after the epochs of `_history`."""
+        state = TrainingState(self._network, history=self._history)
+        backend = self._get_backend(self._network)
+        if issparse(samples.inputs):
+            rows = samples.inputs, samples.codes
+            return SparseTrainer(config, *rows, backend, observers, state, samples.weights)
         images, codes = self._images(samples), samples.codes
         data = Dataset(
             "X", images, codes, images[:0], codes[:0], len(self.classes_), source="given"
         )
-        state = TrainingState(self._network, history=self._history)
-        backend = self._get_backend(self._network)
         return Trainer(config, data, backend, observers, state, sample_weight=samples.weights)
 
 

@@ -17,7 +17,7 @@ from mlpcore.backends.base import Backend
 from mlpcore.deformation.deform import deform
 from mlpcore.errors import InputError
 from mlpcore.estimators.prediction import Steps, outputs_of
-from mlpcore.estimators.validation import Samples, float_rows, weights_of
+from mlpcore.estimators.validation import Samples, float_rows, squares_of, weights_of
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
@@ -205,7 +205,7 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
     """Warns of a weight above 1 that makes the step of a sample in `partial_fit` unstable."""
     if samples.weights is None:
         return
-    steps = learning_rate * (1 + np.einsum("ij,ij->i", samples.inputs, samples.inputs))
+    steps = learning_rate * (1 + squares_of(samples.inputs, 1))
     worst = int((steps * samples.weights * (samples.weights > 1)).argmax())
     weight = float(samples.weights[worst])
     if weight > 1 and weight * steps[worst] > UNSTABLE:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend, Stepper
 from mlpcore.errors import InputError
-from mlpcore.estimators.validation import float_rows, threads_of
+from mlpcore.estimators.validation import INPUTS, canonical, float_rows, threads_of
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.network.network import Network
 from mlpcore.store.export import EstimatorNetwork
@@ -30,9 +31,14 @@ NEVER_OVERFLOWS = 1e9
 
 def outputs_of(network: Network, X: Float32Array, backend: Backend) -> Float32Array:
     """Outputs (n, n_classes) for X (n, n_features), or an InputError when a sum overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        outputs = evaluation.outputs(network, X, backend).astype(np.float32)
-    greatest = float(np.abs(X).max(initial=0))
+    values: Any = X
+    if issparse(X):
+        values = X.data
+        outputs = backend.stepper(network).predict(X)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs = evaluation.outputs(network, X, backend).astype(np.float32)
+    greatest = float(np.abs(values).max(initial=0))
     bound = 0.0
     if greatest > NEVER_OVERFLOWS:  # where a sum overflows, outputs may be finite, but wrong
         bound = greatest * float(np.abs(network.weights[0]).sum(axis=1, dtype=np.float64).max())
@@ -117,8 +123,8 @@ class FittedNetwork:
         check_is_fitted(self, "classes_")
         rows = float_rows(X, self)
         if rows is None:
-            rows = validate_data(self, X, dtype=np.float32, order="C", reset=False)
-        if self._steps is not None and len(rows) <= FEW:
+            rows = canonical(validate_data(self, X, reset=False, **INPUTS))
+        if self._steps is not None and (rows.shape[0] <= FEW or issparse(rows)):
             outputs = self._steps.stepper.predict(rows)
             if np.isfinite(outputs).all():
                 return outputs

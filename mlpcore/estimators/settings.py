@@ -40,6 +40,11 @@ class Settings(BaseEstimator):  # type: ignore[misc]
     classes_: AnyArray
     _seed: int
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def set_params(self, **params: Any) -> Settings:
         """Sets parameters by name, those of `deformation` too, as ``deformation__alpha``.
 

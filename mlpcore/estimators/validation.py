@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
@@ -29,7 +30,7 @@ from mlpcore.cpu import cores_beside_others
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.training.schedule import MAX_EPOCHS
-from mlpcore.typing import AnyArray, Float32Array, UInt8Array
+from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
 
 #: Features beyond this root mean square are not scaled. Whole units of a measurement, such as
 #: centimetres of a petal or grey levels up to 16, stay below and are learnt well enough.
@@ -188,7 +189,10 @@ def encode(classes: AnyArray, y: AnyArray) -> UInt8Array:
 
 @dataclass(frozen=True)
 class Samples:
-    """Inputs (n, n_features), places of their classes (n,), and weights (n,) if there are any."""
+    """Inputs (n, n_features), places of their classes (n,), and weights (n,) if there are any.
+
+    The inputs are an array, or a sparse matrix in canonical compressed sparse rows.
+    """
 
     inputs: Float32Array
     codes: UInt8Array
@@ -231,11 +235,28 @@ class Samples:
         return Samples(self.inputs[places], self.codes[places], weights)
 
 
+#: How scikit-learn checks inputs.
+INPUTS = {"dtype": np.float32, "order": "C", "accept_sparse": "csr"}
+
+
+def canonical(X: Any) -> Any:
+    """A sparse matrix with ascending indices, each once, in each row; an array itself."""
+    if not issparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()  # the matrix may be the caller's
+    X.sum_duplicates()
+    return X
+
+
 def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, AnyArray]:
     """Inputs (n, n_features) and labels (n,) that a classifier can be trained on."""
-    X, y = validate_data(mlp, X, y, dtype=np.float32, order="C", reset=reset)
+    X, y = validate_data(mlp, X, y, reset=reset, **INPUTS)
     check_classification_targets(y)
-    if mlp.deformation is not None and np.abs(X).max() > 1 + 1e-6:  # float32's rounding
+    if issparse(X):
+        if mlp.deformation is not None:
+            raise InputError("X is a sparse matrix: expected an array of images for a deformation")
+        X = canonical(X)
+    elif mlp.deformation is not None and np.abs(X).max() > 1 + 1e-6:  # float32's rounding
         raise InputError(
             f"X holds {X.flat[np.abs(X).argmax()]:.4g}: expected images in [-1, 1], "
             "with a background of -1, for a deformation"
@@ -247,19 +268,28 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
 
 def _doubts(X: Float32Array, deformed: bool) -> Iterator[str]:
     """What makes it doubtful that these inputs are what was meant."""
-    if deformed and X.min() >= 0:
+    if deformed and np.min(X) >= 0:
         yield (
             "X holds images in [0, 1], whose background a deformation would take for grey. "
             "Expected images in [-1, 1], with a background of -1, such as 2 * X - 1."
         )
-    squares = np.einsum("ij,ij->j", X, X, dtype=np.float64)
-    greatest = float(np.sqrt(squares.max(initial=0.0) / len(X)))
+    squares = squares_of(X, 0)
+    greatest = float(np.sqrt(squares.max(initial=0.0) / X.shape[0]))
     if greatest > FAR_OUTSIDE:
         yield (
             f"X is far outside [-1, 1]: feature {squares.argmax()} has a root mean square of "
             f"{greatest:.4g}. Training may fail. Scale X first, for example by "
             "make_pipeline(StandardScaler(), OnlineMLPClassifier())."
         )
+
+
+def squares_of(X: Any, axis: int) -> Float64Array:
+    """The sums of squares of the columns (axis 0) or rows (axis 1) of an array or sparse matrix."""
+    if issparse(X):
+        X = X.astype(np.float64)
+        return np.asarray(X.multiply(X).sum(axis=axis)).ravel()
+    result: Float64Array = np.einsum(f"ij,ij->{'ji'[axis]}", X, X, dtype=np.float64)
+    return result
 
 
 def float_rows(X: Any, mlp: Any) -> Float32Array | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlpcore.backends.base import Backend, TrainingResult
+from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import Dataset
 from mlpcore.training import trainer
 from mlpcore.training.config import TrainingConfig

@@ -46,7 +46,8 @@ CHECKED = [
 
 def not_passed(mlp):
     """A sample of weight 2 takes one step twice as long, not two steps at two times."""
-    failed = {"check_sample_weight_equivalence_on_dense_data": "on-line steps have an order"}
+    check, kinds = "check_sample_weight_equivalence_on_{}_data", ("dense", "sparse")
+    failed = {check.format(kind): "on-line steps have an order" for kind in kinds}
     return failed | (
         {"check_supervised_y_2d": "its second fit continues"} if mlp.warm_start else {}
     )

@@ -1,0 +1,72 @@
+"""Sparse matrices are learnt as the arrays that they stand for, and never made dense."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from mlpcore import DeformationParameters, OnlineMLPClassifier
+from mlpcore.errors import InputError
+
+RNG = np.random.default_rng(0)
+X = np.where(RNG.random((300, 40)) < 0.2, RNG.normal(size=(300, 40)), 0).astype(np.float32)
+Y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def make_mlp(**params):
+    return OnlineMLPClassifier((30,), **{"random_state": 0, "max_iter": 3} | params)
+
+
+@pytest.mark.parametrize("convert", [sparse.csr_matrix, sparse.coo_array, sparse.csc_array])
+@pytest.mark.parametrize("kind", [{}, {"activation": "tanh"}, {"class_weight": "balanced"}])
+def test_fit_is_that_of_the_array(convert, kind):
+    expected, mlp = make_mlp(**kind).fit(X, Y), make_mlp(**kind).fit(convert(X), Y)
+    proba = expected.predict_proba(X)
+    np.testing.assert_allclose(mlp.predict_proba(convert(X)), proba, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(mlp.predict_proba(X), proba, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(mlp.loss_curve_, expected.loss_curve_, rtol=1e-4)
+
+
+def test_partial_fit_has_the_bits_of_small_arrays():
+    """Of calls with a few rows each, in whatever kind of matrix, pickled in between."""
+    expected, mlp = make_mlp(), make_mlp()
+    for begin in range(0, 300, 20):
+        part = slice(begin, begin + 20)
+        expected.partial_fit(X[part], Y[part], classes=["no", "yes"])
+        mlp.partial_fit(sparse.csr_array(X[part]), Y[part], classes=["no", "yes"])
+        mlp = pickle.loads(pickle.dumps(mlp))
+    assert all(map(np.array_equal, expected.coefs_, mlp.coefs_))
+
+
+def test_a_matrix_is_summed_up_and_left_as_it_is():
+    """Indices that come twice stand for the sum of their values."""
+    twice = sparse.csr_matrix((np.ones(4, np.float32), [3, 1, 1, 0], [0, 3, 4]), shape=(2, 5))
+    mlp = make_mlp().fit(twice, [0, 1])
+    assert np.array_equal(mlp.predict_proba(twice), mlp.predict_proba(sparse.csr_matrix(twice)))
+    assert not twice.has_canonical_format and twice.nnz == 4
+
+
+def test_early_stopping_scores_sparse_rows():
+    mlp = make_mlp(early_stopping=True, max_iter=40).fit(sparse.csr_matrix(X), Y)
+    assert mlp.best_validation_score_ > 0.7
+
+
+def test_a_deformation_needs_images():
+    mlp = make_mlp(deformation=DeformationParameters())
+    with pytest.raises(InputError, match="sparse"):
+        mlp.fit(sparse.csr_matrix(X[:, :36]), Y)
+
+
+def test_wide_rows_fit_into_little_memory():
+    """As an array they would take 40 GB."""
+    n, width = 10_000, 2**20
+    indices = RNG.integers(0, 1000, (n, 20)) + np.arange(n)[:, None] % 2 * (width // 2)
+    rows = sparse.csr_array(
+        (np.ones(n * 20, np.float32), indices.ravel(), np.arange(0, n * 20 + 1, 20)),
+        shape=(n, width),
+    )
+    mlp = OnlineMLPClassifier((8,), random_state=0, max_iter=2).fit(rows, np.arange(n) % 2)
+    assert mlp.score(rows[:100], np.arange(100) % 2) > 0.9
