@@ -62,7 +62,7 @@ def test_a_deformation_needs_images():
 
 def test_wide_rows_fit_into_little_memory():
     """As an array they would take 40 GB."""
-    n, width = 10_000, 2**20
+    n, width = 10_000, 1_000_000
     indices = RNG.integers(0, 1000, (n, 20)) + np.arange(n)[:, None] % 2 * (width // 2)
     rows = sparse.csr_array(
         (np.ones(n * 20, np.float32), indices.ravel(), np.arange(0, n * 20 + 1, 20)),
