@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlpcore.errors import InputError
+from mlpcore.store.export import Standardisation
 from mlpcore.typing import Float64Array
 
 #: The square of the greatest norm of a sample; its numbers are then finite as float32.
@@ -66,6 +67,15 @@ class FeatureRow:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._standardise, self._named, self.columns, *statistics = state
         self._allocate(*statistics)
+
+    @property
+    def standardisation(self) -> Standardisation | None:
+        """The formula by which numbers are written; None if they stay as they are."""
+        if not self._standardise:
+            return None
+        n = len(self.columns)
+        means, factors = (each[:n].tolist() for each in (self._mean, self._factor))
+        return Standardisation(tuple(means), tuple(factors), float(GREATEST))
 
     def read(self, x: Any) -> None:
         """Look at a sample, without changing anything but `new`. `write` is next.

@@ -20,6 +20,7 @@ from mlpcore.errors import InputError
 from mlpcore.estimators.feature_row import FeatureRow
 from mlpcore.network.architecture import MAX_WIDTH, hidden_layers_of
 from mlpcore.network.network import Network
+from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.trainer import Diverged
 from mlpcore.typing import Float32Array
 
@@ -217,6 +218,27 @@ class StreamMLPClassifier:
     def network_(self) -> Network | None:
         """The network with its weights as they are now."""
         return None if self._stepper is None else self._stepper.network
+
+    def _for_export(self) -> EstimatorNetwork:
+        """What `mlpcore.export` writes: without the room for names to come."""
+        if self.network_ is None:
+            raise InputError("a classifier that has learnt no sample: expected some before export")
+        first, *further = self.network_.weights
+        names = self.feature_names_
+        sizes = (len(names), *self.network_.layer_sizes[1:])
+        network = Network(sizes, 0, self.network_.activation, self.network_.loss)
+        for to, weights in zip(network.weights, [first[:, : len(names)], *further]):
+            to[...] = weights
+        for to, biases in zip(network.biases, self.network_.biases):
+            to[...] = biases
+        classes = np.empty(len(self._labels), object)
+        classes[:] = self._labels  # which may be tuples
+        return EstimatorNetwork(
+            network,
+            classes,
+            feature_names=tuple(map(str, names)),
+            standardisation=self._features.standardisation,
+        )
 
     # ---- copies, and River -----------------------------------------------------------
 

@@ -32,7 +32,7 @@ def export(model: object, path: StrPath, *, precision: str = "float32") -> None:
 
     - **An ONNX file** computes what the model answers. That of a run takes pixels as the data of
       the training had them, and scales them itself. That of a committee gives the mean of its
-      members. That of an estimator takes features as they are, and gives ``label`` and
+      members. That of an estimator takes features as the estimator does, and gives ``label`` and
       ``probabilities``.
     - **A safetensors file** holds the weights of one network.
 

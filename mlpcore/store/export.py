@@ -19,8 +19,8 @@ range, and have the values of the training.
 The file of a committee holds all members and the mean of their outputs, as
 `mlpcore.TrainedClassifier.outputs` gives it: of their probabilities if their losses differ.
 
-The file of an estimator takes its features as they are, and has the names that files of
-scikit-learn's estimators usually have:
+The file of an estimator takes features in the order of the training, and has the names that files
+of scikit-learn's estimators usually have:
 
 | name | content |
 |---|---|
@@ -32,7 +32,8 @@ The metadata are those of a file of weights (`mlpcore.store.weights`), without `
 ``weights_sha256`` (`mlpcore.store.weights.weights_sha256`) in place of ``sha256``. ``classes`` are
 the names of the classes, in the order of the outputs. Those of a committee are ``classes``, and
 ``members``, a list in JSON of those of each. Those of an estimator have the ``features`` of
-``feature_names_in_``, if X had names, and no ``input``.
+``feature_names_in_``, if X had names, and no ``input``; those of a classifier for streams also have
+its ``standardisation``, which the ONNX file applies.
 
 >>> from pathlib import Path
 >>> from mlpcore import Network
@@ -67,6 +68,7 @@ from mlpcore.store.onnx_layers import add_layers, add_probabilities
 from mlpcore.store.onnx_width import add_width
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import layer_metadata, to_safetensors, weights_sha256
+from mlpcore.training.config import USUAL_TARGET
 from mlpcore.typing import AnyArray, Float32Array, StrPath
 
 #: Limit of a protocol buffer, which an ONNX file is, and the part of it that is not for weights.
@@ -80,8 +82,26 @@ FORMULAS = {
     "cross-entropy": "softmax(a)",
 }
 
+#: What an estimator's labels are in an ONNX file, by the kind of their type in NumPy.
+LABEL_TYPES: dict[str, type] = {
+    "i": np.int64,
+    "u": np.int64,
+    "f": np.float64,
+    "b": np.bool_,
+    "U": np.object_,
+}
+
 #: The metadata that say where the weights come from, if these are of a run.
 ORIGIN = ("epoch", "seed", "learning_rate", "revision", "machine")
+
+
+@dataclass(frozen=True)
+class Standardisation:
+    """A feature x becomes (x - mean) factor, but no more than `limit` and no less than -`limit`."""
+
+    means: tuple[float, ...]
+    factors: tuple[float, ...]
+    limit: float
 
 
 @dataclass(frozen=True)
@@ -96,21 +116,43 @@ class EstimatorNetwork:
     target : float
         Target of the output for the class, of a network of the loss "squared".
     n_samples : int
-        How many samples it has learnt from, which limits its probabilities.
+        How many samples it has learnt from, which limits its probabilities if the loss is squared.
     feature_names : sequence of str
         The names of the features, if they have some.
+    standardisation : Standardisation, optional
+        What becomes of features before the first layer.
+
+    Raises
+    ------
+    InputError
+        When the classes are neither all numbers nor all texts.
     """
 
     network: Network
     classes: AnyArray
-    target: float
-    n_samples: int
+    target: float = USUAL_TARGET
+    n_samples: int = 0
     feature_names: tuple[str, ...] = ()
+    standardisation: Standardisation | None = None
+
+    def __post_init__(self) -> None:
+        classes = self.classes
+        if classes.dtype == object and len({type(each) for each in classes}) == 1:
+            classes = np.array(classes.tolist())
+            object.__setattr__(self, "classes", classes)
+        kind = classes.dtype.kind
+        if kind not in LABEL_TYPES or classes.ndim > 1 or (kind == "u" and classes.max() >= 2**63):
+            raise InputError(
+                f"classes of the type {self.classes.dtype}, such as {self.classes[-1]!r}: expected "
+                "texts, or numbers that int64 or float64 holds"
+            )
 
     def metadata(self) -> dict[str, str]:
         """What there is to say of the network, apart from its layers."""
         names = {"features": to_json(self.feature_names)} if self.feature_names else {}
-        return output_metadata(self.target, tuple(self.classes.tolist())) | names
+        scale = self.standardisation
+        scales = {"standardisation": to_json(scale)} if scale else {}
+        return output_metadata(self.target, tuple(self.classes.tolist())) | names | scales
 
 
 def pixel_type(network_input: NetworkInput) -> type[np.generic]:
@@ -194,20 +236,19 @@ def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
     Raises
     ------
     InputError
-        As `to_onnx`, or when the classes are neither numbers nor texts.
+        As `to_onnx`.
     """
-    network, classes = estimator.network, estimator.classes
-    if classes.dtype == object and all(isinstance(each, str) for each in classes):
-        classes = classes.astype(str)
-    types = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_, "U": np.object_}
-    if classes.dtype.kind not in types or (classes.dtype.kind == "u" and classes.max() >= 2**63):
-        raise InputError(
-            f"classes of the type {classes.dtype}, such as {classes[-1]!r}: expected texts, or "
-            "numbers that int64 or float64 holds"
-        )
-    label = types[classes.dtype.kind]
+    network, classes, inputs = estimator.network, estimator.classes, "X"
+    label = LABEL_TYPES[classes.dtype.kind]
     graph = _graph(network)
-    outputs = add_layers(graph, "X", network, "" if network.loss == "squared" else "probabilities")
+    if (scale := estimator.standardisation) is not None:
+        inputs = graph.add("Sub", inputs, graph.constant("means", scale.means))
+        inputs = graph.add("Mul", inputs, graph.constant("factors", scale.factors))
+        limits = graph.constant("least", -scale.limit), graph.constant("most", scale.limit)
+        inputs = graph.add("Clip", inputs, *limits)
+    outputs = add_layers(
+        graph, inputs, network, "" if network.loss == "squared" else "probabilities"
+    )
     best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
     graph.add("Gather", graph.constant("classes_", classes, label), best, axis=0, name="label")
     if network.loss == "squared":  # never 0 or 1: mlpcore.evaluation.probabilities.unsure

@@ -8,7 +8,7 @@ import pytest
 from safetensors import safe_open
 
 import mlpcore
-from mlpcore import OnlineMLPClassifier
+from mlpcore import OnlineMLPClassifier, StreamMLPClassifier
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
@@ -89,6 +89,36 @@ def test_the_names_of_features():
     assert json.loads(metadata["features"]) == [*"edcba"]
 
 
+#: Samples of a stream from rows of numbers, and the settings of what learns them.
+STREAMS = {
+    "names": (lambda row: dict(zip("cab", row.tolist())), {}),
+    "places": (lambda row: row.tolist(), {}),
+    "not standardised": (lambda row: row, {"standardise": False}),
+}
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize(
+    "names", [("wasp", "bee"), (7, -1), (True, False), (np.int64(3), np.int64(4))]
+)
+def test_classifiers_for_streams(kind, names):
+    """Features are in the order in which they became known, and scaled as for the next sample."""
+    sample, settings = STREAMS[kind]
+    model, rows = StreamMLPClassifier(**settings), X[:, :3] * 3 + 1
+    assert "no sample" in refusal(mlpcore.export, model, "n.onnx")
+    for row, y in zip(rows, Y.tolist()):
+        model.learn_one(sample(row), names[y == 0])
+    mlpcore.export(model, "n.onnx")
+    metadata = {each.key: each.value for each in onnx.load("n.onnx").metadata_props}
+    assert json.loads(metadata["classes"]) == model.classes_
+    features = json.loads(metadata["features"])
+    order = ["cab".index(name) if kind == "names" else int(name) for name in features]
+    label, probabilities = run_onnx("n.onnx", 4 * rows[:, order])  # some are cut
+    assert label.tolist() == [model.predict_one(sample(4 * row)) for row in rows]
+    expected = [list(model.predict_proba_one(sample(4 * row)).values()) for row in rows]
+    np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-5)
+
+
 def test_runs_paths_and_committees():
     """All ways to name the same networks give the same files."""
     finish_run(Path("run"), make_config(epochs=1, backend="scalar"), DATA)
@@ -113,7 +143,9 @@ def test_what_is_refused():
     network = random_network((841, 10), 1)
     write_network("a.safetensors", network, NetworkInput("MNIST", (29, 29), (28, 28)).to_metadata())
     odd = fitted(np.array([(0, 1), (1, 2), (2, 0)], dtype="i,i")[Y])
-    copies = mlpcore.load("a.safetensors", copies=2)
+    copies, mixed = mlpcore.load("a.safetensors", copies=2), StreamMLPClassifier()
+    for label in ("1", 1):
+        mixed.learn_one([0.5], label)
     for model, path, part, *more in [
         ("a.safetensors", "a.h5", "a.h5: expected a name that ends in"),
         ("a.safetensors", "", "''"),
@@ -125,6 +157,8 @@ def test_what_is_refused():
         (["a.safetensors"] * 2, "b.safetensors", "2 networks"),
         (copies, "a.onnx", "copies 2"),
         (odd, "a.onnx", "classes of the type"),
+        (mixed, "a.onnx", "classes of the type object"),
+        (mixed, "b.safetensors", "classes of the type object"),
     ]:
         assert part in refusal(mlpcore.export, model, path, *more)
     with pytest.raises(ValueError, match="not fitted"):
