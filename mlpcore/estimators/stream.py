@@ -133,7 +133,7 @@ class StreamMLPClassifier:
             stepper = self._grow(y)
         features.write(learn=True)
         self._label[0] = code
-        loss = stepper.train(features.inputs, self._label, self.learning_rate)
+        loss = stepper.train(features.inputs, self._label, self.learning_rate).loss
         if not math.isfinite(loss):
             raise Diverged(
                 f"training diverged at learning rate {self.learning_rate:g}: the loss is not "

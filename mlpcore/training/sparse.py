@@ -28,7 +28,7 @@ class SparseTrainer(Trainer):
         (n,) uint8.
     config, backend, observers, state, sample_weight
         As for `Trainer`. The deformation is the identity, and the range of inputs is that of the
-        rows.
+        rows. Weights decay at the end of an epoch.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class SparseTrainer(Trainer):
 
     def _train(self) -> None:
         n, state, config = self.n_samples, self.state, self.config
+        decay = np.zeros(state.network.n_layers)
         order = self.backend.permutation(n, config.seed, state.epoch)
         while (begin := state.progress.samples) < n:
             self._report("training", begin, n)
@@ -71,6 +72,11 @@ class SparseTrainer(Trainer):
             self._on_samples(state.progress, result)
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
+            decay += np.multiply(rates, config.weight_decay * len(part))
+        if config.weight_decay:
+            for weights, amount in zip(self._stepper.network.weights, decay):
+                weights *= math.exp(-amount)
+            self._stepper = self.backend.stepper(state.network)
 
     def _count_errors(self, images: Any, labels: AnyArray, done: int) -> int:
         outputs = self._stepper.predict(images)

@@ -21,7 +21,9 @@ def make_mlp(**params):
 
 
 @pytest.mark.parametrize("convert", [sparse.csr_matrix, sparse.coo_array, sparse.csc_array])
-@pytest.mark.parametrize("kind", [{}, {"activation": "tanh"}, {"class_weight": "balanced"}])
+@pytest.mark.parametrize(
+    "kind", [{}, {"activation": "tanh"}, {"class_weight": "balanced"}, {"alpha": 0.1}]
+)
 def test_fit_is_that_of_the_array(convert, kind):
     expected, mlp = make_mlp(**kind).fit(X, Y), make_mlp(**kind).fit(convert(X), Y)
     proba = expected.predict_proba(X)
