@@ -1,4 +1,4 @@
-"""Compares the classifier for streams with eight other learners; see `--help`. It needs River."""
+"""Measures how well learners follow streams that drift; see `--help`. It needs River."""
 
 from __future__ import annotations
 
@@ -136,21 +136,24 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10_000, help="of a stream at most")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=joblib.cpu_count(), help="processes")
-    parser.add_argument("output", type=Path, help="the JSON file to write")
+    parser.add_argument("output", type=Path, help="a JSON file; what it has is not done again")
     args = parser.parse_args()
-    tasks = [
-        (s, learner, seed, args.samples)
-        for learner in LEARNERS
-        for s in STREAMS
-        for seed in range(1, args.seeds + 1)
-    ]
-    run = joblib.Parallel(args.jobs, verbose=1)
+    how = f"tools/streams.py --samples {args.samples} --seeds {args.seeds}"
     accuracies: dict[str, dict[str, list[float]]] = {s: {k: [] for k in LEARNERS} for s in STREAMS}
+    if args.output.exists():
+        accuracies = json.loads(args.output.read_text())["accuracy"]
+    tasks = [
+        (stream, learner, seed, args.samples)
+        for seed in range(1, args.seeds + 1)
+        for learner in LEARNERS
+        for stream in STREAMS
+        if len(accuracies[stream][learner]) < seed
+    ]
+    run = joblib.Parallel(args.jobs, return_as="generator", batch_size=1)
     for task, result in zip(tasks, run(joblib.delayed(accuracy)(*task) for task in tasks)):
         accuracies[task[0]][task[1]].append(round(result, 4))
-    how = f"tools/streams.py --samples {args.samples} --seeds {args.seeds}"
-    record = {"how": how, "machine": machine(), "accuracy": accuracies}
-    args.output.write_text(json.dumps(record, indent=1) + "\n")
+        record = {"how": how, "machine": machine(), "accuracy": accuracies}
+        args.output.write_text(json.dumps(record, indent=1) + "\n")
     print(table(accuracies))
 
 

@@ -1,6 +1,6 @@
-"""A classifier and a transformer that follow scikit-learn's conventions.
+"""A classifier and a transformer in scikit-learn's manner, and a classifier in River's.
 
-Code that translates between scikit-learn's conventions and this package belongs here: checks of
+Code that translates between these conventions and this package belongs here: checks of
 parameters and samples, labels, fitted attributes. Training belongs in `mlpcore.training`,
 deformation in `mlpcore.deformation`.
 """

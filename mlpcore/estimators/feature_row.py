@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from array import array
+import struct
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -164,9 +164,9 @@ def _numbers(x: Any) -> Float64Array:
         if isinstance(x, np.ndarray) and x.dtype.kind in "fiub":
             values = x.astype(np.float64)
         else:  # in which NumPy would also take text
-            numbers = x.values() if isinstance(x, Mapping) else iter(x)
-            values = np.frombuffer(array("d", numbers))
-    except (TypeError, ValueError, OverflowError):
+            numbers = tuple(x.values() if isinstance(x, Mapping) else x)
+            values = np.frombuffer(struct.pack(f"{len(numbers)}d", *numbers))
+    except (TypeError, struct.error):
         raise InputError(f"x {reprlib.repr(x)}: expected numbers") from None
     if values.ndim != 1:
         raise InputError(f"x of shape {values.shape}: expected (n,) numbers of one sample")
