@@ -16,6 +16,9 @@ Y = np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
+KINDS = [{}, {"activation": "tanh"}, {"class_weight": "balanced"}, {"alpha": 0.1}]
+
+
 def make_mlp(**params):
     return OnlineMLPClassifier((30,), **{"random_state": 0, "max_iter": 3} | params)
 
