@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlpcore.errors import InputError
-from mlpcore.store.export import Standardisation
+from mlpcore.store.onnx_estimator import Standardisation
 from mlpcore.typing import Float64Array
 
 #: The square of the greatest norm of a sample; its numbers are then finite as float32.

@@ -20,7 +20,7 @@ from mlpcore.errors import InputError
 from mlpcore.estimators.feature_row import FeatureRow
 from mlpcore.network.architecture import MAX_WIDTH, hidden_layers_of
 from mlpcore.network.network import Network
-from mlpcore.store.export import EstimatorNetwork
+from mlpcore.store.onnx_estimator import EstimatorNetwork
 from mlpcore.training.trainer import Diverged
 from mlpcore.typing import Float32Array
 

@@ -19,21 +19,10 @@ range, and have the values of the training.
 The file of a committee holds all members and the mean of their outputs, as
 `mlpcore.TrainedClassifier.outputs` gives it: of their probabilities if their losses differ.
 
-The file of an estimator takes features in the order of the training, and has the names that files
-of scikit-learn's estimators usually have:
-
-| name | content |
-|---|---|
-| ``X`` | input, float32 (n, features); n may be 0 |
-| ``label`` | output (n,): what ``predict`` gives, int64, float64, bool or strings |
-| ``probabilities`` | output, float32 (n, classes): what ``predict_proba`` gives |
-
 The metadata are those of a file of weights (`mlpcore.store.weights`), without ``format`` and with
 ``weights_sha256`` (`mlpcore.store.weights.weights_sha256`) in place of ``sha256``. ``classes`` are
 the names of the classes, in the order of the outputs. Those of a committee are ``classes``, and
-``members``, a list in JSON of those of each. Those of an estimator have the ``features`` of
-``feature_names_in_``, if X had names, and no ``input``; those of a classifier for streams also have
-its ``standardisation``, which the ONNX file applies.
+``members``, a list in JSON of those of each.
 
 >>> from pathlib import Path
 >>> from mlpcore import Network
@@ -49,110 +38,29 @@ Network((841, 10))
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mlpcore.data import embedded
 from mlpcore.data.scaling import rescaling, resize
-from mlpcore.errors import InputError
 from mlpcore.files import atomic_write
-from mlpcore.network import Network
-from mlpcore.network.activation import A, B
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.documents import to_json
 from mlpcore.store.inputs import NetworkInput, output_metadata
 from mlpcore.store.onnx_graph import Graph
-from mlpcore.store.onnx_layers import add_layers, add_probabilities
+from mlpcore.store.onnx_layers import (
+    add_layers,
+    add_probabilities,
+    describe_layers,
+    metadata_of_layers,
+)
 from mlpcore.store.onnx_width import add_width
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import layer_metadata, to_safetensors, weights_sha256
-from mlpcore.training.config import USUAL_TARGET
-from mlpcore.typing import AnyArray, Float32Array, StrPath
-
-#: Limit of a protocol buffer, which an ONNX file is, and the part of it that is not for weights.
-MAX_BYTES, MAX_OTHER_BYTES = 2**31 - 1, 2**26
-
-#: What a layer computes from a, the weights times its input plus the biases.
-FORMULAS = {
-    "tanh": f"{A} tanh({B} a)",
-    "relu": "max(0, a)",
-    "squared": f"{A} tanh({B} a)",
-    "cross-entropy": "softmax(a)",
-}
-
-#: What an estimator's labels are in an ONNX file, by the kind of their type in NumPy.
-LABEL_TYPES: dict[str, type] = {
-    "i": np.int64,
-    "u": np.int64,
-    "f": np.float64,
-    "b": np.bool_,
-    "U": np.object_,
-}
+from mlpcore.store.weights import to_safetensors
+from mlpcore.typing import Float32Array, StrPath
 
 #: The metadata that say where the weights come from, if these are of a run.
 ORIGIN = ("epoch", "seed", "learning_rate", "revision", "machine")
-
-
-@dataclass(frozen=True)
-class Standardisation:
-    """A feature x becomes (x - mean) factor, but no more than `limit` and no less than -`limit`."""
-
-    means: tuple[float, ...]
-    factors: tuple[float, ...]
-    limit: float
-
-
-@dataclass(frozen=True)
-class EstimatorNetwork:
-    """What an estimator has trained, for an export.
-
-    Attributes
-    ----------
-    network : Network
-    classes : numpy.ndarray, shape (n_classes,)
-        What ``predict`` answers.
-    target : float
-        Target of the output for the class, of a network of the loss "squared".
-    n_samples : int
-        How many samples it has learnt from, which limits its probabilities if the loss is squared.
-    feature_names : sequence of str
-        The names of the features, if they have some.
-    standardisation : Standardisation, optional
-        What becomes of features before the first layer.
-
-    Raises
-    ------
-    InputError
-        When the classes are neither all numbers nor all texts.
-    """
-
-    network: Network
-    classes: AnyArray
-    target: float = USUAL_TARGET
-    n_samples: int = 0
-    feature_names: tuple[str, ...] = ()
-    standardisation: Standardisation | None = None
-
-    def __post_init__(self) -> None:
-        classes = self.classes
-        if classes.dtype == object and len({type(each) for each in classes}) == 1:
-            classes = np.array(classes.tolist())
-            object.__setattr__(self, "classes", classes)
-        kind = classes.dtype.kind
-        if kind not in LABEL_TYPES or classes.ndim > 1 or (kind == "u" and classes.max() >= 2**63):
-            raise InputError(
-                f"classes of the type {self.classes.dtype}, such as {self.classes[-1]!r}: expected "
-                "texts, or numbers that int64 or float64 holds"
-            )
-
-    def metadata(self) -> dict[str, str]:
-        """What there is to say of the network, apart from its layers."""
-        names = {"features": to_json(self.feature_names)} if self.feature_names else {}
-        scale = self.standardisation
-        scales = {"standardisation": to_json(scale)} if scale else {}
-        return output_metadata(self.target, tuple(self.classes.tolist())) | names | scales
 
 
 def pixel_type(network_input: NetworkInput) -> type[np.generic]:
@@ -174,18 +82,6 @@ def describe_input(network_input: NetworkInput) -> str:
     return f"grey values {low:g} to {high:g} of {sides}"
 
 
-def import_onnx() -> Any:
-    """The package `onnx`; an InputError if it cannot be imported."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise InputError(
-            f"the package onnx cannot be imported: {error}; expected mlpcore's extra 'export' "
-            "(pip install 'mlpcore[export]')"
-        ) from None
-    return onnx
-
-
 def to_onnx(*trained: TrainedNetwork) -> bytes:
     """The content of an ONNX file, the same for the same networks.
 
@@ -197,7 +93,7 @@ def to_onnx(*trained: TrainedNetwork) -> bytes:
     InputError
         When the package `onnx` is missing, or the networks are larger than ONNX's 2 GiB.
     """
-    graph = _graph(*(each.network for each in trained))
+    graph = Graph(sum(each.network.n_parameters for each in trained))
     first, several = trained[0], len(trained) > 1
     ink = _add_ink(graph, first.input)
     losses = {each.network.loss for each in trained}
@@ -210,7 +106,8 @@ def to_onnx(*trained: TrainedNetwork) -> bytes:
             states = add_probabilities(graph, states, len(each.classes))
         outputs.append(states)
     pixels = f"pixels (n, height, width): {describe_input(first.input)}"
-    text = f"{_describe(first.network)} {pixels}. outputs (n, classes): the greatest is the class."
+    answer = "outputs (n, classes): the greatest is the class."
+    text = f"{describe_layers(first.network)} {pixels}. {answer}"
     metadata = _metadata(first)
     if several:
         graph.add("Mean", *outputs, name="outputs")
@@ -221,70 +118,11 @@ def to_onnx(*trained: TrainedNetwork) -> bytes:
         )
         members = to_json([_metadata(each) for each in trained])
         metadata = {"classes": metadata["classes"], "members": members}
-    model = graph.model(
+    return graph.content(
         {"pixels": (pixel_type(first.input), [*first.input.pixel_shape])},
         {"outputs": (np.float32, [len(first.classes)])},
         text,
         metadata,
-    )
-    return _content(graph, model)
-
-
-def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
-    """The content of an ONNX file of an estimator's network, the same for the same network.
-
-    Raises
-    ------
-    InputError
-        As `to_onnx`.
-    """
-    network, classes, inputs = estimator.network, estimator.classes, "X"
-    label = LABEL_TYPES[classes.dtype.kind]
-    graph = _graph(network)
-    if (scale := estimator.standardisation) is not None:
-        inputs = graph.add("Sub", inputs, graph.constant("means", scale.means))
-        inputs = graph.add("Mul", inputs, graph.constant("factors", scale.factors))
-        limits = graph.constant("least", -scale.limit), graph.constant("most", scale.limit)
-        inputs = graph.add("Clip", inputs, *limits)
-    outputs = add_layers(
-        graph, inputs, network, "" if network.loss == "squared" else "probabilities"
-    )
-    best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
-    graph.add("Gather", graph.constant("classes_", classes, label), best, axis=0, name="label")
-    if network.loss == "squared":  # never 0 or 1: mlpcore.evaluation.probabilities.unsure
-        sure = add_probabilities(graph, outputs, len(classes), estimator.target)
-        total = estimator.n_samples + len(classes)
-        sure = graph.add("Mul", sure, graph.constant("share", estimator.n_samples / total))
-        graph.add("Add", sure, graph.constant("doubt", 1 / total), name="probabilities")
-    model = graph.model(
-        {"X": (np.float32, [network.layer_sizes[0]])},
-        {"label": (label, []), "probabilities": (np.float32, [len(classes)])},
-        f"{_describe(network)} X (n, features). label (n,), probabilities (n, classes).",
-        estimator.metadata() | _of_layers(network),
-    )
-    return _content(graph, model)
-
-
-def _graph(*networks: Network) -> Graph:
-    """A graph for networks that fit into a file."""
-    onnx = import_onnx()
-    n_bytes = 4 * sum(each.n_parameters for each in networks)
-    most = MAX_BYTES - MAX_OTHER_BYTES
-    if n_bytes > most:
-        raise InputError(f"{n_bytes:,} bytes of weights: expected at most {most:,} for ONNX")
-    return Graph(onnx)
-
-
-def _content(graph: Graph, model: Any) -> bytes:
-    graph.onnx.checker.check_model(model, full_check=True)
-    content: bytes = model.SerializeToString(deterministic=True)
-    return content
-
-
-def _describe(network: Network) -> str:
-    return (
-        f"Multilayer perceptron {format_layer_sizes(network.layer_sizes)}. Hidden layers: "
-        f"{FORMULAS[network.activation]}. Output layer: {FORMULAS[network.loss]}."
     )
 
 
@@ -383,8 +221,4 @@ def known_metadata(trained: TrainedNetwork) -> dict[str, str]:
 
 def _metadata(trained: TrainedNetwork) -> dict[str, str]:
     """The metadata of an ONNX file."""
-    return known_metadata(trained) | _of_layers(trained.network)
-
-
-def _of_layers(network: Network) -> dict[str, str]:
-    return layer_metadata(network) | {"weights_sha256": weights_sha256(network)}
+    return known_metadata(trained) | metadata_of_layers(trained.network)

@@ -6,7 +6,30 @@ import numpy as np
 
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
+from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.onnx_graph import Graph
+from mlpcore.store.weights import layer_metadata, weights_sha256
+
+#: What a layer computes from a, the weights times its input plus the biases.
+FORMULAS = {
+    "tanh": f"{A} tanh({B} a)",
+    "relu": "max(0, a)",
+    "squared": f"{A} tanh({B} a)",
+    "cross-entropy": "softmax(a)",
+}
+
+
+def describe_layers(network: Network) -> str:
+    """The layers and their formulas, in two sentences."""
+    return (
+        f"Multilayer perceptron {format_layer_sizes(network.layer_sizes)}. Hidden layers: "
+        f"{FORMULAS[network.activation]}. Output layer: {FORMULAS[network.loss]}."
+    )
+
+
+def metadata_of_layers(network: Network) -> dict[str, str]:
+    """The metadata of the layers and of their weights."""
+    return layer_metadata(network) | {"weights_sha256": weights_sha256(network)}
 
 
 def add_layers(graph: Graph, states: str, network: Network, name: str = "") -> str:

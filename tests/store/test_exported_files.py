@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mlpcore import Network, __version__, backends, dataset
-from mlpcore.store import export
+from mlpcore.store import export, onnx_graph
 from mlpcore.store.inputs import NetworkInput, output_metadata
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import weights_sha256
@@ -126,7 +126,7 @@ def test_more_than_onnx_takes_is_refused(monkeypatch):
     """ONNX files hold 2 GiB at most. Here the limit is moved to the size of the weights."""
     trained = trained_network(random_network((841, 12, 10), 1), MNIST)
     n_bytes = 4 * (842 * 12 + 13 * 10)
-    monkeypatch.setattr(export, "MAX_BYTES", export.MAX_OTHER_BYTES + n_bytes)
+    monkeypatch.setattr(onnx_graph, "MAX_BYTES", onnx_graph.MAX_OTHER_BYTES + n_bytes)
     assert export.to_onnx(trained)
-    monkeypatch.setattr(export, "MAX_BYTES", export.MAX_OTHER_BYTES + n_bytes - 1)
+    monkeypatch.setattr(onnx_graph, "MAX_BYTES", onnx_graph.MAX_OTHER_BYTES + n_bytes - 1)
     assert "bytes of weights: expected at most" in refusal(export.to_onnx, trained)

@@ -37,7 +37,7 @@ PROPERTIES = {
     "hostile_runs": (2, "commands on runs with hostile values and checksums that fit"),
     "hostile_data": (1, "commands on damaged IDX and .npz files"),
     "hostile_pictures": (1, "predictions of damaged pictures"),
-    "exports": (1, "ONNX files of committees on data of any type and range, beside Python"),
+    "onnx_files": (1, "ONNX files of committees on data of any type and range, beside Python"),
     "wrong_arguments": (3, "calls of the public functions with wrong arguments"),
 }
 CAMPAIGNS = DISASTERS | PROPERTIES
