@@ -186,13 +186,14 @@ class StreamMLPClassifier:
                 f"x has {len(features.new)} new features beside the {known} known: expected "
                 f"{self.max_features} in all at most, see max_features"
             )
-        old, fan = self.network_, max(len(features.names), 1)
+        room, n_classes = features.inputs.shape, len(self._codes)
         features.add()
-        self._codes.setdefault(y, len(self._codes))
+        self._codes.setdefault(y, n_classes)
         self._labels = list(self._codes)
-        sizes = (features.inputs.shape[1], *self._hidden, len(self._codes))
-        if self._stepper is not None and sizes == self._stepper.network.layer_sizes:
+        if self._stepper and (features.inputs.shape, len(self._codes)) == (room, n_classes):
             return self._stepper
+        old, fan = self.network_, max(len(features.names), 1)
+        sizes = (features.inputs.shape[1], *self._hidden, len(self._codes))
         network = Network(sizes, self.seed, "relu", "cross-entropy", "glorot")
         # As for a layer of so many inputs as this sample has, whatever the room for others.
         network.weights[0] *= np.float32(((sizes[0] + sizes[1]) / (fan + sizes[1])) ** 0.5)
