@@ -71,7 +71,6 @@ SETTINGS = {
     "lr_end": "learning_rate_end",
     "lr_ratio": "learning_rate_ratio",
     "target": "target",
-    "weight_decay": "weight_decay",
     "warm_up": "warm_up",
     "width": "width",
     "seed": "seed",
@@ -129,7 +128,6 @@ def add_settings(parser: Parser) -> None:
     add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
     add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")
     add_real("--target", help="squared: wanted output of the class, the others get -X")
-    add_real("--weight-decay", help="shrinks weights by exp(-rate X) an image (0), on CPUs")
     warm_up = "training images over which the learning rate rises (0)"
     add_further("--warm-up", type=whole_number, metavar="N", help=warm_up)
 

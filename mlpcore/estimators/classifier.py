@@ -392,12 +392,14 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         backend = self._get_backend(self._network)
         if issparse(samples.inputs):
             rows = samples.inputs, samples.codes
-            return SparseTrainer(config, *rows, backend, observers, state, samples.weights)
+            return SparseTrainer(
+                config, *rows, backend, observers, state, samples.weights, self.alpha
+            )
         images, codes = self._images(samples), samples.codes
         data = Dataset(
             "X", images, codes, images[:0], codes[:0], len(self.classes_), source="given"
         )
-        return Trainer(config, data, backend, observers, state, sample_weight=samples.weights)
+        return Trainer(config, data, backend, observers, state, samples.weights, self.alpha)
 
 
 #: All parameters of a classifier.

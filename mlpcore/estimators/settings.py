@@ -68,7 +68,6 @@ class Settings(BaseEstimator):  # type: ignore[misc]
             epochs=epochs,
             learning_rate=self.learning_rate_init,
             deformation=deformation_of(self.deformation, self.classes_),
-            weight_decay=self.alpha,
             seed=self._seed,
             **{name: value for name, value in vars(self).items() if name in PASSED_ON},
         )

@@ -54,6 +54,9 @@ def check_parameters(mlp: Any, in_parts: bool = False) -> None:
         )
     check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
     check_real("tol", mlp.tol)
+    check_real("alpha", mlp.alpha)
+    if mlp.alpha < 0:
+        raise InputError(f"alpha {mlp.alpha}: expected 0 or more")
     if in_parts and mlp.alpha != 0:
         raise InputError(f"alpha {mlp.alpha}: expected 0 for partial_fit, where no weights decay")
 

@@ -91,11 +91,6 @@ class TrainingConfig(LearningRates):
     decay
         "factor" is that of `learning_rate_end`. "linear" lets the rate fall with every segment of
         an epoch (`mlpcore.training.trainer`), and to 0 at the end of the run.
-    weight_decay
-        How fast weights, but not biases, shrink: by exp(-eta weight_decay) a sample, eta being the
-        rate of their layer. It is decoupled from the gradient (Loshchilov and Hutter 2019,
-        "Decoupled weight decay regularization"), and applied after each segment of an epoch. Only
-        on CPUs.
     warm_up
         Number of samples over which the rate rises from 0, linearly, to what it is without.
     deformation
@@ -128,7 +123,6 @@ class TrainingConfig(LearningRates):
     input_range: InputRange = "signed"
     width: Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)] | None = None
     decay: Decay = "factor"
-    weight_decay: Annotated[float, Meta(ge=0)] = 0.0
     warm_up: Annotated[int, Meta(ge=0, le=MAX_WARM_UP)] = 0
     deformation: DeformationParameters = field(default_factory=DeformationParameters)
     seed: int = 0

@@ -26,7 +26,7 @@ class SparseTrainer(Trainer):
         A float32 matrix of SciPy in compressed sparse rows, (n, n_in), in canonical format.
     labels
         (n,) uint8.
-    config, backend, observers, state, sample_weight
+    config, backend, observers, state, sample_weight, weight_decay
         As for `Trainer`. The deformation is the identity, and the range of inputs is that of the
         rows. Weights decay at the end of an epoch.
     """
@@ -40,6 +40,7 @@ class SparseTrainer(Trainer):
         observers: Iterable[Observer],
         state: TrainingState,
         sample_weight: Float32Array | None = None,
+        weight_decay: float = 0.0,
     ):
         self.config, self.backend, self.state = config, backend, state
         self.observers = tuple(observers)
@@ -49,7 +50,7 @@ class SparseTrainer(Trainer):
         for epoch, samples in ((0, 0), (config.epochs - 1, self.n_samples - 1)):
             config.check_learning_rates(self._middle(epoch, samples), self.n_samples)
         self._take_weights(sample_weight)
-        self._stop = False
+        self._stop, self._weight_decay = False, weight_decay
         self._network, self._stepper = state.network, backend.stepper(state.network)
         self._train_images, self._train_labels = rows, labels
         self._test_images, self._test_labels = rows[:0], labels[:0]
@@ -72,8 +73,8 @@ class SparseTrainer(Trainer):
             self._on_samples(state.progress, result)
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
-            decay += np.multiply(rates, config.weight_decay * len(part))
-        if config.weight_decay:
+            decay += np.multiply(rates, self._weight_decay * len(part))
+        if self._weight_decay:
             for weights, amount in zip(self._stepper.network.weights, decay):
                 weights *= math.exp(-amount)
             self._stepper = self.backend.stepper(state.network)

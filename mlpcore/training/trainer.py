@@ -90,6 +90,11 @@ class Trainer:
         (n_train,), 0 or more: the factor of the learning rate of each training sample, and of
         its loss in the mean of an epoch. Errors count without weights. The weights are in
         neither settings nor state: a trainer that continues needs the same ones.
+    weight_decay
+        How fast weights, but not biases, shrink: by exp(-eta weight_decay) a sample, eta being the
+        rate of their layer. It is decoupled from the gradient (Loshchilov and Hutter 2019,
+        "Decoupled weight decay regularization"), and applied after each segment of an epoch. Only
+        on CPUs, and not part of the settings either.
 
     Raises
     ------
@@ -125,6 +130,7 @@ class Trainer:
         observers: Iterable[Observer] = (),
         state: TrainingState | None = None,
         sample_weight: ArrayLike | None = None,
+        weight_decay: float = 0.0,
     ):
         self.config, self.dataset, self.backend = config, dataset, backend
         self.observers = tuple(observers)
@@ -150,9 +156,10 @@ class Trainer:
         self._stop = False
         self._part = IMAGES_PER_GRID  # images to deform at once
         self._network = backend.load(network)
-        if config.weight_decay and self._network is not network:
+        self._weight_decay = weight_decay
+        if weight_decay and self._network is not network:
             raise InputError(
-                f"weight decay {config.weight_decay}: expected 0 or a CPU, not {backend.name}"
+                f"weight decay {weight_decay}: expected 0 or a CPU, not {backend.name}"
             )
         ranged = dataset.as_inputs(config.input_range, config.width)
         self._train_images = backend.put(ranged.train_images)
@@ -325,14 +332,14 @@ class Trainer:
             )
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
-            if self.config.weight_decay and begin + result.samples == end:
+            if self._weight_decay and begin + result.samples == end:
                 self._decay_weights(begin, end)
 
     def _decay_weights(self, begin: int, end: int) -> None:
         """Lets the weights decay as much as in all samples of the segment that has this one."""
         n_samples = end - begin // SEGMENT * SEGMENT
         for weights, rate in zip(self._network.weights, self._learning_rates(begin)):
-            weights *= math.exp(-rate * self.config.weight_decay * n_samples)
+            weights *= math.exp(-rate * self._weight_decay * n_samples)
 
     def _middle(self, epoch: int, samples: int) -> float:
         """Samples of the run until the middle of the segment that has this sample of an epoch."""

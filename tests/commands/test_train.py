@@ -97,13 +97,12 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
         (
             "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3 --width 4 "
             "--lr-ratio 2 --target 1.5 --arch 7,5 --activation tanh --loss squared --init he "
-            "--input-range signed --decay factor --warm-up 300 --epochs 2 --recipe modern "
-            "--weight-decay 0.1",
+            "--input-range signed --decay factor --warm-up 300 --epochs 2 --recipe modern",
             {
                 "hidden_layers": (7, 5), "epochs": 2, "learning_rate": 0.02,
                 "learning_rate_end": 0.01, "learning_rate_ratio": 2, "target": 1.5,
                 "activation": "tanh", "loss": "squared", "init": "he", "input_range": "signed",
-                "width": 4, "decay": "factor", "warm_up": 300, "seed": 3, "weight_decay": 0.1,
+                "width": 4, "decay": "factor", "warm_up": 300, "seed": 3,
                 "deformation": DeformationParameters(5, 37, 10, 20),
             },
         ),

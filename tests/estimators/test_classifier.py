@@ -69,9 +69,9 @@ def test_scikit_learns_checks(estimator, check):
 def test_fit_is_the_trainers_run(settings):
     mlp = make_mlp(**settings).fit(X, Y)
     changes = {name: value for name, value in settings.items() if name != "image_shape"}
-    changes["weight_decay"] = changes.pop("alpha", 0.0)
+    alpha = changes.pop("alpha", 0.0)
     config = make_config(**{"deformation": IDENTITY} | changes)
-    trainer = Trainer(config, DATA, backends.get("cpu"))
+    trainer = Trainer(config, DATA, backends.get("cpu"), weight_decay=alpha)
     trainer.run()
     assert same_weights(mlp.network_, trainer.state.network)
     assert mlp.loss_curve_ == [metrics.loss for metrics in trainer.state.history]

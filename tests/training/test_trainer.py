@@ -108,8 +108,7 @@ def test_networks_labels_and_rates_that_do_not_fit(monkeypatch):
 
 
 #: Rates that change within an epoch, and layers wide enough for two threads' sparse steps.
-WITHIN = {"decay": "linear", "warm_up": 300, "weight_decay": 0.01}
-SPARSE = {"hidden_layers": (300, 200), **MODERN}
+WITHIN, SPARSE = {"decay": "linear", "warm_up": 300}, {"hidden_layers": (300, 200), **MODERN}
 
 
 @pytest.mark.parametrize(
@@ -137,8 +136,9 @@ def test_resume_equals_uninterrupted(c_backend, monkeypatch, epoch, samples, cha
 def test_weights_decay_after_each_segment(c_backend, monkeypatch):
     """The ratio of two layers' rates is that of their logarithms; biases do not decay."""
     monkeypatch.setattr(training, "SEGMENT", 100)
-    config = make_config(epochs=1, weight_decay=0.5, learning_rate_ratio=2, deformation=IDENTITY)
-    state = train(config, c_backend)
+    config = make_config(epochs=1, learning_rate_ratio=2, deformation=IDENTITY)
+    trainer = Trainer(config, DATA, c_backend, weight_decay=0.5)
+    trainer.run()
     network = config.new_network((35, 9, 6, 3))
     order = c_backend.permutation(230, config.seed, 0)
     for begin, end in ((0, 100), (100, 200), (200, 230)):
@@ -146,7 +146,7 @@ def test_weights_decay_after_each_segment(c_backend, monkeypatch):
         c_backend.train(network, images, DATA.train_labels, order[begin:end], rates)
         for weights, rate in zip(network.weights, rates):
             weights *= math.exp(-rate * 0.5 * (end - begin))
-    assert same_weights(state.network, network)
+    assert same_weights(trainer.state.network, network)
 
 
 def test_no_weights_decay_on_a_device(monkeypatch):
@@ -154,7 +154,7 @@ def test_no_weights_decay_on_a_device(monkeypatch):
     backend = backends.get("reference")
     monkeypatch.setattr(backend, "load", lambda network: network.copy())
     with pytest.raises(InputError, match=r"^weight decay 0.1: expected 0 or a CPU, not reference$"):
-        Trainer(make_config(weight_decay=0.1), DATA, backend)
+        Trainer(make_config(), DATA, backend, weight_decay=0.1)
 
 
 @pytest.mark.parametrize(
