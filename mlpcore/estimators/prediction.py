@@ -187,17 +187,17 @@ class FittedNetwork:
     @property
     def n_layers_(self) -> int:
         """Layers of neurons, the inputs included."""
-        return len(self.network_.layer_sizes)
+        return len(self._network.layer_sizes)
 
     @property
     def n_outputs_(self) -> int:
         """Outputs, one for each class."""
-        return int(self.network_.layer_sizes[-1])
+        return int(self._network.layer_sizes[-1])
 
     @property
     def out_activation_(self) -> str:
         """The activation of the outputs."""
-        return "tanh" if self.network_.loss == "squared" else "softmax"
+        return "tanh" if self._network.loss == "squared" else "softmax"
 
     @property
     def n_iter_(self) -> int:

@@ -129,6 +129,18 @@ def test_hidden_layers(hidden, sizes):
     assert make_mlp(hidden, max_iter=1).fit(X, Y).network_.layer_sizes == (35, *sizes, 3)
 
 
+@pytest.mark.parametrize("settings, outputs", [({}, "tanh"), (MODERN, "softmax")])
+def test_attributes_of_the_network(settings, outputs):
+    """Reading them leaves a stream its stepper. Logarithms are those of the probabilities."""
+    mlp = make_mlp(**settings)
+    assert not hasattr(mlp, "n_layers_") and not hasattr(mlp, "best_loss_")
+    mlp.partial_fit(X[:9], Y[:9], [0, 1, 2])
+    steps = mlp._steps
+    assert (mlp.n_layers_, mlp.n_outputs_, mlp.out_activation_, mlp.t_) == (4, 3, outputs, 9)
+    assert mlp._steps is steps
+    assert np.array_equal(mlp.predict_log_proba(X), np.log(mlp.predict_proba(X)))
+
+
 # Training in parts
 
 
