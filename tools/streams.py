@@ -117,8 +117,9 @@ def accuracy(stream: str, learner: str, seed: int, n: int) -> float:
 
 
 def table(accuracies: dict[str, dict[str, list[float]]]) -> str:
-    """Means over the seeds, in percent, as Markdown; the two best of each stream are bold."""
+    """Means over the seeds, in percent, as Markdown; the two best of each column are bold."""
     means = {s: {k: statistics.mean(v) for k, v in row.items()} for s, row in accuracies.items()}
+    means["mean"] = {k: statistics.mean(row[k] for row in means.values()) for k in LEARNERS}
     rows = []
     for learner in LEARNERS:
         cells = []
