@@ -29,7 +29,8 @@ print(f"{n:,} training and {len(y_test):,} test images of {data.name}")
 # changes the weights at once. Without deformation it knows all its training digits in the end, and
 # that is the trouble: there is nothing left to learn from them.
 
-settings = {"init": "he", "learning_rate_init": rate, "max_iter": epochs, "random_state": 0}
+settings = {"init": "he", "learning_rate_init": rate, "random_state": 0}
+settings |= {"max_iter": epochs, "n_iter_no_change": epochs}  # none is left out
 plain = OnlineMLPClassifier((width,), **settings).fit(X, y)
 print(f"training error {100 * (1 - plain.score(X, y)):.2f} %")
 print(f"test error     {100 * (1 - plain.score(X_test, y_test)):.2f} %")

@@ -98,6 +98,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
     n_iter_no_change, tol : int, default=10, and float, default=1e-4
         `fit` stops after more than so many epochs in a row without a loss lower than the lowest
         by `tol`; or, with `early_stopping`, without an accuracy higher than the highest by it.
+        With a deformation `early_stopping` alone stops it.
     class_weight : dict or "balanced", default=None
         A factor of the learning rate for the samples of each class, 1 if it is not named.
         "balanced" gives all classes the same sum, and excludes `partial_fit`.
@@ -290,7 +291,8 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         samples = mlp._samples(inputs, labels, sample_weight).with_mean_weight_1()
         if not again:
             mlp._network = mlp._new_network(config)
-        stopping = Plateau(mlp)
+        # With a deformation every epoch is new to the network, so its loss says less.
+        stopping = Observer() if self.deformation else Plateau(mlp)
         if self.early_stopping:
             samples, held_out = samples.split(self.validation_fraction, config.seed)
             stopping = EarlyStopping(mlp, held_out)
