@@ -318,9 +318,8 @@ class Stepper:
         """Learns samples in the order given.
 
         Arguments are as those of `Backend.train`, on the host. Images may be a float32 matrix of
-        SciPy in compressed sparse rows, in canonical format, which others than the backends of
-        instruction sets make dense. When the sum is not finite, the
-        network is of no use any more.
+        SciPy in compressed sparse rows, in canonical format; this class makes it dense. When the
+        loss is not finite, the network is of no use any more.
         """
         put, order = self._backend.put, np.arange(len(labels), dtype=np.int32)
         weights = None if sample_weight is None else put(sample_weight)

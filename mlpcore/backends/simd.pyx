@@ -506,13 +506,13 @@ cdef class _Samples:
             self.n = len(self.rows)
             return
         check_shape("images", images, (None, n_in), np.float32)
+        self.values = check_array("values of images", images.data, (None,))
+        images.check_format(full_check=True)  # or C would read beyond its arrays
+        if images.format != "csr" or not images.has_canonical_format:
+            raise InputError("images: expected compressed sparse rows, whose indices ascend")
         self.n = images.shape[0]
         self.ends = images.indptr.astype(np.int32, copy=False)
         self.indices = images.indices.astype(np.int32, copy=False)
-        self.values = images.data
-        if not images.has_canonical_format:
-            raise InputError("images: expected the indices of each row to ascend")
-        check_range("indices", images.indices, n_in)
 
     cdef mlp_sample get(self, Py_ssize_t i):
         cdef mlp_sample sample
@@ -557,11 +557,14 @@ cdef class _Steps:
         cdef double loss = 0.0
         cdef int errors = 0
         if sample_weight is not None:
-            weights = check_array("sample_weight", sample_weight, (samples.n,))
+            sample_weight = check_array("sample_weight", sample_weight, (samples.n,))
             check_weights(sample_weight)
+            weights = sample_weight
         for i in range(samples.n):
             if t[i] >= self.n_classes:
                 check_range("labels", labels, self.n_classes)
+        if type(learning_rate) not in (float, tuple):  # a list may change between two calls
+            learning_rate = tuple(layer_rates(self.network, learning_rate).tolist())
         if learning_rate != self.learning_rate:
             self.rates = layer_rates(self.network, learning_rate).astype(np.float32)
             self.learning_rate = learning_rate

@@ -269,8 +269,8 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers, about [-1, 1].
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Finite numbers, about [-1, 1]. One thread learns sparse rows, and makes none dense.
         y : array-like of shape (n_samples,)
             Labels of 2 to 256 classes: whole numbers, texts, anything that can be sorted.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -318,14 +318,13 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
 
         The learning rate is `learning_rate_init`. Many calls do the same as one call with all
         samples, apart from rounding and from `deformation`, for which each call is an epoch. Calls
-        with a few samples, up to 32, cost little beside their steps, and give the same bits
-        however the samples are cut into such calls.
-        Shuffle sorted samples first. `callbacks` are not called. If it raises `Diverged`, the
-        estimator is not fitted any more.
+        with up to 32 samples, or with sparse ones, cost little beside their steps, and give the
+        same bits however the samples are cut into such calls. Shuffle sorted samples first.
+        `callbacks` are not called. If it raises `Diverged`, the estimator is not fitted any more.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like of shape (n_classes,), default=None
             All labels that may come. The first call needs them; later calls, also after `fit`,

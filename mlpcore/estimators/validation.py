@@ -244,7 +244,10 @@ INPUTS = {"dtype": np.float32, "order": "C", "accept_sparse": "csr"}
 
 def canonical(X: Any) -> Any:
     """A sparse matrix with ascending indices, each once, in each row; an array itself."""
-    if not issparse(X) or X.has_canonical_format:
+    if not issparse(X):
+        return X
+    X.check_format(full_check=True)  # before C reads what it says
+    if X.has_canonical_format:
         return X
     X = X.copy()  # the matrix may be the caller's
     X.sum_duplicates()

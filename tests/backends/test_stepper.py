@@ -50,6 +50,7 @@ def test_steps_are_the_oracles(cpu_name, reference, problem):
             stepper.train(x, y, rates, target, w)
             for x, y, w in cut((images, labels, weights), parts, seed)
         ]
+        # Weights are off by up to 2e-6, which sums over up to 841 inputs of up to 1 add up.
         assert sum(r.loss for r in learnt) == pytest.approx(wanted.loss, rel=1e-4, abs=1e-4)
         assert abs(sum(r.errors for r in learnt) - wanted.errors) <= 1
         assert sum(r.samples for r in learnt) == n
@@ -108,6 +109,41 @@ REFUSED = [
     ((ONE, LABEL, 0.1, 9.0), "target"),
     ((ONE, LABEL, 0.1, 1.0, np.full(1, -1, np.float32)), "sample_weight -1"),
 ]
+
+
+def test_rates_that_change_in_a_list_are_those_of_the_call(simd_name):
+    images, labels, rates = uniform(3, 2, 20), np.array([0, 2], np.uint8), [0.1, 0.1]
+    steppers = [backends.get(simd_name).stepper(Network(NETWORK, seed=1)) for _ in range(2)]
+    for rate in (0.1, 0.2):
+        rates[:] = rate, rate
+        steppers[0].train(images, labels, rates)
+        steppers[1].train(images, labels, np.array([rate, rate]))
+    assert bits(steppers[0].network) == bits(steppers[1].network)
+
+
+def broken(change):
+    """A sparse matrix of one row, whose arrays are not as they should be."""
+    matrix = csr_matrix(np.ones((1, 20), np.float32))
+    change(matrix)
+    return matrix
+
+
+@pytest.mark.parametrize(
+    "images",
+    [
+        broken(lambda m: m.indptr.__setitem__(1, 10**6)),
+        broken(lambda m: m.indices.__setitem__(0, 20)),
+        broken(lambda m: m.indices.__setitem__(0, 5)),  # which does not ascend
+        csr_matrix(ONE).tocsc(),
+        csr_matrix(ONE.astype(float)),
+    ],
+)
+def test_a_sparse_matrix_that_is_none_is_refused(simd_name, images):
+    stepper = backends.get(simd_name).stepper(Network(NETWORK, seed=1))
+    with pytest.raises(ValueError):
+        stepper.train(images, LABEL, 0.1)
+    with pytest.raises(ValueError):
+        stepper.predict(images)
 
 
 @pytest.mark.parametrize("arguments, line", REFUSED)
