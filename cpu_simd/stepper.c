@@ -79,6 +79,7 @@ static void list_active(const mlp_stepper *stepper, step_layer *l)
     l->n_active = stepper->kernels->list_active(l->inputs, 0, l->layer->n_in + 1, l->active);
 }
 
+/* Inputs that are not listed may keep values of an earlier sample: nothing reads them. */
 static void set_sample(const mlp_stepper *stepper, const mlp_sample *sample)
 {
     step_layer *l = &stepper->layers[0];
@@ -93,13 +94,6 @@ static void set_sample(const mlp_stepper *stepper, const mlp_sample *sample)
     }
     l->active[sample->n] = l->layer->n_in;
     l->n_active = sample->n + 1;
-}
-
-/* Makes all inputs zero again after a sample with indices. */
-static void clear_sample(const mlp_stepper *stepper, const mlp_sample *sample)
-{
-    for (int k = 0; sample->indices && k < sample->n; k++)
-        stepper->layers[0].inputs[sample->indices[k]] = 0.0f;
 }
 
 /* Neurons of tanh learn at a state of 0, too, so all inputs of the layer above are active. */
@@ -137,34 +131,25 @@ static void backward(const mlp_stepper *stepper, int i, float learning_rate)
                                                        l[-1].deltas);
 }
 
-static double learn(mlp_stepper *stepper, int label, const float *learning_rates, float target,
-                    float weight)
-{
-    const step_layer *top = &stepper->layers[stepper->n_layers - 1];
-    const mlp_outcome outcome = mlp_judge(top->layer, stepper->outputs, label, target);
-    if (!isfinite(outcome.loss)) return outcome.loss;
-    mlp_output_deltas(stepper->kernels, top->layer, stepper->outputs, label, target, weight,
-                      &outcome, 0, top->layer->n_out, top->deltas);
-    for (int i = stepper->n_layers - 1; i >= 0; i--) backward(stepper, i, learning_rates[i]);
-    return (double)weight * outcome.loss;
-}
-
 double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
                 const float *learning_rates, float target, float weight, int *errors)
 {
+    const step_layer *top = &stepper->layers[stepper->n_layers - 1];
+    const float *y = stepper->outputs;
     forward(stepper, sample);
-    *errors +=
-        mlp_guess(stepper->outputs, stepper->layers[stepper->n_layers - 1].layer->n_out) != label;
-    const double loss = learn(stepper, label, learning_rates, target, weight);
-    clear_sample(stepper, sample);
-    return loss;
+    *errors += mlp_guess(y, top->layer->n_out) != label;
+    const mlp_outcome outcome = mlp_judge(top->layer, y, label, target);
+    if (!isfinite(outcome.loss)) return outcome.loss;
+    mlp_output_deltas(stepper->kernels, top->layer, y, label, target, weight, &outcome, 0,
+                      top->layer->n_out, top->deltas);
+    for (int i = stepper->n_layers - 1; i >= 0; i--) backward(stepper, i, learning_rates[i]);
+    return (double)weight * outcome.loss;
 }
 
 void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs)
 {
     const mlp_layer *top = stepper->layers[stepper->n_layers - 1].layer;
     forward(stepper, sample);
-    clear_sample(stepper, sample);
     memcpy(outputs, stepper->outputs, sizeof(float) * (size_t)top->n_out);
     mlp_finish_outputs(top, outputs, 1);
 }
