@@ -193,7 +193,6 @@ def test_evidence_makes_way_for_more_epochs_of_a_run_and_not_for_other_weights(d
 def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path, monkeypatch):
     """`make table-1` has been called since the evidence changed, and finds its two marks."""
     page, evidence = tmp_path / "page.md", read_all(ROOT / command.FOLDER)
-    assert len(evidence) == 16
     for run in evidence:  # whose options give its settings again
         again = make_config(
             parse(arguments(run.training)), run.training.backend, run.training.schedule
