@@ -114,3 +114,12 @@ def check_rate(name: str, value: Any) -> None:
     check_real(name, value)
     if not LEAST_RATE <= value <= GREATEST_RATE:
         raise InputError(f"{name} {value}: expected a positive and finite number")
+
+
+def check_unmasked(name: str, values: Any) -> None:
+    """Check that no value of an array, or of the arrays in a list, is masked.
+
+    The place of a masked value holds a number, which nothing else in the package would leave out.
+    """
+    if any(map(np.ma.is_masked, values if isinstance(values, list) else [values])):
+        raise InputError(f"{name} holds masked values: expected none, as its filled() returns")

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 import numbers
+import reprlib
+import sys
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.checks import check_real, check_whole
+from mlpcore.checks import check_real, check_unmasked, check_whole
 from mlpcore.data.scaling import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike
@@ -83,20 +86,25 @@ def _check_together(train: Part, test: Part) -> AnyArray:
             f"to {MAX_CLASSES}"
         )
     # A network could not learn such a class, so the files hardly belong together.
-    unknown = np.setdiff1d(test.labels, classes)
-    if len(unknown):
+    # Python compares: NumPy rounds whole numbers of two types, from 2^53 on.
+    unknown = set(np.unique(test.labels).tolist()).difference(classes.tolist())
+    if unknown:
         raise InputError(
-            f"{test.labels_name} holds the label {unknown[0]}, which is out of range: "
+            f"{test.labels_name} holds the label {min(unknown)}, which is out of range: "
             f"expected only labels that {train.labels_name} holds"
         )
     return classes
 
 
-def _to_array(values: ArrayLike, name: str) -> AnyArray:
-    """Return an array; a sequence, also one of pictures of PIL, becomes one."""
+def _to_array(values: Any, name: str) -> tuple[AnyArray, Any]:
+    """Return an array, and what it is made of; a sequence, also one of pictures, becomes a list."""
     try:
-        return np.asarray(values if hasattr(values, "__array__") else list(values))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        given = values if hasattr(values, "__array__") else list(values)
+        check_unmasked(name, given)
+        return np.asarray(given), given
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
         raise InputError(f"{name} is no array: expected images of one size, or labels") from None
 
 
@@ -106,7 +114,7 @@ def _to_images(values: ArrayLike, name: str) -> AnyArray:
     They may have an axis of one channel, (n, h, w, 1) or (n, 1, h, w), or be rows of the pixels of
     squares, (n, h h).
     """
-    images = _to_array(values, name)
+    images, _ = _to_array(values, name)
     if images.dtype.kind not in NUMBERS:
         raise InputError(f"{name} has the type {images.dtype}: expected real numbers")
     if images.ndim == 4 and 1 in (images.shape[1], images.shape[3]):
@@ -131,13 +139,15 @@ def _to_images(values: ArrayLike, name: str) -> AnyArray:
 
 def _to_labels(values: ArrayLike, name: str) -> AnyArray:
     """Return labels (n,): numbers, or strings."""
-    labels = _to_array(values, name)
+    labels, given = _to_array(values, name)
+    if labels.dtype == object and labels.size:
+        kinds = [type(label) for label in labels.flat]
+        if any(all(issubclass(each, kind) for each in kinds) for kind in (str, numbers.Real)):
+            given, labels = labels, np.array(labels.tolist())
+    if isinstance(given, list) or labels.dtype != given.dtype:
+        check_kept(name, labels, given)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    if labels.dtype == object:
-        kinds = [kind for kind in (str, numbers.Real) if all(isinstance(v, kind) for v in labels)]
-        if kinds:
-            labels = np.array(labels.tolist())
     if labels.ndim != 1 or not len(labels) or labels.dtype.kind not in TEXT + NUMBERS:
         raise InputError(
             f"{name} has the shape {labels.shape} and the type {labels.dtype}: expected a label "
@@ -146,6 +156,19 @@ def _to_labels(values: ArrayLike, name: str) -> AnyArray:
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise InputError(f"{name} holds labels that are not finite: expected numbers")
     return labels
+
+
+def check_kept(name: str, labels: AnyArray, given: Iterable[Any]) -> None:
+    """Check that an array has the labels it is made of: NumPy makes "1" of 1 beside another text.
+
+    It also rounds large whole numbers beside others, and leaves out zeros at the end of a text.
+    """
+    for kept, label in zip(labels.tolist(), given):
+        if kept != label and kept == kept:  # not NaN
+            raise InputError(
+                f"{name} holds the label {reprlib.repr(label)}, which becomes "
+                f"{reprlib.repr(kept)} beside the others: expected all numbers or all strings"
+            )
 
 
 def range_of(images: AnyArray, name: str) -> tuple[float, float]:
@@ -174,7 +197,7 @@ def check_values(pixels: AnyArray, name: str, low: float, high: float, exact: bo
         raise InputError(f"{name} of the type {pixels.dtype}: expected {expected}")
     if not pixels.size:
         return
-    least, greatest = pixels.min(), pixels.max()
+    least, greatest = pixels.min().item(), pixels.max().item()
     slack = 0 if exact else high - low
     if not (low - slack <= least and greatest <= high + slack):
         raise InputError(
@@ -189,7 +212,7 @@ def check_range(value: tuple[float, float], name: str) -> tuple[float, float]:
         low, high = map(float, value)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{name} {value!r}: expected two numbers") from None
-    if not low < high or not math.isfinite(high - low):
+    if not sys.float_info.min <= high - low <= sys.float_info.max:  # what can divide values
         raise InputError(
             f"{name} {low:g} to {high:g}: expected two finite numbers, the lower one first"
         )

@@ -124,7 +124,7 @@ class Dataset:
             The values that become -1, the background, and 1. By default 0 and 255 for uint8, as
             in IDX files, and 0 and 1 for bool; the ends for floats within 0 ... 1 or -1 ... 1; for
             other numbers the least of `X`, or 0 if that is less, and the greatest. Values beyond,
-            which `X_test` may have, become less than -1 or more than 1.
+            but not by as much as the range is wide, become less than -1 or more than 1.
         test_size, seed : float, int
             Without `X_test` and `y_test`, this share of the images of each class is for the test,
             and the seed decides which.
@@ -136,8 +136,9 @@ class Dataset:
         Raises
         ------
         InputError
-            When the arrays are not such images and labels, do not fit together, or have fewer
-            than two classes or a class in the test set only.
+            When the arrays are not such images and labels, do not fit together, have fewer than
+            two classes or a class in the test set only, or values farther beyond the range than it
+            is wide.
 
         Notes
         -----
@@ -272,7 +273,7 @@ def load(
     InputError
         When a named folder or file lacks what it should have, a file is damaged or does not fit
         the others, MNIST was asked for by name and is not available, or values are farther beyond
-        `value_range` than it is wide.
+        their range than it is wide.
 
     Examples
     --------
@@ -295,10 +296,6 @@ def load(
         return _embedded_digits(f"{error}; using scikit-learn's 1,797 embedded 8x8 digits instead")
     source, label = found.path, shown(found.path)
     parts = check_parts(found.train, found.test)
-    if value_range:
-        ends = check_range(value_range, "value_range")
-        for part in parts[:2]:
-            check_values(part.images, part.images_name, *ends)
     data = _make(*parts, source.name.removesuffix(".npz"), os.fspath(source), value_range)
     notice = ""
     if data.name != MNIST and (name == "mnist" or found.advice == find.CACHED):
@@ -324,8 +321,14 @@ def _make(
         ends = check_range(value_range, "value_range")
     else:
         ends = range_of(train.images, train.images_name)
+    for each in (train, test):
+        check_values(each.images, each.images_name, *ends)
     are_bytes = train.images.dtype == test.images.dtype == np.uint8 and ends == (0, 255)
-    codes = [np.searchsorted(classes, each.labels).astype(np.uint8) for each in (train, test)]
+    places = {label: place for place, label in enumerate(classes.tolist())}
+    codes = [
+        np.array([places[label] for label in each.labels.tolist()], np.uint8)
+        for each in (train, test)
+    ]
     similar = tuple(_index(classes, each) for each in similar_labels or ())
     if are_bytes and _is_published(train.images, codes[0], test.images, codes[1]):
         name = MNIST

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from mlpcore import backends
 from mlpcore.backends.arguments import IMAGES_PER_GRID, MAX_EPOCH, check_indices
-from mlpcore.checks import check_whole
+from mlpcore.checks import check_unmasked, check_whole
 from mlpcore.data.scaling import batches
 from mlpcore.deformation.deform import displacements
 from mlpcore.deformation.parameters import DeformationParameters
@@ -351,6 +351,7 @@ class ElasticDeformer(
 
         scikit-learn's checks would take longer than to deform an image.
         """
+        check_unmasked("X", X)
         X = np.asarray(X)
         if X.ndim not in ((4,) if self.channels else (2, 3)) or not X.size:
             raise InputError(f"X has shape {X.shape}, expected {SHAPES[self.channels]}")

@@ -25,8 +25,9 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.arguments import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
-from mlpcore.checks import check_rate, check_real, check_whole
+from mlpcore.checks import check_rate, check_real, check_unmasked, check_whole
 from mlpcore.cpu import cores_beside_others
+from mlpcore.data.arrays import check_kept
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.training.schedule import MAX_EPOCHS
@@ -134,6 +135,9 @@ def are_similar(labels: AnyArray, similar_labels: Any) -> NDArray[np.bool_]:
 
 def check_classes(classes: ArrayLike, name: str) -> AnyArray:
     """The distinct classes, sorted, if there are 2 or more and a byte can number them."""
+    given, classes = classes, np.asarray(classes)
+    if isinstance(given, list):
+        check_kept(name, classes, given)
     classes = np.unique(classes)
     if not 2 <= len(classes) <= N_LABELS:
         number = "1 class" if len(classes) == 1 else f"{len(classes):,} classes"
@@ -256,7 +260,12 @@ def canonical(X: Any) -> Any:
 
 def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, AnyArray]:
     """Inputs (n, n_features) and labels (n,) that a classifier can be trained on."""
+    check_unmasked("X", X)
+    check_unmasked("y", y)
+    given = y
     X, y = validate_data(mlp, X, y, reset=reset, **INPUTS)
+    if isinstance(given, list):
+        check_kept("y", y, given)
     check_classification_targets(y)
     if issparse(X):
         if mlp.deformation is not None:
@@ -324,6 +333,7 @@ def weights_of(
     """
     if sample_weight is None and class_weight is None:
         return None
+    check_unmasked("sample_weight", sample_weight)
     weights = _check_sample_weight(sample_weight, y, dtype=np.float32, ensure_non_negative=True)
     if class_weight is not None:
         weighted = np.unique(y) if isinstance(class_weight, str) else classes

@@ -101,7 +101,7 @@ def test_rows_and_a_range_that_is_given():
     rows, test_rows = (x[:, :, :4].reshape(len(x), 16) for x in (X, X_TEST))
     squares = Dataset.from_arrays(rows, Y, test_rows, Y_TEST)
     assert_same(squares, Dataset.from_arrays(X[:, :, :4], Y, X_TEST[:, :, :4], Y_TEST))
-    data = Dataset.from_arrays(X // 16, Y, X_TEST, Y_TEST, value_range=(0, 15))
+    data = Dataset.from_arrays(X // 16, Y, X_TEST // 16, Y_TEST, value_range=(0, 15))
     expected = resize(normalise(X // 16 * np.uint8(17)), 5, 5)
     np.testing.assert_allclose(data.train_images, expected, rtol=0, atol=2e-7)
     assert DataSummary.of(data).value_range == (0, 15)
@@ -136,6 +136,13 @@ def test_labels_of_any_type(names):
     assert data.similar_labels == (data.classes.index(names[0]),)
     record = from_json(to_json(DataSummary.of(data)), DataSummary)
     assert (record, record.classes) == (DataSummary.of(data), data.classes)
+
+
+def test_large_labels_of_two_types():
+    """NumPy compares uint64 and int64 as float64, which rounds from 2^53 on."""
+    large = np.arange(3, dtype=np.uint64) + 2**53
+    data = Dataset.from_arrays(X, large[Y], X_TEST, large[Y_TEST].astype(np.int64))
+    np.testing.assert_array_equal(data.test_labels, Y_TEST)
 
 
 @given(

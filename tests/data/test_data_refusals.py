@@ -23,6 +23,9 @@ TRAIN_IMAGES, TRAIN_LABELS, TEST_IMAGES, TEST_LABELS = FILES
 DIGITS = dataset.load(name="digits")
 IMAGES = DIGITS.train_images[:2]
 RECORD = msgspec.to_builtins(DataSummary.of(DIGITS))
+BIT = (X_TEST.max() == X_TEST).astype(np.int64)
+XT_HUGE = 1e308 * BIT
+LARGE = np.arange(3, dtype=np.uint64) + 2**53
 NO_TEST = {"X_test": None, "y_test": None}
 
 
@@ -55,6 +58,11 @@ REFUSED = [
     (lambda: arrays(X=X.astype(complex)), "X has the type complex128"),
     (lambda: arrays(X=[X[0], X[1, 1:]]), "X is no array: expected images of one size"),
     (lambda: arrays(X=np.zeros((12, 4, 5), int)), "X: range of values 0 to 0: expected"),
+    (lambda: arrays(X=X / 255, X_test=XT_HUGE), "X_test from 0 to 1e+308: expected 0 to 1"),
+    (lambda: arrays(X=X / 255), "X_test from 2 to 249: expected 0 to 1, as in the training"),
+    (lambda: arrays(X=X.astype(int), X_test=-(2**63) * BIT), "X_test from -9.22337e+18 to 0: exp"),
+    (lambda: arrays(X=np.ma.masked_less(X, 9)), "X holds masked values: expected none"),
+    (lambda: arrays(X=[*X[1:], np.ma.masked_less(X[0], 99)]), "X holds masked values"),
     (lambda: arrays(X=X[:11]), "y holds 12 labels, expected 11"),
     (lambda: arrays(X=X[:, :1]), "X_test holds images of 4x5, expected 1x5"),
     (lambda: arrays(X=X[:, :1], X_test=X_TEST[:, :1]), "X holds images with a side of 1 pixel"),
@@ -65,8 +73,14 @@ REFUSED = [
     (lambda: arrays(y=np.eye(12)), "y has the shape (12, 12)"),
     (lambda: arrays(y=["a", None] * 6), "y has the shape (12,) and the type object"),
     (lambda: arrays(y=np.where(Y > 0, Y, np.nan)), "y holds labels that are not finite"),
+    (lambda: arrays(y=np.ma.masked_less(Y, 1)), "y holds masked values"),
+    (lambda: arrays(y=[1, "1", 2] * 4), "y holds the label 1, which becomes '1' beside the others"),
+    (lambda: arrays(y=["a", "a\0"] * 6), r"y holds the label 'a\x00', which becomes 'a'"),
+    (lambda: arrays(y=[2**53 + 1, 2.0**53, 2] * 4), "which becomes 9007199254740992.0"),
+    (lambda: arrays(y=LARGE[Y], y_test=(LARGE + 1)[Y_TEST].astype(int)), "label 9007199254740995"),
     (lambda: arrays(X=np.zeros((300, 4, 5)), y=range(300)), "y has 300 classes"),
     (lambda: arrays(value_range=(1, 1)), "value_range 1 to 1: expected"),
+    (lambda: arrays(value_range=(0, 1e-320)), "value_range 0 to 9.99989e-321: expected two finite"),
     (lambda: arrays(value_range=255), "value_range 255: expected two numbers"),
     (lambda: arrays(similar_labels=(1, 7)), "similar label 7: expected one of the labels"),
     (lambda: arrays(**NO_TEST, test_size=1), "test_size 1: expected a share"),

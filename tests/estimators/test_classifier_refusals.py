@@ -119,6 +119,7 @@ SOME = X[:40], Y[:40]
 ALONE = np.eye(230)[0]  # the weight of one sample only
 SHARE = {"early_stopping": True, "validation_fraction": 0.2}
 MANY = np.arange(600)
+MASKED_X, MASKED_Y = np.ma.masked_greater(X, 0), np.ma.masked_less(Y, 1)
 
 #: Calls, and what their messages say.
 CALLS = [
@@ -129,6 +130,13 @@ CALLS = [
     (lambda: make_mlp().fit(X, Y).partial_fit(X, Y, [0, 1]), r"^classes \[0, 1\].*\[0, 1, 2\]$"),
     (fit(MANY[:, None] / 600, MANY % 257), "^y holds 257 classes"),
     (fit(X, np.zeros(230)), "^y holds 1 class: expected"),
+    (part(X, Y, [1, "1", 2]), "^classes holds the label 1, which becomes '1'"),
+    (fit(X[:4], [1, "1", 2, 2]), "^y holds the label 1, which becomes '1' beside the others"),
+    (fit(X, MASKED_Y), "^y holds masked values: expected none"),
+    (fit(MASKED_X, Y), "^X holds masked values"),
+    (fit(X, Y, MASKED_Y), "^sample_weight holds masked values"),
+    (lambda: make_mlp().fit(X, Y).predict(MASKED_X), "^X holds masked values"),
+    (deform(np.ma.masked_less(IMAGES, 0)), "^X holds masked values"),
     (part(X, Y, alpha=0.1), "^alpha 0.1: expected 0 for partial_fit"),
     (again(X, Y + 1), r"^y holds \[1, 2, 3\]: expected all of \[0, 1, 2\]"),
     (again(X, Y % 2), r"^y holds \[0, 1\]: expected all of"),
