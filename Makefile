@@ -60,7 +60,7 @@ lint: $(CHECKERS)
 	PYTHONPATH=tools $(BIN)/lint-imports
 	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network.network mlpcore.backends.simd
+	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network.network mlpcore.backends.simd mlpcore.estimators.feature_row
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
 
 format: $(CHECKERS)
