@@ -1,4 +1,5 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: initializedcheck=False, cdivision=True
 """Samples of a stream as rows of inputs: names get columns, numbers are standardised."""
 
 from libc.math cimport sqrt
@@ -116,7 +117,7 @@ cdef class FeatureRow:
             self._find(names)
 
     cdef list _read_mapping(self, dict x):
-        """Read the numbers, and return the names: the list of the last sample if it has the same."""
+        """Read the numbers; return the names, as the list of the last sample if it has the same."""
         cdef Py_ssize_t k = 0
         cdef bint same = len(x) == len(self.names)
         cdef double[::1] values = np.empty(len(x))
