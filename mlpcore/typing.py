@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     ArrayLike: TypeAlias = npt.ArrayLike
     DTypeLike: TypeAlias = npt.DTypeLike
     AnyArray: TypeAlias = npt.NDArray[Any]
+    BoolArray: TypeAlias = npt.NDArray[np.bool_]
     UInt8Array: TypeAlias = npt.NDArray[np.uint8]
     UInt32Array: TypeAlias = npt.NDArray[np.uint32]
     UInt64Array: TypeAlias = npt.NDArray[np.uint64]
@@ -34,5 +35,5 @@ if TYPE_CHECKING:
 else:  # help() and the reference show these names instead of what they stand for
     for _name in ("ArrayLike", "DTypeLike", "BackendArray", "LoadedNetwork"):
         globals()[_name] = NewType(_name, object)
-    for _name in ("Any", "UInt8", "UInt32", "UInt64", "Int32", "Float32", "Float64"):
+    for _name in ("Any", "Bool", "UInt8", "UInt32", "UInt64", "Int32", "Float32", "Float64"):
         globals()[f"{_name}Array"] = NewType(f"{_name}Array", np.ndarray)

@@ -22,7 +22,7 @@ from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.committee import with_members
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath
+from mlpcore.typing import AnyArray, BoolArray, Float32Array, Float64Array, StrPath
 
 #: The name of the network in the package, and its file.
 PRETRAINED = "pretrained"
@@ -85,6 +85,9 @@ def load(
     averaged = None if copies is None else Copies(copies, strength, seed)
     return TrainedClassifier([each for s in sources for each in _read(s)], computing, averaged)
 
+
+#: An answer of a smaller probability is in doubt.
+LEAST_PROBABILITY = 0.5
 
 SOURCES = "the folder of a run or of a committee, a file of weights, or 'pretrained'"
 
@@ -237,6 +240,15 @@ class TrainedClassifier:
                 "to 1, as a Dataset holds them; predict takes pixels"
             )
         return self.classes[self.outputs(images).argmax(axis=1)]
+
+    def doubtful(self, images: Float32Array) -> BoolArray:
+        """Which images (n, H, W) of a `Dataset` hardly show a digit, (n,).
+
+        The answers for these mean nothing. It costs a pass through a network for each image.
+        """
+        probabilities = self.to_probabilities(self.outputs(images))
+        doubtful: BoolArray = probabilities.max(axis=1) < LEAST_PROBABILITY
+        return doubtful
 
     def __repr__(self) -> str:
         each = ", ".join(

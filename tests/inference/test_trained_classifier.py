@@ -272,3 +272,11 @@ def test_values_as_in_the_arrays_of_the_training(side, dtype):
         assert "0 to 15" in refusal(net.predict, values * 16)
         assert "expected real numbers" in refusal(net.predict, values * 1j)
         assert net.predict(values[:0]).shape == (0,)
+
+
+def test_what_is_no_digit_is_in_doubt():
+    """Noise of the format of a digit, beside digits."""
+    noise = np.random.default_rng(0).uniform(-1, 1, (20, 29, 29)).astype(np.float32)
+    doubtful = load("pretrained").doubtful(np.concatenate([IMAGES, noise]))
+    assert not doubtful[:4].any()
+    assert doubtful.sum() >= 2
