@@ -97,14 +97,22 @@ def test_npz_files_that_are_none(tmp_path):
     )
     np.savez(path, X=x, y=y, X_test=x_test)
     content = path.read_bytes()
-    for damaged in (b"", content[:-30], content[:300] + b"\xff" + content[301:], b"text"):
+    for damaged in (b"", content[:-30], b"text"):
         path.write_bytes(damaged)
         assert "not a readable .npz file" in refused()
+    path.write_bytes(content[:300] + b"\xff" + content[301:])
+    assert "letters.npz: X is no array of numbers or text: Bad CRC-32" in refused()
     header = {"descr": "|u1", "fortran_order": False, "shape": (10**9, 10**4)}
     announced, short = io.BytesIO(), io.BytesIO()
     np.lib.format.write_array_header_1_0(announced, header)
     np.save(short, np.zeros(100, np.uint8))
-    for content in announced.getvalue(), short.getvalue()[:-1], b"":
+    whole = short.getvalue()
+    headers = [
+        whole.replace(b"'|u1'", other)
+        for other in (b"'|u1'(", b"({},)", b"'\\e' ", b"[" * 900, b"'|u1'\0", b"1.2j ")
+    ]
+    headers.append(whole.replace(b"'fortran_order'", b"1_000_000_000_0"))
+    for content in (announced.getvalue(), whole[:-1], b"", *headers):
         with zipfile.ZipFile(path, "w") as archive:
             for key in ("x_train", "y_train"):
                 archive.writestr(f"{key}.npy", content)

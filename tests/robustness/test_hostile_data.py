@@ -4,6 +4,7 @@ import gzip
 import io
 import shutil
 import struct
+import zipfile
 import zlib
 
 import numpy as np
@@ -60,6 +61,19 @@ def idx_folders(draw):
 
 
 @st.composite
+def damaged_members(draw):
+    """An archive whose checksums fit, with damaged bytes in the header or the values of an array."""
+    content, hostile = io.BytesIO(), draw(st.sampled_from(["X", "y", "X_test", "y_test"]))
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, array in zip(["X", "y", "X_test", "y_test"], small_set(6, 5).values()):
+            member = io.BytesIO()
+            np.save(member, array)
+            whole = member.getvalue()
+            archive.writestr(f"{name}.npy", draw(damaged(whole)) if name == hostile else whole)
+    return content.getvalue()
+
+
+@st.composite
 def npz_files(draw):
     """An archive with hostile names of classes, values or shapes, or with damaged bytes."""
     x, y, x_test, y_test = small_set(6, 5).values()
@@ -77,7 +91,7 @@ def npz_files(draw):
 
 
 @settings(max_examples=settings.default.max_examples // 4)
-@given(command=st.sampled_from(COMMANDS), data=idx_folders() | npz_files())
+@given(command=st.sampled_from(COMMANDS), data=idx_folders() | npz_files() | damaged_members())
 def test_a_command_works_or_refuses(warm_folder, command, data):
     for name in ("data", "run"):
         shutil.rmtree(warm_folder / name, ignore_errors=True)
