@@ -33,7 +33,6 @@ from mlpcore.report.console import Console
 from mlpcore.report.figures import write_figures
 from mlpcore.report.members import MembersDisplay
 from mlpcore.store.committee import CommitteeFolder, holds_committee, plan, with_members
-from mlpcore.store.run_folder import check_output
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.trainer import Trainer
@@ -118,18 +117,6 @@ def settings(
         return train.make_config(options, name, schedule), backends.get("cpu", threads)
     here = backends.get(name, threads)
     return train.make_config(options, here.name, here.schedule), here
-
-
-def begin(asked: CommitteeFolder, begun: CommitteeFolder | None, image_width: int) -> None:
-    """Writes a committee into its folder, or checks that the one which began there is the same."""
-    for member in asked.members:
-        if member.config.width is not None:
-            check_whole("width", member.config.width, 1, image_width)
-    if begun is None:
-        check_output(asked.folder)
-        asked.write()
-    else:
-        begun.check_same(asked)
 
 
 def train_here(
@@ -222,12 +209,15 @@ def main(argv: Sequence[str]) -> int:
         config = train.for_data(config, options, data, options.get("epochs"))
         members = plan(config, options["widths"], options["members"])
         committee = CommitteeFolder(folder, DataSummary.of(data), members)
-        begin(committee, begun, data.image_shape[1])
+        for width in options["widths"]:
+            if width is not None:
+                check_whole("width", width, 1, data.image_shape[1])
         train_all = train_on_cluster if on_cluster(options) else train_here
         again = command_text("committee", *argv)
-        status = train_all(committee, data, options, again)
-        if not status:
-            present(committee, data, here)
+        with committee.locked():
+            status = train_all(committee, data, options, again)
+            if not status:
+                present(committee, data, here)
         return status
 
     stopped = "stopped; the same command goes on"

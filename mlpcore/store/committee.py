@@ -12,9 +12,10 @@ The document is written before anything is trained, and has the fields of `Docum
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -25,9 +26,9 @@ from mlpcore.checks import check_whole
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
-from mlpcore.files import make_folder
+from mlpcore.files import check_no_link, lock, make_folder, remove_temporary
 from mlpcore.store.documents import read_document, write_document
-from mlpcore.store.run_folder import Run, holds_run, read_settings
+from mlpcore.store.run_folder import Run, check_output, holds_run, read_settings
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import TrainingState
 from mlpcore.typing import StrPath
@@ -115,11 +116,32 @@ class CommitteeFolder:
     data: DataSummary
     members: tuple[Member, ...]
 
-    def write(self) -> None:
-        """Write the document; an InputError when the folder cannot be used."""
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the folder for a training, and write the document unless it is there.
+
+        Raises
+        ------
+        InUse
+            When another process has the lock.
+        InputError
+            When the folder holds a run or another committee, or cannot be written.
+        """
+        if not holds_committee(self.folder):
+            check_output(self.folder)
         make_folder(self.folder)
-        document = Document("mlpcore", __version__, self.data, self.members)
-        write_document(self.folder / DOCUMENT, document)
+        descriptor = lock(self.folder)
+        try:
+            if holds_committee(self.folder):
+                CommitteeFolder.open(self.folder)._check_same(self)
+            else:
+                check_output(self.folder)
+                document = Document("mlpcore", __version__, self.data, self.members)
+                write_document(self.folder / DOCUMENT, document, descriptor)
+            remove_temporary(self.folder, [DOCUMENT])
+            yield
+        finally:
+            os.close(descriptor)
 
     @classmethod
     def open(cls, folder: StrPath) -> CommitteeFolder:
@@ -131,7 +153,7 @@ class CommitteeFolder:
             raise InputError(f"{shown(path)} is damaged: expected members of different names")
         return cls(Path(folder), document.data, document.members)
 
-    def check_same(self, asked: CommitteeFolder) -> None:
+    def _check_same(self, asked: CommitteeFolder) -> None:
         """Raise InputError unless another command asks for these members and data."""
         name, expected = shown(self.folder), "expected the same command as at first, or a new --out"
         if [each.name for each in asked.members] != [each.name for each in self.members]:
@@ -163,9 +185,11 @@ class CommitteeFolder:
     def open_run(self, member: Member, data: Dataset, backend: str) -> Run:
         """The run of a member, which begins if there is none; the caller closes it.
 
-        `backend` is the line that describes the backend, for human readers.
+        `backend` is the line that describes the backend, for human readers. A link to a run that is
+        elsewhere is refused with an InputError.
         """
         folder = self.run_folder(member)
+        check_no_link(folder)
         if holds_run(folder):
             self.check_run(member)
             return Run.open(folder)

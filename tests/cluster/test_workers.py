@@ -42,7 +42,8 @@ def make_committee(folder, widths=(None, 2, 4), n=1, **changes):
     committee = CommitteeFolder(
         folder, DataSummary.of(DATA), plan(make_config(**changes), widths, n)
     )
-    committee.write()
+    with committee.locked():
+        pass
     return committee
 
 

@@ -129,6 +129,34 @@ def test_what_does_not_fit_is_refused(call, refusal, argv, options, words, monke
     assert words in refusal(*argv, *options.split())
 
 
+def test_of_two_committees_begun_at_once_in_one_folder_one_is_refused(
+    call, refusal, argv, monkeypatch
+):
+    """Whichever writes its document first; the other neither replaces it nor waits."""
+    load_data, inner = command.train.load_data, [argv]
+
+    def begin_another(options):
+        while inner:
+            call(*inner.pop())
+        return load_data(options)
+
+    monkeypatch.setattr(command.train, "load_data", begin_another)
+    assert main([*argv, "--sigma", "5"]) == 2
+    with CommitteeFolder.open("c").locked():
+        assert "c is in use by another process" in refusal(*argv)
+    assert "member 1 of 3: original, seed 0, is trained" in call(*argv)
+
+
+def test_a_link_is_not_written_through(call, refusal, argv):
+    call("train", *argv[1:3], *OPTIONS, "--out", "other")
+    Path("c").mkdir()
+    for target in ("../other", "../nowhere"):
+        Path("c/original").symlink_to(target)
+        assert main(argv) == 2
+        assert "cannot write c/original, a link" in refusal(*argv)
+        Path("c/original").unlink()
+
+
 def test_a_missing_package_is_named_before_anything_is_written(refusal, argv, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     for name in [name for name in sys.modules if name.startswith("mlpcore.cluster")]:

@@ -62,7 +62,7 @@ def idx_folders(draw):
 
 @st.composite
 def damaged_members(draw):
-    """An archive whose checksums fit, with damaged bytes in the header or the values of an array."""
+    """An archive whose checksums fit, with damage in the header or the values of an array."""
     content, hostile = io.BytesIO(), draw(st.sampled_from(["X", "y", "X_test", "y_test"]))
     with zipfile.ZipFile(content, "w") as archive:
         for name, array in zip(["X", "y", "X_test", "y_test"], small_set(6, 5).values()):

@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: ones. The others are files of tests/robustness, whose properties Hypothesis tries.
 DISASTERS = {
     "kills": (3, "SIGKILL at random moments of a training, which goes on to the same bits"),
+    "committees": (2, "SIGKILL at random moments of two committees, begun at once in one folder"),
     "power_cuts": (2, "power cuts of the disk that a training writes to"),
     "full_disks": (1, "a disk that is full while a training writes to it"),
     "interrupts": (1, "Ctrl-C in the first half second of a command"),

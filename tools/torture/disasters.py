@@ -1,8 +1,8 @@
 """Kills, power cuts and full disks: a training that they stop goes on to the same bits.
 
-Each campaign is a function of an empty folder and of random numbers. It stops a training some times
-and lets it finish, and yields after each try: nothing, or what was wrong. Only root may mount the
-disks.
+Each campaign is a function of an empty folder and of random numbers. It stops a training, or a
+committee, some times and lets it finish, and yields after each try: nothing, or what was wrong.
+Only root may mount the disks.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
+import importlib
 import json
 import os
 import random
@@ -26,6 +27,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mlpcore.__main__ import main
+from mlpcore.data import dataset
+from mlpcore.store.committee import CommitteeFolder, holds_committee
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.weights import read_network, weights_sha256
 from torture import forked
@@ -37,6 +40,14 @@ TRAINING = (
     *("train", "--dataset", "digits", "--arch", "64", "--epochs", "30"),
     *("--threads", "2", "--seed", "3", "--out"),
 )
+
+COMMITTEE = (
+    *("committee", "--dataset", "digits", "--arch", "30", "--epochs", "12", "--threads", "1"),
+    *("--widths", "original,12", "--out"),
+)
+
+#: The seeds of the two committees that are begun in one folder.
+SEEDS = 3, 4
 
 #: Bytes of a disk for ext4, and of one that gets full; a save of the training takes 70 kB.
 EXT4_BYTES, SMALL_BYTES = 2**26, 2**21
@@ -97,6 +108,54 @@ def kills(folder: Path, rng: random.Random) -> Iterator[str]:
         yield ""
     if problem := finish(folder / "run"):
         yield f"killed after {times} s: {problem}"
+
+
+def load_modules() -> None:
+    """Import what a committee does, so that forked ones need not, and both begin at once."""
+    importlib.import_module("mlpcore.commands.committee")
+    dataset.load(name="digits")
+
+
+def start_committee(folder: Path, seed: int) -> forked.Child:
+    return forked.start(lambda: main([*COMMITTEE, str(folder), "--seed", str(seed)]))
+
+
+def bits_of_members(folder: Path) -> list[Any]:
+    members = CommitteeFolder.open(folder).members
+    return [bits(folder / each.name) for each in members]
+
+
+@functools.cache
+def undisturbed_committee(seed: int) -> list[Any]:
+    """What the members come to without a disaster."""
+    with tempfile.TemporaryDirectory() as folder:
+        assert start_committee(Path(folder), seed).wait().status == 0
+        return bits_of_members(Path(folder))
+
+
+def committees(folder: Path, rng: random.Random) -> Iterator[str]:
+    """SIGKILL at random moments of two committees of other seeds, begun at once in one folder.
+
+    One of them has the folder and goes on to the same bits; the other is refused in a line.
+    """
+    load_modules()
+    times, ended = [], False
+    while not ended and len(times) < 12:
+        children = [start_committee(folder, seed) for seed in rng.sample(SEEDS, 2)]
+        times.append(2 * moment(rng))
+        time.sleep(times[-1])
+        outcomes = [each.kill() for each in children]
+        ended = any(each.status == 0 for each in outcomes)
+        faults = [forked.fault(each) for each in outcomes if each.status != -signal.SIGKILL]
+        problem = "; ".join(filter(None, faults))
+        yield f"two committees for {times} s: {problem}" if problem else ""
+    begun = holds_committee(folder)
+    seed = CommitteeFolder.open(folder).members[0].config.seed if begun else SEEDS[0]
+    outcome = start_committee(folder, seed).wait()
+    if outcome.status:
+        yield f"killed after {times} s: status {outcome.status}: {outcome.err[-300:]!r}"
+    elif bits_of_members(folder) != undisturbed_committee(seed):
+        yield f"killed after {times} s: other bits than without it"
 
 
 def system(*command: str) -> None:
