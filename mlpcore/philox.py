@@ -7,6 +7,7 @@ threads, can draw any image of any epoch again by itself.
 |---|---|
 | block, layer, 0, 4 | initial weights, then biases, of a layer: four a block |
 | image, 0, epoch, 3 | deformation of an image: angle, coin, x and y scale |
+| image, block, 0, 6 | strokes on an image: four numbers a block |
 | image, 0, epoch, 5 | sort key of an image (two words) in the epoch's order |
 | cell, grid, epoch, 1 | displacement noise for x; cell = ((y // 4) << 16) + x, word y % 4 |
 | cell, grid, epoch, 2 | displacement noise for y, likewise |
@@ -30,7 +31,7 @@ from mlpcore.typing import (
     UInt64Array,
 )
 
-NOISE_X, NOISE_Y, AFFINE, WEIGHTS, ORDER = 1, 2, 3, 4, 5
+NOISE_X, NOISE_Y, AFFINE, WEIGHTS, ORDER, STROKES = 1, 2, 3, 4, 5, 6
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)

@@ -328,12 +328,25 @@ def widths() -> Figure:
     return figure
 
 
+def ones_and_sevens() -> Figure:
+    """The first ones and sevens of MNIST's training set as they are, and with strokes."""
+    data = dataset.load(name="mnist")
+    shown = np.concatenate([np.flatnonzero(data.train_labels == digit)[:8] for digit in (1, 7)])
+    images, side = (each.train_images[shown] for each in (data, data.with_strokes(1, 0))), 0.5
+    figure, axes = canvas(side * len(shown), 2 * side)
+    rows = np.vstack([np.hstack([*each]) for each in images])
+    axes.imshow(rows, "gray_r", interpolation="none", extent=(0, side * len(shown), 2 * side, 0))
+    axes.set(xlim=(0, side * len(shown)), ylim=(2 * side, 0))
+    return figure
+
+
 DIAGRAMS: dict[str, Callable[[], Figure]] = {
     "deferred-updates.svg": deferred,
     "sparse-steps.svg": sparse,
     "resident-training.svg": resident,
     "few-digits.svg": few_digits,
     "widths.svg": widths,
+    "ones-and-sevens.svg": ones_and_sevens,
 }
 
 

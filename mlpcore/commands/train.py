@@ -32,6 +32,7 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.strokes import label_of_one_and_seven
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.files import check_writable
@@ -73,6 +74,7 @@ SETTINGS = {
     "target": "target",
     "warm_up": "warm_up",
     "width": "width",
+    "ones_and_sevens": "ones_and_sevens",
     "seed": "seed",
 } | {name: name for name in CHOICES}
 
@@ -128,6 +130,7 @@ def add_settings(parser: Parser) -> None:
     add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
     add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")
     add_real("--target", help="squared: wanted output of the class, the others get -X")
+    add_real("--ones-and-sevens", help="share that get upstrokes, feet and bars (0)")
     warm_up = "training images over which the learning rate rises (0)"
     add_further("--warm-up", type=whole_number, metavar="N", help=warm_up)
 
@@ -164,7 +167,12 @@ def load_data(options: Options) -> Dataset:
 def for_data(
     config: TrainingConfig, options: Options, data: Dataset, epochs: int | None
 ) -> TrainingConfig:
-    """The settings for these data: which labels are similar and, without `epochs`, how many."""
+    """The settings for these data: which labels are similar and, without `epochs`, how many.
+
+    Raises InputError when ones and sevens are to get strokes, and the data have none.
+    """
+    if config.ones_and_sevens:
+        label_of_one_and_seven(data.classes)
     usual = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
     return dataclasses.replace(
         config,

@@ -26,6 +26,7 @@ from mlpcore.data.arrays import (
 )
 from mlpcore.data.formats import md5, read_idx
 from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_images, to_range
+from mlpcore.data.strokes import add_strokes
 from mlpcore.data.width import normalise_width
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
@@ -212,6 +213,19 @@ class Dataset:
             test_labels=self.train_labels[rest:],
             held_out=n,
         )
+
+    def with_strokes(self, share: float, seed: int) -> Dataset:
+        """Return the data with `add_strokes` on a share of the training images of 1 and 7.
+
+        Raises
+        ------
+        InputError
+            When the share is not 0, and the classes lack 1 or 7.
+        """
+        if not share:
+            return self
+        images = add_strokes(self.train_images, self.train_labels, self.classes, share, seed)
+        return dataclasses.replace(self, train_images=images)
 
     def as_inputs(self, input_range: str = "signed", width: int | None = None) -> Dataset:
         """Return the data with the images that a network of this range and width sees.

@@ -179,6 +179,8 @@ def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
         del settings["target"]
     if config.width is None:
         del settings["width"]
+    if not config.ones_and_sevens:
+        del settings["ones_and_sevens"]
     if config.decay != "factor":
         del settings["learning_rate_end"]
     earlier = ", ".join(f"until epoch {each.until}: {each.epochs}" for each in config.earlier)

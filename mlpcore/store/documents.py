@@ -15,15 +15,28 @@ MAX_BYTES = 2**24
 
 T = TypeVar("T")
 
+LATER: dict[str, Any] = {"ones_and_sevens": 0.0}
+"""Settings that earlier files lack, and the value that their training had. A setting of this value
+is not written, so that files of before and of now are the same."""
+
 
 def to_json(value: Any) -> str:
-    """JSON of a dataclass, with all of its fields, or of a plain value."""
-    plain = dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value  # type: ignore[arg-type]
+    """JSON of a dataclass, with all of its fields but for those of `LATER`, or of a plain value."""
+    plain = value
+    if dataclasses.is_dataclass(value):
+        plain = dataclasses.asdict(value, dict_factory=_known_before)  # type: ignore[arg-type]
     return msgspec.json.encode(plain).decode()
+
+
+def _known_before(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Fields without those of `LATER` that have the value of before."""
+    return {name: value for name, value in fields if (name, value) not in LATER.items()}
 
 
 def from_json(content: bytes | str, kind: Any) -> Any:
     """A value of JSON that has all fields of its type, and no other: it would be lost in silence.
+
+    A field of `LATER` may be missing.
 
     Raises
     ------

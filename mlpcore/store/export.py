@@ -60,7 +60,7 @@ from mlpcore.store.weights import to_safetensors
 from mlpcore.typing import Float32Array, StrPath
 
 #: The metadata that say where the weights come from, if these are of a run.
-ORIGIN = ("epoch", "seed", "learning_rate", "revision", "machine")
+ORIGIN = ("epoch", "seed", "learning_rate", "ones_and_sevens", "revision", "machine")
 
 
 def pixel_type(network_input: NetworkInput) -> type[np.generic]:

@@ -26,6 +26,7 @@ The weights are as in `mlpcore.store.weights`. To its metadata both files add
 | ``epoch`` | how many epochs are done |
 | ``seed`` | the seed of the run |
 | ``learning_rate`` | of its epoch in ``best``, of the next epoch in ``last`` |
+| ``ones_and_sevens`` | the share of them that got strokes, if any (`mlpcore.data.strokes`) |
 | ``revision``, ``machine`` | the source and the computer that computed the weights |
 
 ``best`` also has ``metrics``, its line of ``metrics.jsonl`` without the percentages. ``last`` has
@@ -312,6 +313,8 @@ class Run(Observer):
             "revision": provenance.revision(),
             "machine": self.machine or provenance.machine(),
         }
+        if self.config.ones_and_sevens:
+            place["ones_and_sevens"] = repr(self.config.ones_and_sevens)
         classes = self.data.classes or tuple(range(self.data.n_classes))
         outputs = output_metadata(self.config.target, classes)
         return place | NetworkInput.of(self.data, self.config).to_metadata() | outputs

@@ -88,6 +88,10 @@ class TrainingConfig(LearningRates):
     width
         The width in pixels to which the ink of each image is brought, before it is deformed
         (`mlpcore.data.width`). None leaves the images as they are.
+    ones_and_sevens
+        The share of the ones and sevens that get upstrokes, feet and bars before they are
+        deformed, 0 to 1 (`mlpcore.data.strokes`). The classes must be digits. Such training images
+        count in the validation error, too.
     decay
         "factor" is that of `learning_rate_end`. "linear" lets the rate fall with every segment of
         an epoch (`mlpcore.training.trainer`), and to 0 at the end of the run.
@@ -122,6 +126,7 @@ class TrainingConfig(LearningRates):
     init: Init = "uniform"
     input_range: InputRange = "signed"
     width: Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)] | None = None
+    ones_and_sevens: Annotated[float, Meta(ge=0, le=1)] = 0.0
     decay: Decay = "factor"
     warm_up: Annotated[int, Meta(ge=0, le=MAX_WARM_UP)] = 0
     deformation: DeformationParameters = field(default_factory=DeformationParameters)

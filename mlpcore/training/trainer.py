@@ -100,7 +100,8 @@ class Trainer:
     ------
     InputError
         When the network of `state` does not fit the settings and the data, the width is more
-        than that of the images, a label is beyond the number of classes, a learning rate would
+        than that of the images, ones and sevens are to get strokes and the data have none, a label
+        is beyond the number of classes, a learning rate would
         be 0 in float32, or a weight is negative, not finite, or 0 as all others are.
 
     Examples
@@ -161,7 +162,8 @@ class Trainer:
             raise InputError(
                 f"weight decay {weight_decay}: expected 0 or a CPU, not {backend.name}"
             )
-        ranged = dataset.as_inputs(config.input_range, config.width)
+        drawn = dataset.with_strokes(config.ones_and_sevens, config.seed)
+        ranged = drawn.as_inputs(config.input_range, config.width)
         self._train_images = backend.put(ranged.train_images)
         self._train_labels = backend.put(dataset.train_labels)
         self._test_images = backend.put(ranged.test_images)

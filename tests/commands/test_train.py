@@ -18,6 +18,7 @@ from mlpcore.commands import train as command
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.report.results import describe_second
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
+from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.trainer import Trainer
 from small_runs import (
     DATA,
@@ -96,13 +97,14 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
     [
         (
             "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3 --width 4 "
+            "--ones-and-sevens 0.3 "
             "--lr-ratio 2 --target 1.5 --arch 7,5 --activation tanh --loss squared --init he "
             "--input-range signed --decay factor --warm-up 300 --epochs 2 --recipe modern",
             {
                 "hidden_layers": (7, 5), "epochs": 2, "learning_rate": 0.02,
                 "learning_rate_end": 0.01, "learning_rate_ratio": 2, "target": 1.5,
                 "activation": "tanh", "loss": "squared", "init": "he", "input_range": "signed",
-                "width": 4, "decay": "factor", "warm_up": 300, "seed": 3,
+                "width": 4, "ones_and_sevens": 0.3, "decay": "factor", "warm_up": 300, "seed": 3,
                 "deformation": DeformationParameters(5, 37, 10, 20),
             },
         ),
@@ -256,6 +258,17 @@ def test_a_run_on_arrays_in_a_file(call, refusal, tmp_path):
     assert f"cannot read {file}" in refusal("train", "--resume", "r")
 
 
+def test_strokes_on_ones_and_sevens_name_themselves(call, refusal):
+    """In what is printed, in the settings and in the weights, and a stopped run keeps them."""
+    digits = ("--dataset", "digits", "--ones-and-sevens", "0.3", *QUICK)
+    assert "; strokes on 30 % of the ones and sevens; " in call("train", *digits, "--out", "r")
+    assert "- ones and sevens: 0.3" in Path("r", runs.REPORT).read_text().splitlines()
+    call("export", "r", "--safetensors", "net.safetensors")
+    for path in ("r", "net.safetensors"):
+        assert TrainedNetwork.read(path).metadata["ones_and_sevens"] == "0.3"
+    assert "strokes on 30 %" in call("train", "--resume", "r", "--epochs", "3")
+
+
 def test_what_is_refused_beside_a_run(train, refusal, data, monkeypatch):
     train()
     before = {path: path.read_bytes() for path in Path("r").iterdir()}
@@ -264,6 +277,7 @@ def test_what_is_refused_beside_a_run(train, refusal, data, monkeypatch):
         ("--resume r --epochs 1", "epochs 1: expected at least 2"),
         (f"--data {data} --out r", "r already holds a run"),
         (f"--data {data} --out new --width 6", "width 6: expected a whole number from 1 to 5\n"),
+        (f"--data {data} --out new --ones-and-sevens 1", "classes '0, 1, 2': expected 1 and 7"),
         (f"--data {data} --out new --width 0", "width 0: expected a whole number of at least 1"),
     ):
         assert words in refusal("train", *options.split())

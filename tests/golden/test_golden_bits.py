@@ -1,8 +1,8 @@
 """The same bits at every revision: hashes of weights, deformed images and orders.
 
-The hashes were printed by revision 7a385d4, that of widths by the first revision that had them. A
-change that alters one of them changes what a seed gives: it says so in the CHANGELOG, with its
-reason.
+The hashes were printed by revision 7a385d4, those of widths and of strokes by the first revision
+that had them. A change that alters one of them changes what a seed gives: it says so in the
+CHANGELOG, with its reason.
 """
 
 import hashlib
@@ -108,6 +108,11 @@ def test_digits_in_pictures():
 def test_images_of_a_width():
     images = digits().train_images[:150]
     assert sha256(*(normalise_width(images, width) for width in (10, 20))) == EXPECTED["widths"]
+
+
+def test_strokes_on_ones_and_sevens():
+    data = digits()
+    assert sha256(data.with_strokes(0.5, 7).train_images) == EXPECTED["strokes"]
 
 
 def test_orders_and_initial_weights():

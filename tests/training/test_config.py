@@ -133,7 +133,17 @@ def test_damaged_settings(decay, damage):
         from_json(json.dumps(values | damage), TrainingConfig)
 
 
+def test_settings_from_before_one_of_them_was_there():
+    """They are read with what they meant, and written again as they were."""
+    before = to_json(make_config())
+    assert "ones_and_sevens" not in before
+    assert from_json(before, TrainingConfig).ones_and_sevens == 0
+    after = make_config(ones_and_sevens=0.25)
+    assert from_json(to_json(after), TrainingConfig) == after
+
+
 REFUSED = {
+    "ones_and_sevens": [-0.1, 1.5, math.nan, "all"],
     "hidden_layers": [(5, 0), (True,), 100, "100"],
     "epochs": [0, 2.0, 10**9],
     "seed": [-1, 2**64],

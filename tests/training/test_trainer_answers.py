@@ -116,6 +116,17 @@ def test_images_get_their_width_before_they_are_deformed():
         Trainer(make_config(width=6), DATA, backend)
 
 
+def test_ones_and_sevens_get_strokes_before_their_width():
+    """Those of the seed, in all epochs and in the validation, but not in the test."""
+    digits, backend = dataclasses.replace(DATA, classes=(1, 5, 7)), backends.get("scalar", 1)
+    drawn = Trainer(make_config(width=4, ones_and_sevens=0.5), digits, backend)
+    expected = Trainer(make_config(width=4), digits.with_strokes(0.5, 5), backend)
+    assert drawn.run() and expected.run()
+    assert_same_result(drawn.state, expected.state)
+    without = train(make_config(width=4), backend)
+    assert not same_weights(drawn.state.network, without.network)
+
+
 def test_divergence_names_epoch_and_learning_rate(backend):
     config = make_config(learning_rate=3e38, learning_rate_end=3e38)
     with np.errstate(all="ignore"), pytest.raises(Diverged) as caught:
