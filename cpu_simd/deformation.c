@@ -6,8 +6,6 @@
 #include "buffers.h"
 #include "threads.h"
 
-enum { MARGIN = MLP_TAPS - 1 };
-
 /* ---- one image --------------------------------------------------------------------- */
 
 static size_t padded_image_size(int height, int width)
@@ -64,41 +62,33 @@ int mlp_noise(const mlp_kernels *kernels, const uint32_t key[2], uint32_t epoch,
     return 0;
 }
 
-/* One row of the field from the 21 rows of noise at `noise`. */
-static void field_row(const mlp_kernels *kernels, const float *noise, int stride,
-                      const float taps[MLP_TAPS], const float scaled_taps[MLP_TAPS], int columns,
-                      float *middle, float *out)
+static void scale_taps(const float *taps, int n_taps, float alpha, float *scaled)
 {
-    kernels->convolve_columns(noise, stride, taps, columns, middle);
-    kernels->convolve_row(middle, scaled_taps, columns - MARGIN, out);
-}
-
-static void scale_taps(const float taps[MLP_TAPS], float alpha, float scaled[MLP_TAPS])
-{
-    for (int i = 0; i < MLP_TAPS; i++) scaled[i] = alpha * taps[i];
+    for (int i = 0; i < n_taps; i++) scaled[i] = alpha * taps[i];
 }
 
 int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows, int columns,
-                           const float taps[MLP_TAPS], float alpha, float *field)
+                           const float *taps, int n_taps, float alpha, float *field)
 {
-    float scaled[MLP_TAPS];
-    scale_taps(taps, alpha, scaled);
-    int stride = mlp_padded(columns), width = columns - MARGIN;
+    int stride = mlp_padded(columns), margin = n_taps - 1, width = columns - margin;
     float *copy = mlp_floats((size_t)rows * (size_t)stride);
     float *middle = mlp_floats((size_t)stride + 2 * MLP_ALIGN);
-    float *row = mlp_floats((size_t)stride);
-    int status = copy && middle && row ? 0 : -1;
+    float *row = mlp_floats((size_t)stride), *scaled = mlp_floats((size_t)n_taps);
+    int status = copy && middle && row && scaled ? 0 : -1;
     if (status == 0) {
+        scale_taps(taps, n_taps, alpha, scaled);
         for (long y = 0; y < rows; y++)
             memcpy(copy + y * stride, noise + y * columns, sizeof(float) * (size_t)columns);
-        for (long y = 0; y < rows - MARGIN; y++) {
-            field_row(kernels, copy + y * stride, stride, taps, scaled, columns, middle, row);
+        for (long y = 0; y < rows - margin; y++) {
+            kernels->convolve(copy + y * stride, stride, taps, n_taps, columns, middle);
+            kernels->convolve(middle, 1, scaled, n_taps, width, row);
             memcpy(field + y * width, row, sizeof(float) * (size_t)width);
         }
     }
     free(copy);
     free(middle);
     free(row);
+    free(scaled);
     return status;
 }
 
@@ -165,10 +155,9 @@ typedef struct {
     const mlp_kernels *kernels;
     const mlp_deformation *deformation;
     const mlp_selection *selection;
-    float scaled_taps[MLP_TAPS]; /* alpha * taps */
-    float *fields;               /* (n, 2, h, w), where these are asked for */
-    int *grids;                  /* where in the selection each of the grids begins, and the end */
-    int n_grids, most_tiles;     /* tiles of the longest strip */
+    float *fields;           /* (n, 2, h, w), where these are asked for */
+    int *grids;              /* where in the selection each of the grids begins, and the end */
+    int n_grids, most_tiles; /* tiles of the longest strip */
     atomic_int next_grid;
     float *scratch;
     size_t per_thread;
@@ -189,15 +178,16 @@ typedef struct {
     float *field[2]; /* displacements of the strip */
     float *middle;   /* one row between the two convolutions */
     float *padded, *row;
+    float *scaled_taps; /* alpha * taps */
     int base, filled;
 } workspace;
 
 /* Places the buffers in `memory`; returns the floats that they take. */
 static size_t make_workspace(workspace *work, const mlp_deformation *d, int tiles, float *memory)
 {
-    int columns = tiles * d->width;
-    work->noise_stride = mlp_padded(columns + MARGIN);
-    work->noise_rows = (d->height + MARGIN + 3 + 3) / 4 * 4;
+    int columns = tiles * d->width, margin = d->n_taps - 1;
+    work->noise_stride = mlp_padded(columns + margin);
+    work->noise_rows = (d->height + margin + 3 + 3) / 4 * 4;
     work->field_stride = mlp_padded(columns) + MLP_ALIGN;
     size_t noise = (size_t)work->noise_rows * (size_t)work->noise_stride;
     size_t field = (size_t)d->height * (size_t)work->field_stride;
@@ -208,9 +198,10 @@ static size_t make_workspace(workspace *work, const mlp_deformation *d, int tile
                             field,
                             (size_t)work->noise_stride + 2 * MLP_ALIGN,
                             (size_t)mlp_padded(d->width),
-                            padded_image_size(d->height, d->width)};
+                            padded_image_size(d->height, d->width),
+                            (size_t)d->n_taps};
     float **parts[] = {&work->noise[0], &work->noise[1], &work->field[0], &work->field[1],
-                       &work->middle,   &work->row,      &work->padded};
+                       &work->middle,   &work->row,      &work->padded,   &work->scaled_taps};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (memory) *parts[i] = memory + at;
         at += (sizes[i] + MLP_ALIGN - 1) / MLP_ALIGN * MLP_ALIGN;
@@ -255,7 +246,8 @@ static void draw_noise(const deform_context *context, workspace *work, const str
     if (!(before->grid == s->grid && before->row + 1 == s->row && before->begin == s->begin &&
           before->end == s->end))
         work->base = work->filled = 0;
-    int need_begin = s->row * d->height, need_end = need_begin + d->height + MARGIN;
+    const int margin = d->n_taps - 1;
+    int need_begin = s->row * d->height, need_end = need_begin + d->height + margin;
     int new_base = need_begin / 4 * 4, begin = work->filled > new_base ? work->filled : new_base;
     for (int f = 0; f < 2; f++) {
         const uint32_t counter[4] = {(uint32_t)(s->begin * d->width), s->grid, d->epoch,
@@ -266,7 +258,7 @@ static void draw_noise(const deform_context *context, workspace *work, const str
                     sizeof(float) * (size_t)(work->filled - new_base) * (size_t)work->noise_stride);
         for (int y = begin; y < need_end; y += 4)
             context->kernels->noise(
-                d->key, counter, (uint32_t)y / 4, (s->end - s->begin) * d->width + MARGIN,
+                d->key, counter, (uint32_t)y / 4, (s->end - s->begin) * d->width + margin,
                 noise + (long)(y - new_base) * work->noise_stride, work->noise_stride);
     }
     work->base = new_base;
@@ -276,14 +268,16 @@ static void draw_noise(const deform_context *context, workspace *work, const str
 static void compute_field(const deform_context *context, workspace *work, const strip *s)
 {
     const mlp_deformation *d = context->deformation;
+    const int columns = (s->end - s->begin) * d->width, stride = work->noise_stride;
     for (int f = 0; f < 2; f++)
-        for (int y = 0; y < d->height; y++)
-            field_row(
-                context->kernels,
-                work->noise[f] + (long)(s->row * d->height + y - work->base) * work->noise_stride,
-                work->noise_stride, d->taps, context->scaled_taps,
-                (s->end - s->begin) * d->width + MARGIN, work->middle,
-                work->field[f] + (long)y * work->field_stride);
+        for (int y = 0; y < d->height; y++) {
+            const float *noise =
+                work->noise[f] + (long)(s->row * d->height + y - work->base) * stride;
+            context->kernels->convolve(noise, stride, d->taps, d->n_taps, columns + d->n_taps - 1,
+                                       work->middle);
+            context->kernels->convolve(work->middle, 1, work->scaled_taps, d->n_taps, columns,
+                                       work->field[f] + (long)y * work->field_stride);
+        }
 }
 
 static void look_up_strip(const deform_context *context, workspace *work, const strip *s)
@@ -329,6 +323,7 @@ static void deform_task(void *argument, mlp_team *team, int thread, int n_thread
     make_workspace(&work, d, context->most_tiles,
                    context->scratch + (size_t)thread * context->per_thread);
     fill(work.padded, d->height, d->width, d->background);
+    scale_taps(d->taps, d->n_taps, d->alpha, work.scaled_taps);
     for (;;) {
         int grid = atomic_fetch_add(&context->next_grid, 1);
         if (grid >= context->n_grids) break;
@@ -374,7 +369,6 @@ static int run(const mlp_kernels *kernels, const mlp_deformation *deformation,
     if (!context.grids) return -1;
     find_grids(&context);
     n_threads = mlp_at_most(n_threads, context.n_grids);
-    scale_taps(deformation->taps, deformation->alpha, context.scaled_taps);
     workspace sizes;
     context.per_thread = make_workspace(&sizes, deformation, context.most_tiles, NULL);
     context.scratch = mlp_floats((size_t)n_threads * context.per_thread);

@@ -1,9 +1,9 @@
 /* Elastic and affine deformation of whole training sets (paper, "Deforming images").
  *
  * The images of a training set form grids of 10 x 10 tiles, image i being tile i % 100 of
- * grid i / 100. A grid of (10 h) x (10 w) cells has one displacement field: uniform noise of
- * (10 h + 20) x (10 w + 20) cells, convolved with a 21 x 21 Gaussian and scaled by alpha,
- * once for x and once for y. The Gaussian is separable: columns first, then rows.
+ * grid i / 100. A grid of (10 h) x (10 w) cells has one displacement field: uniform noise, which
+ * spans n_taps - 1 cells more each way, convolved with a Gaussian and scaled by alpha, once for x
+ * and once for y. The Gaussian is separable: columns first, then rows.
  */
 #ifndef MLPCORE_DEFORMATION_H
 #define MLPCORE_DEFORMATION_H
@@ -18,11 +18,12 @@ enum { MLP_GRID = 10, MLP_PER_GRID = MLP_GRID * MLP_GRID };
 enum { MLP_PURPOSE_NOISE_X = 1, MLP_PURPOSE_NOISE_Y = 2 };
 
 typedef struct {
-    int height, width;    /* of one image */
-    float taps[MLP_TAPS]; /* the one-dimensional Gaussian */
-    float alpha;          /* pixels */
-    float background;     /* outside an image */
-    uint32_t key[2];      /* the seed */
+    int height, width; /* of one image */
+    const float *taps; /* the one-dimensional Gaussian */
+    int n_taps;
+    float alpha;      /* pixels */
+    float background; /* outside an image */
+    uint32_t key[2];  /* the seed */
     uint32_t epoch;
 } mlp_deformation;
 
@@ -49,9 +50,9 @@ static inline int mlp_image_pitch(int width) { return width + 3; }
 int mlp_noise(const mlp_kernels *kernels, const uint32_t key[2], uint32_t epoch, uint32_t grid,
               uint32_t purpose, int rows, int columns, float *noise);
 
-/* field (rows - 20, columns - 20) = alpha * (Gaussian * noise (rows, columns)). */
+/* alpha * (Gaussian * noise (rows, columns)): n_taps - 1 rows and columns fewer. */
 int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows, int columns,
-                           const float taps[MLP_TAPS], float alpha, float *field);
+                           const float *taps, int n_taps, float alpha, float *field);
 
 /* out[i](p) = images[i](M_i (p - c) + c + displacement_i(p)), bilinear, `background` outside.
  * images and out: (n, h, w); affine: n matrices M = {xx, xy, yx, yy} from target to source;

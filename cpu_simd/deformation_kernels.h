@@ -40,12 +40,12 @@ static void KERNEL(noise)(const uint32_t key[2], const uint32_t counter[4], uint
 
 /* out[x] = sum over i of taps[i] in[i * step + x], for `count` vectors at once: a single sum would
  * wait for its own last addition. */
-INLINE void convolve_vectors(int count, const float *in, long step, const float taps[MLP_TAPS],
+INLINE void convolve_vectors(int count, const float *in, long step, const float *taps, int n_taps,
                              float *out)
 {
     vf sum[8], tap = vf_set1(taps[0]);
     UNROLL for (int v = 0; v < count; v++) sum[v] = vf_mul(tap, vf_load(in + v * VW));
-    for (int i = 1; i < MLP_TAPS; i++) {
+    for (int i = 1; i < n_taps; i++) {
         tap = vf_set1(taps[i]);
         UNROLL for (int v = 0; v < count; v++) sum[v] =
             vf_fma(tap, vf_load(in + i * step + v * VW), sum[v]);
@@ -53,24 +53,14 @@ INLINE void convolve_vectors(int count, const float *in, long step, const float 
     UNROLL for (int v = 0; v < count; v++) vf_store(out + v * VW, sum[v]);
 }
 
-INLINE void convolve(const float *in, long step, const float taps[MLP_TAPS], int n, float *out)
+static void KERNEL(convolve)(const float *in, long step, const float *taps, int n_taps, int n,
+                             float *out)
 {
     const int end = mlp_padded(n);
     int x = 0;
-    for (; x + 8 * VW <= end; x += 8 * VW) convolve_vectors(8, in + x, step, taps, out + x);
-    for (; x + 2 * VW <= end; x += 2 * VW) convolve_vectors(2, in + x, step, taps, out + x);
-    for (; x < end; x += VW) convolve_vectors(1, in + x, step, taps, out + x);
-}
-
-static void KERNEL(convolve_columns)(const float *in, int stride, const float taps[MLP_TAPS], int n,
-                                     float *out)
-{
-    convolve(in, stride, taps, n, out);
-}
-
-static void KERNEL(convolve_row)(const float *in, const float taps[MLP_TAPS], int n, float *out)
-{
-    convolve(in, 1, taps, n, out);
+    for (; x + 8 * VW <= end; x += 8 * VW) convolve_vectors(8, in + x, step, taps, n_taps, out + x);
+    for (; x + 2 * VW <= end; x += 2 * VW) convolve_vectors(2, in + x, step, taps, n_taps, out + x);
+    for (; x < end; x += VW) convolve_vectors(1, in + x, step, taps, n_taps, out + x);
 }
 
 static void KERNEL(lookup_row)(const float *padded, int height, int width, const float affine[4],

@@ -32,7 +32,6 @@
         .together = TOGETHER,                                                               \
         .group_columns = VW,                                                                \
         ENTRY(noise),                                                                       \
-        ENTRY(convolve_columns),                                                            \
-        ENTRY(convolve_row),                                                                \
+        ENTRY(convolve),                                                                    \
         ENTRY(lookup_row),                                                                  \
     }

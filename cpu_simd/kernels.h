@@ -16,9 +16,6 @@
 #include "packed.h"
 #include "sparse.h"
 
-/* Cells that the Gaussian kernel spans (paper, Appendix). */
-#define MLP_TAPS 21
-
 typedef struct {
     const char *name;
 
@@ -125,12 +122,8 @@ typedef struct {
     void (*noise)(const uint32_t key[2], const uint32_t counter[4], uint32_t row_group, int n,
                   float *rows, int stride);
 
-    /* out[x] = sum_i taps[i] in[i * stride + x], x < n rounded up to MLP_ALIGN. */
-    void (*convolve_columns)(const float *in, int stride, const float taps[MLP_TAPS], int n,
-                             float *out);
-
-    /* out[x] = sum_i taps[i] in[x + i], x < n rounded up to MLP_ALIGN. */
-    void (*convolve_row)(const float *in, const float taps[MLP_TAPS], int n, float *out);
+    /* out[x] = sum over i < n_taps of taps[i] in[i * step + x], x < n rounded up to MLP_ALIGN. */
+    void (*convolve)(const float *in, long step, const float *taps, int n_taps, int n, float *out);
 
     /* One row of the backward lookup; see deformation.h for `padded`. */
     void (*lookup_row)(const float *padded, int height, int width, const float affine[4],

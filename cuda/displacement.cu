@@ -1,19 +1,22 @@
 // Elastic displacement fields: noise, and its convolution with a truncated Gaussian.
 //
-// A field serves a grid of 10 x 10 images. It has one cell per pixel of the grid; its noise has 20
-// cells more each way. Fields lie one after another, x before y for each grid, and blockIdx.z is
-// the field. All are rows x columns, row-major, without padding.
+// A field serves a grid of 10 x 10 images. It has one cell per pixel of the grid; its noise has
+// n_taps - 1 cells more each way. Fields lie one after another, x before y for each grid, and
+// blockIdx.z is the field. All are rows x columns, row-major, without padding.
 //
 // The paper's kernel multiplies by all 21 x 21 weights of the Gaussian. Two convolutions, down the
-// columns and along the rows, give the same with 42 products an output instead of 441.
+// columns and along the rows, give the same with 42 products an output instead of 441. A smoother
+// Gaussian has more weights, of which shared memory holds 21 at a time, with zeros after the last.
 #include "philox.cuh"
 
-// Weights of the one-dimensional Gaussian; the two-dimensional one is their outer product.
+// Weights at a time of the one-dimensional Gaussian; the two-dimensional one is their outer
+// product.
 constexpr int TAPS = 21;
 constexpr int NOISE_THREADS = 256, NOISE_ROWS = 4;  // columns and rows of a block
 constexpr int COLUMNS_X = 32, COLUMNS_Y = 8;        // block of convolve_columns_kernel
 constexpr int COLUMNS_ROWS = 32;                    // rows of its outputs
-constexpr int ROWS_X = 64, ROWS_Y = 4;              // block of convolve_rows_kernel
+constexpr int COLUMNS_EACH = COLUMNS_ROWS / COLUMNS_Y;
+constexpr int ROWS_X = 64, ROWS_Y = 4;  // block of convolve_rows_kernel
 
 // Uniform noise in [-1, 1], the same numbers as mlpcore.philox.noise.
 //
@@ -41,62 +44,78 @@ extern "C" __global__ void __launch_bounds__(NOISE_THREADS)
 // First convolution: down the columns.
 //
 //   noise   (fields, rows, columns)
-//   middle  (fields, rows - 20, columns)
-//   grid    (ceil(columns / 32), ceil((rows - 20) / 32), fields)
+//   taps    (n_taps)
+//   middle  (fields, rows - n_taps + 1, columns)
+//   grid    (ceil(columns / 32), ceil((rows - n_taps + 1) / 32), fields)
 //   block   32 x 8 threads for 32 x 32 outputs; each thread has four, 8 rows apart
 //   shared  the weights, and 52 x 32 cells of noise
 //   order   taps ascending, as in the C kernels
 extern "C" __global__ void __launch_bounds__(COLUMNS_X *COLUMNS_Y)
     convolve_columns_kernel(const float *__restrict__ noise, int rows, int columns,
-                            const float *__restrict__ taps, float *__restrict__ middle)
+                            const float *__restrict__ taps, int n_taps, float *__restrict__ middle)
 {
     __shared__ float weights[TAPS];
     __shared__ float cells[COLUMNS_ROWS + TAPS - 1][COLUMNS_X];
     const int tx = threadIdx.x, ty = threadIdx.y;
     const int x = blockIdx.x * COLUMNS_X + tx, row0 = blockIdx.y * COLUMNS_ROWS;
     const float *in = noise + (size_t)blockIdx.z * rows * columns;
-    if (ty == 0 && tx < TAPS) weights[tx] = taps[tx];
-    for (int i = ty; i < COLUMNS_ROWS + TAPS - 1; i += COLUMNS_Y)
-        cells[i][tx] = x < columns && row0 + i < rows ? in[(size_t)(row0 + i) * columns + x] : 0.0f;
-    __syncthreads();
-    if (x >= columns) return;
-
-    const int out_rows = rows - TAPS + 1;
-    float *out = middle + (size_t)blockIdx.z * out_rows * columns;
-    for (int y = ty; y < COLUMNS_ROWS && row0 + y < out_rows; y += COLUMNS_Y) {
-        float sum = weights[0] * cells[y][tx];
+    float sums[COLUMNS_EACH] = {};
+    for (int first = 0; first < n_taps; first += TAPS) {
+        if (first > 0) __syncthreads();
+        if (ty == 0 && tx < TAPS) weights[tx] = first + tx < n_taps ? taps[first + tx] : 0.0f;
+        for (int i = ty; i < COLUMNS_ROWS + TAPS - 1; i += COLUMNS_Y) {
+            const int row = row0 + first + i;
+            cells[i][tx] = x < columns && row < rows ? in[(size_t)row * columns + x] : 0.0f;
+        }
+        __syncthreads();
 #pragma unroll
-        for (int i = 1; i < TAPS; i++) sum = fmaf(weights[i], cells[y + i][tx], sum);
-        out[(size_t)(row0 + y) * columns + x] = sum;
+        for (int k = 0; k < COLUMNS_EACH; k++) {
+#pragma unroll
+            for (int i = 0; i < TAPS; i++)
+                sums[k] = fmaf(weights[i], cells[ty + k * COLUMNS_Y + i][tx], sums[k]);
+        }
+    }
+    const int out_rows = rows - n_taps + 1;
+    float *out = middle + (size_t)blockIdx.z * out_rows * columns;
+#pragma unroll
+    for (int k = 0; k < COLUMNS_EACH; k++) {
+        const int y = row0 + ty + k * COLUMNS_Y;
+        if (x < columns && y < out_rows) out[(size_t)y * columns + x] = sums[k];
     }
 }
 
 // Second convolution: along the rows, times alpha.
 //
 //   middle  (fields, rows, columns)
-//   field   (fields, rows, columns - 20)
-//   grid    (ceil((columns - 20) / 64), ceil(rows / 4), fields)
+//   field   (fields, rows, columns - n_taps + 1)
+//   grid    (ceil((columns - n_taps + 1) / 64), ceil(rows / 4), fields)
 //   block   64 x 4 threads, one output each
 //   shared  the weights times alpha, and 4 x 84 cells
 //   order   taps ascending, as in the C kernels
 extern "C" __global__ void __launch_bounds__(ROWS_X *ROWS_Y)
     convolve_rows_kernel(const float *__restrict__ middle, int rows, int columns,
-                         const float *__restrict__ taps, float alpha, float *__restrict__ field)
+                         const float *__restrict__ taps, int n_taps, float alpha,
+                         float *__restrict__ field)
 {
     __shared__ float weights[TAPS];
     __shared__ float cells[ROWS_Y][ROWS_X + TAPS - 1];
     const int tx = threadIdx.x, ty = threadIdx.y;
     const int x0 = blockIdx.x * ROWS_X, y = blockIdx.y * ROWS_Y + ty;
     const float *in = middle + ((size_t)blockIdx.z * rows + y) * columns;
-    if (ty == 0 && tx < TAPS) weights[tx] = alpha * taps[tx];
-    for (int i = tx; i < ROWS_X + TAPS - 1; i += ROWS_X)
-        cells[ty][i] = y < rows && x0 + i < columns ? in[x0 + i] : 0.0f;
-    __syncthreads();
-
-    const int out_columns = columns - TAPS + 1;
-    if (y >= rows || x0 + tx >= out_columns) return;
-    float sum = weights[0] * cells[ty][tx];
+    float sum = 0.0f;
+    for (int first = 0; first < n_taps; first += TAPS) {
+        if (first > 0) __syncthreads();
+        if (ty == 0 && tx < TAPS)
+            weights[tx] = first + tx < n_taps ? alpha * taps[first + tx] : 0.0f;
+        for (int i = tx; i < ROWS_X + TAPS - 1; i += ROWS_X) {
+            const int column = x0 + first + i;
+            cells[ty][i] = y < rows && column < columns ? in[column] : 0.0f;
+        }
+        __syncthreads();
 #pragma unroll
-    for (int i = 1; i < TAPS; i++) sum = fmaf(weights[i], cells[ty][tx + i], sum);
-    field[((size_t)blockIdx.z * rows + y) * out_columns + x0 + tx] = sum;
+        for (int i = 0; i < TAPS; i++) sum = fmaf(weights[i], cells[ty][tx + i], sum);
+    }
+    const int out_columns = columns - n_taps + 1;
+    if (y < rows && x0 + tx < out_columns)
+        field[((size_t)blockIdx.z * rows + y) * out_columns + x0 + tx] = sum;
 }

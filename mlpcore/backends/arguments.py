@@ -24,9 +24,7 @@ GRID = 10
 IMAGES_PER_GRID = GRID * GRID
 
 TAPS = 21
-"""Cells that the Gaussian kernel spans (paper, Appendix)."""
-
-MARGIN = TAPS - 1
+"""Cells that the Gaussian kernel spans each way (paper, Appendix); larger ones span more."""
 
 #: The random numbers count epochs in 32 bits, and a training set has so many images at most.
 MAX_EPOCH, MAX_IMAGES = 2**32 - 1, 2**31
@@ -40,11 +38,25 @@ MAX_ALPHA = 1e6
 MAX_SIDE = 2048
 """The largest side of an image that can be deformed, in pixels."""
 
+MAX_SIGMA = 512
+"""The greatest standard deviation of the Gaussian, in pixels."""
+
+MAX_TAPS = 8 * MAX_SIGMA + 1
+"""The most cells that the Gaussian kernel spans each way."""
+
+MAX_CELLS = GRID * MAX_SIDE + MAX_TAPS - 1
+"""The most cells of noise each way. The random numbers count them in 16 bits."""
+
 Shape: TypeAlias = tuple[int | None, ...]
 """Lengths of an array along its axes; None stands for any."""
 
 LearningRate: TypeAlias = float | Sequence[float]
 """One for all layers, or one for each layer, from the first."""
+
+
+def noise_shape(height: int, width: int, n_taps: int) -> tuple[int, int]:
+    """Rows and columns of noise for a grid of images, with room for the Gaussian around it."""
+    return GRID * height + n_taps - 1, GRID * width + n_taps - 1
 
 
 def check_shape(name: str, array: BackendArray, shape: Shape, dtype: DTypeLike) -> None:

@@ -109,11 +109,13 @@ class Backend(Deforming):
         if loaded is not network:
             network.assign(loaded)
 
-    def reserve(self, network: LoadedNetwork, images: BackendArray, labels: BackendArray) -> None:
+    def reserve(
+        self, network: LoadedNetwork, images: BackendArray, labels: BackendArray, n_taps: int
+    ) -> None:
         """Allocates the other memory of an epoch on these arrays, so that no run fails midway.
 
-        `images` is (n, h, w). A device with too little memory raises an InputError. A CPU
-        allocates nothing.
+        `images` is (n, h, w); a Gaussian of so many taps deforms them. A device with too little
+        memory raises an InputError. A CPU allocates nothing.
         """
 
     # ---- one layer: the paper's routines ---------------------------------------------

@@ -86,7 +86,8 @@ cdef extern from "deformation.h" nogil:
     ctypedef struct mlp_deformation:
         int height
         int width
-        float taps[21]
+        const float *taps
+        int n_taps
         float alpha
         float background
         uint32_t key[2]
@@ -95,7 +96,8 @@ cdef extern from "deformation.h" nogil:
     int mlp_noise(const mlp_kernels *kernels, const uint32_t *key, uint32_t epoch,
                   uint32_t grid, uint32_t purpose, int rows, int columns, float *noise)
     int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows,
-                               int columns, const float *taps, float alpha, float *field)
+                               int columns, const float *taps, int n_taps, float alpha,
+                               float *field)
     int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height,
                       int width, const float *affine, const float *displacement,
                       float background, float *out, int n_threads)

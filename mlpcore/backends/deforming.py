@@ -15,9 +15,10 @@ from mlpcore.backends import affine
 from mlpcore.backends.arguments import (
     GRID,
     IMAGES_PER_GRID,
+    MAX_CELLS,
     MAX_EPOCH,
     MAX_IMAGES,
-    TAPS,
+    MAX_TAPS,
     Shape,
     check_alpha,
     check_array,
@@ -28,6 +29,7 @@ from mlpcore.backends.arguments import (
     check_scale,
     check_shape,
     check_sides,
+    noise_shape,
 )
 from mlpcore.checks import check_real, check_whole
 from mlpcore.errors import InputError
@@ -37,7 +39,7 @@ from mlpcore.typing import AnyArray, ArrayLike, BackendArray, DTypeLike, Float32
 class EpochFields(NamedTuple):
     """The displacement fields of a training set in an epoch, as `Backend` checked them."""
 
-    taps: BackendArray  # (21,)
+    taps: BackendArray  # (n_taps,)
     alpha: float
     key: tuple[int, int]  # of the random numbers: see `mlpcore.philox`
     epoch: int
@@ -146,19 +148,20 @@ class Deforming(ABC):
 
     # ---- deformation -----------------------------------------------------------------
 
-    def noise(self, seed: int, epoch: int, grid: int, height: int, width: int) -> Float32Array:
-        """Uniform noise in [-1, 1] for a grid of h x w images: (2, 10 h + 20, 10 w + 20).
+    def noise(self, seed: int, epoch: int, grid: int, rows: int, columns: int) -> Float32Array:
+        """Uniform noise in [-1, 1] for a grid of images: (2, rows, columns).
 
         The numbers are those of `mlpcore.philox.noise`, for x and then y.
         """
         check_whole("epoch", epoch, 0, MAX_EPOCH)
         check_whole("grid", grid, 0, MAX_IMAGES // IMAGES_PER_GRID)
-        check_sides(height, width)
-        return self._noise(philox.split_seed(seed), epoch, grid, height, width)
+        check_whole("rows", rows, 1, MAX_CELLS)
+        check_whole("columns", columns, 1, MAX_CELLS)
+        return self._noise(philox.split_seed(seed), epoch, grid, rows, columns)
 
     @abstractmethod
     def _noise(
-        self, key: tuple[int, int], epoch: int, grid: int, height: int, width: int
+        self, key: tuple[int, int], epoch: int, grid: int, rows: int, columns: int
     ) -> Float32Array:
         """See `noise`."""
 
@@ -167,16 +170,16 @@ class Deforming(ABC):
     ) -> Float32Array:
         """Displacements in pixels, alpha * (G * noise).
 
-        `noise` is (2, rows, columns). The result has 20 rows and 20 columns fewer.
-
-        `taps` are the 21 weights of the one-dimensional Gaussian; G is their outer product.
+        `taps` are the weights of the one-dimensional Gaussian; G is their outer product. `noise`
+        is (2, rows, columns); the result has len(taps) - 1 rows and columns fewer.
         """
         noise = self._located("noise", noise, (2, None, None))
         check_alpha(alpha)
         rows, columns = noise.shape[1:]
-        if min(rows, columns) < TAPS:
-            raise InputError(f"noise: {rows} x {columns} cells, expected {TAPS} or more a side")
-        return self._displacement_field(noise, self._taps(taps), alpha)
+        weights = self._taps(taps)
+        if min(rows, columns) < (n := len(weights)):
+            raise InputError(f"noise: {rows} x {columns} cells, expected {n} or more a side")
+        return self._displacement_field(noise, weights, alpha)
 
     @abstractmethod
     def _displacement_field(
@@ -185,8 +188,9 @@ class Deforming(ABC):
         """See `displacement_field`."""
 
     def _taps(self, taps: ArrayLike) -> BackendArray:
-        """The weights of a one-dimensional Gaussian, (21,) float32."""
-        weights: BackendArray = self._located("taps", taps, (TAPS,))
+        """The weights of a one-dimensional Gaussian, float32."""
+        weights: BackendArray = self._located("taps", taps, (None,))
+        check_whole("number of taps", len(weights), 1, MAX_TAPS)
         if isinstance(weights, np.ndarray) and not (abs(weights) <= 1).all():
             raise InputError("taps: expected numbers from -1 to 1")
         return weights
@@ -347,9 +351,10 @@ class Deforming(ABC):
     ) -> Float32Array:
         """See `fields`. This is a plain body: from the fields of whole grids."""
         result = np.empty((len(indices), 2, height, width), np.float32)
+        shape = noise_shape(height, width, len(fields.taps))
         grids, tiles = np.divmod(indices, IMAGES_PER_GRID)
         for grid in np.unique(grids):
-            noise = self._noise(fields.key, fields.epoch, int(grid), height, width)
+            noise = self._noise(fields.key, fields.epoch, int(grid), *shape)
             field = self.displacement_field(noise, fields.taps, fields.alpha)
             for i in np.flatnonzero(grids == grid):
                 top, left = tiles[i] // GRID * height, tiles[i] % GRID * width

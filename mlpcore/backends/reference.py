@@ -9,7 +9,7 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from mlpcore import philox
-from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, MARGIN, TAPS
+from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.deforming import EpochFields
 from mlpcore.network import Network
@@ -181,19 +181,19 @@ class ReferenceBackend(Backend):
         return outputs
 
     def _noise(
-        self, key: tuple[int, int], epoch: int, grid: int, height: int, width: int
+        self, key: tuple[int, int], epoch: int, grid: int, rows: int, columns: int
     ) -> Float32Array:
-        shape, seed = (GRID * height + MARGIN, GRID * width + MARGIN), key[0] | key[1] << 32
-        purposes = philox.NOISE_X, philox.NOISE_Y
-        return np.stack([philox.noise(seed, epoch, grid, each, *shape) for each in purposes])
+        seed, purposes = key[0] | key[1] << 32, (philox.NOISE_X, philox.NOISE_Y)
+        drawn = [philox.noise(seed, epoch, grid, each, rows, columns) for each in purposes]
+        return np.stack(drawn)
 
     def _displacement_field(
         self, noise: Float32Array, taps: Float32Array, alpha: float
     ) -> Float32Array:
         cells, weights = noise.astype(np.float64), taps.astype(np.float64)
-        rows, columns = noise.shape[1] - MARGIN, noise.shape[2] - MARGIN
-        middle = sum(weights[i] * cells[:, i : i + rows] for i in range(TAPS))
-        field = sum(weights[i] * middle[:, :, i : i + columns] for i in range(TAPS))
+        rows, columns = (side - len(taps) + 1 for side in noise.shape[1:])
+        middle = sum(tap * cells[:, i : i + rows] for i, tap in enumerate(weights))
+        field = sum(tap * middle[:, :, i : i + columns] for i, tap in enumerate(weights))
         return (alpha * field).astype(np.float32)
 
     def _deform_by(
@@ -228,8 +228,9 @@ class ReferenceBackend(Backend):
         background: float,
     ) -> None:
         n, height, width = images.shape
+        shape = noise_shape(height, width, len(fields.taps))
         for grid in range(first // IMAGES_PER_GRID, (first + n - 1) // IMAGES_PER_GRID + 1):
-            noise = self._noise(fields.key, fields.epoch, grid, height, width)
+            noise = self._noise(fields.key, fields.epoch, grid, *shape)
             field = self._displacement_field(noise, fields.taps, fields.alpha)
             tiles = field.reshape(2, GRID, height, GRID, width).transpose(1, 3, 0, 2, 4)
             tiles = np.ascontiguousarray(tiles).reshape(IMAGES_PER_GRID, 2, height, width)

@@ -13,8 +13,6 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.backends.arguments import (
-    GRID,
-    MARGIN,
     check_array,
     check_range,
     check_shape,
@@ -402,8 +400,7 @@ class SimdBackend(Backend):
         _check(status)
         return outputs
 
-    def _noise(self, key, epoch, grid, height, width):
-        rows, columns = GRID * height + MARGIN, GRID * width + MARGIN
+    def _noise(self, key, epoch, grid, rows, columns):
         result = np.empty((2, rows, columns), np.float32)
         cdef float[:, :, ::1] out = result
         cdef uint32_t[2] words = key
@@ -415,14 +412,15 @@ class SimdBackend(Backend):
 
     def _displacement_field(self, noise, taps, alpha):
         rows, columns = noise.shape[1:]
-        field = np.empty((2, rows - MARGIN, columns - MARGIN), np.float32)
+        margin = len(taps) - 1
+        field = np.empty((2, rows - margin, columns - margin), np.float32)
         cdef const float[:, :, ::1] cells = noise
         cdef const float[::1] weights = taps
         cdef float[:, :, ::1] out = field
         cdef _Settings own = self._settings
         for i in range(2):
             _check(mlp_displacement_field(own.kernels, &cells[i, 0, 0], rows, columns, &weights[0],
-                                          alpha, &out[i, 0, 0]))
+                                          len(taps), alpha, &out[i, 0, 0]))
         return field
 
     def _deform_by(self, images, affine, displacement, float background):
@@ -629,9 +627,11 @@ class SimdStepper(Stepper):
 
 
 cdef mlp_deformation _deformation(shape, fields, float background):
+    """The taps of `fields` have to outlive the result."""
     cdef mlp_deformation result
+    cdef const float[::1] taps = fields.taps
     result.height, result.width = shape
-    result.taps = fields.taps
+    result.taps, result.n_taps = &taps[0], len(taps)
     result.alpha = fields.alpha
     result.background = background
     result.key = fields.key

@@ -19,11 +19,19 @@ from mlpcore.backends.base import Backend
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.typing import AnyArray, BackendArray, Float32Array, Float64Array, UInt8Array
 
+#: The greatest sigma that the paper smooths with.
+GREATEST_PAPER_SIGMA = 6
+
 
 @lru_cache(maxsize=64)
 def gaussian_taps(sigma: float) -> Float32Array:
-    """Return the 21 weights, float32, of a truncated Gaussian. They sum to 1."""
-    offsets = np.arange(TAPS) - TAPS // 2
+    """Return the weights, float32, of a truncated Gaussian. They sum to 1.
+
+    The paper cuts it off at 10 cells. Beyond the paper's sigma, that would leave a box, whose edges
+    tear images; so there it is cut off at 4 sigma, as SciPy's `gaussian_filter` does.
+    """
+    radius = TAPS // 2 if sigma <= GREATEST_PAPER_SIGMA else int(4 * sigma + 0.5)
+    offsets = np.arange(-radius, radius + 1)
     taps = (offsets == 0) * 1.0 if sigma == 0 else np.exp(-0.5 * (offsets / sigma) ** 2)
     result = (taps / taps.sum()).astype(np.float32)
     result.flags.writeable = False

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Meta
 
 from mlpcore.backends.affine import N_LABELS
+from mlpcore.backends.arguments import MAX_SIGMA
 from mlpcore.checks import check_whole, convert_fields
 from mlpcore.errors import InputError
 from mlpcore.typing import Float64Array
@@ -26,12 +27,13 @@ class DeformationParameters:
     Parameters
     ----------
     sigma
-        Standard deviation, in pixels, of the Gaussian that smooths the displacement noise
-        (paper: 5.0 to 6.0). 0 does not smooth.
+        Standard deviation, in pixels, of the Gaussian that smooths the displacement noise, at most
+        512 (paper: 5.0 to 6.0). 0 does not smooth. Up to 6, the Gaussian is cut off at 10 pixels,
+        as in the paper, and beyond at 4 sigma.
     alpha
         Scale of the displacement in pixels (paper: 36.0 to 38.0). It multiplies uniform noise in
-        [-1, 1] after the convolution with a 21 x 21 Gaussian whose weights sum to 1. The RMS
-        displacement is 1.14 to 1.33 pixels over the paper's ranges.
+        [-1, 1] after the convolution with the Gaussian, whose weights sum to 1. The RMS
+        displacement is 1.14 to 1.33 pixels over the paper's ranges, and alpha / (6.1 sigma) beyond.
     beta
         Greatest angle, in degrees, of the rotation or the horizontal shear (paper: 15). The toss
         of a fair coin decides which of them an image gets.
@@ -47,7 +49,7 @@ class DeformationParameters:
         When a number is not finite, negative or too large. `label_bytes` checks the labels.
     """
 
-    sigma: Annotated[float, Meta(ge=0)] = 6.0
+    sigma: Annotated[float, Meta(ge=0, le=MAX_SIGMA)] = 6.0
     alpha: Annotated[float, Meta(ge=0, lt=1e6)] = 36.0
     # Maps with beta 90 or gamma 100 cannot be inverted.
     beta: Annotated[float, Meta(ge=0, lt=90)] = 15.0

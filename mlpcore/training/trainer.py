@@ -24,6 +24,7 @@ from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.scaling import BACKGROUNDS
+from mlpcore.deformation.deform import gaussian_taps
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
@@ -173,7 +174,8 @@ class Trainer:
             self._shown = backend.put(np.empty_like(dataset.train_images))
             self._maps = backend.put(np.empty((self.n_samples, 2, 2), np.float32))
         self._order = backend.put(np.empty(self.n_samples, np.int32))
-        backend.reserve(self._network, self._shown, self._train_labels)
+        n_taps = len(gaussian_taps(config.deformation.sigma))
+        backend.reserve(self._network, self._shown, self._train_labels, n_taps)
 
     def _take_weights(self, sample_weight: ArrayLike | None) -> None:
         """Puts the weights of the samples where the backend computes, and keeps their sum."""

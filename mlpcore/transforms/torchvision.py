@@ -31,11 +31,12 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
     Parameters
     ----------
     sigma : float, default=6.0
-        Standard deviation, in pixels, of the Gaussian that smooths the displacements. It is cut
-        off at 10 pixels.
+        Standard deviation, in pixels, of the Gaussian that smooths the displacements, at most
+        512. It is cut off at 10 pixels up to a sigma of 6, as in the paper, and at 4 sigma beyond.
     alpha : float, default=36.0
-        Scale of the displacements, in pixels, before they are smoothed; with a sigma of 6 their
-        RMS is then alpha / 32. 0 means no elastic deformation.
+        Scale of the displacements, in pixels, before they are smoothed. Their RMS is then
+        alpha / 32 with a sigma of 6, and alpha / (6.1 sigma) with a greater one. 0 means no
+        elastic deformation.
     beta : float, default=15.0
         Greatest angle, in degrees, of a rotation or a horizontal shear, each with probability
         1/2. 0 means neither.

@@ -136,33 +136,39 @@ def test_predict(backend, reference, sizes, n, seed, kind):
     seed=SEEDS,
     epoch=st.integers(0, 5000),
     grid=st.integers(0, 600),
-    height=st.integers(1, 31),
-    width=st.integers(1, 31),
+    rows=st.integers(1, 330),
+    columns=st.integers(1, 330),
 )
 @settings(max_examples=15)
-def test_noise_is_the_same_numbers(backend, seed, epoch, grid, height, width):
-    result = backend.noise(seed, epoch, grid, height, width)
-    shape = 10 * height + 20, 10 * width + 20
+def test_noise_is_the_same_numbers(backend, seed, epoch, grid, rows, columns):
+    result = backend.noise(seed, epoch, grid, rows, columns)
     expected = [
-        philox.noise(seed, epoch, grid, purpose, *shape)
+        philox.noise(seed, epoch, grid, purpose, rows, columns)
         for purpose in (philox.NOISE_X, philox.NOISE_Y)
     ]
     assert np.array_equal(result, expected)
 
 
-@given(rows=st.integers(21, 90), columns=st.integers(21, 90), seed=SEEDS)
-@example(rows=21, columns=21, seed=0)
-@example(rows=52, columns=84, seed=1)  # a block of a device, and one more
-@example(rows=53, columns=85, seed=2)
+@given(
+    rows=st.integers(1, 70),
+    columns=st.integers(1, 70),
+    n_taps=st.sampled_from([1, 21, 22, 50]),
+    seed=SEEDS,
+)
+@example(rows=1, columns=1, n_taps=21, seed=0)
+@example(rows=32, columns=64, n_taps=21, seed=1)  # a block of a device, and one more
+@example(rows=33, columns=65, n_taps=21, seed=2)
+@example(rows=33, columns=65, n_taps=43, seed=2)
 @settings(max_examples=25)
-def test_displacement_field(backend, reference, rows, columns, seed):
-    noise = uniform(seed, 2, rows, columns)
-    taps = np.random.default_rng(seed).uniform(0, 0.1, 21).astype(np.float32)  # not symmetric
+def test_displacement_field(backend, reference, rows, columns, n_taps, seed):
+    noise = uniform(seed, 2, rows + n_taps - 1, columns + n_taps - 1)
+    taps = np.random.default_rng(seed).uniform(0, 2 / (n_taps + 1), n_taps)  # not symmetric
+    taps = taps.astype(np.float32)
     field = backend.displacement_field(noise, taps, 36.0)
     expected = reference.displacement_field(noise, taps, 36.0)
-    assert field.shape == (2, rows - 20, columns - 20)
-    # Two sums of 21 products after each other, or one of 441: taps add up to 2 at most.
-    assert np.abs(field - expected).max() <= sum_tolerance(36.0 * taps.sum() ** 2, 441)
+    assert field.shape == (2, rows, columns)
+    # Two sums of n_taps products after each other, or one of their square.
+    assert np.abs(field - expected).max() <= sum_tolerance(36.0 * taps.sum() ** 2, n_taps**2)
 
 
 @given(n=st.integers(0, 600), seed=SEEDS, epoch=st.integers(0, 2**32 - 1))

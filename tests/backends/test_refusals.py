@@ -6,7 +6,7 @@ import pytest
 from emulated import get_backend
 from mlpcore import backends
 from mlpcore.backends import simd
-from mlpcore.backends.arguments import MAX_SIDE, check_array
+from mlpcore.backends.arguments import MAX_CELLS, MAX_SIDE, check_array
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.cpu import available_cores
 from mlpcore.deformation import DeformationParameters, deform_selected
@@ -75,8 +75,9 @@ REFUSED = [
     (lambda b, net: b.noise(0, -1, 0, 5, 5), "epoch -1"),
     (lambda b, net: b.noise(0, 0, -1, 5, 5), "grid -1"),
     (lambda b, net: b.noise(-1, 0, 0, 5, 5), "seed -1"),
-    (lambda b, net: b.noise(0, 0, 0, 1, MAX_SIDE + 1), "images of 1 x 2049: expected sides of 1"),
+    (lambda b, net: b.noise(0, 0, 0, 1, MAX_CELLS + 1), "columns 24577: expected"),
     (lambda b, net: b.displacement_field(NOISE[:, :9], TAPS, 1.0), "noise: 9 x 30 cells"),
+    (lambda b, net: b.displacement_field(NOISE, TAPS[:0], 1.0), "number of taps 0: expected"),
     (lambda b, net: b.displacement_field(NOISE, TAPS, np.nan), "alpha nan"),
     (deform(WIDE), "images of 1 x 2049"),
     (deform(alpha=2e6), "alpha 2e.06: expected a number from"),

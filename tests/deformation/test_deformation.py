@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.ndimage import gaussian_filter, map_coordinates
 
 from emulated import BACKENDS, get_backend
+from mlpcore.backends.arguments import MAX_CELLS, MAX_SIDE, MAX_SIGMA, noise_shape
 from mlpcore.deformation.deform import (
     deform,
     deform_selected,
@@ -19,8 +20,11 @@ from mlpcore.errors import InputError
 
 PAPER = DeformationParameters()
 
+#: A kernel of 73 taps.
+SMOOTH = DeformationParameters(sigma=9.0, alpha=60.0)
+
 #: Coordinates of up to 40 pixels, their displacement the sum of 42 products: 64 roundings of
-#: 2^-24 each.
+#: 2^-24 each. With more taps most products are near 0, and round by less.
 OFF_PLACE = 64 * 2**-24 * 40
 
 #: Between pixels from -1 to 1 the slope is at most 2 per pixel.
@@ -39,30 +43,39 @@ def digits(n, height=29, width=29, seed=0):
     height=st.integers(1, 33),
     width=st.integers(1, 33),
     seed=st.integers(0, 2**64 - 1),
+    parameters=st.sampled_from([PAPER, SMOOTH]),
 )
-@example(n=2, first=99, height=40, width=30, seed=1)  # images larger than a block of a device
+@example(n=2, first=99, height=40, width=30, seed=1, parameters=PAPER)  # larger than GPU blocks
+@example(n=2, first=9, height=5, width=9, seed=1, parameters=SMOOTH)
 @settings(max_examples=6)
-def test_equals_the_oracle(backend, reference, n, first, height, width, seed):
+def test_equals_the_oracle(backend, reference, n, first, height, width, seed, parameters):
     images, labels = digits(n, height, width)
     result = backend.put(images)
-    result = deform(result, labels, PAPER, seed, 2, backend, first)
-    expected = deform(images, labels, PAPER, seed, 2, reference, first)
+    result = deform(result, labels, parameters, seed, 2, backend, first)
+    expected = deform(images, labels, parameters, seed, 2, reference, first)
     assert np.abs(np.asarray(result) - expected).max() <= OFF
 
 
-def test_the_oracle_equals_scipy(reference):
-    """SciPy smooths the oracle's noise and looks pixels up in a grid of 100 images."""
+@pytest.mark.parametrize("parameters, radius", [(PAPER, 10), (SMOOTH, None)])
+def test_the_oracle_equals_scipy(reference, parameters, radius):
+    """SciPy smooths the oracle's noise and looks pixels up in a grid of 100 images.
+
+    Where the paper says no radius, SciPy chooses one.
+    """
     h, w = 23, 31
     images, labels = digits(100, h, w)
-    noise = reference.noise(3, 1, 0, h, w).astype(float)
-    smooth = [PAPER.alpha * gaussian_filter(cells, PAPER.sigma, radius=10) for cells in noise]
-    field = np.stack(smooth)[:, 10:-10, 10:-10].reshape(2, 10, h, 10, w)
+    cells = reference.noise(3, 1, 0, *noise_shape(h, w, len(gaussian_taps(parameters.sigma))))
+    noise, options = cells.astype(float), {"radius": radius, "axes": (1, 2)}
+    smooth = parameters.alpha * gaussian_filter(noise, parameters.sigma, **options)
+    top, left = (cells.shape[1] - 10 * h) // 2, (cells.shape[2] - 10 * w) // 2
+    inside = smooth[:, top : top + 10 * h, left : left + 10 * w]
+    field = inside.reshape(2, 10, h, 10, w)
     tiles = field.transpose(1, 3, 0, 2, 4).reshape(100, 2, h, w)
     y, x = np.mgrid[:h, :w]
     centred = x - (w - 1) / 2, y - (h - 1) / 2
-    affine = draw_affine(PAPER, labels, 3, 1).astype(float)
+    affine = draw_affine(parameters, labels, 3, 1).astype(float)
     moved = np.einsum("nij,jyx->niyx", affine, centred) - centred + tiles
-    arguments = labels, PAPER, 3, 1, reference
+    arguments = labels, parameters, 3, 1, reference
     found = displacements((h, w), np.arange(100), *arguments)
     assert np.abs(found - moved).max() <= OFF_PLACE
     options = {"order": 1, "mode": "grid-constant", "cval": -1.0}
@@ -115,15 +128,19 @@ def test_any_images_can_be_deformed_together(name):
     height=st.integers(1, 24),
     width=st.integers(1, 24),
     epoch=st.integers(0, 2**32 - 1),
+    parameters=st.sampled_from([PAPER, SMOOTH]),
 )
 @settings(max_examples=5)
-def test_few_images_get_the_bits_of_the_whole_set(simd_name, indices, height, width, epoch):
+def test_few_images_get_the_bits_of_the_whole_set(
+    simd_name, indices, height, width, epoch, parameters
+):
     """Only the tiles that they need are computed: images, all their channels, displacements."""
     few, many = get_backend(simd_name, 2), get_backend("reference")
     images, labels = digits(251, height, width)
-    whole = deform(images, labels, PAPER, 9, epoch, get_backend(simd_name, 1), background=0.0)
+    drawing = parameters, 9, epoch
+    whole = deform(images, labels, *drawing, get_backend(simd_name, 1), background=0.0)
     chosen = np.array(indices, int)
-    arguments = chosen, labels[chosen], PAPER, 9, epoch
+    arguments = chosen, labels[chosen], *drawing
     colours = np.stack([images[chosen], images[chosen], images[chosen]], axis=-1)
     colours[..., 1] *= -1
     some = deform_selected(np.moveaxis(colours, -1, 1), *arguments, few, 0.0)
@@ -164,11 +181,17 @@ def test_affine_draws_are_the_papers():
 
 
 def test_gaussian_sums_to_one_after_truncation():
-    for sigma in (0.0, 0.5, 5.0, 6.0, 100.0):
+    for sigma, n_taps in {0.0: 21, 0.5: 21, 5.0: 21, 6.0: 21, 6.1: 49, 512.0: 4097}.items():
         taps = gaussian_taps(sigma)
-        assert taps.shape == (21,)
+        assert taps.shape == (n_taps,)
         assert taps.sum() == pytest.approx(1.0, abs=1e-6)
         assert np.array_equal(taps, taps[::-1])
+
+
+def test_the_largest_images_have_noise_for_the_smoothest_fields():
+    """The random numbers count cells in 16 bits."""
+    side = max(noise_shape(MAX_SIDE, MAX_SIDE, len(gaussian_taps(MAX_SIGMA))))
+    assert side == MAX_CELLS < 2**16
 
 
 def test_bad_labels_and_sides(reference):

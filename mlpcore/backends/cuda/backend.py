@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.arguments import MARGIN, Shape, check_array, check_shape
+from mlpcore.backends.arguments import Shape, check_array, check_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.deformation import FieldMemory
@@ -102,11 +102,13 @@ class CudaBackend(Backend):
     def store(self, loaded: DeviceNetwork, network: Network) -> None:
         loaded.store(network)
 
-    def reserve(self, network: DeviceNetwork, images: DeviceArray, labels: DeviceArray) -> None:
+    def reserve(
+        self, network: DeviceNetwork, images: DeviceArray, labels: DeviceArray, n_taps: int
+    ) -> None:
         n, height, width = images.shape
         if images.nbytes == 0:
             return
-        self._memory.reserve(height, width, 0, n)
+        self._memory.reserve(height, width, n_taps, 0, n)
         self._sort_keys(n)
         with self.driver.active():
             network.reserve(images, labels)
@@ -258,20 +260,20 @@ class CudaBackend(Backend):
     # ---- deformation -------------------------------------------------------------------
 
     def _noise(
-        self, key: tuple[int, int], epoch: int, grid: int, height: int, width: int
+        self, key: tuple[int, int], epoch: int, grid: int, rows: int, columns: int
     ) -> Float32Array:
-        shape = kernels.noise_shape(height, width)
-        result = self._empty(2, *shape)
-        self._run(kernels.noise(key, epoch, grid, 1, shape, result.address))
+        result = self._empty(2, rows, columns)
+        self._run(kernels.noise(key, epoch, grid, 1, (rows, columns), result.address))
         return np.asarray(result)
 
     def _displacement_field(
         self, noise: DeviceArray, taps: DeviceArray, alpha: float
     ) -> Float32Array:
         _, rows, columns = noise.shape
-        middle = self._empty(2, rows - MARGIN, columns)
-        out = self._empty(2, rows - MARGIN, columns - MARGIN)
-        arguments = taps.address, alpha, middle.address, out.address
+        margin = len(taps) - 1
+        middle = self._empty(2, rows - margin, columns)
+        out = self._empty(2, rows - margin, columns - margin)
+        arguments = taps.address, len(taps), alpha, middle.address, out.address
         self._run(kernels.displacement_field(2, (rows, columns), noise.address, *arguments))
         return np.asarray(out)
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mlpcore.backends.arguments import IMAGES_PER_GRID, MARGIN
+from mlpcore.backends.arguments import IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.memory import DeviceArray, Driver
@@ -29,16 +29,16 @@ class FieldMemory:
         self._driver = driver
         self._arrays: Fields | None = None
 
-    def reserve(self, height: int, width: int, first: int, n: int) -> Fields:
+    def reserve(self, height: int, width: int, n_taps: int, first: int, n: int) -> Fields:
         """The memory for n images of h x w pixels, number `first` and on."""
-        rows, columns = kernels.noise_shape(height, width)
+        rows, columns = noise_shape(height, width, n_taps)
         grids = (first + n - 1) // IMAGES_PER_GRID - first // IMAGES_PER_GRID + 1
         grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // (2 * rows * columns)))
         arrays = self._arrays
         if arrays is None or arrays[0].shape[2:] != (rows, columns) or len(arrays[0]) < grids:
             arrays = self._arrays = None  # freed before more is taken
             noise = DeviceArray(self._driver, (grids, 2, rows, columns), np.float32)
-            middle = DeviceArray(self._driver, (grids, 2, rows - MARGIN, columns), np.float32)
+            middle = DeviceArray(self._driver, (grids, 2, rows - n_taps + 1, columns), np.float32)
             arrays = self._arrays = noise, middle
         return arrays
 
@@ -53,16 +53,24 @@ class FieldMemory:
     ) -> Iterator[Launch]:
         """Deforms images (n, h, w), number `first` and on; the arguments of `Backend.deform`."""
         n, height, width = images.shape
-        arrays = self.reserve(height, width, first, n)
+        n_taps = len(fields.taps)
+        shape = noise_shape(height, width, n_taps)
+        arrays = self.reserve(height, width, n_taps, first, n)
         noise, middle = (array.address for array in arrays)
-        shape = kernels.noise_shape(height, width)
         for begin, end in _by_grids(first, n, len(arrays[0])):
             part = slice(begin - first, end - first)
             grid = begin // IMAGES_PER_GRID
             n_grids = (end - 1) // IMAGES_PER_GRID + 1 - grid
             yield from kernels.noise(fields.key, fields.epoch, grid, n_grids, shape, noise)
             yield from kernels.displacement_field(
-                2 * n_grids, shape, noise, fields.taps.address, fields.alpha, middle, noise
+                2 * n_grids,
+                shape,
+                noise,
+                fields.taps.address,
+                n_taps,
+                fields.alpha,
+                middle,
+                noise,
             )
             yield from kernels.deform(
                 images[part].address,

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlpcore.backends.arguments import GRID, MARGIN
 from mlpcore.network import Network
 
 #: What neurons compute from their sums, as in cuda/activation.cuh.
@@ -50,8 +49,8 @@ KERNELS: dict[str, str] = {
     "rank_kernel": "PiP",
     "input_products_kernel": "PPiP",
     "noise_kernel": "IIIIiiP",
-    "convolve_columns_kernel": "PiiPP",
-    "convolve_rows_kernel": "PiiPfP",
+    "convolve_columns_kernel": "PiiPiP",
+    "convolve_rows_kernel": "PiiPifP",
     "affine_maps_kernel": "PiIPdIIIP",
     "deform_by_kernel": "PiiPPfP",
     "deform_kernel": "PIiiPPfP",
@@ -232,11 +231,6 @@ def input_products(images: int, n_in: int, order: int, steps: int, products: int
 # ---- deformation ---------------------------------------------------------------------------
 
 
-def noise_shape(height: int, width: int) -> tuple[int, int]:
-    """Cells of a grid's noise: 10 images and 20 cells of margin a side."""
-    return GRID * height + MARGIN, GRID * width + MARGIN
-
-
 def noise(
     key: tuple[int, int],
     epoch: int,
@@ -253,19 +247,26 @@ def noise(
 
 
 def displacement_field(
-    fields: int, shape: tuple[int, int], noise: int, taps: int, alpha: float, middle: int, out: int
+    fields: int,
+    shape: tuple[int, int],
+    noise: int,
+    taps: int,
+    n_taps: int,
+    alpha: float,
+    middle: int,
+    out: int,
 ) -> list[Launch]:
-    """Fields (fields, rows - 20, columns - 20) of noise (fields, rows, columns).
+    """Fields (fields, rows - margin, columns - margin) of noise (fields, rows, columns).
 
-    `middle` is (fields, rows - 20, columns), between the two convolutions. `out` may be `noise`,
-    which is no longer needed when `out` is written.
+    The margin is n_taps - 1. `middle` is (fields, rows - margin, columns), between the
+    two convolutions. `out` may be `noise`, which is no longer needed when `out` is written.
     """
     rows, columns = shape
-    out_rows, out_columns = rows - MARGIN, columns - MARGIN
+    out_rows, out_columns = rows - n_taps + 1, columns - n_taps + 1
     down = blocks(columns, COLUMNS_X), blocks(out_rows, COLUMNS_ROWS), fields
     across = blocks(out_columns, ROWS_X), blocks(out_rows, ROWS_Y), fields
-    first = noise, rows, columns, taps, middle
-    second = middle, out_rows, columns, taps, alpha, out
+    first = noise, rows, columns, taps, n_taps, middle
+    second = middle, out_rows, columns, taps, n_taps, alpha, out
     return [
         _launch("convolve_columns_kernel", down, (COLUMNS_X, COLUMNS_Y), *first),
         _launch("convolve_rows_kernel", across, (ROWS_X, ROWS_Y), *second),

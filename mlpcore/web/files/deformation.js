@@ -6,14 +6,15 @@
 import { mapRows, transposed } from "./image.js";
 import { AFFINE, NOISE_X, NOISE_Y, philox4x32, toUniform } from "./philox.js";
 
-const [TAPS, GRID] = [21, 10];
-const MARGIN = TAPS - 1;
+const GRID = 10;
+const [PAPER_RADIUS, GREATEST_PAPER_SIGMA] = [10, 6];
 const { fround } = Math;
 
 /** The weights, float32, of a truncated Gaussian. They sum to 1. */
 function gaussianTaps(sigma) {
-  const taps = Array.from({ length: TAPS }, (_, i) => {
-    const offset = i - MARGIN / 2;
+  const radius = sigma <= GREATEST_PAPER_SIGMA ? PAPER_RADIUS : Math.floor(4 * sigma + 0.5);
+  const taps = Array.from({ length: 2 * radius + 1 }, (_, i) => {
+    const offset = i - radius;
     return sigma === 0 ? Number(offset === 0) : Math.exp(-0.5 * (offset / sigma) ** 2);
   });
   const sum = taps.reduce((a, b) => a + b);
@@ -32,11 +33,10 @@ function affineMap({ beta, gamma }, seed, epoch, number) {
   return [cosine / scaleX, (sine - shear) / scaleX, -sine / scaleY, cosine / scaleY].map(fround);
 }
 
-/** Displacement noise for one image: (side + 20) rows and columns of its grid of 10 x 10 images. */
-function noise(side, seed, epoch, number, purpose) {
+/** Displacement noise for one image: `size` rows and columns of its grid of 10 x 10 images. */
+function noise(side, size, seed, epoch, number, purpose) {
   const [grid, tile] = [Math.floor(number / GRID ** 2), number % GRID ** 2];
   const [top, left] = [Math.floor(tile / GRID) * side, (tile % GRID) * side];
-  const size = side + MARGIN;
   const data = new Float32Array(size * size);
   for (let group = top >> 2; 4 * group < top + size; group++) {
     for (let x = 0; x < size; x++) {
@@ -62,8 +62,9 @@ function field(cells, side, taps, alpha) {
 /** Where the pixels of an image come from: two fields of displacements and a matrix. */
 export function drawMap(parameters, side, seed, epoch, number = 0) {
   const taps = gaussianTaps(parameters.sigma);
+  const size = side + taps.length - 1;
   const [dx, dy] = [NOISE_X, NOISE_Y].map((purpose) =>
-    field(noise(side, seed, epoch, number, purpose), side, taps, parameters.alpha),
+    field(noise(side, size, seed, epoch, number, purpose), side, taps, parameters.alpha),
   );
   return { dx, dy, matrix: affineMap(parameters, seed, epoch, number) };
 }

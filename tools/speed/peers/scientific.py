@@ -10,7 +10,6 @@ from scipy.ndimage import correlate1d, map_coordinates
 from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
-from mlpcore.backends.arguments import MARGIN
 from mlpcore.backends.reference import ReferenceBackend
 from mlpcore.typing import Float32Array
 from speed.peers.base import Task
@@ -28,7 +27,8 @@ class SciPyBackend(ReferenceBackend):
     def _displacement_field(
         self, noise: Float32Array, taps: Float32Array, alpha: float
     ) -> Float32Array:
-        inside = slice(MARGIN // 2, -(MARGIN // 2))
+        margin = len(taps) // 2
+        inside = slice(margin, -margin)
         smooth = correlate1d(correlate1d(noise, taps, axis=1), taps, axis=2)
         return alpha * smooth[:, inside, inside]
 
