@@ -28,7 +28,7 @@ from scipy.interpolate import make_interp_spline
 import figure_style
 import headless
 import mlpcore
-from figure_style import BLUE, GREEN, GREY, ORANGE, RED
+from figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 from mlpcore import DeformationParameters, backends, dataset, deformation
 from mlpcore.commands.options import run_tool
 from mlpcore.data.digit import read_digit
@@ -37,6 +37,7 @@ from mlpcore.files import atomic_write
 from mlpcore.web.page import to_page
 from speed.chart import COLOURS, best_times, draw_bars
 from speed.results import read_runs
+from streaming import WINDOW
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES, RESULTS = ROOT / "docs" / "images", ROOT / "benchmarks" / "results"
@@ -313,6 +314,59 @@ def few_digits() -> Figure:
     return figure
 
 
+def stream_drift() -> Figure:
+    """The accuracy on a stream that changes in its middle, from the kept measurement."""
+    curves = json.loads((RESULTS / "streams.json").read_text())["curves"]
+    colours = {
+        "StreamMLPClassifier": BLUE,
+        "MLPClassifier": GREEN,
+        "adaptive random forest": RED,
+        "adaptive Hoeffding tree": ORANGE,
+        "softmax regression": PURPLE,
+    }
+    figure = Figure(figsize=(7, 3.4))
+    axes = figure.subplots()
+    for name, runs in curves.items():
+        means = 100 * np.mean(runs, axis=0)
+        seen = WINDOW * np.arange(1, len(means) + 1)
+        shown = name in colours
+        style: dict[str, Any] = {"color": colours.get(name, PALE), "zorder": 2 if shown else 1}
+        axes.plot(seen, means, label=name if shown else None, **style)
+    axes.plot([], [], color=PALE, label="the others of the table")
+    axes.axvline(seen[-1] / 2, color=GREY, lw=0.8, zorder=0)
+    axes.set(xlabel="samples of the stream", ylabel=f"right of the last {WINDOW} (%)")
+    figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
+def stream_calls() -> Figure:
+    """What it costs to learn a sample, from the kept measurement."""
+    kept = json.loads((RESULTS / "streams.json").read_text())["calls"]
+    rows = {
+        "StreamMLPClassifier.learn_one, a dictionary": "StreamMLPClassifier.learn_one",
+        "OnlineMLPClassifier.partial_fit": "OnlineMLPClassifier.partial_fit",
+        "PyTorch, SGD step": "PyTorch, a step of SGD",
+        "MLPClassifier.partial_fit": "MLPClassifier.partial_fit",
+        "SGDClassifier.partial_fit": "SGDClassifier.partial_fit (linear)",
+        "River, LogisticRegression.learn_one, a dictionary": "River, LogisticRegression (linear)",
+        "River, HoeffdingTree.learn_one, a dictionary": "River, HoeffdingTree",
+    }
+    figure = Figure(figsize=(8.4, 2.6))
+    for axes, (network, times) in zip(figure.subplots(1, len(kept), sharey=True), kept.items()):
+        for place, call in enumerate(rows):
+            axes.barh(place, times[call], color=BLUE if place < 2 else GREY)
+            text = f"{times[call]:,.0f}"
+            axes.annotate(
+                text, (times[call], place), (3, 0), textcoords="offset points", va="center"
+            )
+        axes.set(title=network, xscale="log", xlim=(1, 3e6), xticks=[1, 100, 10_000])
+        axes.set_yticks(range(len(rows)), rows.values())
+        axes.minorticks_off()
+    axes.invert_yaxis()
+    figure.supxlabel("µs to learn a sample, by one call", size=10)
+    return figure
+
+
 def widths() -> Figure:
     """The same digits of MNIST as they are and in all widths, a row each."""
     images = dataset.load(name="mnist").train_images[WIDTH_DIGITS]
@@ -345,6 +399,8 @@ DIAGRAMS: dict[str, Callable[[], Figure]] = {
     "sparse-steps.svg": sparse,
     "resident-training.svg": resident,
     "few-digits.svg": few_digits,
+    "stream-drift.svg": stream_drift,
+    "stream-calls.svg": stream_calls,
     "widths.svg": widths,
     "ones-and-sevens.svg": ones_and_sevens,
 }

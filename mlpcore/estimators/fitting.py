@@ -17,6 +17,7 @@ from mlpcore.backends.base import Backend
 from mlpcore.deformation.deform import deform
 from mlpcore.errors import InputError
 from mlpcore.estimators.prediction import Steps, outputs_of
+from mlpcore.estimators.stability import warn_of_step
 from mlpcore.estimators.validation import Samples, float_rows, squares_of, weights_of
 from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
@@ -33,11 +34,6 @@ STILL_FALLS = 0.1
 #: due to steps that are too long if outputs are.
 ALIKE = 1e-3
 WORSE_THAN_A_GUESS = 1.5
-
-#: A step eta w (1 + |x|^2) changes the answer to a sample x by so much that the error grows. It is
-#: 2 / (p (1 - p)) for a softmax of two classes of probability p = 1/2, and networks with hidden
-#: layers were found to fail between a half and twice of it, in ten passes over scikit-learn's sets.
-UNSTABLE = 4.0
 
 #: Where scikit-learn fits for a cross-validation, as a search does.
 CROSS_VALIDATION = "sklearn.model_selection._validation"
@@ -207,14 +203,13 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
         return
     steps = learning_rate * (1 + squares_of(samples.inputs, 1))
     worst = int((steps * samples.weights * (samples.weights > 1)).argmax())
-    weight = float(samples.weights[worst])
-    if weight > 1 and weight * steps[worst] > UNSTABLE:
-        warnings.warn(
-            f"sample_weight and class_weight give sample {worst} the weight {weight:.4g}, which "
-            f"makes its step at learning_rate_init {learning_rate:.4g} unstable. Lower the weight "
-            f"to {UNSTABLE / steps[worst]:.2g}, or learning_rate_init.",
-            stacklevel=3,  # of who called partial_fit
-        )
+    warn_of_step(
+        float(samples.weights[worst]),
+        steps[worst],
+        f"sample_weight and class_weight give sample {worst}",
+        f"learning_rate_init {learning_rate:.4g}",
+        stacklevel=4,  # of who called partial_fit
+    )
 
 
 def few_samples(

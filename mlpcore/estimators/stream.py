@@ -15,9 +15,10 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.base import Stepper
-from mlpcore.checks import check_rate, check_whole
+from mlpcore.checks import check_rate, check_real, check_whole
 from mlpcore.errors import InputError
 from mlpcore.estimators.feature_row import FeatureRow
+from mlpcore.estimators.stability import warn_of_step
 from mlpcore.network.architecture import MAX_WIDTH, hidden_layers_of
 from mlpcore.network.network import Network
 from mlpcore.store.onnx_estimator import EstimatorNetwork
@@ -108,7 +109,7 @@ class StreamMLPClassifier:
 
     # ---- one sample ------------------------------------------------------------------
 
-    def learn_one(self, x: Any, y: Hashable) -> None:
+    def learn_one(self, x: Any, y: Hashable, w: float = 1.0) -> None:
         """Learn a sample.
 
         Parameters
@@ -117,6 +118,9 @@ class StreamMLPClassifier:
             A dictionary of named numbers, or (n,) numbers.
         y
             The label: any hashable object but None.
+        w
+            A factor of the learning rate, 0 or more. A warning tells of one that makes the step
+            unstable.
 
         Raises
         ------
@@ -127,13 +131,18 @@ class StreamMLPClassifier:
         """
         features = self._features
         code = self._code_of(y)
+        weight = None if w == 1.0 else _weight(w)
         features.read(x)
         stepper = self._stepper
         if features.new or code == len(self._codes) or stepper is None:
             stepper = self._grow(y)
         features.write(learn=True)
         self._label[0] = code
-        loss = stepper.train(features.inputs, self._label, self.learning_rate).loss
+        rate = self.learning_rate
+        if weight is not None and w > 1:
+            step = rate * (1 + float(np.vdot(features.inputs, features.inputs)))
+            warn_of_step(w, step, "w gives the sample", f"learning_rate {rate:.4g}", stacklevel=3)
+        loss = stepper.train(features.inputs, self._label, rate, sample_weight=weight).loss
         if not math.isfinite(loss):
             raise Diverged(
                 f"training diverged at learning rate {self.learning_rate:g}: the loss is not "
@@ -259,6 +268,14 @@ class StreamMLPClassifier:
         """Become one of River's classifiers, if River is there to ask for them."""
         if type(self) is StreamMLPClassifier and "river.base" in sys.modules:
             self.__class__ = _of_river()
+
+
+def _weight(w: float) -> Float32Array:
+    """The weight of a sample, (1,)."""
+    check_real("w", w)
+    if not 0 <= w < 3e38:
+        raise InputError(f"w {w}: expected 0 or more, and less than 3e38")
+    return np.array([w], np.float32)
 
 
 def _stepper(network: Network) -> Stepper:

@@ -269,6 +269,26 @@ def test_parameters_are_refused_at_once(parameters):
         StreamMLPClassifier(**parameters)
 
 
+@pytest.mark.parametrize("w", [-1, math.nan, math.inf, 1e39, "1", None])
+def test_weights_are_refused(w):
+    model = learnt()
+    before = pickle.dumps(model)
+    with pytest.raises(InputError, match=r"w .*: expected"):
+        model.learn_one(GOOD, "a", w)
+    assert pickle.dumps(model) == before
+
+
+def test_weights_scale_a_step_and_unstable_ones_are_warned_of():
+    half, slow = learnt(learning_rate=0.02), learnt(learning_rate=0.02)
+    slow.learning_rate = 0.01
+    half.learn_one(GOOD, "a", w=0.5)
+    slow.learn_one(GOOD, "a")
+    for one, other in zip(half.network_.weights, slow.network_.weights):
+        np.testing.assert_allclose(one, other, atol=1e-7)  # one rounding of the rate or the delta
+    with pytest.warns(UserWarning, match="w gives the sample the weight 1000, .*learning_rate"):
+        half.learn_one(GOOD, "a", w=1000)
+
+
 def test_a_network_that_diverges_says_so():
     with pytest.raises(Diverged, match="lower"):
         learnt(learning_rate=1e30)

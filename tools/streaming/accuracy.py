@@ -1,0 +1,55 @@
+"""How many samples of a stream are predicted right, each before it is learnt."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TypeAlias
+
+import numpy as np
+from tabulate import tabulate
+
+from streaming import WINDOW
+from streaming.learners import LEARNERS, STREAMS, samples_of
+
+#: Accuracies by stream and learner, one of each seed.
+Accuracies: TypeAlias = dict[str, dict[str, list[float]]]
+
+#: The stream of which there is a curve over time.
+CURVE = "Agrawal, drift"
+
+
+def hits(stream: str, learner: str, seed: int, n: int) -> list[bool]:
+    """Which of a stream's samples a learner predicts right."""
+    samples = samples_of(stream, seed, n)
+    model = LEARNERS[learner](seed, sorted({y for _, y in samples}))
+    found = []
+    for x, y in samples:
+        found.append(bool(model.predict_one(x) == y))
+        model.learn_one(x, y)
+    return found
+
+
+def curve(found: list[bool]) -> list[float]:
+    """The accuracy in each window."""
+    return [round(float(each), 4) for each in np.reshape(found, (-1, WINDOW)).mean(axis=1)]
+
+
+def table(accuracies: Accuracies) -> str:
+    """Means over the seeds, in percent, as Markdown; the two best of each column are bold."""
+    means = {s: {k: statistics.mean(v) for k, v in row.items()} for s, row in accuracies.items()}
+    means["mean"] = {k: statistics.mean(row[k] for row in means.values()) for k in LEARNERS}
+    rows = []
+    for learner in LEARNERS:
+        cells = []
+        for row in means.values():
+            text = f"{100 * row[learner]:.1f}"
+            cells.append(f"**{text}**" if row[learner] in sorted(row.values())[-2:] else text)
+        rows.append([learner, *cells])
+    headers = ["learner", *means]
+    aligned = ("left", *("right" for _ in means))
+    return tabulate(rows, headers, tablefmt="pipe", colalign=aligned, disable_numparse=True)
+
+
+def nothing_yet() -> Accuracies:
+    """Room for all accuracies."""
+    return {stream: {learner: [] for learner in LEARNERS} for stream in STREAMS}
