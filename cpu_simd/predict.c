@@ -114,13 +114,24 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
     free(work.sums);
 }
 
-/* Sums the first layer's rows, for the background; returns -1 when memory ran out. */
+/* Whether the background of all samples is 0. Of more than a batch that is not asked. */
+static int black(const mlp_prediction *task)
+{
+    const int n_in = task->network->layers[0].n_in;
+    if (task->n > SAMPLES) return 0;
+    for (long s = 0; s < task->n; s++)
+        if (mlp_background(task->images + s * n_in, n_in) != 0.0f) return 0;
+    return 1;
+}
+
+/* Sums the first layer's rows, for the background, if any has one; returns -1 when memory ran
+ * out. */
 static int sum_rows(prediction *p)
 {
     const mlp_layer *layer = p->task->network->layers;
     float *ones = mlp_floats((size_t)layer->stride);
     p->row_sums = mlp_floats((size_t)mlp_padded(layer->n_out));
-    if (ones && p->row_sums) {
+    if (ones && p->row_sums && !black(p->task)) {
         mlp_set_ones(ones, layer);
         p->kernels->product(layer, ones, 0, layer->n_out, p->row_sums);
     }
