@@ -139,7 +139,8 @@ def committees(folder: Path, rng: random.Random) -> Iterator[str]:
     One of them has the folder and goes on to the same bits; the other is refused in a line.
     """
     load_modules()
-    times, ended = [], False
+    times: list[float] = []
+    ended = False
     while not ended and len(times) < 12:
         children = [start_committee(folder, seed) for seed in rng.sample(SEEDS, 2)]
         times.append(2 * moment(rng))
