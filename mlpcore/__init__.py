@@ -19,7 +19,7 @@ True
 | a network | `mlpcore.network.Network`; `mlpcore.network.architecture` has the paper's |
 | deformation | `mlpcore.deformation`: elastic and affine, of any images |
 | training | `mlpcore.training.Trainer`; `mlpcore.training.config`: what determines a run |
-| use | `mlpcore.load`: a trained network that reads pictures and arrays |
+| use | `mlpcore.load`: a trained network that reads pictures and arrays; `mlpcore.read`: pages |
 | evaluation | `mlpcore.evaluation`: error rate, confusion matrix, second guesses |
 | files | `mlpcore.store`: weights and runs; `mlpcore.export`: ONNX and safetensors |
 | all of it on one's own terms | `mlpcore.backends.base`: the operations that all backends share |
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from mlpcore.inference import export as export
     from mlpcore.inference import load as load
     from mlpcore.network import Network as Network
+    from mlpcore.reading import read as read
     from mlpcore.training import Trainer as Trainer
     from mlpcore.training import TrainingConfig as TrainingConfig
 
@@ -76,6 +77,7 @@ _MODULES = {
     "export": "mlpcore.inference",
     "load": "mlpcore.inference",
     "philox": "mlpcore.philox",
+    "read": "mlpcore.reading",
 }
 
 __all__ = list(_MODULES)

@@ -14,21 +14,21 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image
 
-from mlpcore import backends
 from mlpcore.commands.copies import add_copies_options, given_copies
-from mlpcore.commands.networks import network_path, pretrained_note
+from mlpcore.commands.networks import document, read_networks
 from mlpcore.commands.options import command_parser, run_tool
-from mlpcore.data.digit import Digit, find_digit, read_digit
-from mlpcore.data.pictures import MAX_FILE_BYTES, decode_grey, picture_files
+from mlpcore.commands.pictures import (
+    add_paths,
+    content_of,
+    each_picture,
+    name_of,
+    networks_and_pictures,
+)
+from mlpcore.data.digit import Digit, find_digit
+from mlpcore.data.pictures import decode_grey
 from mlpcore.errors import InputError, printable, shown
-from mlpcore.evaluation.copies import Copies
 from mlpcore.files import atomic_write, check_writable, make_folder
 from mlpcore.inference import TrainedClassifier
-from mlpcore.inference.classifier import PRETRAINED_FILE
-from mlpcore.inference.inputs import check_takes_digits
-from mlpcore.store.committee import holds_committee, with_members
-from mlpcore.store.run_folder import holds_run
-from mlpcore.store.trained import TrainedNetwork
 from mlpcore.terminal import say
 from mlpcore.typing import UInt8Array
 
@@ -36,9 +36,6 @@ GREY_LEVELS = " .:-=+*#%@"
 
 #: A part of the JSON document.
 Entry: TypeAlias = dict[str, Any]
-
-#: The picture on the standard input.
-STDIN = Path("-")
 
 TEXT = """\
 Prints which digits pictures show: the two best guesses, each with the output
@@ -54,48 +51,13 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "predict", "[RUN|WEIGHTS...] PICTURE... [options]", TEXT, "runs/net1 scan.png photos/"
     )
     add = parser.add_argument
-    what = (
-        "networks: folders of runs or committees, .safetensors files, pretrained; pictures: PNG, "
-        "JPEG, GIF, BMP, TIFF, WebP or PPM files, folders of them, or - for the standard input"
-    )
-    add("paths", metavar="PATH", type=network_path, nargs="+", help=what)
+    add_paths(parser)
     add_copies_options(parser)
     add("--json", action="store_true", help="print one JSON document, with all outputs")
     add("--show", action="store_true", help="draw what the network is given in characters")
     normalised = "save what the network is given as PNG files"
     add("--save-normalised", metavar="DIR", type=Path, help=normalised)
     return parser.parse_intermixed_args(argv)  # paths may stand on both sides of an option
-
-
-def is_network(path: Path) -> bool:
-    """Whether an argument names networks: a run's folder, a committee's, or a .safetensors file."""
-    if path.suffix == ".safetensors":
-        return True
-    return path.is_dir() and (holds_run(path) or holds_committee(path))
-
-
-def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassifier:
-    """The networks, or that of the package; an InputError unless they take MNIST's format."""
-    networks = [TrainedNetwork.read(path) for path in with_members(paths or [PRETRAINED_FILE])]
-    for each in networks:
-        check_takes_digits(each.input, shown(each.path))
-    if not paths:
-        say(f"note: {pretrained_note(networks[0])}", sys.stderr)
-    if copies is not None:
-        say(f"note: {copies.describe(len(networks))}", sys.stderr)
-    return TrainedClassifier(networks, backends.get("cpu", 1), copies)
-
-
-def missing(path: Path) -> str:
-    """The line about a path that names nothing."""
-    expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
-    return f"{shown(path)} does not exist: expected {expected}"
-
-
-def read_stdin() -> Digit:
-    """The digit in the picture on the standard input."""
-    content = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
-    return find_digit(decode_grey(content, "the standard input"), "the standard input")
 
 
 def answers(
@@ -106,23 +68,19 @@ def answers(
     Each comes with its path, its part of the JSON document, and what the networks were given, which
     is None after an error.
     """
-    for path in paths:
-        try:
-            if path != STDIN and not os.path.lexists(path):
-                raise InputError(missing(path))
-            found = picture_files(path) if path.is_dir() else [path]
-        except InputError as error:
+    for path, error in each_picture(paths):
+        if error is not None:
             yield path, {"file": str(path), "error": str(error)}, None
-            continue
-        for each in found:
-            yield each, *answer(classifier, each)
+        else:
+            yield path, *answer(classifier, path)
 
 
 def answer(classifier: TrainedClassifier, path: Path) -> tuple[Entry, Digit | None]:
     """What the networks read in a picture: the two best guesses; of equal outputs the first."""
     entry: Entry = {"file": str(path)}
     try:
-        digit = read_stdin() if path == STDIN else read_digit(path)
+        name = name_of(path)
+        digit = find_digit(decode_grey(content_of(path), name), name)
         found = classifier.outputs(digit.image[None])[0]
     except InputError as error:
         return entry | {"error": str(error)}, None
@@ -139,18 +97,6 @@ def in_characters(pixels: UInt8Array) -> str:
     """A digit in two characters for each pixel, because characters are twice as high as wide."""
     levels = pixels.astype(int) * len(GREY_LEVELS) // 256
     return "\n".join("".join(GREY_LEVELS[k] * 2 for k in row).rstrip() for row in levels)
-
-
-def document(classifier: TrainedClassifier, entries: Sequence[Entry]) -> Entry:
-    """Everything, for JSON."""
-    networks = [
-        {"file": str(each.path), "layer_sizes": each.network.layer_sizes}
-        for each in classifier.networks
-    ]
-    result: Entry = {"networks": networks, "pictures": entries}
-    if classifier.copies is not None:
-        result["copies"] = classifier.copies.to_json(len(networks))
-    return result
 
 
 def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
@@ -189,14 +135,7 @@ def predict(options: argparse.Namespace) -> int:
             raise InputError(f"{shown(folder)} exists: expected a new folder")
         check_writable(folder)
     copies = given_copies(options)
-    networks = [path for path in options.paths if is_network(path)]
-    paths = [path for path in options.paths if not is_network(path)]
-    if not paths:
-        raise InputError(f"{shown(networks[0])} is a network: expected pictures beside it")
-    for path in paths if not networks else ():
-        # It may be a misspelt run, which the network of the package should not answer for.
-        if not path.suffix and path != STDIN and not os.path.lexists(path):
-            raise InputError(missing(path))
+    networks, paths = networks_and_pictures(options.paths)
     classifier = read_networks(networks, copies)
     if folder is not None:
         make_folder(folder)
@@ -205,7 +144,7 @@ def predict(options: argparse.Namespace) -> int:
         entries.append(entry)
         report(path, entry, digit, number, options)
     if options.json:
-        print(json.dumps(document(classifier, entries), indent=2))
+        print(json.dumps(document(classifier, "pictures", entries), indent=2))
     return 2 if any("error" in each for each in entries) else 0
 
 

@@ -126,7 +126,12 @@ def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
             f"{name}: no digit found, expected one that stands out from an even ground"
         )
     ink, n_seen = found
-    return Digit(name, _centred(_fitted(ink)), n_seen)
+    return Digit(name, from_ink(ink), n_seen)
+
+
+def from_ink(ink: AnyArray) -> UInt8Array:
+    """Bring the ink (h, w) of a digit, 0 to 1 and cropped to its strokes, to MNIST's format."""
+    return _centred(_fitted(ink))
 
 
 def _ink(image: AnyArray) -> Float64Array:

@@ -49,8 +49,9 @@ MAX_PIXELS = 2**26  # 67 million: the cameras of phones have 50 million
 #: pictures take about one second.
 MAX_SECONDS, BLOCK_BYTES = 3.0, 2**12
 
-#: A larger picture is reduced by a whole factor, to fewer than twice as many pixels a side.
-REDUCED_SIDE = 1024
+#: A larger picture is reduced by a whole factor, to fewer than twice as many pixels a side: that of
+#: a digit, and that of a page.
+REDUCED_SIDE, PAGE_SIDE = 1024, 2048
 
 #: One thread at a time redirects the standard error.
 _STDERR_LOCK = threading.Lock()
@@ -100,6 +101,11 @@ def read_grey(path: StrPath) -> Float32Array:
         When the file cannot be read, is too long, is no picture of a known kind, is damaged,
         holds several pictures or has too many pixels.
     """
+    return decode_grey(read_picture(path), shown(path))
+
+
+def read_picture(path: StrPath) -> bytes:
+    """The bytes of a picture file, for `decode_grey` and `decode_page`; refused as `read_grey`."""
     name = shown(path)
     try:
         content, size = read_start(path, MAX_FILE_BYTES)
@@ -107,20 +113,39 @@ def read_grey(path: StrPath) -> Float32Array:
         raise InputError(f"{error}, {EXPECTED}") from None
     if size > MAX_FILE_BYTES:
         raise InputError(f"{name} has {size:,} bytes, expected at most {MAX_FILE_BYTES:,}")
-    return decode_grey(content, name)
+    return content
 
 
 def decode_grey(content: bytes, name: str) -> Float32Array:
     """The brightness of a picture in the bytes of a file, as `read_grey`; `name` is for errors."""
     with _refusing(name):
-        return _decode(content)
+        return _decode(content, REDUCED_SIDE)[0]
+
+
+def decode_page(content: bytes, name: str) -> tuple[Float32Array, float]:
+    """The brightness of a page in the bytes of a file, and by how much it is reduced.
+
+    As `decode_grey`, with more pixels.
+    """
+    with _refusing(name):
+        return _decode(content, PAGE_SIDE)
 
 
 def grey_of(image: Image.Image, name: str) -> Float32Array:
     """The brightness of one of Pillow's images, as `read_grey`; `name` is for errors."""
+    return _grey_of(image, name, REDUCED_SIDE)[0]
+
+
+def page_of(image: Image.Image, name: str) -> tuple[Float32Array, float]:
+    """That of a page, as `decode_page`."""
+    return _grey_of(image, name, PAGE_SIDE)
+
+
+def _grey_of(image: Image.Image, name: str, side: int) -> tuple[Float32Array, float]:
     with _refusing(name):
         _check(image)
-        return _brightness(ImageOps.exif_transpose(image))
+        grey = _brightness(ImageOps.exif_transpose(image), side)
+        return grey, max(image.size) / max(grey.shape)
 
 
 @contextlib.contextmanager
@@ -165,8 +190,11 @@ class _Slow(Exception):
     """A decoder has taken too long."""
 
 
-def _decode(content: bytes) -> Float32Array:
-    """Decode the bytes of a file; raise an InputError, or whatever the decoders raise."""
+def _decode(content: bytes, side: int) -> tuple[Float32Array, float]:
+    """Decode the bytes of a file, and say by how much the picture is reduced.
+
+    It raises an InputError, or whatever the decoders raise.
+    """
     with contextlib.ExitStack() as stack:
         image = stack.enter_context(Image.open(_Timed(content), formats=FORMATS))
         _check(image)
@@ -174,9 +202,11 @@ def _decode(content: bytes) -> Float32Array:
             stack.enter_context(_silent_libtiff())
         if isinstance(image, ImageFile.ImageFile):
             image.decodermaxblock = BLOCK_BYTES  # a decoder of JPEG takes all it is given at once
-        image.draft("L", (REDUCED_SIDE, REDUCED_SIDE))  # a JPEG need not be decoded in full
+        longest = max(image.size)
+        image.draft("L", (side, side))  # a JPEG need not be decoded in full
         ImageOps.exif_transpose(image, in_place=True)
-        return _brightness(image)
+        grey = _brightness(image, side)
+        return grey, longest / max(grey.shape)
 
 
 @contextlib.contextmanager
@@ -207,19 +237,20 @@ def _too_large(found: str) -> str:
     return f"is too large: {found} pixels, expected at most {MAX_PIXELS:,} in all"
 
 
-def _brightness(image: Image.Image) -> Float32Array:
+def _brightness(image: Image.Image, side: int) -> Float32Array:
     """Return the brightness of a picture in any of Pillow's modes."""
     if image.mode.startswith(("I", "F")):
-        return _scaled(np.asarray(image, np.float32), (1, 255) if image.mode == "F" else ())
+        whites = (1, 255) if image.mode == "F" else ()
+        return _scaled(np.asarray(image, np.float32), whites, side)
     if not image.has_transparency_data:
-        return np.asarray(_reduced(image.convert("L")), np.float32)
-    image = _reduced(image.convert("RGBA"))
+        return np.asarray(_reduced(image.convert("L"), side), np.float32)
+    image = _reduced(image.convert("RGBA"), side)
     grey = np.asarray(image.convert("RGB").convert("L"), np.float32)
     opacity = np.asarray(image.getchannel("A"), np.float32) / np.float32(255)
     return opacity * grey + (1 - opacity) * np.float32(_backdrop(grey, opacity))
 
 
-def _scaled(values: Float32Array, whites: tuple[int, ...]) -> Float32Array:
+def _scaled(values: Float32Array, whites: tuple[int, ...], side: int) -> Float32Array:
     """Scale values of more than 8 bits, or real numbers, to 0 ... 255.
 
     White is the first of `whites`, or else 65,535, that no value exceeds; or else the greatest
@@ -229,13 +260,13 @@ def _scaled(values: Float32Array, whites: tuple[int, ...]) -> Float32Array:
         raise InputError(f"holds values that are not finite, {EXPECTED}")
     brightest = float(values.max())
     white = next((w for w in (*whites, 2**16 - 1) if brightest <= w), brightest)
-    values = np.asarray(_reduced(Image.fromarray(values)))
+    values = np.asarray(_reduced(Image.fromarray(values), side))
     return np.clip(values * np.float32(255 / white), 0, 255)
 
 
-def _reduced(image: Image.Image) -> Image.Image:
+def _reduced(image: Image.Image, side: int) -> Image.Image:
     """Reduce a large picture by a whole factor."""
-    return image.reduce(max(1, max(image.size) // REDUCED_SIDE))
+    return image.reduce(max(1, max(image.size) // side))
 
 
 def _backdrop(grey: Float32Array, opacity: Float32Array) -> float:

@@ -15,7 +15,6 @@ import mlpcore
 import pictures
 from mlpcore import dataset
 from mlpcore.__main__ import main
-from mlpcore.commands import predict
 from mlpcore.commands.predict import GREY_LEVELS
 from mlpcore.data.digit import read_digit
 from mlpcore.data.pictures import MAX_FILE_BYTES
@@ -155,10 +154,9 @@ def test_without_a_network_that_of_the_package_guesses(run, call, capsys, monkey
     picture, path = write_picture("a.png", 5), Path("own.safetensors")
     evidence = {"test_errors": "46", "n_test": "10000"}
     write_safetensors(TrainedNetwork.read(run), path, evidence, "float16")
-    monkeypatch.setattr(predict, "PRETRAINED_FILE", path)
+    monkeypatch.setattr("mlpcore.commands.networks.PRETRAINED_FILE", path)
     assert main(["predict", picture]) == 0
     out, err = capsys.readouterr()
-    monkeypatch.setattr("mlpcore.commands.networks.PRETRAINED_FILE", path)
     assert call("predict", "pretrained", picture) == out
     assert re.fullmatch(r"note: [^\n]* own, which misreads 0\.46 % [^\n]*\n", err)
     assert out == call("predict", run, picture)  # in two digits

@@ -1,0 +1,171 @@
+"""Drawn boxes on a page: what lines enclose, in a grid, a table, a row, or each by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mlpcore.reading.opencv import cv2
+from mlpcore.typing import AnyArray, UInt8Array
+
+#: The least side of a box in pixels, and the least share of its rectangle that it fills, with the
+#: digits in it and without.
+MIN_SIDE, MIN_FILLED, MIN_STRAIGHT = 10, 0.6, 0.85
+
+#: Shares of a small box's side: a line is longer than the first, and its gaps are shorter than the
+#: second. What is thicker than the third is no line, so that the hole in a 0 is no box. A box whose
+#: side is below the fourth is a gap between two lines.
+LINE, GAP, THICK, SMALLEST = 0.9, 0.15, 0.15, 0.5
+
+#: Small boxes are those that cover this share of the area of all.
+SMALL = 0.1
+
+
+#: A line is so near to the inside of its box, in pixels.
+REACH = 4
+
+#: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
+HOLE = 1 / 12
+
+#: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
+#: sides have so many pixels.
+OVER, SMALL_SIDE = 0.2, 24
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels; `right` and `bottom` are the first pixels outside."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @property
+    def width(self) -> int:
+        """In pixels."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+        return self.bottom - self.top
+
+    def around(self, other: Box) -> Box:
+        """The box that holds both."""
+        return Box(*map(min, self[:2], other[:2]), *map(max, self[2:], other[2:]))
+
+
+def find_boxes(dark: UInt8Array) -> list[Box]:
+    """The insides of the boxes on a page whose lines are level, in no order.
+
+    A box that holds others is left out. There are none where most of the ink crosses their lines,
+    which are those of squared paper.
+
+    Parameters
+    ----------
+    dark : ndarray of uint8, shape (h, w)
+        255 where there is ink, else 0.
+    """
+    first = _enclosed(255 - dark, MIN_FILLED)
+    if not len(first):
+        return []
+    width, height = (_small_side(first, axis) for axis in (2, 3))
+    side = min(width, height)
+    drawn = lines(dark, (round(LINE * width), round(LINE * height)), round(GAP * side))
+    found = _enclosed(255 - drawn, MIN_STRAIGHT)
+    found = found[found[:, 2:4].min(axis=1) >= SMALLEST * side]
+    boxes = [Box(x, y, x + w, y + h) for x, y, w, h, _ in found.tolist()]
+    block = np.ones([max(5, round(THICK * side))] * 2, np.uint8)
+    thin = dark & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
+    boxes = [box for box in boxes if not _holds_one(box, found) and _has_sides(box, thin)]
+    return [] if _crossed(boxes, drawn, dark, side) else boxes
+
+
+def lines(dark: UInt8Array, lengths: tuple[int, int], gap: int) -> UInt8Array:
+    """The level and upright lines in a black and white image (h, w), 255 where one is.
+
+    They have at least a length, that of level ones first, and gaps of at most `gap`.
+    """
+    found = np.zeros_like(dark)
+    for axis, length in zip((1, 0), lengths):
+
+        def along(n: int, axis: int = axis) -> UInt8Array:
+            return np.ones((1, n) if axis else (n, 1), np.uint8)
+
+        line = cv2.dilate(dark, along(3, 1 - axis))  # which is not quite level
+        line = cv2.morphologyEx(line, cv2.MORPH_CLOSE, along(int(np.clip(HOLE * length, 3, 7))))
+        line = cv2.morphologyEx(line, cv2.MORPH_OPEN, along(max(2, length)))
+        found |= cv2.morphologyEx(line, cv2.MORPH_CLOSE, along(max(1, gap)))
+    return found
+
+
+def without_lines(dark: UInt8Array, drawn: UInt8Array) -> UInt8Array:
+    """A black and white image (h, w) without lines, where strokes that cross them stay whole."""
+    if not drawn.any():
+        return dark
+    half = cv2.distanceTransform(drawn, cv2.DIST_L1, 3)[drawn > 0]
+    bridge = 2 * round(float(np.percentile(half, 90))) + 1
+    rest = dark & ~drawn
+    whole = cv2.morphologyEx(rest, cv2.MORPH_CLOSE, np.ones((bridge, bridge), np.uint8))
+    return rest | (whole & dark)
+
+
+def _enclosed(light: UInt8Array, filled: float) -> AnyArray:
+    """What is enclosed by darkness and is about a rectangle: (n, 5) left, top, w, h, area."""
+    stats = cv2.connectedComponentsWithStats(light, connectivity=4)[2][1:]
+    left, top, width, height, area = stats.T
+    inside = (left > 0) & (top > 0)
+    inside &= (left + width < light.shape[1]) & (top + height < light.shape[0])
+    large = np.minimum(width, height) >= MIN_SIDE
+    return stats[inside & large & (area >= filled * width * height)]
+
+
+def _small_side(found: AnyArray, column: int) -> float:
+    """The side that is a small one, if boxes count for their area."""
+    order = np.argsort(found[:, column])
+    areas = np.cumsum(found[order, 4])
+    return float(found[order, column][np.searchsorted(areas, SMALL * areas[-1])])
+
+
+def _holds_one(box: Box, found: AnyArray) -> bool:
+    """Whether the middle of another one is inside."""
+    x, y = found[:, 0] + found[:, 2] / 2, found[:, 1] + found[:, 3] / 2
+    inside = (box.left < x) & (x < box.right) & (box.top < y) & (y < box.bottom)
+    return int(inside.sum()) > 1
+
+
+def _has_sides(box: Box, thin: UInt8Array) -> bool:
+    """Whether at least half of each side is a thin line."""
+    left, top, right, bottom = box
+    upright = thin[top:bottom, max(0, left - REACH) : left], thin[top:bottom, right : right + REACH]
+    level = thin[max(0, top - REACH) : top, left:right], thin[bottom : bottom + REACH, left:right]
+    shares = [side.any(axis=1).mean() for side in upright]
+    shares += [side.any(axis=0).mean() for side in level]
+    return min(shares) >= 0.5
+
+
+def _crossed(boxes: Sequence[Box], drawn: UInt8Array, dark: UInt8Array, side: float) -> bool:
+    """Whether most of the ink at lines is in no box."""
+    scale = min(1.0, SMALL_SIDE / side)
+    strokes, owner = without_lines(dark, drawn), np.zeros(dark.shape, np.int32)
+    for number, box in enumerate(boxes, 1):
+        owner[box.top : box.bottom, box.left : box.right] = number
+    small = cv2.resize(strokes, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    stats = cv2.connectedComponentsWithStats((small > 64).astype(np.uint8))[2][1:]
+    inside = outside = 0
+    for left, top, width, height, area in (stats / [*[scale] * 4, 1]).astype(int).tolist():
+        number = owner[top + height // 2, left + width // 2]
+        reach = Box(left, top, left + width, top + height)
+        if number and _within(reach, boxes[number - 1], OVER * side):
+            inside += area
+        elif drawn[top : reach.bottom, left : reach.right].any():
+            outside += area
+    return outside > inside
+
+
+def _within(inner: Box, outer: Box, margin: float) -> bool:
+    """Whether a box is in another one, or reaches beyond it by less than a margin."""
+    low = all(a > b - margin for a, b in zip(inner[:2], outer[:2]))
+    return low and all(a < b + margin for a, b in zip(inner[2:], outer[2:]))

@@ -1,0 +1,26 @@
+"""What was read, drawn onto its page."""
+
+from __future__ import annotations
+
+from PIL import Image, ImageDraw, ImageFont
+
+from mlpcore.reading.page import Page
+
+SURE, DOUBTFUL, EMPTY = "#0969da", "#cf222e", "#8c959f"
+
+#: The height of the letters, as a share of that of a box.
+LETTERS = 0.35
+
+
+def draw(page: Page) -> Image.Image:
+    """The page with a frame and the answer at each digit, those in doubt in another colour."""
+    image = Image.fromarray(page.grey).convert("RGB")
+    canvas = ImageDraw.Draw(image)
+    for each in page.digits:
+        corners = each.corners / page.scale
+        height = corners[:, 1].max() - corners[:, 1].min()
+        colour = EMPTY if each.answer is None else DOUBTFUL if each.in_doubt else SURE
+        canvas.polygon([tuple(corner) for corner in corners], outline=colour, width=2)
+        font = ImageFont.load_default(max(10, LETTERS * height))
+        canvas.text(tuple(corners[0] + 3), each.text, colour, font)
+    return image

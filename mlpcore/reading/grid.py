@@ -1,0 +1,73 @@
+"""A grid of known size, also where its lines are faint or broken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from mlpcore.errors import InputError
+from mlpcore.reading.boxes import Box, lines
+from mlpcore.reading.opencv import cv2
+from mlpcore.typing import UInt8Array
+
+#: A line of the frame is at least so long, as a share of the page's shorter side.
+FRAME = 0.25
+
+#: A box that was found takes the place of the one that is expected if its sides are so alike.
+SAME = 0.6
+
+
+def grid_boxes(
+    dark: UInt8Array, found: Sequence[Box], columns: int | None, rows: int | None, name: str
+) -> list[Box]:
+    """The boxes of the one grid on a page whose lines are level.
+
+    They divide the grid's frame evenly, except where boxes were found. A number that is None is
+    that of the boxes which were found.
+
+    Raises
+    ------
+    InputError
+        When there is no frame.
+    """
+    frame = _frame(dark, found)
+    if frame is None or (not found and None in (columns, rows)):
+        raise InputError(f"{name} shows no lines: expected a grid of drawn boxes")
+    columns = columns or _count(frame.width, [(box.left, box.right) for box in found])
+    rows = rows or _count(frame.height, [(box.top, box.bottom) for box in found])
+    x = np.linspace(frame.left, frame.right, columns + 1).round().astype(int).tolist()
+    y = np.linspace(frame.top, frame.bottom, rows + 1).round().astype(int).tolist()
+    cells = {
+        (i, k): Box(x[k], y[i], x[k + 1], y[i + 1]) for i in range(rows) for k in range(columns)
+    }
+    for box in found:
+        k = int(np.searchsorted(x, (box.left + box.right) / 2)) - 1
+        i = int(np.searchsorted(y, (box.top + box.bottom) / 2)) - 1
+        if (i, k) in cells and _alike(box, cells[i, k]):
+            cells[i, k] = box
+    return list(cells.values())
+
+
+def _frame(dark: UInt8Array, found: Sequence[Box]) -> Box | None:
+    """What holds all boxes and all long lines; None if there are none."""
+    length = max(2, round(FRAME * min(dark.shape)))
+    left, top, width, height = cv2.boundingRect(lines(dark, (length, length), 0))
+    ends = [Box(left, top, left + width, top + height)] if width else []
+    return reduce(Box.around, [*ends, *found]) if ends or found else None
+
+
+def _count(length: int, sides: Sequence[tuple[int, int]]) -> int:
+    """How many boxes with such sides, and lines between them, take a length."""
+    begins, ends = np.array(sides).T
+    apart = np.subtract.outer(begins, ends)
+    line = np.min(apart, where=apart > 0, initial=length) % length  # 0 for one box
+    return max(1, round(length / (float(np.median(ends - begins)) + line)))
+
+
+def _alike(box: Box, cell: Box) -> bool:
+    """Whether a box has about the size of a cell of the grid."""
+    return all(
+        SAME * b < a < b / SAME for a, b in ((box.width, cell.width), (box.height, cell.height))
+    )

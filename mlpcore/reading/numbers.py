@@ -1,0 +1,152 @@
+"""Numbers without boxes: lines of digits, and the candidates for digits in each number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from mlpcore.data.digit import EDGE, EDGE_SHARE, MIN_PIECE
+from mlpcore.reading.boxes import Box, lines, without_lines
+from mlpcore.reading.ink import binary
+from mlpcore.reading.lines import in_lines
+from mlpcore.reading.segmentation import Field
+from mlpcore.reading.strokes import Pieces, find_pieces
+from mlpcore.reading.touching import number_field
+from mlpcore.typing import AnyArray, UInt8Array
+
+#: A printed line is at least so long, as a share of the page's shorter side.
+RULE = 0.6
+
+#: The least height of ink in pixels, and the most pieces of a page.
+MIN_HEIGHT, MAX_PIECES = 8, 5000
+
+#: Shares of the usual height: lower pieces are dirt, higher or wider ones no digits.
+LOWEST, HIGHEST = 0.4, 2.5
+
+#: Neighbours share this part of the lower one's height, and are at most so many heights apart.
+BESIDE, NEAR = 0.4, 2.5
+
+#: Digits further apart than so many heights belong to two numbers.
+NUMBER_GAP = 1.0
+
+
+def find_numbers(ink: UInt8Array, threshold: int) -> list[list[Field]]:
+    """The numbers in ink (h, w), in lines from the top, each from left to right."""
+    dark, threshold = _strokes(ink, threshold)
+    pieces = find_pieces(ink, dark, threshold)
+    large = [k for k, box in enumerate(pieces.boxes) if k and box.height >= MIN_HEIGHT]
+    if not large or len(large) > MAX_PIECES:
+        return []
+    height = _usual_height([pieces.boxes[k] for k in large])
+    digits = [
+        k
+        for k in large
+        if LOWEST * height <= pieces.boxes[k].height <= HIGHEST * height
+        and not _is_edge(pieces.boxes[k], height, ink.shape)
+    ]
+    found = []
+    for line in _text_lines([pieces.boxes[k] for k in digits], height):
+        words = _words([digits[k] for k in line], pieces.boxes, height)
+        fields = [number_field(pieces, _groups(word, pieces), height) for word in words]
+        found.append([field for field in fields if field.segments])
+    return [line for line in found if line]
+
+
+def _strokes(ink: UInt8Array, threshold: int) -> tuple[UInt8Array, int]:
+    """Where strokes are, without the lines and paler patterns of the paper, and their threshold."""
+    inked = ink[ink > threshold]
+    if inked.size:
+        threshold = max(threshold, round(EDGE * float(np.percentile(inked, EDGE_SHARE))))
+    dark = binary(ink, threshold)
+    length = max(MIN_HEIGHT, round(RULE * min(ink.shape)))
+    return without_lines(dark, lines(dark, (length, length), 0)), threshold
+
+
+def _usual_height(boxes: Sequence[Box]) -> float:
+    """The median of heights, in which high pieces count for more."""
+    heights = np.sort([box.height for box in boxes])
+    total = np.cumsum(heights)
+    return float(heights[np.searchsorted(total, total[-1] / 2)])
+
+
+def _is_edge(box: Box, height: float, shape: tuple[int, int]) -> bool:
+    """Whether ink at the border of the page is too large for a digit: a table behind it."""
+    at_border = not (box.left and box.top and box.right < shape[1] and box.bottom < shape[0])
+    return at_border and (box.width > HIGHEST * height or box.height > 1.5 * height)
+
+
+def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:
+    """The numbers of pieces in lines, which may rise or fall a little."""
+    if not boxes:
+        return []
+    left, top, right, bottom = np.array(boxes).T
+    middle = (left + right) / 2
+    common = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
+    gap = np.subtract.outer(left, right).T  # of the second from the first
+    beside = common >= BESIDE * np.minimum.outer(bottom - top, bottom - top)
+    beside &= (np.subtract.outer(middle, middle) < 0) & (gap <= NEAR * height)
+    nearest = np.where(beside, gap, np.inf)
+    linked = beside & (nearest == nearest.min(axis=1, keepdims=True))
+    n_chains, chain = connected_components(linked, directed=False)
+    members = [np.flatnonzero(chain == k) for k in range(n_chains)]
+    slope = _slope([(middle[each], (top + bottom)[each] / 2) for each in members], height)
+    shift = np.rint(slope * middle)
+    around = [
+        Box(
+            int(left[each].min()),
+            int(np.median(top[each] - shift[each])),
+            int(right[each].max()),
+            int(np.median(bottom[each] - shift[each])),
+        )
+        for each in members
+    ]
+    result = []
+    for line in in_lines(around):
+        numbers = np.concatenate([members[k] for k in line])
+        result.append(numbers[np.argsort(middle[numbers])].tolist())
+    return result
+
+
+def _slope(chains: Sequence[tuple[AnyArray, AnyArray]], height: float) -> float:
+    """By how much lines fall to the right: that of the longest chains of digits."""
+    slopes, spans = [], []
+    for x, y in chains:
+        if len(x) > 2 and np.ptp(x) > 3 * height:
+            slopes.append(np.polyfit(x, y, 1)[0])
+            spans.append(np.ptp(x))
+    return float(np.average(slopes, weights=spans)) if slopes else 0.0
+
+
+def _words(line: Sequence[int], boxes: Sequence[Box], height: float) -> list[list[int]]:
+    """The pieces of a line, parted where they are far apart."""
+    words: list[list[int]] = []
+    end = 0
+    for number in line:
+        box = boxes[number]
+        if not words or box.left - end > NUMBER_GAP * height:
+            words.append([])
+        words[-1].append(number)
+        end = max(end, box.right)
+    return words
+
+
+def _groups(word: Sequence[int], pieces: Pieces) -> list[list[int]]:
+    """Each piece of a number with the low marks above, below or in it, such as the bar of a 5."""
+    around = reduce(Box.around, [pieces.boxes[k] for k in word])
+    groups = [[k] for k in word]
+    least = MIN_PIECE * max(pieces.areas[k] for k in word)
+    for number, box in enumerate(pieces.boxes):
+        if number == 0 or number in word or pieces.areas[number] < least:
+            continue
+        if box.top < around.top - box.height or box.bottom > around.bottom + box.height:
+            continue
+        common = [
+            min(box.right, pieces.boxes[k].right) - max(box.left, pieces.boxes[k].left)
+            for k in word
+        ]
+        if max(common) >= 0.5 * box.width:
+            groups[int(np.argmax(common))].append(number)
+    return groups

@@ -1,0 +1,272 @@
+"""A page as digits: what `mlpcore.read` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from mlpcore.checks import check_whole
+from mlpcore.data.digit import MIN_SIDE, SIDE
+from mlpcore.data.pictures import decode_page, page_of, read_picture
+from mlpcore.data.scaling import to_images
+from mlpcore.errors import InputError, shown
+from mlpcore.inference import TrainedClassifier, load
+from mlpcore.inference.inputs import as_path, check_takes_digits
+from mlpcore.reading.boxes import Box, find_boxes
+from mlpcore.reading.cells import read_cell
+from mlpcore.reading.grid import grid_boxes
+from mlpcore.reading.ink import binary, least_ink, page_ink, skew, turned
+from mlpcore.reading.lines import in_lines
+from mlpcore.reading.numbers import find_numbers
+from mlpcore.reading.opencv import import_opencv
+from mlpcore.reading.segmentation import Field, best_sequence, cell_field
+from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath, UInt8Array
+
+#: An answer whose probability exceeds the second's by less is in doubt.
+MIN_MARGIN = 0.9
+
+#: Boxes that are further apart than this share of their height begin another number.
+NUMBER_GAP = 0.5
+
+#: The most candidates for digits on a page, and columns or rows of boxes.
+MAX_GLYPHS, MAX_LINES = 20_000, 1000
+
+
+class ReadDigit(NamedTuple):
+    """A digit of a page, or an empty box.
+
+    Attributes
+    ----------
+    answer : object
+        The class of the greatest probability; None in an empty box.
+    probabilities : ndarray of float64, shape (n_classes,)
+        Of the classes; empty in an empty box.
+    doubt : float
+        0 for a sure answer to 1: by how much the greatest probability fails to exceed the second.
+    corners : ndarray of float64, shape (4, 2)
+        Of the box, or around a digit without a box: x and y in pixels of the picture as it was
+        held, upper left, upper right, lower right, lower left.
+    begins_number : bool
+        Whether there is a space before it.
+    """
+
+    answer: Any
+    probabilities: Float64Array
+    doubt: float
+    corners: Float64Array
+    begins_number: bool = False
+
+    @property
+    def box(self) -> tuple[int, int, int, int]:
+        """Left, top, right and bottom of an upright rectangle around the corners, as PIL's crop."""
+        low, high = np.floor(self.corners.min(axis=0)), np.ceil(self.corners.max(axis=0))
+        return int(low[0]), int(low[1]), int(high[0]), int(high[1])
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the answer should be checked by somebody."""
+        return self.doubt > 1 - MIN_MARGIN
+
+    @property
+    def text(self) -> str:
+        """The answer, with a ``?`` behind it if it is in doubt; ``_`` for an empty box."""
+        if self.answer is None:
+            return "_"
+        return f"{self.answer}?" if self.in_doubt else str(self.answer)
+
+
+@dataclass(frozen=True)
+class Page:
+    """The digits of a page.
+
+    Attributes
+    ----------
+    name : str
+        The picture's, for messages.
+    lines : list of list of ReadDigit
+        In reading order.
+    boxed : bool
+        Whether boxes were found, or digits without boxes.
+    grey : ndarray of uint8, shape (h, w)
+        The page, reduced if it is large.
+    scale : float
+        How many of the picture's pixels one of `grey` stands for, along a side.
+    """
+
+    name: str
+    lines: list[list[ReadDigit]]
+    boxed: bool
+    grey: UInt8Array
+    scale: float
+
+    @property
+    def digits(self) -> list[ReadDigit]:
+        """All digits and empty boxes, in reading order."""
+        return [each for line in self.lines for each in line]
+
+    @property
+    def text(self) -> str:
+        """The digits as lines of text, with spaces between numbers."""
+        return "\n".join(
+            "".join(" " * (each.begins_number and k > 0) + each.text for k, each in enumerate(line))
+            for line in self.lines
+        )
+
+    @property
+    def warning(self) -> str:
+        """A line about a page without digits; else empty."""
+        if any(each.answer is not None for each in self.digits):
+            return ""
+        if self.boxed:
+            return f"{self.name}: {len(self.digits)} boxes are empty: expected digits in them"
+        return f"{self.name}: nothing found, expected digits that stand out from their ground"
+
+
+def read(
+    picture: StrPath | Image.Image,
+    network: TrainedClassifier | StrPath = "pretrained",
+    *,
+    columns: int | None = None,
+    rows: int | None = None,
+) -> Page:
+    """Read the digits of a page, a field of a form, or a number on paper.
+
+    Parameters
+    ----------
+    picture : str, os.PathLike or PIL.Image.Image
+        A scan or a photograph of 150 to 600 dpi, turned by at most five degrees: digits in drawn
+        boxes, or digits alone.
+    network : TrainedClassifier or str
+        What `mlpcore.load` gives, or takes.
+    columns, rows : int, optional
+        Of the page's one grid of boxes, whose lines may then be faint or broken.
+
+    Returns
+    -------
+    Page
+
+    Raises
+    ------
+    InputError
+        When the picture cannot be read, OpenCV is missing, or the network takes no digits in
+        MNIST's format.
+    """
+    import_opencv()
+    check_grid(columns, rows)
+    classifier = network if isinstance(network, TrainedClassifier) else load(network)
+    check_takes_digits(classifier.input, "the network")
+    if isinstance(picture, Image.Image):
+        grey, scale = page_of(picture, name := "the picture")
+    else:
+        path = as_path(picture, "a picture")
+        grey, scale = decode_page(read_picture(path), name := shown(path))
+    return read_page(grey, scale, name, classifier, columns, rows)
+
+
+def check_grid(columns: int | None, rows: int | None) -> None:
+    """Raise InputError unless a grid may have so many columns and rows."""
+    for name, number in (("columns", columns), ("rows", rows)):
+        if number is not None:
+            check_whole(name, number, 1, MAX_LINES)
+
+
+def read_page(
+    grey: Float32Array,
+    scale: float,
+    name: str,
+    classifier: TrainedClassifier,
+    columns: int | None = None,
+    rows: int | None = None,
+) -> Page:
+    """Read the digits of a page (h, w) of brightness, 0 to 255, which is reduced by `scale`."""
+    if min(grey.shape) < MIN_SIDE:
+        height, width = grey.shape
+        raise InputError(
+            f"{name}: {width} x {height} pixels, expected a page of at least "
+            f"{MIN_SIDE} x {MIN_SIDE}"
+        )
+    ink = page_ink(grey)
+    threshold = least_ink(ink)
+    level, matrix = turned(ink, skew(ink))
+    boxes = find_boxes(binary(level, threshold))
+    if columns is not None or rows is not None:
+        boxes = grid_boxes(binary(level, threshold), boxes, columns, rows, name)
+    lines = [
+        [cell_field(boxes[k], read_cell(level, boxes[k], threshold)) for k in line]
+        for line in in_lines(boxes)
+    ]
+    if not boxes:
+        lines = find_numbers(level, threshold)
+    to_picture = np.diag([scale, scale, 1]) @ np.linalg.inv(matrix)
+    fields = [field for line in lines for field in line]
+    found = iter(_read_fields(fields, classifier, to_picture, name))
+    return Page(
+        name,
+        [_in_line([(field, next(found)) for field in line]) for line in lines],
+        bool(boxes),
+        np.rint(grey).astype(np.uint8),
+        scale,
+    )
+
+
+def _read_fields(
+    fields: Sequence[Field], classifier: TrainedClassifier, to_picture: Float64Array, name: str
+) -> list[list[ReadDigit]]:
+    """The digits of each field; the network is asked about all of them at once."""
+    glyphs = [segment.glyph.pixels for field in fields for segment in field.segments]
+    if len(glyphs) > MAX_GLYPHS:
+        raise InputError(f"{name} shows {len(glyphs):,} digits: expected at most {MAX_GLYPHS:,}")
+    height, width = classifier.input.image_shape
+    images = to_images(np.reshape(np.array(glyphs, np.uint8), (-1, SIDE, SIDE)), height, width)
+    probabilities = classifier.to_probabilities(classifier.outputs(images))
+    result, begin = [], 0
+    for field in fields:
+        own = probabilities[begin : begin + len(field.segments)]
+        begin += len(own)
+        sequence = best_sequence(field, np.log(np.maximum(own.max(axis=1, initial=0), 1e-9)))
+        result.append([_digit(field, k, own[k], classifier.classes, to_picture) for k in sequence])
+        if not sequence:
+            result[-1].append(
+                ReadDigit(None, own[:0].ravel(), 0.0, _corners(field.box, to_picture))
+            )
+    return result
+
+
+def _digit(
+    field: Field,
+    number: int,
+    probabilities: Float64Array,
+    classes: AnyArray,
+    to_picture: Float64Array,
+) -> ReadDigit:
+    """The answer for a segment of a field."""
+    second, first = np.sort(probabilities)[-2:] if len(probabilities) > 1 else (0, 1)
+    box = field.box if field.is_cell else field.segments[number].glyph.box
+    answer = classes[probabilities.argmax()].item()
+    return ReadDigit(answer, probabilities, float(1 - first + second), _corners(box, to_picture))
+
+
+def _corners(box: Box, to_picture: Float64Array) -> Float64Array:
+    x, y = [box.left, box.right, box.right, box.left], [box.top, box.top, box.bottom, box.bottom]
+    return (to_picture @ [x, y, [1] * 4])[:2].T
+
+
+def _in_line(fields: Sequence[tuple[Field, list[ReadDigit]]]) -> list[ReadDigit]:
+    """The digits of the fields of a line; one that begins a number says so."""
+    result: list[ReadDigit] = []
+    before: Field | None = None
+    for field, digits in fields:
+        together = before is not None and before.is_cell and field.is_cell
+        if before is None or not together or _apart(before.box, field.box):
+            digits = [digits[0]._replace(begins_number=True), *digits[1:]]
+        result += digits
+        before = field
+    return result
+
+
+def _apart(left: Box, right: Box) -> bool:
+    return right.left - left.right > NUMBER_GAP * left.height

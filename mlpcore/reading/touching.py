@@ -1,0 +1,147 @@
+"""Candidates for the digits of a number: pieces of ink, those that touch cut apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+from scipy import ndimage, signal
+
+from mlpcore.reading.boxes import Box
+from mlpcore.reading.segmentation import Field, Segment
+from mlpcore.reading.strokes import Pieces, glyph
+from mlpcore.typing import AnyArray, Float64Array
+
+#: A digit is made of so many parts at most.
+MAX_PARTS = 8
+
+#: Shares of a digit's height: wider pieces may be cut, at this distance from their sides and from
+#: another cut.
+CUT_FROM, CUT_APART = 0.6, 0.2
+
+#: The logarithm of the odds that two pieces are two digits: they are even if the pieces share this
+#: part of the narrower one's width, and fall so steeply with it.
+SHARED, SHARED_SLOPE = 0.35, 12.0
+
+#: The logarithm of the odds that a cut parts two digits, for ink of height 0, and its fall with the
+#: height of the ink that is cut.
+CUT, CUT_SLOPE = -2.0, 12.0
+
+#: Wider digits than the first share of their height become improbable, by a normal distribution.
+USUAL_WIDTH, WIDTH_DEVIATION = 0.8, 0.3
+
+
+class _Part(NamedTuple):
+    """Ink between two cuts, or that of whole pieces. Positions are those of upright digits."""
+
+    begin: float
+    end: float
+    odds: float  # logarithm, that a digit ends before it
+
+
+def number_field(pieces: Pieces, groups: Sequence[Sequence[int]], height: float) -> Field:
+    """The candidates for the digits of a number.
+
+    Parameters
+    ----------
+    groups
+        The numbers of the pieces that belong together.
+    height
+        Of the digits, in pixels.
+    """
+    box = reduce(Box.around, (pieces.boxes[k] for group in groups for k in group))
+    corner = box.left, box.top
+    inside = (slice(box.top, box.bottom), slice(box.left, box.right))
+    ink, labels = pieces.ink[inside], pieces.labels[inside]
+    of_group = np.full(len(pieces.boxes), -1)
+    for k, group in enumerate(groups):
+        of_group[list(group)] = k
+    member = of_group[labels]
+    y, x = np.nonzero(member >= 0)
+    upright = x - _slant(pieces, groups) * (y - box.height / 2)
+    owner = member[y, x]
+    parts, part_of_pixel = _parts(upright, owner, len(groups), height)
+    number = np.full(ink.shape, -1)
+    number[y, x] = part_of_pixel
+    segments = []
+    for first in range(len(parts)):
+        for end in range(first + 1, min(first + MAX_PARTS, len(parts)) + 1):
+            prior = _prior(parts[first:end], height)
+            if prior is None:
+                break
+            found = glyph(ink, (number >= first) & (number < end), pieces.threshold, corner)
+            if found is not None:
+                before = _log_sigmoid(parts[first].odds)
+                segments.append(Segment(first, end, found, prior + before))
+    return Field(box, False, len(parts), segments)
+
+
+def _slant(pieces: Pieces, groups: Sequence[Sequence[int]]) -> float:
+    """By how much upright strokes lean: the change of x with y, from the ink's moments."""
+    products = squares = 0.0
+    for number in (group[0] for group in groups):
+        box = pieces.boxes[number]
+        if box.width > 1.2 * box.height:
+            continue
+        inside = pieces.labels[box.top : box.bottom, box.left : box.right] == number
+        y, x = np.nonzero(inside)
+        y_off = y - y.mean()
+        products += float(y_off @ (x - x.mean()))
+        squares += float(y_off @ y_off)
+    return float(np.clip(products / squares, -0.6, 0.6)) if squares else 0.0
+
+
+def _parts(
+    upright: Float64Array, owner: AnyArray, n_groups: int, height: float
+) -> tuple[list[_Part], AnyArray]:
+    """The parts from left to right, and the number of the part of each pixel."""
+    found: list[tuple[float, float, float, AnyArray]] = []  # begin, end, odds, pixels
+    for k in range(n_groups):
+        pixels = np.flatnonzero(owner == k)
+        at = upright[pixels]
+        cuts, odds = _cuts(at, height)
+        edges = [float(at.min()), *cuts, float(at.max()) + 1]
+        for begin, end, odd in zip(edges, edges[1:], [np.nan, *odds]):
+            found.append((begin, end, odd, pixels[(at >= begin) & (at < end)]))
+    found.sort(key=lambda each: each[0] + each[1])
+    parts: list[_Part] = []
+    part_of_pixel = np.full(len(upright), -1)
+    for number, (begin, end, odds_, pixels) in enumerate(found):
+        part_of_pixel[pixels] = number
+        if np.isnan(odds_) and parts:
+            shared = (parts[-1].end - begin) / min(parts[-1].end - parts[-1].begin, end - begin)
+            odds_ = SHARED_SLOPE * (SHARED - shared)
+        parts.append(_Part(begin, end, 0.0 if np.isnan(odds_) else odds_))
+    return parts, part_of_pixel
+
+
+def _cuts(at: Float64Array, height: float) -> tuple[list[float], list[float]]:
+    """Where ink at these positions may be cut, and the odds that a digit ends there."""
+    low, width = float(at.min()), float(np.ptp(at))
+    if width < CUT_FROM * height:
+        return [], []
+    profile = np.bincount((at - low).astype(int)).astype(float)
+    profile = ndimage.gaussian_filter1d(profile, 0.03 * height, mode="constant")
+    margin = round(CUT_APART * height)
+    inner = -profile[margin : len(profile) - margin]
+    places = signal.find_peaks(inner, distance=max(1, margin))[0] + margin
+    most = int(np.ceil(2 * width / height))
+    places = np.sort(places[np.argsort(profile[places])][:most])
+    odds = [CUT - CUT_SLOPE * float(profile[k]) / height for k in places]
+    return [low + float(k) for k in places], odds
+
+
+def _prior(parts: Sequence[_Part], height: float) -> float | None:
+    """The logarithm of the probability that parts are one digit; None if they are too wide."""
+    width = max(part.end for part in parts) - min(part.begin for part in parts)
+    excess = (width / height - USUAL_WIDTH) / WIDTH_DEVIATION
+    if excess > 6 and len(parts) > 1:
+        return None
+    joined = sum(_log_sigmoid(-part.odds) for part in parts[1:])
+    return joined - 0.5 * max(0.0, excess) ** 2
+
+
+def _log_sigmoid(odds: float) -> float:
+    return -float(np.logaddexp(0, -odds))

@@ -1,0 +1,62 @@
+"""`mlpcore read`: what it prints and writes of pages, and bad pages."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mlpcore.__main__ import main
+from pages import form, on_paper
+from pictures import DIGITS
+
+pytest.importorskip("cv2")
+
+
+def write(name, n=12, **settings):
+    ink, centres = form(DIGITS[:n], 6, np.random.default_rng(1), **settings)
+    image = Image.fromarray(np.rint(on_paper(ink, np.random.default_rng(2))).astype(np.uint8))
+    image.save(name)
+    return centres
+
+
+def test_text_and_json_and_the_drawn_page(call):
+    centres = write("form.png")
+    text = call("read", "pretrained", "form.png", "--show", "found.png")
+    document = json.loads(call("read", "pretrained", "form.png", "--json"))
+    (page,) = document["pages"]
+    assert page["file"] == "form.png" and page["text"] + "\n" == text
+    assert [len(line) for line in page["lines"]] == [6, 6]
+    for each, (x, y) in zip([each for line in page["lines"] for each in line], centres):
+        left, top, right, bottom = each["box"]
+        assert left < x < right and top < y < bottom
+        assert each["answer"] == np.argmax(each["probabilities"])
+        assert abs(sum(each["probabilities"]) - 1) < 0.01
+        second, first = sorted(each["probabilities"])[-2:]
+        assert abs(each["doubt"] - (1 - first + second)) < 2e-4
+    with Image.open("found.png") as drawn, Image.open("form.png") as plain:
+        assert drawn.mode == "RGB" and drawn.size == plain.size
+        coloured = np.ptp(np.asarray(drawn), axis=2) > 50
+    left, top, right, bottom = page["lines"][0][0]["box"]
+    assert coloured[top : bottom + 1, left].mean() > 0.9 and not coloured[:40].any()
+
+
+def test_several_pages(call, capsys):
+    for name in ("b.png", "a.png"):
+        write(name, 6 if name == "a.png" else 12)
+    lines = call("read", "pretrained", "b.png", ".").splitlines()
+    assert [line for line in lines if line.endswith(":")] == ["b.png:", "a.png:", "b.png:"]
+    assert len(lines) == 3 + 2 + 1 + 2
+    Image.new("L", (400, 300), 230).save("blank.png")
+    assert main(["read", "pretrained", "missing.png", "blank.png", "a.png"]) == 2
+    out, err = capsys.readouterr()
+    missing, blank = err.splitlines()
+    assert missing.startswith("error: missing.png does not exist: expected a picture")
+    assert blank.startswith("warning: blank.png: nothing found, expected digits")
+    assert out.splitlines()[:2] == ["blank.png:", "a.png:"]
+
+
+def test_without_opencv(refusal, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    assert "pip install 'mlpcore[read]'" in refusal("read", "form.png")

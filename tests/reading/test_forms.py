@@ -1,0 +1,107 @@
+"""Boxed forms: every box is found in its place, and holds what was written into it."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import mlpcore
+from mlpcore import dataset
+from pages import form, lit, on_paper, rotated, ruled, turned_points
+from pictures import DIGITS
+
+pytest.importorskip("cv2")
+
+LABELS = dataset.load(name="digits").test_labels
+
+#: How boxes lie on a page: columns, and the settings of `form`.
+LAYOUTS = {
+    "grid": (8, {}),
+    "table": (6, {"box": (60, 44), "line": 3}),
+    "gaps": (7, {"gap": (16, 24)}),
+    "row": (24, {}),
+    "a row of gaps": (24, {"gap": (9, 0), "box": (40, 52)}),
+}
+
+
+def page(layout="grid", n=24, empty=(), **changes):
+    """The ink of a form, the middles of its boxes, and the digits in them."""
+    columns, settings = LAYOUTS[layout]
+    digits = [None if k in empty else DIGITS[k] for k in range(n)]
+    return *form(digits, columns, np.random.default_rng(1), **settings | changes), columns
+
+
+def read(image, **options):
+    return mlpcore.read(Image.fromarray(np.rint(image).astype(np.uint8)), **options)
+
+
+def check_places(found, centres, columns, within=5):
+    """Each box in its place, in lines from left to right."""
+    assert [len(line) for line in found.lines] == [columns] * (len(centres) // columns)
+    middles = np.array([each.corners.mean(axis=0) for each in found.digits])
+    assert np.abs(middles - centres).max() < within
+    for each, (x, y) in zip(found.digits, centres):
+        left, top, right, bottom = each.box
+        assert left < x < right and top < y < bottom
+
+
+@pytest.mark.parametrize("angle", [-5, 0, 3.3])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_boxes_of_all_kinds(layout, angle):
+    n = 28 if layout == "gaps" else 24
+    ink, centres, columns = page(layout, n)
+    image = lit(on_paper(rotated(ink, angle), np.random.default_rng(2)))
+    found = read(image)
+    assert found.boxed
+    check_places(found, turned_points(centres, ink.shape, angle), columns)
+    right = [each.answer == LABELS[k] for k, each in enumerate(found.digits)]
+    assert np.mean(right) > 0.8  # scikit-learn's digits have 8 x 8 pixels
+
+
+@pytest.mark.parametrize("scale", [0.6, 3.0])
+def test_from_150_to_600_dpi(scale):
+    """3.0 makes a page that is reduced before boxes are found, whose corners are those of all."""
+    ink, centres, columns = page(n=48, box=(80, 60), line=3)
+    ink = np.pad(ink, ((0, 800), (0, 900)))
+    size = [round(scale * side) for side in ink.shape[::-1]]
+    image = Image.fromarray(np.rint(on_paper(ink, np.random.default_rng(2))).astype(np.uint8))
+    found = mlpcore.read(image.resize(size, Image.Resampling.BICUBIC))
+    assert (found.scale > 1) == (scale > 1)
+    check_places(found, scale * centres, columns, within=5 * scale)
+
+
+def test_empty_boxes_and_text():
+    ink, _, columns = page(empty=(0, 9, 23))
+    found = read(on_paper(ink, np.random.default_rng(2)))
+    assert [k for k, each in enumerate(found.digits) if each.answer is None] == [0, 9, 23]
+    lines = found.text.replace("?", "").split("\n")
+    assert [len(line) for line in lines] == [columns] * 3
+    assert lines[0][0] == lines[1][1] == lines[2][7] == "_"
+    assert found.text.count("?") == sum(each.in_doubt for each in found.digits)
+    ink, *_ = page("a row of gaps", gap=(40, 0))  # each box is a number of its own
+    assert read(on_paper(ink, np.random.default_rng(2))).text.count(" ") == 23
+
+
+def test_a_form_that_nobody_filled_in():
+    ink, *_ = page(empty=range(24))
+    found = read(on_paper(ink, np.random.default_rng(2)))
+    assert found.boxed and "24 boxes are empty: expected digits" in found.warning
+    assert found.text == "\n".join(["_" * 8] * 3)
+
+
+@pytest.mark.parametrize("options", [{"columns": 8, "rows": 3}, {"columns": 8}, {"rows": 3}])
+def test_a_known_grid_with_broken_lines(options):
+    ink, centres, columns = page()
+    for x, y in centres[[1, 4, 10, 22]]:  # lines between boxes
+        ink[int(y) - 8 : int(y) + 8, int(x) + 20 : int(x) + 30] = 0
+    image = on_paper(ink, np.random.default_rng(2))
+    assert len(read(image).digits) < 24
+    check_places(read(image, **options), centres, columns)
+
+
+def test_squared_paper_has_no_boxes():
+    """Digits are written across its lines."""
+    sheet = np.zeros((200, 400))
+    for k in range(4):
+        sheet[60:118, 60 + 70 * k : 118 + 70 * k] = np.kron(DIGITS[k], np.ones((2, 2))) / 255
+    found = read(ruled(225.0 - 170 * sheet, 24, True, 0.4))
+    assert not found.boxed and len(found.digits) == 4

@@ -1,0 +1,127 @@
+"""Pages of digits as scanners and cameras make them: boxed forms, and numbers on paper."""
+
+import numpy as np
+from PIL import Image
+from scipy import ndimage
+
+from pictures import compressed, lit, noisy, shadowed, vignetted
+
+
+def written(digit, height):
+    """The ink (h, w) from 0 to 1 of a digit (h, w) uint8, light on dark, as a pen writes it.
+
+    Its longer side has so many pixels.
+    """
+    rows, columns = np.nonzero(digit > 40)
+    crop = digit[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+    scale = height / max(crop.shape)
+    size = [max(2, round(scale * side)) for side in crop.shape[::-1]]
+    ink = np.asarray(Image.fromarray(crop).resize(size, Image.Resampling.BICUBIC)) / 255
+    return np.clip(2.5 * (ink - 0.5) + 0.5, 0, 1)  # strokes stay sharp when they grow
+
+
+def put(sheet, ink, left, top):
+    """Ink onto a sheet, in place."""
+    part = sheet[top : top + ink.shape[0], left : left + ink.shape[1]]
+    np.maximum(part, ink, out=part)
+
+
+def rotated(image, angle, ground=0.0):
+    """Turned counter-clockwise, on a sheet that holds it all."""
+    return ndimage.rotate(image, angle, order=1, cval=ground)
+
+
+def slanted(ink, slant):
+    """Sheared to the right."""
+    width = int(abs(slant) * ink.shape[0]) + 1
+    ink = np.pad(ink, ((0, 0), (width, width)))
+    middle = ink.shape[0] / 2
+    return ndimage.affine_transform(ink, [[1, 0], [slant, 1]], (0, -slant * middle), order=1)
+
+
+def on_paper(ink, rng, paper=225, pen=50):
+    """A scan: paper, ink from 0 to 1, and a little noise."""
+    return noisy(paper + (pen - paper) * ink, rng, 3)
+
+
+def form(digits, columns, rng, box=(50, 40), gap=(0, 0), line=2, height=0.6):
+    """The ink of a form of boxes, each with one of the digits (n, h, w), and where the boxes are.
+
+    Returns
+    -------
+    ink : ndarray (h, w), 0 to 1
+    centres : ndarray (n, 2)
+        x and y of the middle of each box, row by row.
+    """
+    rows = -(-len(digits) // columns)
+    (width, high), (gap_x, gap_y), margin = box, gap, 60
+    size = rows * (high + gap_y) + 2 * margin, columns * (width + gap_x) + 2 * margin
+    ink, centres = np.zeros(size), []
+    for k, digit in enumerate(digits):
+        left = margin + k % columns * (width + gap_x)
+        top = margin + k // columns * (high + gap_y)
+        frame = np.ones((high + line, width + line))
+        frame[line:-line, line:-line] = 0
+        put(ink, frame, left, top)
+        centres.append((left + (width + line) / 2, top + (high + line) / 2))
+        if digit is None:
+            continue
+        strokes = written(digit, round(height * high))
+        free = np.array((width, high)) - strokes.shape[::-1] - 2 * line - 4
+        shift = line + 2 + (rng.random(2) * free).astype(int)
+        put(ink, strokes, left + shift[0], top + shift[1])
+    return ink, np.array(centres)
+
+
+def number(digits, rng, height=60, gap=(-0.05, 0.5), slant=0.3, angle=5.0):
+    """The ink of a number: digits (n, h, w) of unlike sizes and distances, slanted and turned.
+
+    `gap` is the least and the greatest distance of neighbours, as a share of the height.
+    """
+    inks = [written(digit, round(height * rng.uniform(0.8, 1.2))) for digit in digits]
+    sheet = np.zeros((2 * height, round(2 * height * (len(digits) + 1))))
+    left = height
+    for ink in inks:
+        top = round(height - ink.shape[0] / 2 + rng.uniform(-0.1, 0.1) * height)
+        put(sheet, ink, left, top)
+        left += ink.shape[1] + round(rng.uniform(*gap) * height)
+    sheet = sheet[:, : left + height]
+    sheet = rotated(slanted(sheet, rng.uniform(-slant, slant)), rng.uniform(-angle, angle))
+    return np.clip(np.pad(sheet, rng.integers(0, height, (2, 2))), 0, 1)
+
+
+def ruled(image, step, squared, strength):
+    """On ruled or squared paper."""
+    image = image.copy()
+    for line in range(2):
+        image[step // 2 + line :: step] *= 1 - strength
+        if squared:
+            image[:, step // 2 + line :: step] *= 1 - strength
+    return image
+
+
+def photographed(ink, rng):
+    """Ink from 0 to 1 on paper of any kind, in any light."""
+    paper, pen = rng.uniform(170, 250), rng.uniform(20, 110)
+    image = np.full(ink.shape, paper)
+    kind = rng.choice(["plain", "plain", "plain", "ruled", "squared"])
+    if kind != "plain":
+        image = ruled(image, int(rng.integers(30, 80)), kind == "squared", rng.uniform(0.05, 0.2))
+    image += (pen - image) * ink
+    light = rng.choice(["even", "gradient", "vignette", "shadow"])
+    if light == "gradient":
+        image = lit(image, rng.uniform(0.4, 0.8))
+    elif light == "vignette":
+        image = vignetted(image, rng.uniform(0.1, 0.4))
+    elif light == "shadow":
+        image = shadowed(image, rng.uniform(0.5, 0.9))
+    image = ndimage.gaussian_filter(image, rng.uniform(0, 1.2))
+    return compressed(noisy(image, rng, rng.uniform(0, 10)), 60)
+
+
+def turned_points(points, shape, angle):
+    """Where points (n, 2), x and y, of an image of a shape are after `rotated`."""
+    size = rotated(np.zeros(shape), angle).shape
+    cos, sin = np.cos(np.radians(angle)), np.sin(np.radians(angle))
+    middle, new_middle = (np.array([s[1] - 1, s[0] - 1]) / 2 for s in (shape, size))
+    return (points - middle) @ [[cos, -sin], [sin, cos]] + new_middle
