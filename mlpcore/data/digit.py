@@ -7,9 +7,8 @@ anti-aliasing, and "centered in a 28x28 image by computing the center of mass of
 translating the image so as to position this point at the center". In the published files that
 centre is pixel (14, 14), counted from 0, to the nearest whole pixel.
 
-Those scans were black and white. Other scans and photographs have uneven light, and their ink may
-be darker or lighter than the ground. So this module first separates the ink from the ground, which
-the border of the picture shows.
+The picture comes here after `mlpcore.data.frame` and `mlpcore.data.ink`, which leave the lines at
+its sides and its ground.
 """
 
 from __future__ import annotations
@@ -21,8 +20,11 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
+from mlpcore.data.frame import without_frame
+from mlpcore.data.ink import ink_of
 from mlpcore.data.pictures import read_grey
 from mlpcore.data.scaling import to_images
+from mlpcore.data.segmentation import pieces
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath, UInt8Array
 
@@ -32,17 +34,8 @@ SIDE, BOX, CENTRE = 28, 20, 14
 #: Smaller pictures show no digit. Larger ones are first reduced to so many pixels a side.
 MIN_SIDE, WORKING_SIDE = 8, 256
 
-#: The least share of the ground's light that ink takes.
-MIN_CONTRAST = 0.12
-
-#: Ink stands out by so many standard deviations of the ground's noise.
-MIN_SIGNAL = 4.0
-
 #: Levels between the ground (0) and the ink (1): a stroke reaches STROKE and ends at EDGE.
 EDGE, STROKE = 0.35, 0.5
-
-#: Percentile of the ink that is taken for the middle of a stroke; paler ink is its edge.
-EDGE_SHARE = 75
 
 #: A connected piece of ink with a smaller share of the largest piece is dirt.
 MIN_PIECE = 0.05
@@ -120,7 +113,8 @@ def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
             f"{name}: {width} x {height} pixels, expected a digit on at least "
             f"{MIN_SIDE} x {MIN_SIDE}"
         )
-    found = _digit(_ink(_reduced(grey)))
+    ink = ink_of(without_frame(_reduced(grey)))
+    found = None if ink is None else _digit(ink)
     if found is None:
         raise InputError(
             f"{name}: no digit found, expected one that stands out from an even ground"
@@ -134,90 +128,12 @@ def from_ink(ink: AnyArray) -> UInt8Array:
     return _centred(_fitted(ink))
 
 
-def _ink(image: AnyArray) -> Float64Array:
-    """Return the share of the ground's light, 0 to 1, that each pixel lacks.
-
-    An image with a dark ground is inverted first, as in a negative.
-    """
-    deviation = image - _plane(image)
-    # Noise deviates to both sides, and uneven light deviates little. So the sign of a high odd
-    # power tells whether the ink is lighter than the ground, even if it covers little.
-    if np.sum(deviation**5) > 0:
-        image = 255 - image
-    return np.clip(1 - image / np.maximum(_ground(image), 1), 0, 1)
-
-
-def _plane(image: AnyArray) -> Float64Array:
-    """Return the plane that fits the border with the least absolute deviations."""
-    y, x = np.meshgrid(*(np.linspace(-1, 1, side) for side in image.shape), indexing="ij")
-    terms = np.stack([np.ones_like(x), x, y], axis=-1)
-    border = np.ones(image.shape, bool)
-    margin = max(1, min(image.shape) // 12)
-    border[margin:-margin, margin:-margin] = False
-    values, at_border = image[border], terms[border]
-    weights = np.ones(len(values))
-    for _ in range(20):  # iteratively reweighted least squares
-        root = np.sqrt(weights)
-        slopes = np.linalg.lstsq(at_border * root[:, None], values * root, rcond=None)[0]
-        weights = 1 / np.maximum(np.abs(values - at_border @ slopes), 1)
-    return terms @ slopes
-
-
-def _ground(image: AnyArray) -> Float64Array:
-    """Return the light ground behind dark ink; what is narrower than 0.4 sides is filled.
-
-    A grey closing keeps the edge of a shadow, which a smooth surface would blur. The padding keeps
-    a slope of light from becoming flat at the border.
-    """
-    window = max(3, round(0.4 * min(image.shape)))
-    image = ndimage.gaussian_filter(image, max(image.shape) / 128, mode="nearest")
-    closed = ndimage.grey_closing(np.pad(image, window), (window, window))
-    return closed[window:-window, window:-window]
-
-
-def _contrasted(ink: AnyArray) -> Float64Array | None:
-    """Stretch the ink so that the ground is 0 and a stroke is 1; None if nothing stands out."""
-    threshold = _otsu(ink)
-    strong = ink > threshold
-    if strong.all() or not strong.any():
-        return None
-    ground, stroke = ink[~strong], ink[strong]
-    level = np.median(ground)
-    noise = 1.4826 * np.median(np.abs(ground - level))
-    contrast = np.percentile(stroke, EDGE_SHARE) - level
-    if contrast < max(MIN_CONTRAST, MIN_SIGNAL * noise):
-        return None
-    low = level + min(2 * noise, contrast / 2)
-    return np.clip((ink - low) / (level + contrast - low), 0, 1)
-
-
-def _otsu(values: AnyArray) -> float:
-    """Return the threshold that splits values from 0 to 1 into the two most distinct classes.
-
-    It maximises the variance between the classes (Otsu, *A Threshold Selection Method from
-    Gray-Level Histograms*, 1979).
-    """
-    counts, edges = np.histogram(values, 256, (0, 1))
-    middles = (edges[:-1] + edges[1:]) / 2
-    below = np.cumsum(counts)
-    above = values.size - below
-    sums = np.cumsum(counts * middles)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        distance = sums / below - (sums[-1] - sums) / above
-        between = np.nan_to_num(below * above * distance**2)
-    return float(edges[1 + int(np.argmax(between))])
-
-
 def _digit(ink: AnyArray) -> tuple[Float64Array, int] | None:
     """Crop the ink to its strokes, without specks of dirt, and count the digits side by side.
 
     It returns None if there is no digit.
     """
-    stretched = _contrasted(ink)
-    if stretched is None:
-        return None
-    ink = stretched
-    labels, _ = ndimage.label(ink > EDGE, np.ones((3, 3)))
+    labels = pieces(ink > EDGE)
     mass = np.bincount(labels.ravel(), (ink * (ink > STROKE)).ravel())
     mass[0] = 0
     kept = (mass >= MIN_PIECE * mass.max()) & (mass > 0)

@@ -8,7 +8,8 @@ from functools import reduce
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from mlpcore.data.digit import EDGE, EDGE_SHARE, MIN_PIECE
+from mlpcore.data.digit import EDGE, MIN_PIECE
+from mlpcore.data.ink import EDGE_SHARE
 from mlpcore.reading.boxes import Box, lines, without_lines
 from mlpcore.reading.ink import binary
 from mlpcore.reading.lines import in_lines

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mlpcore.data.digit import EDGE, EDGE_SHARE, MIN_PIECE, from_ink
+from mlpcore.data.digit import EDGE, MIN_PIECE, from_ink
+from mlpcore.data.ink import EDGE_SHARE
 from mlpcore.reading.boxes import Box
 from mlpcore.reading.opencv import cv2
 from mlpcore.typing import AnyArray, UInt8Array

@@ -42,6 +42,8 @@ MODULES = (
     "deformation",
     "network",
     "inputs",
+    "segmentation",
+    "frame",
     "ink",
     "digit",
     "picture",

@@ -110,6 +110,16 @@ def test_dirt_is_left_out():
     assert np.array_equal(pixels_of(speck), pixels_of(ring(70, 10)))
 
 
+@pytest.mark.parametrize("k", range(12))
+def test_a_crop_of_two_values_along_the_ink(k):
+    """Dark or light, it is what it is with a margin, which tells ink from ground."""
+    for side in 16, 40:
+        crop = pictures.tight(DIGITS[k], side)
+        expected = pixels_of(np.pad(crop, 8, constant_values=pictures.PAPER))
+        for grey in crop, 255 - crop:
+            assert np.array_equal(pixels_of(grey), expected)
+
+
 BLANK = {
     "white": np.full((40, 30), 255.0),
     "gradient": pictures.lit(np.full((80, 90), 200.0)),

@@ -118,3 +118,21 @@ def photographs(digit, rng):
         "squared paper": noisy(squared(corner), rng, 5),
         "out of focus": ndimage.gaussian_filter(paper, 3),
     }
+
+
+def framed(image, thick=3, sides="tblr", line=INK):
+    """In a cell of a form, with its lines at some sides, cut a little outside of them."""
+    result = np.pad(image, 12, mode="edge")
+    for side, view in zip("tblr", (result, result[::-1], result.T, result.T[::-1])):
+        if side in sides:
+            view[4 : 4 + thick] = line
+    return result
+
+
+def tight(digit, side=32):
+    """A digit in two values, cut along its ink."""
+    ink = np.asarray(Image.fromarray(digit).resize((4 * side, 4 * side))) > 100
+    rows, columns = (np.flatnonzero(ink.any(axis=k)) for k in (1, 0))
+    box = Image.fromarray(ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1])
+    small = box.resize((max(8, side * box.width // box.height), side), Image.Resampling.NEAREST)
+    return np.where(np.asarray(small), INK, PAPER).astype(np.uint8)

@@ -17,6 +17,7 @@ from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
 from mlpcore.web.page import to_page
+from pictures import DIGITS, framed, tight
 
 BACKEND = backends.get("cpu", 1)
 
@@ -89,7 +90,12 @@ def scans():
             ink[1:3, 1:3] = 1
         shadow = 60 * np.linspace(0, 1, len(ink))[:, None] * np.linspace(0.2, 1, ink.shape[1])
         grey = (200 - shadow * (k % 3)) * (1 - 0.8 * ink) + rng.normal(0, k % 4, ink.shape)
-        yield np.clip(255 - grey if k % 5 == 0 else grey, 0, 255).astype(np.uint8)
+        grey = np.clip(255 - grey if k % 5 == 0 else grey, 0, 255).astype(np.uint8)
+        yield grey
+        yield framed(grey, 2 + k % 3, ("tblr", "tb", "l", "r")[k % 4], 255 if k % 5 == 0 else 0)
+        yield np.where(grey > grey.mean(), 200, 10).astype(np.uint8)
+        yield tight(DIGITS[k], 10 + 3 * k)
+        yield 255 - tight(DIGITS[k])
 
 
 def test_normalisation(open_page, pictures):

@@ -1,9 +1,10 @@
 /**
- * A digit in the format of MNIST's: the second half of mlpcore/data/digit.py, step by step and with
- * the same numbers. That module says why each step is there.
+ * A digit in the format of MNIST's: mlpcore/data/digit.py, step by step and with the same
+ * numbers. That module says why each step is there.
  */
-import { greatestOf, like, resized, roundEven, sumOf } from "./image.js";
+import { greatestOf, like, partOf, resized, roundEven, sumOf } from "./image.js";
 import { PIXELS } from "./inputs.js";
+import { piecesOf } from "./segmentation.js";
 
 const [BOX, CENTRE, EDGE, STROKE, MIN_PIECE, MIN_DIGIT] = [20, 14, 0.35, 0.5, 0.05, 0.5];
 const [MIN_HEIGHT, MAX_OVERLAP] = [0.5, 0.2];
@@ -14,7 +15,10 @@ const [MIN_HEIGHT, MAX_OVERLAP] = [0.5, 0.2];
  *   to be side by side; null if there is none
  */
 export function digitOf(ink) {
-  const pieces = piecesOf(ink);
+  const massOfPiece = ({ places }) =>
+    places.reduce((sum, i) => sum + (ink.data[i] > STROKE ? ink.data[i] : 0), 0);
+  const strong = like(ink, Uint8Array.from(ink.data, (value) => value > EDGE));
+  const pieces = piecesOf(strong).map((each) => ({ ...each, mass: massOfPiece(each) }));
   const most = Math.max(0, ...pieces.map(({ mass }) => mass));
   const isKept = ({ mass }) => mass >= MIN_PIECE * most && mass > 0;
   const kept = pieces.filter(isKept);
@@ -26,41 +30,11 @@ export function digitOf(ink) {
   return { pixels, seen: sideBySide(kept) };
 }
 
-/** The pieces of ink whose pixels touch at edges or corners, each with its box and its mass. */
-function piecesOf({ width, height, data }) {
-  const free = Uint8Array.from(data, (value) => value > EDGE);
-  const pieces = [];
-  for (let start = free.indexOf(1); start >= 0; start = free.indexOf(1, start)) {
-    const piece = { mass: 0, left: width, right: 0, top: height, bottom: 0, places: [start] };
-    free[start] = 0;
-    for (const place of piece.places) { // which grow
-      const [x, y] = [place % width, Math.floor(place / width)];
-      if (data[place] > STROKE) piece.mass += data[place];
-      piece.left = Math.min(piece.left, x);
-      piece.right = Math.max(piece.right, x + 1);
-      piece.top = Math.min(piece.top, y);
-      piece.bottom = Math.max(piece.bottom, y + 1);
-      for (let j = Math.max(y - 1, 0); j <= Math.min(y + 1, height - 1); j++) {
-        for (let i = Math.max(x - 1, 0); i <= Math.min(x + 1, width - 1); i++) {
-          if (free[j * width + i]) piece.places.push(j * width + i);
-          free[j * width + i] = 0;
-        }
-      }
-    }
-    pieces.push(piece);
-  }
-  return pieces;
-}
-
 /** The part of an image that has some pieces. */
-function cropped({ width, data }, pieces) {
+function cropped(image, pieces) {
   const [left, top] = ["left", "top"].map((side) => Math.min(...pieces.map((p) => p[side])));
   const [right, bottom] = ["right", "bottom"].map((side) => greatestOf(pieces.map((p) => p[side])));
-  const image = { width: right - left, height: bottom - top };
-  image.data = new Float64Array(image.width * image.height).map(
-    (_, i) => data[(top + Math.floor(i / image.width)) * width + left + (i % image.width)],
-  );
-  return image;
+  return partOf(image, left, top, right, bottom);
 }
 
 /** How many pieces that are about as high as the highest have columns of their own. */

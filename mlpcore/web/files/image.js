@@ -21,6 +21,14 @@ export function mapRows({ width, height, data }, length, valueOf) {
 
 export const transposed = (image) => mapRows(image, image.width, (row, x) => row[x]);
 
+/** The columns of an image from `left` to before `right`, in the rows from `top` to `bottom`. */
+export function partOf({ width, data }, left, top, right, bottom) {
+  const rows = Array.from({ length: bottom - top }, (_, y) =>
+    Array.from(data.subarray((top + y) * width + left, (top + y) * width + right)),
+  );
+  return { width: right - left, height: bottom - top, data: Float64Array.from(rows.flat()) };
+}
+
 /** Half to even, as NumPy rounds. */
 export function roundEven(x) {
   const below = Math.floor(x);

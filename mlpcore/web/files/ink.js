@@ -1,10 +1,13 @@
 /**
- * The ink of a picture of any origin: the first half of mlpcore/data/digit.py, step by step and with
- * the same numbers. That module says why each step is there.
+ * The ink of a picture of any origin: mlpcore/data/ink.py, step by step and with the same numbers.
+ * That module says why each step is there.
  */
-import { like, mapRows, resized, roundEven, sumOf } from "./image.js";
+import { withoutFrame } from "./frame.js";
+import { greatestOf, like, mapRows, resized, roundEven, sumOf } from "./image.js";
+import { otsu, piecesOf } from "./segmentation.js";
 
 const [MIN_SIDE, WORKING_SIDE, MIN_CONTRAST, MIN_SIGNAL, EDGE_SHARE] = [8, 256, 0.12, 4, 0.75];
+const [MIN_BORDER, MIN_SHARE] = [0.75, 0.05];
 
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
@@ -16,12 +19,36 @@ export function inkOfPicture(grey) {
   if (Math.min(grey.width, grey.height) < MIN_SIDE) return null;
   const scale = Math.min(1, WORKING_SIDE / Math.max(grey.width, grey.height));
   const side = (length) => Math.max(1, roundEven(scale * length));
-  const image = resized(grey, side(grey.width), side(grey.height));
+  const image = withoutFrame(resized(grey, side(grey.width), side(grey.height)));
+  const [low, high] = [-greatestOf(image.data.map((value) => -value)), greatestOf(image.data)];
+  if (low < high && image.data.every((value) => value === low || value === high)) {
+    return inkOfTwo(like(image, image.data.map((value) => Number(value === low))));
+  }
   const dark = inkIsLighter(image) ? like(image, image.data.map((value) => 255 - value)) : image;
   const ground = groundOf(dark);
   const lack = dark.data.map((value, i) => clamp(1 - value / Math.max(ground[i], 1), 0, 1));
   const ink = contrasted(lack);
   return ink && like(image, ink);
+}
+
+/** The ink of a picture of two values, of which `dark` has 1 for the darker one. */
+function inkOfTwo(dark) {
+  const { width, height, data } = dark;
+  const light = like(dark, data.map((value) => 1 - value));
+  const isBorder = (i) =>
+    i % width === 0 || i % width === width - 1 || i < width || i >= width * (height - 1);
+  const border = data.filter((_, i) => isBorder(i));
+  const share = sumOf(border) / border.length;
+  if (share <= 1 - MIN_BORDER || share >= MIN_BORDER) return share < 0.5 ? dark : light;
+  const [nDark, nLight] = [countOf(dark), countOf(light)];
+  const isRarer = 2 * sumOf(data) <= data.length;
+  return nDark < nLight || (nDark === nLight && isRarer) ? dark : light;
+}
+
+/** How many pieces of a mask are not much smaller than the largest. */
+function countOf(mask) {
+  const sizes = piecesOf(mask).map(({ places }) => places.length);
+  return sizes.filter((size) => size >= MIN_SHARE * greatestOf(sizes)).length;
 }
 
 /** Whether deviations from the plane of the border are mainly to the light side. */
@@ -126,22 +153,4 @@ function quantile(values, share) {
   const [low, high] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
   const rest = place - Math.floor(place);
   return rest < 0.5 ? low + (high - low) * rest : high - (high - low) * (1 - rest);
-}
-
-/** The threshold that splits values from 0 to 1 into the two most distinct classes. */
-function otsu(values) {
-  const bins = 256;
-  const counts = new Float64Array(bins);
-  for (const value of values) counts[Math.min(bins - 1, Math.floor(value * bins))]++;
-  const total = counts.reduce((sum, count, k) => sum + (count * (k + 0.5)) / bins, 0);
-  let [below, sum, best, threshold] = [0, 0, -1, 0];
-  counts.forEach((count, k) => {
-    below += count;
-    sum += (count * (k + 0.5)) / bins;
-    const above = values.length - below;
-    const distance = sum / below - (total - sum) / above;
-    const between = below && above ? below * above * distance ** 2 : 0;
-    if (between > best) [best, threshold] = [between, (k + 1) / bins];
-  });
-  return threshold;
 }

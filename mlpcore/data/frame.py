@@ -1,0 +1,92 @@
+"""Pictures without the lines of a form, the edge of a table or a toolbar at their sides.
+
+Somebody who cuts the cells out of a form cuts along its lines, and parts of them remain. A digit
+has no straight line along a whole side of its picture, beyond which nothing of it lies.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mlpcore.data.segmentation import otsu
+from mlpcore.typing import AnyArray, BoolArray
+
+#: A smaller picture shows no frame beside a digit.
+MIN_FRAMED = 24
+
+#: Lines are looked for in so large a share of the picture at each side.
+DEPTH = 0.2
+
+#: A line runs along so large a share of its side. Shorter ones may be strokes of the digit.
+MIN_RUN = 0.9
+
+#: A line that leaves the picture runs at its border along so large a share.
+MIN_REMNANT = 0.5
+
+#: The most ink along a line, inside it. More is there if what seems to be a line is ground.
+MAX_INK = 0.3
+
+#: So large a share of a row is a line's, next to the line itself: the blur of the line, or the rest
+#: of one that is not quite parallel to the side.
+MIN_REST = 0.25
+
+
+def without_frame(image: AnyArray) -> AnyArray:
+    """Return the part of an image (h, w), 0 to 255, that is inside lines along its sides.
+
+    It is the image itself if there are none.
+    """
+    if min(image.shape) < MIN_FRAMED:
+        return image
+    dark = image <= 255 * otsu(image / 255)
+    height, width = image.shape
+    rows, columns = (int(DEPTH * side) for side in image.shape)
+    inner = dark[rows : height - rows, columns : width - columns]
+    lines = dark if 2 * np.count_nonzero(inner) < inner.size else ~dark
+    if 2 * np.count_nonzero(lines) >= lines.size:
+        return image
+    inside, found = lines, np.zeros(4, int)
+    for _ in range(2):  # without the lines at two sides, those at the others may be whole
+        depths = [_depth(view) for view in _views(inside)]
+        found += depths
+        box = (
+            slice(depths[0], len(inside) - depths[1]),
+            slice(depths[2], inside.shape[1] - depths[3]),
+        )
+        inside = inside[box]
+    is_ruled = (_longest_run(inside) >= MIN_RUN * inside.shape[1]).any()
+    if is_ruled or not (inside.any() or found.all()):
+        return image
+    for k, view in enumerate(_views(inside)):
+        beyond = view[-max(1, len(view) // 16) :]
+        if found[k] and (np.mean(view[0]) > MAX_INK or (not found[k ^ 1] and beyond.any())):
+            return image
+    top, bottom, left, right = found
+    return image[top : height - bottom, left : width - right]
+
+
+def _views(image: AnyArray) -> tuple[AnyArray, ...]:
+    """An image with its top, its bottom, its left and its right side first."""
+    return image, image[::-1], image.T, image.T[::-1]
+
+
+def _depth(lines: BoolArray) -> int:
+    """How many rows at the top belong to lines along the width, in its first fifth."""
+    height, width = lines.shape
+    most = int(DEPTH * height)
+    least = np.full(most, MIN_RUN)
+    least[: height // 48] = MIN_REMNANT
+    found = np.flatnonzero(_longest_run(lines[:most]) >= least * width)
+    if not len(found):
+        return 0
+    begin = int(found[-1]) + 1
+    share = np.mean(lines[begin : begin + max(2, height // 32) + 1], axis=1)
+    end = np.flatnonzero(share < MIN_REST)
+    return begin + int(end[0]) + 1 if len(end) else 0
+
+
+def _longest_run(rows: BoolArray) -> AnyArray:
+    """The length (n,) of the longest run of True in each of n rows."""
+    places = np.arange(1, rows.shape[1] + 1)
+    last = np.maximum.accumulate(np.where(rows, 0, places), axis=1)
+    return (places - last).max(axis=1, initial=0)

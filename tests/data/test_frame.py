@@ -1,0 +1,65 @@
+"""Lines at the sides of a picture are cut off, and strokes of digits are not."""
+
+import os
+
+import numpy as np
+import pytest
+
+import pictures
+from mlpcore import dataset
+from mlpcore.data.digit import find_digit
+from mlpcore.data.frame import without_frame
+from pictures import DIGITS, difference_nearby, framed
+
+
+def written(k):
+    return pictures.written(pictures.enlarged(DIGITS[k]))
+
+
+@pytest.mark.parametrize("sides", ["tblr", "t", "b", "lr", "tl", "blr"])
+@pytest.mark.parametrize("thick", [1, 4])
+def test_a_frame_leaves_no_trace(sides, thick):
+    """Dark ink on light ground, or light on dark. The ground's blur follows the cell's size."""
+    for k in range(4):
+        expected = find_digit(written(k)).pixels
+        cell = framed(written(k), thick, sides)
+        for grey in cell, 255 - cell:
+            assert (
+                difference_nearby(find_digit(grey).pixels, expected) < 0.1
+            )  # a line that remains costs 0.3
+    assert without_frame(cell).shape != cell.shape
+
+
+def test_the_edge_of_a_table_is_cut_off():
+    for band in 0, 90:
+        picture = np.pad(written(3), 50, mode="edge")
+        picture[:, :30] = band
+        assert without_frame(picture).shape[1] <= picture.shape[1] - 30
+
+
+def test_a_form_of_several_cells_stays_whole():
+    page = np.vstack([np.hstack([framed(written(k + n)) for n in range(3)]) for k in range(3)])
+    assert without_frame(page).shape == page.shape
+
+
+@pytest.mark.parametrize("k", range(8))
+def test_pictures_without_a_frame_stay_whole(k):
+    """Also where a bar of the digit runs along a side."""
+    found = pictures.photographs(DIGITS[k], np.random.default_rng(k))
+    del found["squared paper"]
+    bar = np.zeros((60, 50), np.uint8)
+    bar[:8] = bar[:, -8:] = 255  # a 7
+    cases = [*found.values(), *(pictures.tight(DIGITS[k], side) for side in (16, 40, 90)), bar]
+    for grey in cases:
+        for each in grey, 255.0 - grey:
+            assert without_frame(each).shape == each.shape
+
+
+@pytest.mark.skipif(not os.environ.get("MLPCORE_DATA"), reason="MLPCORE_DATA is not set")
+def test_mnists_digits_have_no_frame():
+    images = dataset.load(os.environ["MLPCORE_DATA"], name="mnist").test_images[:300]
+    for side in 29, 64, 150:
+        for image in images:
+            grey = pictures.enlarged(np.rint(127.5 * (image + 1)).astype(np.uint8), side)
+            for each in grey, 255 - grey:
+                assert without_frame(each).shape == each.shape
