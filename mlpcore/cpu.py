@@ -39,6 +39,10 @@ def cores_beside_others() -> int:
 
 def total_memory() -> int:
     """Return the bytes of memory of the machine, or of the control group if that allows less."""
+    if not hasattr(os, "sysconf"):  # Windows
+        import psutil  # installed there only
+
+        return psutil.virtual_memory().total
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for name in ("memory.max", "memory/memory.limit_in_bytes"):  # versions 2 and 1
         try:

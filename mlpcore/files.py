@@ -1,27 +1,62 @@
-"""Files and folders: written completely or not at all, read with distrust, locked while in use."""
+"""Files and folders: written completely or not at all, read with distrust, locked while in use.
+
+Linux and macOS lock the folder itself, and replace files in the folder that is open. Windows can do
+neither. There a file in the folder is locked, and an open file keeps its folder where it is.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import glob
 import os
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 #: Flags that open a file which is not there yet.
-NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+
+#: Flags with which opening a pipe or a terminal does not wait. Windows lacks them.
+WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+
+#: The file that stands for its folder where folders cannot be locked.
+LOCK_FILE = ".lock"
+
+#: Seconds in which Windows may replace a file that another process reads.
+PATIENCE = 2.0
 
 
 class InUse(InputError):
     """Another process has locked a folder."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """The lock of a folder, until it is closed or the process ends.
+
+    Attributes
+    ----------
+    close : callable
+        Unlocks the folder.
+    folder : int or None
+        The descriptor of the folder, where the system has one.
+    """
+
+    close: Callable[[], object]
+    folder: int | None = None
 
 
 @contextlib.contextmanager
@@ -36,7 +71,7 @@ def _explained(action: str, path: StrPath) -> Iterator[None]:
         raise InputError(f"cannot {action} {shown(path)}: {reason}") from None
 
 
-def atomic_write(path: StrPath, *parts: bytes, locked: int | None = None) -> None:
+def atomic_write(path: StrPath, *parts: bytes, locked: Lock | None = None) -> None:
     """Write a file so that it is complete or, if anything goes wrong, the old one.
 
     When several processes write the file at once, the last one wins. A killed process leaves a
@@ -56,28 +91,50 @@ def atomic_write(path: StrPath, *parts: bytes, locked: int | None = None) -> Non
     """
     path = Path(path)
     _check_regular(path)
-    temporary = _temporary(path).name
+    temporary = _temporary(path)
     with _explained("write", path), _opened(path.parent, locked) as folder:
+        if folder is not None:
+            path, temporary = Path(path.name), Path(temporary.name)
         try:
             with open(os.open(temporary, NEW_FILE, 0o666, dir_fd=folder), "wb") as file:
                 file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            _replace(temporary, path, folder)
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)
             raise
-        with contextlib.suppress(OSError):  # some file systems cannot make a rename durable
-            os.fsync(folder)
+        if folder is not None:
+            with contextlib.suppress(OSError):  # some file systems cannot make a rename durable
+                os.fsync(folder)
+
+
+def _replace(temporary: Path, path: Path, folder: int | None) -> None:
+    """Give a file its name. Windows refuses that while another process reads the old file."""
+    ends = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return os.replace(temporary, path, src_dir_fd=folder, dst_dir_fd=folder)
+        except PermissionError:
+            if folder is not None or time.monotonic() > ends:
+                raise
+        time.sleep(0.02)
 
 
 @contextlib.contextmanager
-def _opened(folder: Path, locked: int | None) -> Iterator[int]:
-    """The descriptor of a folder, which must be the locked one if there is one."""
+def _opened(folder: Path, locked: Lock | None) -> Iterator[int | None]:
+    """The descriptor of a folder, which must be the locked one if there is one.
+
+    None where the system has no descriptors of folders.
+    """
+    if os.open not in os.supports_dir_fd:
+        yield None
+        return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if locked is not None and not os.path.sameopenfile(descriptor, locked):
+        held = locked.folder if locked else None
+        if held is not None and not os.path.sameopenfile(descriptor, held):
             raise InputError(
                 f"{shown(folder)} has been replaced by another folder: expected the one that "
                 "this process locked"
@@ -158,7 +215,7 @@ def open_regular(path: StrPath) -> IO[bytes]:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
+    return os.open(path, flags | WITHOUT_WAITING)
 
 
 def make_folder(folder: StrPath) -> None:
@@ -179,11 +236,11 @@ def check_writable(folder: StrPath) -> None:
         os.rmdir(tempfile.mkdtemp(prefix=".mlpcore-", dir=existing))
 
 
-def lock(folder: Path) -> int:
-    """Lock a folder until the returned descriptor is closed, or the process ends.
+def lock(folder: Path) -> Lock:
+    """Lock a folder until the returned lock is closed, or the process ends.
 
-    The lock is on the folder itself, so no lock file can stay behind. A file system without
-    locks lets every process in.
+    On Linux and macOS the lock is on the folder itself, so no lock file can stay behind. A file
+    system without locks lets every process in.
 
     Raises
     ------
@@ -192,13 +249,31 @@ def lock(folder: Path) -> int:
     InputError
         When the folder cannot be read.
     """
+    if fcntl is None:
+        return _lock_file_in(folder)
     with _explained("read", folder):
         descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise InUse(f"{shown(folder)} is in use by another process") from None
+        raise _in_use(folder) from None
     except OSError:
         pass  # the file system has no locks
-    return descriptor
+    return Lock(lambda: os.close(descriptor), descriptor)
+
+
+def _lock_file_in(folder: Path) -> Lock:
+    import filelock  # installed on Windows only
+
+    found = filelock.FileLock(folder / LOCK_FILE)
+    with _explained("lock", folder):
+        try:
+            found.acquire(blocking=False)
+        except filelock.Timeout:
+            raise _in_use(folder) from None
+    return Lock(found.release)
+
+
+def _in_use(folder: Path) -> InUse:
+    return InUse(f"{shown(folder)} is in use by another process")

@@ -16,6 +16,9 @@ from mlpcore import terminal
 from mlpcore.errors import InputError, printable
 from mlpcore.interrupts import raise_on_interrupt
 
+#: Not from `signal`, because Windows lacks it.
+SIGPIPE = 13
+
 
 class Parser(argparse.ArgumentParser):
     """Reports wrong arguments like every other bad input. Its help may leave some options out."""
@@ -196,7 +199,7 @@ def run_tool(
         return 128 + signal.SIGINT
     except BrokenPipeError:  # nobody reads the output any more
         terminal.flush_or_discard(sys.stdout)
-        return 128 + signal.SIGPIPE
+        return 128 + SIGPIPE
     except OSError as error:  # such as a full disk behind stdout
         message = str(error)
     terminal.flush_or_discard(sys.stdout)

@@ -130,18 +130,18 @@ class CommitteeFolder:
         if not holds_committee(self.folder):
             check_output(self.folder)
         make_folder(self.folder)
-        descriptor = lock(self.folder)
+        held = lock(self.folder)
         try:
             if holds_committee(self.folder):
                 CommitteeFolder.open(self.folder)._check_same(self)
             else:
                 check_output(self.folder)
                 document = Document("mlpcore", __version__, self.data, self.members)
-                write_document(self.folder / DOCUMENT, document, descriptor)
+                write_document(self.folder / DOCUMENT, document, held)
             remove_temporary(self.folder, [DOCUMENT])
             yield
         finally:
-            os.close(descriptor)
+            held.close()
 
     @classmethod
     def open(cls, folder: StrPath) -> CommitteeFolder:

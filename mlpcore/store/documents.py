@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write, read_bounded
+from mlpcore.files import Lock, atomic_write, read_bounded
 from mlpcore.typing import StrPath
 
 MAX_BYTES = 2**24
@@ -62,6 +62,6 @@ def read_document(path: StrPath, kind: type[T]) -> T:
         raise InputError(f"{shown(path)} is damaged: {error}") from None
 
 
-def write_document(path: StrPath, value: object, locked: int | None = None) -> None:
+def write_document(path: StrPath, value: object, locked: Lock | None = None) -> None:
     """Write a value for `read_document`, atomically; `locked` is as for `atomic_write`."""
     atomic_write(path, msgspec.json.format(to_json(value).encode(), indent=2), b"\n", locked=locked)

@@ -48,6 +48,7 @@ from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.files import (
+    Lock,
     atomic_write,
     check_replaceable,
     check_writable,
@@ -197,7 +198,7 @@ class Run(Observer):
         self.folder, self.config, self.data = Path(folder), config, data
         #: The computer that computes the weights, if it is another than this.
         self.machine: str | None = None
-        self._lock: int | None = None
+        self._lock: Lock | None = None
         #: Of the best network on disk. After a save that failed it is behind the state's.
         self._best_epoch = 0
         #: When the next save in between is due, by `time.monotonic`.
@@ -249,7 +250,7 @@ class Run(Observer):
     def close(self) -> None:
         """Unlock the folder."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
             self._lock = None
 
     def change_settings(self, config: TrainingConfig) -> None:

@@ -53,7 +53,7 @@ from safetensors.numpy import save
 
 from mlpcore.checks import check_choice
 from mlpcore.errors import InputError, shown
-from mlpcore.files import atomic_write, open_regular
+from mlpcore.files import Lock, atomic_write, open_regular
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.typing import Float32Array, StrPath
@@ -70,7 +70,7 @@ def write_network(
     network: Network,
     metadata: dict[str, str],
     dtype: str = "float32",
-    locked: int | None = None,
+    locked: Lock | None = None,
 ) -> None:
     """Write a network with the caller's metadata, atomically.
 

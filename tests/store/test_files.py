@@ -15,6 +15,18 @@ from mlpcore import files
 from mlpcore.errors import InputError
 
 
+@pytest.fixture(params=[False, True], ids=["posix", "as-windows"])
+def system(request, monkeypatch):
+    """The code that takes away what Windows lacks, if it has been taken away here."""
+    if not request.param:
+        return ""
+    pytest.importorskip("filelock")
+    monkeypatch.setattr(files, "fcntl", None)
+    monkeypatch.setattr(os, "supports_dir_fd", set())
+    monkeypatch.delattr(os, "O_DIRECTORY")
+    return "files.fcntl = None; "
+
+
 def full(*args, **kwargs):
     raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -33,7 +45,7 @@ def test_only_files_are_replaced(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["link", "pipe"] and stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_several_may_write_a_file_at_once(tmp_path, monkeypatch):
+def test_several_may_write_a_file_at_once(tmp_path, monkeypatch, system):
     """The second begins when all of the first is written but its name."""
     path, fsync, contents = tmp_path / "file", os.fsync, []
 
@@ -54,7 +66,7 @@ def test_several_may_write_a_file_at_once(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace", None])
-def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, call):
+def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, system, call):
     """Simulated in two system calls, and by a limit of the system for its files."""
     path = tmp_path / "file"
     files.atomic_write(path, b"old")
@@ -103,9 +115,9 @@ def test_folders_are_made_however_deep(tmp_path):
     assert deep.is_dir()
 
 
-def test_a_killed_process_leaves_no_lock(tmp_path):
+def test_a_killed_process_leaves_no_lock(tmp_path, system):
     code = "import sys, time; from mlpcore import files; from pathlib import Path; "
-    code += "files.lock(Path(sys.argv[1])); print(flush=True); time.sleep(60)"
+    code += system + "held = files.lock(Path(sys.argv[1])); print(flush=True); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE)
     try:
         process.stdout.readline()
@@ -114,12 +126,35 @@ def test_a_killed_process_leaves_no_lock(tmp_path):
     finally:
         process.kill()
         process.communicate()
-    os.close(files.lock(tmp_path))
-    assert os.listdir(tmp_path) == []
+    files.lock(tmp_path).close()
+    files.lock(tmp_path).close()
+    assert os.listdir(tmp_path) in ([], [files.LOCK_FILE] if system else [])
+
+
+def test_a_reader_delays_the_replacing_on_windows(tmp_path, monkeypatch):
+    """There it fails while another process has the old file open, and here at once."""
+    replace, refused = os.replace, [PermissionError("in use")] * 2
+
+    def replace_later(*args, **kwargs):
+        if refused:
+            raise refused.pop()
+        replace(*args, **kwargs)
+
+    monkeypatch.setattr(os, "replace", replace_later)
+    with pytest.raises(InputError):
+        files.atomic_write(tmp_path / "file", b"new")
+    monkeypatch.setattr(os, "supports_dir_fd", set())
+    files.atomic_write(tmp_path / "file", b"new")
+    assert not refused and (tmp_path / "file").read_bytes() == b"new"
+    refused.append(PermissionError("in use"))
+    monkeypatch.setattr(files, "PATIENCE", -1)
+    with pytest.raises(InputError, match="in use"):
+        files.atomic_write(tmp_path / "file", b"newer")
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_a_file_system_without_locks_lets_everybody_in(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", full)
-    os.close(files.lock(tmp_path))
+    files.lock(tmp_path).close()
     with pytest.raises(InputError):
         files.lock(tmp_path / "none")

@@ -112,7 +112,7 @@ def test_a_run_in_use_or_damaged_is_one_line_and_the_others_go_on(data, whole, c
         if damaged:
             path.write_bytes(path.read_bytes()[:-5])
         else:
-            stack.callback(os.close, lock(path.parent))
+            stack.callback(lock(path.parent).close)
         before = contents("out/net1-seed0")
         assert main(data, "--out", "out") == 2
     error, *notes = capsys.readouterr().err.splitlines()
