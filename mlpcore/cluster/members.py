@@ -24,7 +24,7 @@ from mlpcore.cluster.segment import GPU, Job, as_given, may_train, source, train
 from mlpcore.cpu import available_cores
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError, printable
-from mlpcore.interrupts import stopping
+from mlpcore.stopping import interrupts_kept_from_children, stopping
 from mlpcore.store.committee import CommitteeFolder, Member
 from mlpcore.store.run_folder import Run
 from mlpcore.training.state import TrainingState
@@ -128,6 +128,8 @@ async def _connected(scheduler: str | None, workers: int) -> AsyncIterator[Clien
         # Data and states are arguments of tasks, so that they cannot be lost.
         large = dask.config.set({"distributed.admin.large-graph-warning-threshold": "16GB"})
         stack.enter_context(large)
+        if not scheduler:
+            stack.enter_context(interrupts_kept_from_children())
         cluster = scheduler or await stack.enter_async_context(
             LocalCluster(
                 n_workers=workers,
@@ -136,7 +138,7 @@ async def _connected(scheduler: str | None, workers: int) -> AsyncIterator[Clien
                 host="127.0.0.1",
                 dashboard_address="127.0.0.1:0",
                 memory_limit=None,
-                silence_logs=logging.ERROR,
+                silence_logs=logging.CRITICAL + 1,  # what fails is an error of one line
                 asynchronous=True,
             )
         )

@@ -15,13 +15,13 @@ from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write
 from mlpcore.inference import TrainedClassifier
-from mlpcore.interrupts import stopping
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.report.console import Console
 from mlpcore.report.figures import evaluation_figures, network_figures, write_figures
 from mlpcore.report.page import title_of
 from mlpcore.report.results import report, result_table
+from mlpcore.stopping import stopping
 from mlpcore.store.run_folder import LAST, Run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.state import EpochMetrics

@@ -1,14 +1,16 @@
-"""Ctrl-C while modules are imported: a quiet end with status 130."""
+"""Ctrl-C while modules are imported, a quiet end with status 130, and in processes of a cluster."""
 
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 import mlpcore
+from mlpcore.stopping import interrupts_kept_from_children, stopping
 
 ROOT = Path(mlpcore.__file__).parents[1]
 
@@ -43,3 +45,24 @@ def test_an_interrupt_while_modules_are_imported(tmp_path, swallowed):
     result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True)
     expected = (128 + signal.SIGINT, b"", b"")
     assert (result.returncode, result.stdout, result.stderr) == expected
+
+
+def test_an_interrupt_comes_to_this_process_and_not_to_its_children():
+    child = [sys.executable, "-c", "import os; os.kill(os.getpid(), 2); print('alive')"]
+    with stopping(lambda: None) as signals, interrupts_kept_from_children():
+        result = subprocess.run(child, capture_output=True, text=True)
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            time.sleep(0 if signals else 0.01)
+    assert signals == [signal.SIGINT]
+    assert (result.stdout, result.stderr) == ("alive\n", "")
+
+
+def test_the_first_lines_import_next_to_nothing():
+    """Until Ctrl-C is quiet, which is as long as it takes to import this."""
+    code = "import os, sys; before = set(sys.modules); import mlpcore.__main__; "
+    code += "print(sorted(set(sys.modules) - before - {'mlpcore', '__future__'}))"
+    command = [sys.executable, "-S", "-c", code]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    names = "__main__", "interrupts", "version"
+    assert result.stdout == f"{[f'mlpcore.{name}' for name in names]}\n"
