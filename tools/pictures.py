@@ -28,6 +28,7 @@ from scipy.interpolate import make_interp_spline
 import figure_style
 import headless
 import mlpcore
+import read_pages
 from figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 from mlpcore import DeformationParameters, backends, dataset, deformation
 from mlpcore.commands.options import run_tool
@@ -418,6 +419,8 @@ def main() -> int:
             with page(mode) as colours:
                 write(draw_in(colours), file.format(mode), bbox_inches="tight")
     draw_page()
+    for file, make in read_pages.PICTURES.items():
+        atomic_write(IMAGES / file, read_pages.read_and_drawn(make())[0])
     return 0
 
 

@@ -22,5 +22,6 @@ def draw(page: Page) -> Image.Image:
         colour = EMPTY if each.answer is None else DOUBTFUL if each.in_doubt else SURE
         canvas.polygon([tuple(corner) for corner in corners], outline=colour, width=2)
         font = ImageFont.load_default(max(10, LETTERS * height))
-        canvas.text(tuple(corners[0] + 3), each.text, colour, font)
+        inside, anchor = ((3, 3), "la") if page.boxed else ((0, -3), "ld")  # else above the digit
+        canvas.text(tuple(corners[0] + inside), each.text, colour, font, anchor)
     return image

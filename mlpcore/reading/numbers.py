@@ -27,6 +27,9 @@ MIN_HEIGHT, MAX_PIECES = 8, 5000
 #: Shares of the usual height: lower pieces are dirt, higher or wider ones no digits.
 LOWEST, HIGHEST = 0.4, 2.5
 
+#: Paler ink than this share of the usual is a pattern of the paper.
+PALE = 0.5
+
 #: Neighbours share this part of the lower one's height, and are at most so many heights apart.
 BESIDE, NEAR = 0.4, 2.5
 
@@ -38,22 +41,33 @@ def find_numbers(ink: UInt8Array, threshold: int) -> list[list[Field]]:
     """The numbers in ink (h, w), in lines from the top, each from left to right."""
     dark, threshold = _strokes(ink, threshold)
     pieces = find_pieces(ink, dark, threshold)
-    large = [k for k, box in enumerate(pieces.boxes) if k and box.height >= MIN_HEIGHT]
-    if not large or len(large) > MAX_PIECES:
+    digits, height = _digits(pieces)
+    if not digits:
         return []
-    height = _usual_height([pieces.boxes[k] for k in large])
-    digits = [
-        k
-        for k in large
-        if LOWEST * height <= pieces.boxes[k].height <= HIGHEST * height
-        and not _is_edge(pieces.boxes[k], height, ink.shape)
-    ]
     found = []
     for line in _text_lines([pieces.boxes[k] for k in digits], height):
         words = _words([digits[k] for k in line], pieces.boxes, height)
         fields = [number_field(pieces, _groups(word, pieces), height) for word in words]
         found.append([field for field in fields if field.segments])
     return [line for line in found if line]
+
+
+def _digits(pieces: Pieces) -> tuple[list[int], float]:
+    """The numbers of the pieces that may be digits, or several that touch, and the usual height."""
+    large = [k for k, box in enumerate(pieces.boxes) if k and box.height >= MIN_HEIGHT]
+    if not large or len(large) > MAX_PIECES:
+        return [], 0.0
+    height = _usual_height([pieces.boxes[k] for k in large])
+    sums = np.bincount(pieces.labels.ravel(), pieces.ink.ravel())
+    levels = sums / pieces.areas
+    usual = float(np.average(levels[large], weights=pieces.areas[large]))
+    digits = []
+    for k in large:
+        box = pieces.boxes[k]
+        sized = LOWEST * height <= box.height <= HIGHEST * height
+        if sized and levels[k] > PALE * usual and not _is_edge(box, height, pieces.ink.shape):
+            digits.append(k)
+    return digits, height
 
 
 def _strokes(ink: UInt8Array, threshold: int) -> tuple[UInt8Array, int]:
@@ -73,7 +87,7 @@ def _usual_height(boxes: Sequence[Box]) -> float:
     return float(heights[np.searchsorted(total, total[-1] / 2)])
 
 
-def _is_edge(box: Box, height: float, shape: tuple[int, int]) -> bool:
+def _is_edge(box: Box, height: float, shape: tuple[int, ...]) -> bool:
     """Whether ink at the border of the page is too large for a digit: a table behind it."""
     at_border = not (box.left and box.top and box.right < shape[1] and box.bottom < shape[0])
     return at_border and (box.width > HIGHEST * height or box.height > 1.5 * height)

@@ -14,6 +14,7 @@ from mlpcore.data.digit import MIN_SIDE, SIDE
 from mlpcore.data.pictures import decode_page, page_of, read_picture
 from mlpcore.data.scaling import to_images
 from mlpcore.errors import InputError, shown
+from mlpcore.evaluation.copies import Copies
 from mlpcore.inference import TrainedClassifier, load
 from mlpcore.inference.inputs import as_path, check_takes_digits
 from mlpcore.reading.boxes import Box, find_boxes
@@ -31,6 +32,10 @@ MIN_MARGIN = 0.9
 
 #: Boxes that are further apart than this share of their height begin another number.
 NUMBER_GAP = 0.5
+
+#: Candidates for digits are judged by the mean over so many deformed copies, because a network is
+#: sure of the copy that it is given, also of half a digit.
+N_COPIES = 8
 
 #: The most candidates for digits on a page, and columns or rows of boxes.
 MAX_GLYPHS, MAX_LINES = 20_000, 1000
@@ -118,8 +123,12 @@ class Page:
 
     @property
     def warning(self) -> str:
-        """A line about a page without digits; else empty."""
-        if any(each.answer is not None for each in self.digits):
+        """A line about a page without digits, or on which most are in doubt; else empty."""
+        answers = [each for each in self.digits if each.answer is not None]
+        doubtful = sum(each.in_doubt for each in answers)
+        if 2 * doubtful > len(answers):
+            return f"{self.name}: {doubtful} of {len(answers)} in doubt, expected a page of digits"
+        if answers:
             return ""
         if self.boxed:
             return f"{self.name}: {len(self.digits)} boxes are empty: expected digits in them"
@@ -222,6 +231,8 @@ def _read_fields(
         raise InputError(f"{name} shows {len(glyphs):,} digits: expected at most {MAX_GLYPHS:,}")
     height, width = classifier.input.image_shape
     images = to_images(np.reshape(np.array(glyphs, np.uint8), (-1, SIDE, SIDE)), height, width)
+    if classifier.copies is None and not all(field.is_cell for field in fields):
+        classifier = TrainedClassifier(classifier.networks, classifier.backend, Copies(N_COPIES))
     probabilities = classifier.to_probabilities(classifier.outputs(images))
     result, begin = [], 0
     for field in fields:

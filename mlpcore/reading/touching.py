@@ -10,35 +10,47 @@ import numpy as np
 from scipy import ndimage, signal
 
 from mlpcore.reading.boxes import Box
+from mlpcore.reading.opencv import cv2
 from mlpcore.reading.segmentation import Field, Segment
-from mlpcore.reading.strokes import Pieces, glyph
+from mlpcore.reading.strokes import Glyph, Pieces, glyph
 from mlpcore.typing import AnyArray, Float64Array
 
 #: A digit is made of so many parts at most.
 MAX_PARTS = 8
 
 #: Shares of a digit's height: wider pieces may be cut, at this distance from their sides and from
-#: another cut.
-CUT_FROM, CUT_APART = 0.6, 0.2
+#: another cut, and parts are not put together to wider ones.
+CUT_FROM, CUT_APART, WIDEST = 0.5, 0.2, 2.0
 
 #: The logarithm of the odds that two pieces are two digits: they are even if the pieces share this
 #: part of the narrower one's width, and fall so steeply with it.
-SHARED, SHARED_SLOPE = 0.35, 12.0
+SHARED, SHARED_SLOPE = 1.4, 0.5
 
 #: The logarithm of the odds that a cut parts two digits, for ink of height 0, and its fall with the
 #: height of the ink that is cut.
-CUT, CUT_SLOPE = -2.0, 12.0
+CUT, CUT_SLOPE = -1.0, 6.0
 
-#: Wider digits than the first share of their height become improbable, by a normal distribution.
-USUAL_WIDTH, WIDTH_DEVIATION = 0.8, 0.3
+#: Wider and lower digits than these shares of the usual height are improbable, by normal
+#: distributions with these deviations.
+USUAL_WIDTH, WIDTH_DEVIATION = 0.5, 0.3
+USUAL_HEIGHT, HEIGHT_DEVIATION = 0.7, 0.1
+
+
+#: By how much the digits of MNIST lean, as the change of x with y, and how many digits must lean
+#: together for half of what they lean more to be taken away.
+MNIST_SLANT, FEW = -0.135, 2
 
 
 class _Part(NamedTuple):
-    """Ink between two cuts, or that of whole pieces. Positions are those of upright digits."""
+    """Ink between two cuts, or that of whole pieces.
+
+    Positions are those of upright digits. `odds` is the logarithm of the odds that a digit ends
+    before it.
+    """
 
     begin: float
     end: float
-    odds: float  # logarithm, that a digit ends before it
+    odds: float
 
 
 def number_field(pieces: Pieces, groups: Sequence[Sequence[int]], height: float) -> Field:
@@ -60,22 +72,43 @@ def number_field(pieces: Pieces, groups: Sequence[Sequence[int]], height: float)
         of_group[list(group)] = k
     member = of_group[labels]
     y, x = np.nonzero(member >= 0)
-    upright = x - _slant(pieces, groups) * (y - box.height / 2)
+    slant = _slant(pieces, groups)
+    upright = x - slant * (y - box.height / 2)
     owner = member[y, x]
     parts, part_of_pixel = _parts(upright, owner, len(groups), height)
-    number = np.full(ink.shape, -1)
+    number = np.full(ink.shape, -1, np.int16)
     number[y, x] = part_of_pixel
+    lean = len(groups) / (len(groups) + FEW) * (slant - MNIST_SLANT)
+    straight, number_there = _sheared(ink, lean), _sheared(number + 1, lean) - 1
     segments = []
     for first in range(len(parts)):
         for end in range(first + 1, min(first + MAX_PARTS, len(parts)) + 1):
-            prior = _prior(parts[first:end], height)
-            if prior is None:
+            width = max(each.end for each in parts[first:end]) - parts[first].begin
+            if width > WIDEST * height and end > first + 1:
                 break
-            found = glyph(ink, (number >= first) & (number < end), pieces.threshold, corner)
+            own = (number_there >= first) & (number_there < end)
+            found = glyph(straight, own, pieces.threshold, corner)
             if found is not None:
-                before = _log_sigmoid(parts[first].odds)
-                segments.append(Segment(first, end, found, prior + before))
+                found = Glyph(_around((number >= first) & (number < end), corner), found.pixels)
+                prior = _prior(parts[first:end], width / height, found.box.height / height)
+                segments.append(Segment(first, end, found, prior))
     return Field(box, False, len(parts), segments)
+
+
+def _sheared(image: AnyArray, lean: float) -> AnyArray:
+    """An image (h, w) whose strokes lean less, by a change of x with y."""
+    height, width = image.shape
+    margin = int(np.ceil(abs(lean) * height / 2))
+    matrix = np.array([[1, -lean, margin + lean * height / 2], [0, 1, 0]])
+    kind = cv2.INTER_LINEAR if image.dtype == np.uint8 else cv2.INTER_NEAREST
+    return cv2.warpAffine(image, matrix, (width + 2 * margin, height), flags=kind)
+
+
+def _around(mask: AnyArray, corner: tuple[int, int]) -> Box:
+    """The box of a mask (h, w), whose left and top on the page are known."""
+    left, top, width, height = cv2.boundingRect(mask.astype(np.uint8))
+    left, top = left + corner[0], top + corner[1]
+    return Box(left, top, left + width, top + height)
 
 
 def _slant(pieces: Pieces, groups: Sequence[Sequence[int]]) -> float:
@@ -113,7 +146,7 @@ def _parts(
         if np.isnan(odds_) and parts:
             shared = (parts[-1].end - begin) / min(parts[-1].end - parts[-1].begin, end - begin)
             odds_ = SHARED_SLOPE * (SHARED - shared)
-        parts.append(_Part(begin, end, 0.0 if np.isnan(odds_) else odds_))
+        parts.append(_Part(begin, end, odds_ if parts else np.inf))
     return parts, part_of_pixel
 
 
@@ -133,14 +166,15 @@ def _cuts(at: Float64Array, height: float) -> tuple[list[float], list[float]]:
     return [low + float(k) for k in places], odds
 
 
-def _prior(parts: Sequence[_Part], height: float) -> float | None:
-    """The logarithm of the probability that parts are one digit; None if they are too wide."""
-    width = max(part.end for part in parts) - min(part.begin for part in parts)
-    excess = (width / height - USUAL_WIDTH) / WIDTH_DEVIATION
-    if excess > 6 and len(parts) > 1:
-        return None
+def _prior(parts: Sequence[_Part], width: float, height: float) -> float:
+    """The logarithm of how probable it is that parts, and no others, are one digit.
+
+    Its width and height are shares of the usual height.
+    """
+    wide = max(0.0, width - USUAL_WIDTH) / WIDTH_DEVIATION
+    low = max(0.0, USUAL_HEIGHT - height) / HEIGHT_DEVIATION
     joined = sum(_log_sigmoid(-part.odds) for part in parts[1:])
-    return joined - 0.5 * max(0.0, excess) ** 2
+    return _log_sigmoid(parts[0].odds) + joined - (wide**2 + low**2) / 2
 
 
 def _log_sigmoid(odds: float) -> float:
