@@ -51,14 +51,20 @@ def read(image: AnyArray, network: mlpcore.TrainedClassifier) -> Page:
     return mlpcore.read(Image.fromarray(np.clip(np.rint(image), 0, 255).astype(np.uint8)), network)
 
 
-def numbers(network: mlpcore.TrainedClassifier, n: int, seed: int) -> dict[str, Any]:
-    """Numbers of 2 to 8 digits on paper: the shares of digits and of numbers that are right."""
+def numbers(
+    network: mlpcore.TrainedClassifier, n: int, seed: int, least_gap: float
+) -> dict[str, Any]:
+    """Numbers of 2 to 8 digits on paper: the shares of digits and of numbers that are right.
+
+    Neighbours are from `least_gap` to half of their height apart.
+    """
     pixels, labels = test_digits()
     rng = np.random.default_rng(seed)
     right = digits = of = marked = unmarked = 0
     for _ in range(n):
         chosen = rng.integers(0, len(pixels), rng.integers(2, 9))
-        ink = pages.number(pixels[chosen], rng, int(rng.integers(25, 110)))
+        height, gap = int(rng.integers(25, 110)), (least_gap, 0.5)
+        ink = pages.number(pixels[chosen], rng, height, gap)
         found = read(pages.photographed(ink, rng), network)
         truth = "".join(map(str, labels[chosen]))
         answer = "".join(str(each.answer) for each in found.digits)
@@ -149,7 +155,8 @@ def main() -> None:
     record: dict[str, Any] = {"machine": machine(), "network": args.network}
     if args.scans:
         record["scans"] = scans(network, args.scans)
-    record["numbers"] = numbers(network, args.numbers, args.seed)
+    for name, least_gap in (("numbers", 0.0), ("overlapping numbers", -0.05)):
+        record[name] = numbers(network, args.numbers, args.seed, least_gap)
     record["forms"] = forms(network, args.seed)
     atomic_write(args.output, (json.dumps(record, indent=1) + "\n").encode())
     print(json.dumps(record | {"forms": summary(record["forms"])}, indent=1))

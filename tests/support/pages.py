@@ -73,7 +73,7 @@ def form(digits, columns, rng, box=(50, 40), gap=(0, 0), line=2, height=0.6):
     return ink, np.array(centres)
 
 
-def number(digits, rng, height=60, gap=(-0.05, 0.5), slant=0.3, angle=5.0):
+def number(digits, rng, height=60, gap=(0.0, 0.5), slant=0.3, angle=5.0):
     """The ink of a number: digits (n, h, w) of unlike sizes and distances, slanted and turned.
 
     `gap` is the least and the greatest distance of neighbours, as a share of the height.
