@@ -5,6 +5,7 @@ import io
 import struct
 import zlib
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
@@ -61,15 +62,22 @@ def pictures(draw):
     return resigned(content) if KINDS[i][0] == "PNG" and draw(st.booleans()) else content
 
 
-def predicted(folder, content):
+def predicted(folder, content, command="predict"):
     (folder / "picture").write_bytes(content)
-    return forked.call("predict", "picture", folder=folder)
+    return forked.call(command, "picture", folder=folder)
 
 
 @settings(max_examples=settings.default.max_examples // 2)
 @given(picture=pictures())
 def test_a_prediction_works_or_refuses(warm_folder, picture):
     assert forked.fault(predicted(warm_folder, picture)) == ""
+
+
+@settings(max_examples=settings.default.max_examples // 10)
+@given(picture=pictures())
+def test_a_page_is_read_or_refused(warm_folder, picture):
+    pytest.importorskip("cv2")
+    assert forked.fault(predicted(warm_folder, picture, "read")) == ""
 
 
 def test_a_picture_that_keeps_its_decoder_busy(warm_folder, monkeypatch):

@@ -1,0 +1,85 @@
+"""Numbers without boxes: their digits are found, parted, put in order, and read."""
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import ndimage
+
+import mlpcore
+from mlpcore import dataset
+from mlpcore.errors import InputError
+from mlpcore.reading import page as reading
+from pages import noisy, number, on_paper, photographed, put, rotated, written
+from pictures import DIGITS
+
+pytest.importorskip("cv2")
+
+LABELS = dataset.load(name="digits").test_labels
+
+#: Digits that the network in the package reads rightly and surely, one of each class.
+NETWORK = mlpcore.load("pretrained", threads=1)
+_SURE = NETWORK.predict_proba([Image.fromarray(digit) for digit in DIGITS[:300]])
+CLEAR = [DIGITS[int(np.argmax(np.where(LABELS[:300] == k, _SURE[:, k], 0)))] for k in range(10)]
+
+
+def read(image):
+    return mlpcore.read(Image.fromarray(np.clip(np.rint(image), 0, 255).astype(np.uint8)), NETWORK)
+
+
+def test_numbers_in_any_light_on_any_paper():
+    """Of 15, as many as MNIST's own digits allow; tools/reading.py measures those."""
+    rng = np.random.default_rng(5)
+    right = of = whole = 0
+    for _ in range(15):
+        chosen = rng.integers(0, 10, rng.integers(2, 9))
+        ink = number([CLEAR[k] for k in chosen], rng, int(rng.integers(30, 90)), slant=0.15)
+        found = [each.answer for each in read(photographed(ink, rng)).digits]
+        whole += len(found) == len(chosen)
+        right += sum(a == b for a, b in zip(found, chosen)) if len(found) == len(chosen) else 0
+        of += len(chosen)
+    assert whole >= 13 and right > 0.8 * of
+
+
+@pytest.mark.parametrize("pair", [(5, 0), (3, 5), (2, 2), (6, 9)])
+def test_digits_that_touch_are_cut(pair):
+    left, right = (written(CLEAR[k], 80) for k in pair)
+    for overlap in range(40):
+        sheet = np.zeros((200, 300))
+        put(sheet, left, 60, 60)
+        put(sheet, right, 60 + left.shape[1] - overlap, 60)
+        if ndimage.label(sheet > 0.4)[1] == 1:
+            break
+    found = read(on_paper(sheet, np.random.default_rng(0)))
+    assert [each.answer for each in found.digits] == list(pair)
+    first, second = (each.box for each in found.digits)
+    assert abs(first[0] - 60) < 10 and abs(first[2] - second[0]) < overlap
+
+
+@pytest.mark.parametrize("angle", [-4, 0, 4])
+@pytest.mark.parametrize("inverted", [False, True])
+def test_lines_and_numbers_in_order(angle, inverted):
+    sheet = np.zeros((420, 800))
+    for row, line in enumerate((("1905", "36"), ("27", "618"), ("4", "784"))):
+        for column, digits in enumerate(line):
+            left = 60 + 430 * column
+            for each in digits:
+                ink = written(CLEAR[int(each)], 60)
+                put(sheet, ink, left, 60 + 110 * row)
+                left += ink.shape[1] + 14
+    image = on_paper(rotated(sheet, angle), np.random.default_rng(0))
+    found = read(255 - image if inverted else image)
+    assert found.text.replace("?", "") == "1905 36\n27 618\n4 784" and not found.boxed
+
+
+def test_what_shows_no_digits(monkeypatch):
+    rng = np.random.default_rng(0)
+    assert "nothing found, expected digits" in read(noisy(np.full((300, 400), 200.0), rng)).warning
+    assert "nothing found" in read(np.full((9, 900), 255)).warning
+    scribble = 200.0 - 150 * np.kron(rng.random((40, 60)) < 0.3, np.ones((6, 6)))
+    page = read(scribble)
+    assert not page.digits or "in doubt, expected a page of digits" in page.warning
+    with pytest.raises(InputError, match="4 x 50 pixels, expected a page of at least 8 x 8"):
+        read(np.zeros((50, 4)))
+    monkeypatch.setattr(reading, "MAX_GLYPHS", 1)
+    with pytest.raises(InputError, match=r"the picture shows \d+ digits: expected at most 1"):
+        read(on_paper(number([CLEAR[1], CLEAR[2]], rng), rng))
