@@ -30,9 +30,11 @@ def measure_accuracy(record: dict[str, Any], args: argparse.Namespace) -> None:
         or (stream == accuracy.CURVE and len(curves[learner]) < seed)
     ]
     run = joblib.Parallel(args.jobs, return_as="generator", batch_size=1)
-    for task, hits in zip(tasks, run(joblib.delayed(accuracy.hits)(*task) for task in tasks)):
+    for task, (found, hits) in zip(
+        tasks, run(joblib.delayed(accuracy.follow)(*task) for task in tasks)
+    ):
         stream, learner, seed, _ = task
-        accuracies[stream][learner][seed - 1 :] = [round(sum(hits) / len(hits), 4)]
+        accuracies[stream][learner][seed - 1 :] = [found]
         if stream == accuracy.CURVE:
             curves[learner].append(accuracy.curve(hits))
         keep(record, args.output)

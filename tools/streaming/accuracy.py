@@ -6,6 +6,7 @@ import statistics
 from typing import TypeAlias
 
 import numpy as np
+from river import evaluate, metrics
 from tabulate import tabulate
 
 from streaming import WINDOW
@@ -18,20 +19,19 @@ Accuracies: TypeAlias = dict[str, dict[str, list[float]]]
 CURVE = "Agrawal, drift"
 
 
-def hits(stream: str, learner: str, seed: int, n: int) -> list[bool]:
-    """Which of a stream's samples a learner predicts right."""
+def follow(stream: str, learner: str, seed: int, n: int) -> tuple[float, list[bool]]:
+    """The accuracy of a learner on a stream, and which samples it predicts right."""
     samples = samples_of(stream, seed, n)
     model = LEARNERS[learner](seed, sorted({y for _, y in samples}))
-    found = []
-    for x, y in samples:
-        found.append(bool(model.predict_one(x) == y))
-        model.learn_one(x, y)
-    return found
+    metric = metrics.Accuracy()  # which leaves out a sample of which there is no prediction
+    steps = evaluate.iter_progressive_val_score(samples, model, metric, yield_predictions=True)
+    hits = [step["Prediction"] == y for step, (_, y) in zip(steps, samples)]
+    return round(metric.get(), 4), hits
 
 
-def curve(found: list[bool]) -> list[float]:
+def curve(hits: list[bool]) -> list[float]:
     """The accuracy in each window."""
-    return [round(float(each), 4) for each in np.reshape(found, (-1, WINDOW)).mean(axis=1)]
+    return [round(float(each), 4) for each in np.reshape(hits, (-1, WINDOW)).mean(axis=1)]
 
 
 def table(accuracies: Accuracies) -> str:
