@@ -17,7 +17,7 @@ from sklearn.neural_network import MLPClassifier
 from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
-from mlpcore import OnlineMLPClassifier, StreamMLPClassifier
+from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, dataset
 from mlpcore.typing import AnyArray
 
 #: A call with one sample: (n_inputs,) numbers, the same by name, and its class.
@@ -35,10 +35,14 @@ TURN = 50
 
 
 def samples(n_inputs: int, n: int) -> tuple[AnyArray, AnyArray]:
-    """Numbers in [0, 1], a fifth of them set, as the pixels of digits; classes at random."""
+    """Digits in [0, 1], odd or even, for the network that takes them; else random numbers."""
     rng = np.random.default_rng(0)
-    X = rng.random((n, n_inputs)) * (rng.random((n, n_inputs)) < 0.2)
-    return X, rng.integers(0, 2, n)
+    if n_inputs != 841:
+        return rng.random((n, n_inputs)), rng.integers(0, 2, n)
+    data = dataset.load(name="digits")
+    chosen = rng.integers(0, len(data.train_images), n)
+    X = (data.train_images[chosen].reshape(n, n_inputs).astype(np.float64) + 1) / 2
+    return X, data.train_labels[chosen] % 2
 
 
 def pytorch(n_inputs: int, hidden: tuple[int, ...]) -> dict[str, Call]:
