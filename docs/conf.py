@@ -69,8 +69,8 @@ copybutton_prompt_is_regexp = True
 
 #: The examples, in this order.
 GALLERY = (
-    "first_network", "few_digits", "deformation", "grid_search", "online", "first_layer", "errors",
-    "own_arrays", "committee",
+    "first_network", "few_digits", "deformation", "grid_search", "online", "stream", "first_layer",
+    "errors", "own_arrays", "committee",
 )  # fmt: skip
 
 sphinx_gallery_conf = {
