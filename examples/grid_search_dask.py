@@ -7,6 +7,8 @@ scikit-learn. It needs `pip install 'mlpcore[cluster]'`.
 
 from __future__ import annotations
 
+import argparse
+
 import joblib
 from distributed import Client
 from sklearn.model_selection import GridSearchCV
@@ -31,4 +33,5 @@ def main(epochs: int = 30, **cluster: object) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -3,6 +3,7 @@
 It uses scikit-learn's digits and needs `pip install mlflow`; ``mlflow ui`` shows the training.
 """
 
+import argparse
 import dataclasses
 
 import mlflow
@@ -30,4 +31,5 @@ def main(epochs: int = 5) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

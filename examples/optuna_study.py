@@ -6,6 +6,8 @@ takes some seconds on the digits embedded in scikit-learn. It needs `pip install
 
 from __future__ import annotations
 
+import argparse
+
 import optuna
 
 from mlpcore import Trainer, TrainingConfig, backends, dataset
@@ -55,4 +57,5 @@ def main(trials: int = 20) -> optuna.Study:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

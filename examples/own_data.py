@@ -5,6 +5,7 @@ It uses the digits embedded in scikit-learn, under names instead of numbers, and
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -52,4 +53,5 @@ def main(epochs: int = 8) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

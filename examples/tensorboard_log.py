@@ -3,6 +3,8 @@
 It uses scikit-learn's digits and takes a few seconds. It needs `pip install tensorboard`.
 """
 
+import argparse
+
 from tensorboard.summary import Writer
 
 from mlpcore import Trainer, TrainingConfig, backends, dataset
@@ -28,4 +30,5 @@ def main(folder: str = "logs", epochs: int = 5) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -5,6 +5,7 @@ It uses scikit-learn's digits and takes a few seconds. It needs `pip install tor
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
 import numpy as np
@@ -71,4 +72,5 @@ def main(epochs: int = 5, workers: int = 2) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     main()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 from functools import partial
 from itertools import pairwise
 
@@ -47,6 +47,6 @@ def load(path: str | os.PathLike[str]) -> Perceptron:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python torch_import.py FILE.safetensors")
-    print(load(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", metavar="FILE.safetensors")
+    print(load(parser.parse_args().file))

@@ -58,7 +58,7 @@ WORDS = {
     " >= ": " of at least ",
     " <= ": " of at most ",
     " < ": " of less than ",
-    r" \| null": " or None",
+    r" \| null": "",
     r"\.0\b": "",
 }
 

@@ -34,6 +34,9 @@ def interrupts_kept_from_children() -> Iterator[None]:
     They inherit that the main thread, and threads that it begins, block the signal. A thread that
     does not receives it, and Python's handler runs in the main thread when that wakes up.
     """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
     resource_tracker.ensure_running()  # the first call unblocks Ctrl-C in its thread
     end = threading.Event()
     threading.Thread(target=end.wait, daemon=True).start()

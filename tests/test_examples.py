@@ -31,6 +31,16 @@ def percentages(text):
     return [float(found) for found in re.findall(r"([\d.]+)%", text)]
 
 
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_help_says_what_an_example_does(path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", [path.name, "--help"])
+    with pytest.raises((SystemExit, ImportError)) as ended:
+        runpy.run_path(str(path), run_name="__main__")
+    if isinstance(ended.value, ImportError):
+        pytest.skip(f"{ended.value.name} is not installed")
+    assert (ended.value.code, capsys.readouterr().out[:7]) == (0, "usage: ")
+
+
 @pytest.fixture
 def torch():
     """PyTorch with one thread: more would wait for each other where tests share the cores."""

@@ -23,7 +23,7 @@ from distributed.comm import CommClosedError
 from mlpcore.cluster.segment import GPU, Job, as_given, may_train, source, train_segment
 from mlpcore.cpu import available_cores
 from mlpcore.data.dataset import Dataset
-from mlpcore.errors import InputError, printable
+from mlpcore.errors import InputError, printable, shown
 from mlpcore.stopping import interrupts_kept_from_children, stopping
 from mlpcore.store.committee import CommitteeFolder, Member
 from mlpcore.store.run_folder import Run
@@ -32,8 +32,8 @@ from mlpcore.training.state import TrainingState
 #: A task should take about so long.
 TASK_SECONDS = 60.0
 
-#: How long to try to reach a scheduler.
-CONNECT_SECONDS = 5
+#: How long to try to reach a scheduler; one on a busy machine may need ten seconds to answer.
+CONNECT_SECONDS = 30
 
 #: Members with epochs left, their runs, and the states of these.
 Unfinished: TypeAlias = list[tuple[Member, Run, TrainingState]]
@@ -102,6 +102,8 @@ def train_members(
 
 def check_scheduler(address: str) -> None:
     """Raise InputError unless there is a scheduler at an address."""
+    if not address:
+        raise InputError("no address of a Dask scheduler: expected tcp://HOST:PORT or tls://")
 
     async def reach() -> None:
         options = distributed.Security().get_connection_args("client")
@@ -109,7 +111,10 @@ def check_scheduler(address: str) -> None:
         await comm.close()
 
     try:
-        asyncio.run(reach())
+        asyncio.run(asyncio.wait_for(reach(), CONNECT_SECONDS + 1))
+    except asyncio.TimeoutError:  # something answers that knows nothing of Dask
+        expected = f"expected an answer within {CONNECT_SECONDS} seconds"
+        raise InputError(f"no Dask scheduler at {shown(address)}: {expected}") from None
     except MemoryError:  # for a message whose length is that of something else
         raise InputError(f"no Dask scheduler at {address}: another protocol answers") from None
     except (OSError, TypeError, ValueError) as error:
@@ -128,20 +133,21 @@ async def _connected(scheduler: str | None, workers: int) -> AsyncIterator[Clien
         # Data and states are arguments of tasks, so that they cannot be lost.
         large = dask.config.set({"distributed.admin.large-graph-warning-threshold": "16GB"})
         stack.enter_context(large)
-        if not scheduler:
+        cluster = scheduler
+        if cluster is None:
             stack.enter_context(interrupts_kept_from_children())
-        cluster = scheduler or await stack.enter_async_context(
-            LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                resources={GPU: 1},
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                memory_limit=None,
-                silence_logs=logging.CRITICAL + 1,  # what fails is an error of one line
-                asynchronous=True,
+            cluster = await stack.enter_async_context(
+                LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    resources={GPU: 1},
+                    host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                    memory_limit=None,
+                    silence_logs=logging.CRITICAL + 1,  # what fails is an error of one line
+                    asynchronous=True,
+                )
             )
-        )
         client = Client(cluster, asynchronous=True, timeout=CONNECT_SECONDS)
         yield await stack.enter_async_context(client)
 

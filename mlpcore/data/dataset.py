@@ -74,7 +74,8 @@ class Dataset:
         What the labels 0, 1 ... stand for: the numbers or strings in the files, in their order. By
         default the labels themselves.
     value_range : tuple of float, optional
-        The values that became -1 and 1, if the images came from arrays and these are not 0 and 255.
+        The values that became -1 and 1. None stands for those of the type that the files have: 0
+        and 255 for bytes, as MNIST has them, and 0 and 16 for scikit-learn's digits.
     """
 
     name: str

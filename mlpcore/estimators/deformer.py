@@ -206,6 +206,8 @@ class ElasticDeformer(
     ) -> Any:
         """Deformed images, an array or a tensor of the same shape and type.
 
+        Without a `fit` before, these images stand for those of the training.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, height, width) or (n_samples, n_features)
@@ -218,6 +220,8 @@ class ElasticDeformer(
             Places of the images in the training set, 0 to 2**31 - 1, in any order; None counts
             from 0. Consecutive ones are fastest.
         """
+        if "image_shape_" not in vars(self):
+            self.fit(X)
         X, to_kind = from_tensor(X)
         images = self._fitted_images(X)
         check_background(self.background_, images.dtype)

@@ -324,6 +324,7 @@ def float_rows(X: Any, mlp: Any) -> Float32Array | None:
     return rows if np.isfinite(rows).all() else None
 
 
+@np.errstate(over="ignore")  # what is too large becomes infinite, and is refused
 def weights_of(
     sample_weight: Any, class_weight: Any, classes: AnyArray, y: AnyArray
 ) -> Float32Array | None:
@@ -334,7 +335,10 @@ def weights_of(
     if sample_weight is None and class_weight is None:
         return None
     check_unmasked("sample_weight", sample_weight)
-    weights = _check_sample_weight(sample_weight, y, dtype=np.float32, ensure_non_negative=True)
+    try:
+        weights = _check_sample_weight(sample_weight, y, dtype=np.float32, ensure_non_negative=True)
+    except OverflowError as error:
+        raise InputError(f"sample_weight: {error}, expected numbers that float32 holds") from None
     if class_weight is not None:
         weighted = np.unique(y) if isinstance(class_weight, str) else classes
         factors = compute_class_weight(class_weight, classes=weighted, y=y).astype(np.float32)

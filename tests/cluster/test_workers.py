@@ -180,6 +180,13 @@ def test_a_scheduler_that_is_not_there(cluster, monkeypatch):
     assert "address" in refusal(check_scheduler, "nowhere")
 
 
+def test_what_does_not_answer_is_no_scheduler(monkeypatch):
+    monkeypatch.setattr(members, "CONNECT_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        assert refusal(check_scheduler, address).startswith(f"no Dask scheduler at {address}: ")
+
+
 def test_what_speaks_another_protocol_is_no_scheduler():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"tcp://127.0.0.1:{server.getsockname()[1]}"

@@ -118,6 +118,7 @@ def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
         ("--minutes 2", "unrecognized arguments: --minutes 2"),
         ("--workers 0", "--workers 0: expected a whole number from 1 to 1,000"),
         ("--workers 2 --scheduler x", "--workers together with --scheduler"),
+        ("--scheduler=", "no address of a Dask scheduler: expected"),
         ("--scheduler nowhere", "no Dask scheduler at nowhere: "),
     ],
 )

@@ -163,7 +163,8 @@ CALLS = [
         "^deformation parameter delta: expected sigma, alpha",
     ),
     (lambda: make_mlp().set_params(deformatio__alpha=1), "Invalid parameter 'deformatio'"),
-    (lambda: ElasticDeformer().deform(IMAGES), "not fitted"),
+    (lambda: ElasticDeformer().deform_masks(IMAGES), "not fitted"),
+    (fit(X, Y, [10**400] * 230), "^sample_weight: int too large"),
     (deform(np.zeros((3, 10))), "^image_shape"),
     (deform(np.zeros((0, 9, 9))), r"^X has shape \(0, 9, 9\), expected"),
     (deform(np.zeros((2, 3, 4, 5))), "channels to be 'first' or 'last'"),
@@ -209,3 +210,10 @@ def test_a_failed_fit_keeps_the_fit_before_and_a_failed_partial_fit_no_network()
         mlp.predict(X)
     mlp.set_params(learning_rate_init=0.01).partial_fit(X, Y, classes=[0, 1, 2])
     assert np.isfinite(mlp.loss_)
+
+
+def test_weights_that_float32_does_not_hold_are_refused_without_a_warning(recwarn):
+    for weights, class_weight in ((1e39, None), (1e30, {0: 1e30, 1: 1, 2: 1})):
+        with pytest.raises(ValueError, match="infinity or a value too large"):
+            make_mlp(class_weight=class_weight).fit(X, Y, np.full(230, weights))
+    assert not recwarn.list

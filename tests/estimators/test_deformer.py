@@ -193,3 +193,9 @@ def test_a_pipeline_deforms_what_it_fits_only_and_so_do_clones_and_pickles():
     assert clone(deformer).get_params() == deformer.get_params()
     other = clone(deformer).fit(FLAT).deform(FLAT, LABELS)  # of another seed
     assert np.mean(other != deformed) > 0.1
+
+
+def test_without_a_fit_the_images_are_those_of_the_training():
+    deformer, fitted = make_deformer(), make_deformer().fit(IMAGES)
+    assert np.array_equal(deformer.deform(IMAGES, epoch=2), fitted.deform(IMAGES, epoch=2))
+    assert np.array_equal(deformer.deform(IMAGES[3:4], indices=[3]), fitted.deform(IMAGES)[3:4])
