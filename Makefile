@@ -19,7 +19,7 @@ SANITIZED := build/sanitize
 GPU_SANITIZERS := gpu-memcheck gpu-racecheck gpu-synccheck
 GPU_STEPS := gpu-build gpu-tests $(GPU_SANITIZERS) gpu-speedup
 
-.PHONY: install reproduce table-1 pictures test lint format docs sanitize torture speedup gpu-check gpu-sanitize $(GPU_STEPS) clean $(SANITIZED) $(SANITIZED)-threads
+.PHONY: install reproduce table-1 pictures test lint cross format docs sanitize torture speedup gpu-check gpu-sanitize $(GPU_STEPS) clean $(SANITIZED) $(SANITIZED)-threads
 
 install: $(INSTALLED)
 
@@ -62,6 +62,14 @@ lint: $(CHECKERS)
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network.network mlpcore.backends.simd mlpcore.estimators.feature_row
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
+
+# The C core for systems that are not here, by Zig: warnings are errors, and nothing runs.
+CROSS := aarch64-macos x86_64-windows-gnu
+cross: $(CHECKERS)
+	for target in $(CROSS); do \
+		CC="$(BIN)/python -m ziglang cc -target $$target" CFLAGS=-Werror \
+		$(BIN)/python setup.py --quiet build_core --force --build-temp build/cross/$$target || exit 1; \
+	done
 
 format: $(CHECKERS)
 	$(BIN)/ruff check --fix .

@@ -1,7 +1,6 @@
 """Builds the Cython core and the C kernels, each instruction set with its own flags."""
 
 import os
-import platform
 import shutil
 import sys
 import tempfile
@@ -103,9 +102,7 @@ class BuildExt(build_ext):
         )
 
     def accepts(self, flag):
-        """Whether the compiler knows a flag; SIMD flags are for x86-64 alone."""
-        if flag.startswith("-m") and platform.machine().lower() not in ("x86_64", "amd64"):
-            return False
+        """Whether the compiler knows a flag. SIMD flags are for x86-64 alone."""
         with tempfile.TemporaryDirectory() as folder:
             probe = Path(folder) / "probe.c"
             probe.write_text("int probe;\n")
@@ -117,6 +114,16 @@ class BuildExt(build_ext):
                 print(f"mlpcore: the compiler does not know {flag}", file=sys.stderr)
                 return False
         return True
+
+
+class BuildCore(BuildExt):
+    """Compiles the C core alone, without Python's headers: `make cross` does, for other systems."""
+
+    def run(self):
+        build_ext.run(self)
+
+    def build_extensions(self):
+        list(self.compile_kernels())
 
 
 def extension(name, source):
@@ -140,6 +147,6 @@ setup(
         language_level=3,
         build_dir="build/cython",
     ),
-    cmdclass={"build_ext": BuildExt},
+    cmdclass={"build_ext": BuildExt, "build_core": BuildCore},
     options={"build": {"build_base": BUILD_BASE}},
 )

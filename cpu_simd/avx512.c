@@ -49,7 +49,6 @@ static inline void vi_store(uint32_t *p, vi a) { _mm512_storeu_si512(p, a); }
 static inline vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 static inline vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
 static inline vi vi_and(vi a, vi b) { return _mm512_and_si512(a, b); }
-static inline vi vi_or(vi a, vi b) { return _mm512_or_si512(a, b); }
 static inline vi vi_shl(vi a, unsigned n) { return _mm512_slli_epi32(a, n); }
 static inline vi vi_shr(vi a, unsigned n) { return _mm512_srli_epi32(a, n); }
 static inline vi vi_or_and(vi a, vi b, vi c) { return _mm512_ternarylogic_epi32(a, b, c, 0xF8); }

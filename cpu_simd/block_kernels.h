@@ -6,8 +6,8 @@
  */
 
 /* The dots of `count` samples. The last vector of v may reach past `end`; it is cut there. */
-INLINE void dots_samples(int count, const float *h, long stride, const float *v, int begin, int end,
-                         float *dots)
+INLINE void dots_samples(int count, const float *h, ptrdiff_t stride, const float *v, int begin,
+                         int end, float *dots)
 {
     vf sum[8];
     UNROLL for (int s = 0; s < count; s++) sum[s] = vf_set1(0.0f);
@@ -26,15 +26,15 @@ INLINE void dots_samples(int count, const float *h, long stride, const float *v,
     UNROLL for (int s = 0; s < count; s++) dots[s] = vf_sum(sum[s]);
 }
 
-static void KERNEL(dots)(const float *h, long stride, int n, const float *v, int begin, int end,
-                         float *dots)
+static void KERNEL(dots)(const float *h, ptrdiff_t stride, int n, const float *v, int begin,
+                         int end, float *dots)
 {
     int s = 0;
     for (; s + 8 <= n; s += 8) dots_samples(8, h + s * stride, stride, v, begin, end, dots + s);
     for (; s < n; s++) dots_samples(1, h + s * stride, stride, v, begin, end, dots + s);
 }
 
-INLINE void correct_vectors(int count, const float *h, long stride, int n,
+INLINE void correct_vectors(int count, const float *h, ptrdiff_t stride, int n,
                             const float *coefficients, float *v)
 {
     vf sum[4];
@@ -47,7 +47,7 @@ INLINE void correct_vectors(int count, const float *h, long stride, int n,
     UNROLL for (int j = 0; j < count; j++) vf_store(v + j * VW, sum[j]);
 }
 
-static void KERNEL(correct)(const float *h, long stride, int n, const float *coefficients,
+static void KERNEL(correct)(const float *h, ptrdiff_t stride, int n, const float *coefficients,
                             int begin, int end, float *v)
 {
     int i = begin;
@@ -65,9 +65,9 @@ enum { CHUNK_ROWS = 64 };
  *
  * x[k] is at x + k * x_step, its vectors are `apart` floats from each other. A NULL index means
  * index[k] = k. */
-INLINE void outer_products(int rows, int vectors, const float *scalars, long row, long step,
-                           const int *index, const float *x, long x_step, long apart, int n,
-                           vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS])
+INLINE void outer_products(int rows, int vectors, const float *scalars, ptrdiff_t row,
+                           ptrdiff_t step, const int *index, const float *x, ptrdiff_t x_step,
+                           ptrdiff_t apart, int n, vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS])
 {
     for (int k = 0; k < n; k++) {
         const float *column = scalars + (index ? index[k] : k) * step;
@@ -100,7 +100,7 @@ INLINE void outer_products(int rows, int vectors, const float *scalars, long row
 /* steps[s * CHUNK_ROWS + r] = -eta times the delta of row r at sample s. */
 typedef float step_chunk[MLP_CHUNK_SAMPLES * CHUNK_ROWS];
 
-INLINE void set_steps(const float *d, long d_stride, int n, float eta, int begin, int end,
+INLINE void set_steps(const float *d, ptrdiff_t d_stride, int n, float eta, int begin, int end,
                       step_chunk steps)
 {
     for (int s = 0; s < n; s++)
@@ -111,7 +111,7 @@ INLINE void set_steps(const float *d, long d_stride, int n, float eta, int begin
 
 /* W += sum over k of steps[index[k]] x[k], for the tile of `rows` rows by `vectors` vectors at w.
  * Each row also gets its `base` unless that is NULL. */
-INLINE void update_tile(int rows, int vectors, float *w, long stride, const float *steps,
+INLINE void update_tile(int rows, int vectors, float *w, ptrdiff_t stride, const float *steps,
                         const int *index, const float *x, int n, const float *base)
 {
     vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS];
@@ -134,7 +134,7 @@ INLINE void update_tile(int rows, int vectors, float *w, long stride, const floa
 INLINE void update_panel(int vectors, const mlp_layer *layer, int j, const float *steps,
                          const float *x, int n, int begin, int end)
 {
-    const long stride = layer->stride;
+    const ptrdiff_t stride = layer->stride;
     float panel[MLP_CHUNK_SAMPLES * SUM_VECTORS * VW];
     for (int s = 0; s < n; s++)
         UNROLL for (int v = 0; v < vectors; v++)
@@ -145,10 +145,10 @@ INLINE void update_panel(int vectors, const mlp_layer *layer, int j, const float
 #undef CALL
 }
 
-static void KERNEL(update_block)(const mlp_layer *layer, const float *d, long d_stride,
+static void KERNEL(update_block)(const mlp_layer *layer, const float *d, ptrdiff_t d_stride,
                                  const float *x, int n, float eta, int begin, int end)
 {
-    const long stride = layer->stride;
+    const ptrdiff_t stride = layer->stride;
     step_chunk steps;
     for (int i = begin; i < end; i += CHUNK_ROWS) {
         const int last = end - i < CHUNK_ROWS ? end : i + CHUNK_ROWS;
@@ -176,8 +176,8 @@ static void KERNEL(pack_groups)(const mlp_layer *layer, const float *x, int n, i
     for (int g = first; g < last; g++) {
         const int with_background = has_background(layer, g);
         const float *background = groups->background, *columns = x + g * VW;
-        float *values = groups->values + (long)g * groups->room * VW;
-        int *samples = groups->samples + (long)g * groups->room;
+        float *values = groups->values + (ptrdiff_t)g * groups->room * VW;
+        int *samples = groups->samples + (ptrdiff_t)g * groups->room;
         int k = 0;
         for (int s = 0; s < n; s++, columns += layer->stride) {
             vf z = vf_load(columns);
@@ -201,10 +201,10 @@ INLINE void update_group(const mlp_layer *layer, int group, const float *steps, 
 #undef CALL
 }
 
-static void KERNEL(update_foreground)(const mlp_layer *layer, const float *d, long d_stride, int n,
-                                      const mlp_groups *x, float eta, int begin, int end)
+static void KERNEL(update_foreground)(const mlp_layer *layer, const float *d, ptrdiff_t d_stride,
+                                      int n, const mlp_groups *x, float eta, int begin, int end)
 {
-    const long stride = layer->stride;
+    const ptrdiff_t stride = layer->stride;
     step_chunk steps;
     float base[CHUNK_ROWS];
     for (int i = begin; i < end; i += CHUNK_ROWS) {
@@ -217,7 +217,7 @@ static void KERNEL(update_foreground)(const mlp_layer *layer, const float *d, lo
             vf_store(base + r, sum);
         }
         for (int g = 0; g < stride / VW; g++) {
-            const long first = (long)g * x->room;
+            const ptrdiff_t first = (ptrdiff_t)g * x->room;
             update_group(layer, g, steps, x->samples + first, x->values + first * VW, x->counts[g],
                          has_background(layer, g) ? base : NULL, i, last);
         }
@@ -225,14 +225,15 @@ static void KERNEL(update_foreground)(const mlp_layer *layer, const float *d, lo
 }
 
 /* Floats between two vectors of samples, when panels are `panel` floats apart. */
-INLINE long vectors_apart(long panel) { return VW < MLP_PANEL ? VW : panel; }
+INLINE ptrdiff_t vectors_apart(ptrdiff_t panel) { return VW < MLP_PANEL ? VW : panel; }
 
 /* Adds n columns' part to a tile of the products: `rows` rows of W by `vectors` vectors of samples.
  * Row k of x belongs to column columns[k] of W. The first part overwrites the tile and adds the
  * background's share. */
-INLINE void product_tile(int rows, int vectors, const float *w, long stride, const int *columns,
-                         const float *x, int n, int first, const float *row_sums,
-                         const float *background, float *a, long a_panel)
+INLINE void product_tile(int rows, int vectors, const float *w, ptrdiff_t stride,
+                         const int *columns, const float *x, int n, int first,
+                         const float *row_sums, const float *background, float *a,
+                         ptrdiff_t a_panel)
 {
     vf sum[SUM_ROWS * SUM_VECTORS][SUM_VECTORS];
     UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
@@ -253,13 +254,13 @@ INLINE void product_tile(int rows, int vectors, const float *w, long stride, con
 /* Products of the rows with a chunk of columns from j on, for `vectors` vectors of samples from s
  * on. */
 INLINE void product_panel(int vectors, const mlp_layer *layer, int j, const mlp_panels *x, int s,
-                          int begin, int end, float *a, long a_panel)
+                          int begin, int end, float *a, ptrdiff_t a_panel)
 {
-    const long stride = layer->stride;
+    const ptrdiff_t stride = layer->stride;
     const float *xs = x->values + (s / MLP_PANEL * stride + j) * MLP_PANEL + s % MLP_PANEL;
     float *as = a + s / MLP_PANEL * a_panel + s % MLP_PANEL;
     if (x->columns) {
-        const long list = s / x->together;
+        const ptrdiff_t list = s / x->together;
         const int *columns = x->columns + list * stride + j;
         const int n = x->counts[list * mlp_n_chunks(layer->stride) + j / MLP_CHUNK_COLUMNS];
 #define CALL(rows)                                                                       \
@@ -278,11 +279,11 @@ INLINE void product_panel(int vectors, const mlp_layer *layer, int j, const mlp_
 }
 
 static void KERNEL(product_block)(const mlp_layer *layer, const mlp_panels *x, int n, int begin,
-                                  int end, float *a, long a_panel)
+                                  int end, float *a, ptrdiff_t a_panel)
 {
     for (int i = begin; i < end; i += CHUNK_ROWS) {
         const int last = end - i < CHUNK_ROWS ? end : i + CHUNK_ROWS;
-        float *ai = a + (long)(i - begin) * MLP_PANEL;
+        float *ai = a + (ptrdiff_t)(i - begin) * MLP_PANEL;
         for (int j = 0; j < layer->stride; j += MLP_CHUNK_COLUMNS) {
             int s = 0;
             for (; s + SUM_VECTORS * VW <= mlp_padded(n); s += SUM_VECTORS * VW)

@@ -2,24 +2,23 @@
 #ifndef MLPCORE_BUFFERS_H
 #define MLPCORE_BUFFERS_H
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "allocate.h"
 #include "kernels.h"
 
-/* n floats, or NULL; to be freed with free(). */
+/* n floats, or NULL; to be freed with mlp_free(). */
 static inline float *mlp_floats(size_t n)
 {
-    size_t bytes = (n * sizeof(float) + 63) / 64 * 64;
-    float *buffer = aligned_alloc(64, bytes ? bytes : 64);
-    if (buffer) memset(buffer, 0, bytes);
-    return buffer;
+    const size_t bytes = (n * sizeof(float) + 63) / 64 * 64;
+    void *buffer = mlp_allocate(bytes);
+    return buffer ? memset(buffer, 0, bytes) : NULL;
 }
 
 /* Copies n samples from panels (foreground.h), `panel` floats apart, to rows, `stride` floats
  * apart: the first `rows` numbers of each sample. */
-static inline void mlp_from_panels(const float *panels, long panel, int rows, int n, float *samples,
-                                   long stride)
+static inline void mlp_from_panels(const float *panels, ptrdiff_t panel, int rows, int n,
+                                   float *samples, ptrdiff_t stride)
 {
     for (int s = 0; s < n; s++) {
         const float *column = panels + s / MLP_PANEL * panel + s % MLP_PANEL;
@@ -38,7 +37,7 @@ static inline void mlp_set_input(float *x, const float *values, int n)
 static inline void mlp_clear_padding(const mlp_layer *layer)
 {
     const int used = layer->n_in + 1;
-    for (long i = 0; i < layer->n_out; i++)
+    for (ptrdiff_t i = 0; i < layer->n_out; i++)
         memset(layer->weights + i * layer->stride + used, 0,
                sizeof(float) * (size_t)(layer->stride - used));
 }

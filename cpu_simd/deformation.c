@@ -13,7 +13,7 @@ static size_t padded_image_size(int height, int width)
     return (size_t)(height + 3) * (size_t)mlp_image_pitch(width);
 }
 
-static void copy_row(const float *in, long in_step, float *out, long out_step, int n)
+static void copy_row(const float *in, ptrdiff_t in_step, float *out, ptrdiff_t out_step, int n)
 {
     if (in_step == 1 && out_step == 1)
         memcpy(out, in, sizeof(float) * (size_t)n);
@@ -23,10 +23,10 @@ static void copy_row(const float *in, long in_step, float *out, long out_step, i
 
 /* `padded` has been filled with background once. Its rows have room for a whole vector. Pixel (x,
  * y) of `image` and of `out` is at y * step[0] + x * step[1]. */
-static void lookup_image(const mlp_kernels *kernels, const float *image, const long in_step[2],
+static void lookup_image(const mlp_kernels *kernels, const float *image, const ptrdiff_t in_step[2],
                          int height, int width, const float affine[4], const float *dx,
-                         const float *dy, long field_stride, float *padded, float *row, float *out,
-                         const long out_step[2])
+                         const float *dy, ptrdiff_t field_stride, float *padded, float *row,
+                         float *out, const ptrdiff_t out_step[2])
 {
     int pitch = mlp_image_pitch(width);
     for (int y = 0; y < height; y++)
@@ -55,10 +55,10 @@ int mlp_noise(const mlp_kernels *kernels, const uint32_t key[2], uint32_t epoch,
     if (!group) return -1;
     for (int y = 0; y < rows; y++) {
         if (y % 4 == 0) kernels->noise(key, counter, (uint32_t)y / 4, columns, group, stride);
-        memcpy(noise + (long)y * columns, group + (y % 4) * stride,
+        memcpy(noise + (ptrdiff_t)y * columns, group + (y % 4) * stride,
                sizeof(float) * (size_t)columns);
     }
-    free(group);
+    mlp_free(group);
     return 0;
 }
 
@@ -77,18 +77,18 @@ int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int r
     int status = copy && middle && row && scaled ? 0 : -1;
     if (status == 0) {
         scale_taps(taps, n_taps, alpha, scaled);
-        for (long y = 0; y < rows; y++)
+        for (ptrdiff_t y = 0; y < rows; y++)
             memcpy(copy + y * stride, noise + y * columns, sizeof(float) * (size_t)columns);
-        for (long y = 0; y < rows - margin; y++) {
+        for (ptrdiff_t y = 0; y < rows - margin; y++) {
             kernels->convolve(copy + y * stride, stride, taps, n_taps, columns, middle);
             kernels->convolve(middle, 1, scaled, n_taps, width, row);
             memcpy(field + y * width, row, sizeof(float) * (size_t)width);
         }
     }
-    free(copy);
-    free(middle);
-    free(row);
-    free(scaled);
+    mlp_free(copy);
+    mlp_free(middle);
+    mlp_free(row);
+    mlp_free(scaled);
     return status;
 }
 
@@ -109,12 +109,13 @@ static void lookup_task(void *argument, mlp_team *team, int thread, int n_thread
     (void)team;
     const lookup_context *context = argument;
     int h = context->height, w = context->width, stride = mlp_padded(w), begin, end;
-    const long size = (long)h * w, step[2] = {w, 1};
+    const ptrdiff_t size = (ptrdiff_t)h * w, step[2] = {w, 1};
     float *dx = context->scratch + (size_t)thread * context->per_thread;
-    float *dy = dx + (long)h * stride, *row = dy + (long)h * stride, *padded = row + stride;
+    float *dy = dx + (ptrdiff_t)h * stride, *row = dy + (ptrdiff_t)h * stride,
+          *padded = row + stride;
     fill(padded, h, w, context->background);
     mlp_share(context->n, thread, n_threads, &begin, &end);
-    for (long i = begin; i < end; i++) {
+    for (ptrdiff_t i = begin; i < end; i++) {
         const float *given = context->displacement + 2 * i * size;
         for (int y = 0; y < h; y++) {
             memcpy(dx + y * stride, given + y * w, sizeof(float) * (size_t)w);
@@ -145,7 +146,7 @@ int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int he
     context.scratch = mlp_floats((size_t)n_threads * context.per_thread);
     const int status = context.scratch ? 0 : -1;
     if (status == 0) mlp_run_team(n_threads, lookup_task, &context);
-    free(context.scratch);
+    mlp_free(context.scratch);
     return status;
 }
 
@@ -254,12 +255,12 @@ static void draw_noise(const deform_context *context, workspace *work, const str
                                      f == 0 ? MLP_PURPOSE_NOISE_X : MLP_PURPOSE_NOISE_Y};
         float *noise = work->noise[f];
         if (work->filled > new_base)
-            memmove(noise, noise + (long)(new_base - work->base) * work->noise_stride,
+            memmove(noise, noise + (ptrdiff_t)(new_base - work->base) * work->noise_stride,
                     sizeof(float) * (size_t)(work->filled - new_base) * (size_t)work->noise_stride);
         for (int y = begin; y < need_end; y += 4)
             context->kernels->noise(
                 d->key, counter, (uint32_t)y / 4, (s->end - s->begin) * d->width + margin,
-                noise + (long)(y - new_base) * work->noise_stride, work->noise_stride);
+                noise + (ptrdiff_t)(y - new_base) * work->noise_stride, work->noise_stride);
     }
     work->base = new_base;
     work->filled = begin > need_end ? begin : begin + (need_end - begin + 3) / 4 * 4;
@@ -272,11 +273,11 @@ static void compute_field(const deform_context *context, workspace *work, const 
     for (int f = 0; f < 2; f++)
         for (int y = 0; y < d->height; y++) {
             const float *noise =
-                work->noise[f] + (long)(s->row * d->height + y - work->base) * stride;
+                work->noise[f] + (ptrdiff_t)(s->row * d->height + y - work->base) * stride;
             context->kernels->convolve(noise, stride, d->taps, d->n_taps, columns + d->n_taps - 1,
                                        work->middle);
             context->kernels->convolve(work->middle, 1, work->scaled_taps, d->n_taps, columns,
-                                       work->field[f] + (long)y * work->field_stride);
+                                       work->field[f] + (ptrdiff_t)y * work->field_stride);
         }
 }
 
@@ -285,7 +286,7 @@ static void look_up_strip(const deform_context *context, workspace *work, const 
     const mlp_deformation *d = context->deformation;
     const mlp_selection *selection = context->selection;
     for (int i = s->first; i < s->stop; i++) {
-        long place = place_of(selection, i);
+        ptrdiff_t place = place_of(selection, i);
         int column = ((int)(number_of(selection, i) % MLP_GRID) - s->begin) * d->width;
         for (int c = 0; c < selection->channels; c++)
             lookup_image(
@@ -302,14 +303,14 @@ static void look_up_strip(const deform_context *context, workspace *work, const 
 static void copy_fields(const deform_context *context, workspace *work, const strip *s)
 {
     const mlp_deformation *d = context->deformation;
-    const long size = (long)d->height * d->width;
+    const ptrdiff_t size = (ptrdiff_t)d->height * d->width;
     for (int i = s->first; i < s->stop; i++) {
         int column = ((int)(number_of(context->selection, i) % MLP_GRID) - s->begin) * d->width;
         float *out = context->fields + 2 * size * place_of(context->selection, i);
         for (int f = 0; f < 2; f++)
             for (int y = 0; y < d->height; y++)
-                memcpy(out + f * size + (long)y * d->width,
-                       work->field[f] + (long)y * work->field_stride + column,
+                memcpy(out + f * size + (ptrdiff_t)y * d->width,
+                       work->field[f] + (ptrdiff_t)y * work->field_stride + column,
                        sizeof(float) * (size_t)d->width);
     }
 }
@@ -365,7 +366,7 @@ static int run(const mlp_kernels *kernels, const mlp_deformation *deformation,
                               .deformation = deformation,
                               .selection = selection,
                               .fields = fields,
-                              .grids = malloc(sizeof(int) * ((size_t)selection->n + 1))};
+                              .grids = mlp_allocate(sizeof(int) * ((size_t)selection->n + 1))};
     if (!context.grids) return -1;
     find_grids(&context);
     n_threads = mlp_at_most(n_threads, context.n_grids);
@@ -374,8 +375,8 @@ static int run(const mlp_kernels *kernels, const mlp_deformation *deformation,
     context.scratch = mlp_floats((size_t)n_threads * context.per_thread);
     const int status = context.scratch ? 0 : -1;
     if (status == 0) mlp_run_team(n_threads, deform_task, &context);
-    free(context.scratch);
-    free(context.grids);
+    mlp_free(context.scratch);
+    mlp_free(context.grids);
     return status;
 }
 

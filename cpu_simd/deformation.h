@@ -39,7 +39,7 @@ typedef struct {
     int channels;
     const float *images, *affine;
     float *out;
-    long in_step[4], out_step[4];
+    ptrdiff_t in_step[4], out_step[4];
 } mlp_selection;
 
 /* An image with a border of background, one pixel above and left, two below and right, so

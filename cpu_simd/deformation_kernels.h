@@ -34,14 +34,14 @@ static void KERNEL(noise)(const uint32_t key[2], const uint32_t counter[4], uint
                    vi_set1(counter[1]), vi_set1(counter[2]), vi_set1(counter[3])};
         philox(c, key[0], key[1]);
         UNROLL for (int k = 0; k < 4; k++)
-            vf_store(rows + (long)k * stride + x, vf_mul(vf_from_vi(c[k]), vf_set1(0x1p-31f)));
+            vf_store(rows + (ptrdiff_t)k * stride + x, vf_mul(vf_from_vi(c[k]), vf_set1(0x1p-31f)));
     }
 }
 
 /* out[x] = sum over i of taps[i] in[i * step + x], for `count` vectors at once: a single sum would
  * wait for its own last addition. */
-INLINE void convolve_vectors(int count, const float *in, long step, const float *taps, int n_taps,
-                             float *out)
+INLINE void convolve_vectors(int count, const float *in, ptrdiff_t step, const float *taps,
+                             int n_taps, float *out)
 {
     vf sum[8], tap = vf_set1(taps[0]);
     UNROLL for (int v = 0; v < count; v++) sum[v] = vf_mul(tap, vf_load(in + v * VW));
@@ -53,7 +53,7 @@ INLINE void convolve_vectors(int count, const float *in, long step, const float 
     UNROLL for (int v = 0; v < count; v++) vf_store(out + v * VW, sum[v]);
 }
 
-static void KERNEL(convolve)(const float *in, long step, const float *taps, int n_taps, int n,
+static void KERNEL(convolve)(const float *in, ptrdiff_t step, const float *taps, int n_taps, int n,
                              float *out)
 {
     const int end = mlp_padded(n);

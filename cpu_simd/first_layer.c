@@ -22,7 +22,8 @@ static void pack_block(const mlp_worker *self, mlp_block *b)
     mlp_share(layer->stride / schedule->kernels->group_columns, self->thread, self->n_threads,
               &first, &last);
     for (int i = 0; i * MLP_CHUNK_SAMPLES < b->n; i++)
-        schedule->kernels->pack_groups(layer, b->rows + (long)i * MLP_CHUNK_SAMPLES * layer->stride,
+        schedule->kernels->pack_groups(layer,
+                                       b->rows + (ptrdiff_t)i * MLP_CHUNK_SAMPLES * layer->stride,
                                        group_samples(b, i), first, last, &b->groups[i]);
 }
 
@@ -32,8 +33,8 @@ static void load_images(const mlp_worker *self, int begin, int n, mlp_block *b)
     const mlp_training *training = self->schedule->training;
     const mlp_layer *layer = &training->network->layers[0];
     for (int s = self->thread; s < n; s += self->n_threads) {
-        const float *image = training->images + (long)training->order[begin + s] * layer->n_in;
-        mlp_set_input(b->rows + (long)s * layer->stride, image, layer->n_in);
+        const float *image = training->images + (ptrdiff_t)training->order[begin + s] * layer->n_in;
+        mlp_set_input(b->rows + (ptrdiff_t)s * layer->stride, image, layer->n_in);
         b->background[s] = mlp_background(image, layer->n_in);
     }
     if (self->thread == 0) {
@@ -48,8 +49,9 @@ static void multiply_inputs(const mlp_worker *self, const mlp_block *b)
     const mlp_schedule *schedule = self->schedule;
     const int stride = schedule->training->network->layers[0].stride;
     for (int t = self->thread; t < b->n; t += self->n_threads) {
-        float *dots = schedule->input_dots + (long)t * schedule->block;
-        schedule->kernels->dots(b->rows, stride, t, b->rows + (long)t * stride, 0, stride, dots);
+        float *dots = schedule->input_dots + (ptrdiff_t)t * schedule->block;
+        schedule->kernels->dots(b->rows, stride, t, b->rows + (ptrdiff_t)t * stride, 0, stride,
+                                dots);
         for (int s = 0; s < t; s++) dots[s] *= schedule->training->learning_rates[0];
     }
 }
@@ -72,15 +74,16 @@ static void update_dense(const mlp_worker *self, const mlp_block *block, int n_n
     const mlp_kernels *kernels = schedule->kernels;
     const mlp_layer *layer = &schedule->training->network->layers[0];
     const mlp_layer_buffers *b = &schedule->buffers[0];
-    long panel = mlp_tile_rows(layer) * MLP_PANEL;
+    ptrdiff_t panel = mlp_tile_rows(layer) * MLP_PANEL;
     float *products = schedule->product_panels +
-                      (long)self->thread * mlp_tile_rows(layer) * mlp_padded(schedule->block);
+                      (ptrdiff_t)self->thread * mlp_tile_rows(layer) * mlp_padded(schedule->block);
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++) {
         int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
         for (int i = 0; i * MLP_CHUNK_SAMPLES < block->n; i++)
-            kernels->update_foreground(layer, b->deltas + (long)i * MLP_CHUNK_SAMPLES * b->width,
+            kernels->update_foreground(layer,
+                                       b->deltas + (ptrdiff_t)i * MLP_CHUNK_SAMPLES * b->width,
                                        b->width, group_samples(block, i), &block->groups[i],
                                        schedule->training->learning_rates[0], begin, end);
         if (n_next) {

@@ -9,7 +9,7 @@ float mlp_background(const float *x, int n_in)
 {
     int count = 0;
     for (int j = 0; j < n_in; j++) count += x[j] == x[0];
-    return isfinite(x[0]) && count > 1 && 4 * (long)count >= n_in ? x[0] : 0.0f;
+    return isfinite(x[0]) && count > 1 && 4 * (ptrdiff_t)count >= n_in ? x[0] : 0.0f;
 }
 
 int mlp_allocate_panels(mlp_panels *panels, const mlp_layer *layer, int n, int together)
@@ -18,8 +18,8 @@ int mlp_allocate_panels(mlp_panels *panels, const mlp_layer *layer, int n, int t
     const size_t lists = (size_t)(n + together - 1) / (size_t)together;
     panels->together = together;
     panels->values = mlp_floats(stride * (size_t)mlp_padded(n));
-    panels->columns = calloc(lists * stride, sizeof *panels->columns);
-    panels->counts = calloc(lists * (size_t)mlp_n_chunks(layer->stride), sizeof *panels->counts);
+    panels->columns = mlp_zeros(lists * stride, sizeof *panels->columns);
+    panels->counts = mlp_zeros(lists * (size_t)mlp_n_chunks(layer->stride), sizeof *panels->counts);
     return panels->values && panels->columns && panels->counts ? 0 : -1;
 }
 
@@ -28,27 +28,27 @@ int mlp_allocate_groups(mlp_groups *groups, const mlp_layer *layer, int n, int c
     const size_t room = (size_t)n, n_groups = (size_t)(layer->stride / columns);
     groups->room = n;
     groups->values = mlp_floats((size_t)layer->stride * room);
-    groups->samples = calloc(n_groups * room, sizeof *groups->samples);
-    groups->counts = calloc(n_groups, sizeof *groups->counts);
+    groups->samples = mlp_zeros(n_groups * room, sizeof *groups->samples);
+    groups->counts = mlp_zeros(n_groups, sizeof *groups->counts);
     return groups->values && groups->samples && groups->counts ? 0 : -1;
 }
 
 void mlp_free_panels(mlp_panels *panels)
 {
-    free(panels->values);
-    free(panels->columns);
-    free(panels->counts);
+    mlp_free(panels->values);
+    mlp_free(panels->columns);
+    mlp_free(panels->counts);
 }
 
 void mlp_free_groups(mlp_groups *groups)
 {
-    free(groups->values);
-    free(groups->samples);
-    free(groups->counts);
+    mlp_free(groups->values);
+    mlp_free(groups->samples);
+    mlp_free(groups->counts);
 }
 
 /* Lists the columns begin <= j < end that have foreground in any of n samples; returns how many. */
-static int list_columns(const float *x, long row, int n, const float *background, int begin,
+static int list_columns(const float *x, ptrdiff_t row, int n, const float *background, int begin,
                         int end, int *columns)
 {
     int foreground[MLP_CHUNK_COLUMNS] = {0};
@@ -62,8 +62,8 @@ static int list_columns(const float *x, long row, int n, const float *background
     return k;
 }
 
-void mlp_pack_panels(const mlp_panels *panels, const mlp_layer *layer, const float *x, long row,
-                     int n, int part)
+void mlp_pack_panels(const mlp_panels *panels, const mlp_layer *layer, const float *x,
+                     ptrdiff_t row, int n, int part)
 {
     const int begin = part * MLP_CHUNK_COLUMNS, bias = layer->n_in;
     const int end = begin + MLP_CHUNK_COLUMNS < bias ? begin + MLP_CHUNK_COLUMNS : bias;
@@ -71,11 +71,11 @@ void mlp_pack_panels(const mlp_panels *panels, const mlp_layer *layer, const flo
     for (int first = 0, list = 0; first < n; first += panels->together, list++) {
         const int rest = n - first, here = rest < panels->together ? rest : panels->together;
         const float *xs = x + first * row, *background = panels->background + first;
-        int *columns = panels->columns + (long)list * layer->stride + begin;
+        int *columns = panels->columns + (ptrdiff_t)list * layer->stride + begin;
         const int count = list_columns(xs, row, here, background, begin, end, columns);
         for (int s = 0; s < here; s++) {
             float *z = panels->values +
-                       ((long)((first + s) / MLP_PANEL) * layer->stride + begin) * MLP_PANEL +
+                       ((ptrdiff_t)((first + s) / MLP_PANEL) * layer->stride + begin) * MLP_PANEL +
                        s % MLP_PANEL;
             for (int k = 0; k < count; k++)
                 z[k * MLP_PANEL] = xs[s * row + columns[k]] - background[s];

@@ -68,8 +68,8 @@ void mlp_free_groups(mlp_groups *groups);
 
 /* Packs one part of n samples, `row` floats apart, into panels: the MLP_CHUNK_COLUMNS columns from
  * part * MLP_CHUNK_COLUMNS on, part < mlp_n_chunks(stride). */
-void mlp_pack_panels(const mlp_panels *panels, const mlp_layer *layer, const float *x, long row,
-                     int n, int part);
+void mlp_pack_panels(const mlp_panels *panels, const mlp_layer *layer, const float *x,
+                     ptrdiff_t row, int n, int part);
 
 /* x[j] = 1 for the inputs that have a background: W x are the sums of W's rows. */
 void mlp_set_ones(float *x, const mlp_layer *layer);

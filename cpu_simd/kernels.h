@@ -51,19 +51,19 @@ typedef struct {
     /* ---- a block of n samples; the rows of h, D, X and A are samples ---- */
 
     /* dots[s] = sum over i of h[s * stride + i] v[i], s < n. */
-    void (*dots)(const float *h, long stride, int n, const float *v, int begin, int end,
+    void (*dots)(const float *h, ptrdiff_t stride, int n, const float *v, int begin, int end,
                  float *dots);
 
     /* v[i] -= sum over s < n of coefficients[s] h[s * stride + i]. */
-    void (*correct)(const float *h, long stride, int n, const float *coefficients, int begin,
+    void (*correct)(const float *h, ptrdiff_t stride, int n, const float *coefficients, int begin,
                     int end, float *v);
 
     /* W[i] -= eta sum over s < n of D[s][i] X[s]. */
-    void (*update_block)(const mlp_layer *layer, const float *d, long d_stride, const float *x,
+    void (*update_block)(const mlp_layer *layer, const float *d, ptrdiff_t d_stride, const float *x,
                          int n, float eta, int begin, int end);
 
     /* update_block for the first layer, whose n inputs are packed in `x`. */
-    void (*update_foreground)(const mlp_layer *layer, const float *d, long d_stride, int n,
+    void (*update_foreground)(const mlp_layer *layer, const float *d, ptrdiff_t d_stride, int n,
                               const mlp_groups *x, float eta, int begin, int end);
 
     /* Packs the groups first <= g < last of n samples X. */
@@ -73,7 +73,7 @@ typedef struct {
     /* A[i - begin][s] = W[i] X[s], s < n. In X and A samples are columns, in panels: A[i][s] is
      * a[s / MLP_PANEL * a_panel + i * MLP_PANEL + s % MLP_PANEL]. */
     void (*product_block)(const mlp_layer *layer, const mlp_panels *x, int n, int begin, int end,
-                          float *a, long a_panel);
+                          float *a, ptrdiff_t a_panel);
 
     /* ---- rows of active inputs (sparse.h); w is a tile with `width` floats a row ---- */
 
@@ -98,7 +98,7 @@ typedef struct {
     /* w[j] -= eta sum over the samples s in which input j is active of x_s[j] delta_s, begin <= j
      * < end. Row s of the deltas is at d + s * d_stride. */
     void (*update_rows)(float *w, int width, const mlp_uses *uses, int begin, int end,
-                        const float *d, long d_stride, float eta);
+                        const float *d, ptrdiff_t d_stride, float eta);
 
     /* ---- packed weights (packed.h); NULL where an instruction set does without ---- */
 
@@ -123,7 +123,8 @@ typedef struct {
                   float *rows, int stride);
 
     /* out[x] = sum over i < n_taps of taps[i] in[i * step + x], x < n rounded up to MLP_ALIGN. */
-    void (*convolve)(const float *in, long step, const float *taps, int n_taps, int n, float *out);
+    void (*convolve)(const float *in, ptrdiff_t step, const float *taps, int n_taps, int n,
+                     float *out);
 
     /* One row of the backward lookup; see deformation.h for `padded`. */
     void (*lookup_row)(const float *padded, int height, int width, const float affine[4],

@@ -70,7 +70,7 @@ INLINE void product_rows(int rows, const float *w, int stride, const float *x, f
         {
             vf xj = vf_load(x + j);
             UNROLL for (int r = 0; r < rows; r++) sum[r] =
-                vf_fma(vf_load(w + r * (long)stride + j), xj, sum[r]);
+                vf_fma(vf_load(w + r * (ptrdiff_t)stride + j), xj, sum[r]);
         }
     }
     UNROLL for (int r = 0; r < rows; r++) a[r] = vf_sum(sum[r]);
@@ -86,7 +86,7 @@ INLINE void backward_rows(int rows, const float *w, int stride, const float *del
         {
             vf sum = first ? vf_set1(0.0f) : vf_load(partial + j);
             UNROLL for (int r = 0; r < rows; r++) sum =
-                vf_fma(vf_load(w + r * (long)stride + j), d[r], sum);
+                vf_fma(vf_load(w + r * (ptrdiff_t)stride + j), d[r], sum);
             vf_store(partial + j, sum);
         }
     }
@@ -103,7 +103,7 @@ INLINE void update_rows(int rows, float *w, int stride, const float *delta, floa
             vf xj = vf_load(x + j);
             UNROLL for (int r = 0; r < rows; r++)
             {
-                float *wr = w + r * (long)stride + j;
+                float *wr = w + r * (ptrdiff_t)stride + j;
                 vf_store(wr, vf_fnma(g[r], xj, vf_load(wr)));
             }
         }
@@ -152,7 +152,7 @@ INLINE void update_rows(int rows, float *w, int stride, const float *delta, floa
         }                                     \
     } while (0)
 
-#define ROW(i) (layer->weights + (long)(i) * layer->stride)
+#define ROW(i) (layer->weights + (ptrdiff_t)(i) * layer->stride)
 
 static void KERNEL(product)(const mlp_layer *layer, const float *x, int begin, int end, float *a)
 {
@@ -190,7 +190,7 @@ static void KERNEL(sum_tiles)(const float *partials, int n_tiles, int stride, in
     for (int i = begin; i < end; i += VW) {
         vf total = vf_load(partials + i);
         for (int tile = 1; tile < n_tiles; tile++)
-            total = vf_add(total, vf_load(partials + (long)tile * stride + i));
+            total = vf_add(total, vf_load(partials + (ptrdiff_t)tile * stride + i));
         vf_store(sum + i, total);
     }
 }

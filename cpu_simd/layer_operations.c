@@ -15,7 +15,7 @@ typedef struct {
     float *result;
     float *scratch;  /* 2 * width floats per thread */
     float *partials; /* a row per tile */
-    long width;      /* the longer side of the layer, padded */
+    ptrdiff_t width; /* the longer side of the layer, padded */
 } operation;
 
 static int run(operation *op, mlp_task task, int n_threads)
@@ -28,8 +28,8 @@ static int run(operation *op, mlp_task task, int n_threads)
     op->partials = mlp_floats((size_t)mlp_n_tiles(layer) * (size_t)layer->stride);
     const int status = op->scratch && op->partials ? 0 : -1;
     if (status == 0) mlp_run_team(n_threads, task, op);
-    free(op->scratch);
-    free(op->partials);
+    mlp_free(op->scratch);
+    mlp_free(op->partials);
     return status;
 }
 
@@ -41,7 +41,7 @@ static void forward_task(void *argument, mlp_team *team, int thread, int n_threa
     float *x = op->scratch + 2 * thread * op->width, *a = x + op->width;
     int begin, end;
     mlp_own_rows(layer, thread, n_threads, &begin, &end);
-    for (long s = 0; s < op->n; s++) {
+    for (ptrdiff_t s = 0; s < op->n; s++) {
         mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
         op->kernels->product(layer, x, begin, end, a);
         op->kernels->activate[layer->activation](a, begin, end, op->result + s * layer->n_out);
@@ -68,11 +68,11 @@ static void backward_task(void *argument, mlp_team *team, int thread, int n_thre
     mlp_share(layer->stride / MLP_ALIGN, thread, n_threads, &begin, &end);
     begin *= MLP_ALIGN;
     end = end * MLP_ALIGN < layer->n_in ? end * MLP_ALIGN : layer->n_in;
-    for (long s = 0; s < op->n; s++) {
+    for (ptrdiff_t s = 0; s < op->n; s++) {
         for (int tile = first; tile < last; tile++)
             op->kernels->backward(layer, op->deltas + s * layer->n_out, mlp_tile_begin(layer, tile),
                                   mlp_tile_begin(layer, tile + 1),
-                                  op->partials + (long)tile * layer->stride);
+                                  op->partials + (ptrdiff_t)tile * layer->stride);
         mlp_barrier(team, thread);
         if (begin < end) {
             mlp_set_input(states, op->states + s * layer->n_in, layer->n_in);
@@ -108,7 +108,7 @@ static void update_task(void *argument, mlp_team *team, int thread, int n_thread
     float *x = op->scratch + 2 * thread * op->width;
     int begin, end;
     mlp_own_rows(layer, thread, n_threads, &begin, &end);
-    for (long s = 0; s < op->n; s++) {
+    for (ptrdiff_t s = 0; s < op->n; s++) {
         mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
         op->kernels->update(layer, op->deltas + s * layer->n_out, op->learning_rate, x, begin, end);
     }
@@ -131,13 +131,13 @@ int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *
 int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
                       const float *deltas, int n, float *sums, float *sums_below)
 {
-    const long n_in = layer->n_in, n_out = layer->n_out;
+    const ptrdiff_t n_in = layer->n_in, n_out = layer->n_out;
     mlp_packed packed;
     float *x = mlp_floats((size_t)layer->stride), *below = mlp_floats((size_t)layer->stride);
     float *a = mlp_floats((size_t)mlp_padded(layer->n_out));
     const int ok = !mlp_allocate_packed(&packed, layer, kernels->group_columns) && x && below && a;
     if (ok) kernels->pack_weights(layer, 0, layer->n_out, &packed);
-    for (long s = 0; ok && s < n; s++) {
+    for (ptrdiff_t s = 0; ok && s < n; s++) {
         mlp_set_input(x, inputs + s * n_in, layer->n_in);
         kernels->product_packed(layer, &packed, x, 0, layer->n_out, a);
         memcpy(sums + s * n_out, a, sizeof(float) * (size_t)n_out);
@@ -145,8 +145,8 @@ int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const 
         memcpy(sums_below + s * (n_in + 1), below, sizeof(float) * (size_t)(n_in + 1));
     }
     mlp_free_packed(&packed);
-    free(x);
-    free(below);
-    free(a);
+    mlp_free(x);
+    mlp_free(below);
+    mlp_free(a);
     return ok ? 0 : -1;
 }

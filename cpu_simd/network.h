@@ -12,6 +12,8 @@
 #ifndef MLPCORE_NETWORK_H
 #define MLPCORE_NETWORK_H
 
+#include <stddef.h>
+
 /* Floats in the widest vector register, and in a cache line: rows are padded to this. */
 #define MLP_ALIGN 16
 

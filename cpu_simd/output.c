@@ -77,7 +77,7 @@ void mlp_output_deltas(const mlp_kernels *kernels, const mlp_layer *layer, const
 void mlp_finish_outputs(const mlp_layer *layer, float *outputs, int n)
 {
     if (layer->activation != MLP_SOFTMAX) return;
-    for (long s = 0; s < n; s++) {
+    for (ptrdiff_t s = 0; s < n; s++) {
         float *y = outputs + s * layer->n_out;
         const double total = log_total(y, layer->n_out);
         for (int i = 0; i < layer->n_out; i++) y[i] = (float)exponential((double)y[i] - total);

@@ -1,11 +1,11 @@
 /* Which layers are packed, and memory for the copies. */
 #include "packed.h"
 
-#include <stdlib.h>
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
 
+#include "allocate.h"
 #include "partition.h"
 
 /* Linux grants huge pages on request; fewer look-ups in the page table then. */
@@ -14,20 +14,20 @@ enum { HUGE_PAGE = 1 << 21 };
 /* Uninitialised memory, or NULL. */
 static void *room_for(size_t bytes)
 {
-    const size_t align = bytes < HUGE_PAGE ? 64 : HUGE_PAGE;
+    const size_t align = bytes < HUGE_PAGE ? MLP_CACHE_LINE : HUGE_PAGE;
     bytes = (bytes + align - 1) / align * align;
-    void *room = aligned_alloc(align, bytes);
+    void *room = mlp_allocate_aligned(align, bytes);
 #ifdef MADV_HUGEPAGE
     if (room && align == HUGE_PAGE) madvise(room, bytes, MADV_HUGEPAGE); /* may be refused */
 #endif
     return room;
 }
 
-int mlp_is_packed(const mlp_network *network, int l, long from)
+int mlp_is_packed(const mlp_network *network, int l, ptrdiff_t from)
 {
-    long weights = 0;
+    ptrdiff_t weights = 0;
     for (int i = 1; i < network->n_layers; i++)
-        weights += (long)network->layers[i].n_out * network->layers[i].stride;
+        weights += (ptrdiff_t)network->layers[i].n_out * network->layers[i].stride;
     return l > 0 && mlp_n_owners(&network->layers[l]) > 1 && from >= 0 && weights >= from;
 }
 
@@ -42,6 +42,6 @@ int mlp_allocate_packed(mlp_packed *packed, const mlp_layer *layer, int lanes)
 
 void mlp_free_packed(mlp_packed *packed)
 {
-    free(packed->words);
-    free(packed->scales);
+    mlp_free(packed->words);
+    mlp_free(packed->scales);
 }

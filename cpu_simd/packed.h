@@ -30,21 +30,21 @@ enum { MLP_PACKED_VECTORS = 3, MLP_PACKED_WORDS = 2, MLP_PACKED_REST = 11 };
 enum { MLP_PACKED_ROWS = 64 };
 
 typedef struct {
-    uint32_t *words; /* n_out rows; NULL: not packed */
-    float *scales;   /* W[i][j] = scales[i] times its whole number */
-    long stride;     /* words per row */
+    uint32_t *words;  /* n_out rows; NULL: not packed */
+    float *scales;    /* W[i][j] = scales[i] times its whole number */
+    ptrdiff_t stride; /* words per row */
 } mlp_packed;
 
 /* Words of a row of `stride` weights, vectors being of `lanes` floats. */
-static inline long mlp_packed_stride(int stride, int lanes)
+static inline ptrdiff_t mlp_packed_stride(int stride, int lanes)
 {
     const int columns = MLP_PACKED_VECTORS * lanes;
-    return (long)((stride + columns - 1) / columns) * MLP_PACKED_WORDS * lanes;
+    return (ptrdiff_t)((stride + columns - 1) / columns) * MLP_PACKED_WORDS * lanes;
 }
 
 /* Whether layer l is packed. The first layer is not, nor is one that a single thread owns. The
  * layers above the first must have `from` weights or more; a negative `from` packs nothing. */
-int mlp_is_packed(const mlp_network *network, int l, long from);
+int mlp_is_packed(const mlp_network *network, int l, ptrdiff_t from);
 
 /* Whether to pack for a block of n samples. Packing costs what the passes of a few samples save,
  * and allocating the copies, once a call, what a dozen save. The rule looks at the block alone:

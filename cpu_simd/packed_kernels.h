@@ -31,8 +31,8 @@ INLINE void unpack_group(const uint32_t *group, vf w[GROUP_VECTORS])
 }
 
 /* sum[r] += W[r] x over the first `vectors` vectors of a group. */
-INLINE void product_group(int rows, int vectors, const uint32_t *words, long stride, const float *x,
-                          vf sum[8])
+INLINE void product_group(int rows, int vectors, const uint32_t *words, ptrdiff_t stride,
+                          const float *x, vf sum[8])
 {
     vf xk[GROUP_VECTORS], w[GROUP_VECTORS];
     UNROLL for (int k = 0; k < vectors; k++) xk[k] = vf_load(x + k * VW);
@@ -43,7 +43,7 @@ INLINE void product_group(int rows, int vectors, const uint32_t *words, long str
     }
 }
 
-INLINE void product_packed_rows(int rows, const uint32_t *words, long stride, int vectors,
+INLINE void product_packed_rows(int rows, const uint32_t *words, ptrdiff_t stride, int vectors,
                                 const float *scales, const float *x, float *a)
 {
     vf sum[8];
@@ -69,8 +69,8 @@ static void KERNEL(product_packed)(const mlp_layer *layer, const mlp_packed *pac
 }
 
 /* partial += sum over the rows of W[r] d[r], over the first `vectors` vectors of a group. */
-INLINE void backward_group(int rows, int vectors, const uint32_t *words, long stride, const vf d[8],
-                           int first, int last, float *partial)
+INLINE void backward_group(int rows, int vectors, const uint32_t *words, ptrdiff_t stride,
+                           const vf d[8], int first, int last, float *partial)
 {
     vf sum[GROUP_VECTORS], w[GROUP_VECTORS];
     UNROLL for (int k = 0; k < vectors; k++) sum[k] =
@@ -85,7 +85,7 @@ INLINE void backward_group(int rows, int vectors, const uint32_t *words, long st
     UNROLL for (int k = 0; k < vectors; k++) vf_store(partial + k * VW, sum[k]);
 }
 
-INLINE void backward_packed_rows(int rows, const uint32_t *words, long stride, int vectors,
+INLINE void backward_packed_rows(int rows, const uint32_t *words, ptrdiff_t stride, int vectors,
                                  const float *scales, const float *delta, int first, int last,
                                  float *partial)
 {

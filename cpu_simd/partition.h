@@ -35,7 +35,7 @@ static inline int mlp_n_tiles(const mlp_layer *layer)
 /* The most threads that can own a part of a layer. */
 static inline int mlp_n_owners(const mlp_layer *layer)
 {
-    return (long)layer->n_out * layer->stride <= MLP_SERIAL_WEIGHTS ? 1 : mlp_n_tiles(layer);
+    return (ptrdiff_t)layer->n_out * layer->stride <= MLP_SERIAL_WEIGHTS ? 1 : mlp_n_tiles(layer);
 }
 
 /* The tiles [*begin, *end) of a layer that a thread owns. */

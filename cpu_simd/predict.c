@@ -32,8 +32,8 @@ typedef struct {
 static void set_bias(float *x, const mlp_layer *layer, int n_panels)
 {
     const size_t padding = (size_t)(layer->stride - layer->n_in - 1) * MLP_PANEL;
-    for (int i = 0; i < n_panels; i++, x += (long)layer->stride * MLP_PANEL) {
-        float *bias = x + (long)layer->n_in * MLP_PANEL;
+    for (int i = 0; i < n_panels; i++, x += (ptrdiff_t)layer->stride * MLP_PANEL) {
+        float *bias = x + (ptrdiff_t)layer->n_in * MLP_PANEL;
         for (int s = 0; s < MLP_PANEL; s++) bias[s] = 1.0f;
         memset(bias + MLP_PANEL, 0, sizeof(float) * padding);
     }
@@ -42,7 +42,7 @@ static void set_bias(float *x, const mlp_layer *layer, int n_panels)
 static void pack_images(const mlp_layer *layer, const float *images, int n, workspace *work)
 {
     for (int s = 0; s < n; s++)
-        work->background[s] = mlp_background(images + (long)s * layer->n_in, layer->n_in);
+        work->background[s] = mlp_background(images + (ptrdiff_t)s * layer->n_in, layer->n_in);
     for (int part = 0; part < mlp_n_chunks(layer->stride); part++)
         mlp_pack_panels(&work->images, layer, images, layer->n_in, n, part);
 }
@@ -53,11 +53,12 @@ static void predict_batch(const prediction *p, int begin, int n, workspace *work
     const int n_panels = (n + MLP_PANEL - 1) / MLP_PANEL;
     const mlp_layer *layer = network->layers;
     mlp_panels inputs = work->images;
-    long panel = 0;
-    pack_images(layer, p->task->images + (long)begin * layer->n_in, n, work);
+    ptrdiff_t panel = 0;
+    pack_images(layer, p->task->images + (ptrdiff_t)begin * layer->n_in, n, work);
     for (int l = 0; l < network->n_layers; l++) {
         layer = &network->layers[l];
-        panel = (long)(l + 1 == network->n_layers ? layer->n_out : layer[1].stride) * MLP_PANEL;
+        panel =
+            (ptrdiff_t)(l + 1 == network->n_layers ? layer->n_out : layer[1].stride) * MLP_PANEL;
         if (l > 0) {
             set_bias(work->inputs, layer, n_panels);
             inputs = (mlp_panels){.values = work->inputs};
@@ -71,7 +72,7 @@ static void predict_batch(const prediction *p, int begin, int n, workspace *work
         work->sums = swap;
     }
     const int n_out = layer->n_out;
-    float *outputs = p->task->outputs + (long)begin * n_out;
+    float *outputs = p->task->outputs + (ptrdiff_t)begin * n_out;
     mlp_from_panels(work->inputs, panel, n_out, n, outputs, n_out);
     mlp_finish_outputs(layer, outputs, n);
 }
@@ -93,8 +94,8 @@ static int next_batch(prediction *p, int thread, int *first)
 {
     if (thread == 0) mlp_ask(&p->task->poll);
     if (p->task->poll.stop) return 0;
-    const long begin = (long)atomic_fetch_add(&p->begun, 1) * SAMPLES;
-    const long left = p->task->n - begin;
+    const ptrdiff_t begin = (ptrdiff_t)atomic_fetch_add(&p->begun, 1) * SAMPLES;
+    const ptrdiff_t left = p->task->n - begin;
     *first = (int)begin;
     return (int)(left <= 0 ? 0 : left < SAMPLES ? left : SAMPLES);
 }
@@ -110,8 +111,8 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
         for (int begin, n; (n = next_batch(p, thread, &begin));) predict_batch(p, begin, n, &work);
     }
     mlp_free_panels(&work.images);
-    free(work.inputs);
-    free(work.sums);
+    mlp_free(work.inputs);
+    mlp_free(work.sums);
 }
 
 /* Whether the background of all samples is 0. Of more than a batch that is not asked. */
@@ -119,7 +120,7 @@ static int black(const mlp_prediction *task)
 {
     const int n_in = task->network->layers[0].n_in;
     if (task->n > SAMPLES) return 0;
-    for (long s = 0; s < task->n; s++)
+    for (ptrdiff_t s = 0; s < task->n; s++)
         if (mlp_background(task->images + s * n_in, n_in) != 0.0f) return 0;
     return 1;
 }
@@ -135,7 +136,7 @@ static int sum_rows(prediction *p)
         mlp_set_ones(ones, layer);
         p->kernels->product(layer, ones, 0, layer->n_out, p->row_sums);
     }
-    free(ones);
+    mlp_free(ones);
     return ones && p->row_sums ? 0 : -1;
 }
 
@@ -152,6 +153,6 @@ int mlp_predict(const mlp_kernels *kernels, mlp_prediction *task, int n_threads)
     p.failed = sum_rows(&p) != 0;
     n_threads = mlp_at_most(n_threads, (task->n - 1) / SAMPLES + 1);
     if (!p.failed) mlp_run_team(n_threads, predict, &p);
-    free(p.row_sums);
+    mlp_free(p.row_sums);
     return p.failed ? -1 : 0;
 }

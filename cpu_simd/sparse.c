@@ -1,22 +1,23 @@
 /* Tiles of layers stored by their inputs, and lists of active inputs. */
 #include "sparse.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "allocate.h"
 
 int mlp_allocate_uses(mlp_uses *uses, const mlp_layer *layer, int block)
 {
     const size_t inputs = (size_t)layer->n_in + 1;
     uses->room = block;
-    uses->counts = calloc(inputs, sizeof *uses->counts);
-    uses->uses = malloc(inputs * (size_t)block * sizeof *uses->uses);
+    uses->counts = mlp_zeros(inputs, sizeof *uses->counts);
+    uses->uses = mlp_allocate(inputs * (size_t)block * sizeof *uses->uses);
     return uses->counts && uses->uses ? 0 : -1;
 }
 
 void mlp_free_uses(mlp_uses *uses)
 {
-    free(uses->counts);
-    free(uses->uses);
+    mlp_free(uses->counts);
+    mlp_free(uses->uses);
 }
 
 void mlp_clear_uses(mlp_uses *uses, int begin, int end)
@@ -28,14 +29,15 @@ void mlp_add_uses(mlp_uses *uses, const int *list, int n, const float *x, int s)
 {
     for (int k = 0; k < n; k++) {
         const int j = list[k];
-        uses->uses[(long)j * uses->room + uses->counts[j]++] = (mlp_use){s, x[j]};
+        uses->uses[(ptrdiff_t)j * uses->room + uses->counts[j]++] = (mlp_use){s, x[j]};
     }
 }
 
-long mlp_tiles_size(const mlp_layer *layer)
+ptrdiff_t mlp_tiles_size(const mlp_layer *layer)
 {
     const int last = mlp_n_tiles(layer) - 1;
-    return mlp_tile_offset(layer, last) + (long)mlp_tile_width(layer, last) * (layer->n_in + 1);
+    return mlp_tile_offset(layer, last) +
+           (ptrdiff_t)mlp_tile_width(layer, last) * (layer->n_in + 1);
 }
 
 /* Rows and columns that are transposed together, so that both sides stay in the nearest cache. */
@@ -45,14 +47,14 @@ enum { PATCH = 32 };
 #define FOR_TILE_WEIGHTS(BODY)                                                                \
     do {                                                                                      \
         const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1); \
-        const long width = mlp_tile_width(layer, tile), rows = layer->n_in + 1;               \
-        const long offset = mlp_tile_offset(layer, tile);                                     \
-        for (long j0 = 0; j0 < rows; j0 += PATCH)                                             \
-            for (long i0 = begin; i0 < end; i0 += PATCH)                                      \
-                for (long j = j0; j < rows && j < j0 + PATCH; j++)                            \
-                    for (long i = i0; i < end && i < i0 + PATCH; i++) {                       \
-                        const long from = i * layer->stride + j;                              \
-                        const long to = offset + j * width + i - begin;                       \
+        const ptrdiff_t width = mlp_tile_width(layer, tile), rows = layer->n_in + 1;          \
+        const ptrdiff_t offset = mlp_tile_offset(layer, tile);                                \
+        for (ptrdiff_t j0 = 0; j0 < rows; j0 += PATCH)                                        \
+            for (ptrdiff_t i0 = begin; i0 < end; i0 += PATCH)                                 \
+                for (ptrdiff_t j = j0; j < rows && j < j0 + PATCH; j++)                       \
+                    for (ptrdiff_t i = i0; i < end && i < i0 + PATCH; i++) {                  \
+                        const ptrdiff_t from = i * layer->stride + j;                         \
+                        const ptrdiff_t to = offset + j * width + i - begin;                  \
                         BODY;                                                                 \
                     }                                                                         \
     } while (0)

@@ -46,13 +46,13 @@ static inline int mlp_tile_width(const mlp_layer *layer, int tile)
 }
 
 /* Where a tile starts in a layer's tiles. */
-static inline long mlp_tile_offset(const mlp_layer *layer, int tile)
+static inline ptrdiff_t mlp_tile_offset(const mlp_layer *layer, int tile)
 {
-    return (long)mlp_tile_begin(layer, tile) * (layer->n_in + 1);
+    return (ptrdiff_t)mlp_tile_begin(layer, tile) * (layer->n_in + 1);
 }
 
 /* The floats of all tiles of a layer. */
-long mlp_tiles_size(const mlp_layer *layer);
+ptrdiff_t mlp_tiles_size(const mlp_layer *layer);
 
 /* Copy a tile from the layer's weights, and back. */
 void mlp_read_tile(const mlp_layer *layer, int tile, float *tiles);

@@ -30,13 +30,14 @@ static int KERNEL(list_active)(const float *x, int begin, int end, int *list)
 enum { ROW_VECTORS = 8, LISTED_AHEAD = 16, ROWS_AHEAD = 8 };
 
 /* Into the second-level cache, because the first level has no room for so many rows. */
-INLINE void prefetch_row(int vectors, const float *w, long width, const int *list, int k, int n)
+INLINE void prefetch_row(int vectors, const float *w, ptrdiff_t width, const int *list, int k,
+                         int n)
 {
     const float *row = w + list[k + LISTED_AHEAD < n ? k + LISTED_AHEAD : n - 1] * width;
     for (int c = 0; c < vectors * VW; c += LINE) __builtin_prefetch(row + c, 0, 2);
 }
 
-INLINE void product_columns(int vectors, const float *w, long width, const int *list, int n,
+INLINE void product_columns(int vectors, const float *w, ptrdiff_t width, const int *list, int n,
                             const float *x, int first, float *a)
 {
     vf sum[ROW_VECTORS];
@@ -74,7 +75,7 @@ static void KERNEL(product_rows)(const float *w, int width, const int *list, int
 #undef CALL
 }
 
-INLINE void dot_columns(int vectors, const float *w, long width, const int *list, int n,
+INLINE void dot_columns(int vectors, const float *w, ptrdiff_t width, const int *list, int n,
                         const float *delta, int first, float *sums)
 {
     vf d[ROW_VECTORS];
@@ -97,8 +98,9 @@ static void KERNEL(dot_rows)(const float *w, int width, const int *list, int n, 
 }
 
 /* `dot` and `first` are known when this is compiled. */
-INLINE void step_columns(int vectors, float *w, long width, const int *list, int n, const float *x,
-                         const float *delta, float eta, int dot, int first, float *sums)
+INLINE void step_columns(int vectors, float *w, ptrdiff_t width, const int *list, int n,
+                         const float *x, const float *delta, float eta, int dot, int first,
+                         float *sums)
 {
     vf d[ROW_VECTORS];
     UNROLL for (int v = 0; v < vectors; v++) d[v] = vf_load(delta + v * VW);
@@ -130,7 +132,7 @@ static void KERNEL(step_rows)(float *w, int width, const int *list, int n, const
 }
 
 INLINE void update_columns(int vectors, float *row, const mlp_use *uses, int n, const float *d,
-                           long d_stride, float eta)
+                           ptrdiff_t d_stride, float eta)
 {
     vf w[ROW_VECTORS];
     UNROLL for (int v = 0; v < vectors; v++) w[v] = vf_load(row + v * VW);
@@ -144,11 +146,11 @@ INLINE void update_columns(int vectors, float *row, const mlp_use *uses, int n, 
 }
 
 static void KERNEL(update_rows)(float *w, int width, const mlp_uses *uses, int begin, int end,
-                                const float *d, long d_stride, float eta)
+                                const float *d, ptrdiff_t d_stride, float eta)
 {
     for (int j = begin; j < end; j++) {
-        float *row = w + (long)j * width;
-        const mlp_use *own = uses->uses + (long)j * uses->room;
+        float *row = w + (ptrdiff_t)j * width;
+        const mlp_use *own = uses->uses + (ptrdiff_t)j * uses->room;
         const int count = uses->counts[j];
         for (int c = 0; c < width; c += LINE) __builtin_prefetch(row + ROWS_AHEAD * width + c, 1);
         if (count == 0) continue;

@@ -30,7 +30,7 @@ static int allocate_layer(step_layer *l, const mlp_layer *layer)
     l->layer = layer;
     l->tiles = mlp_floats((size_t)mlp_tiles_size(layer));
     l->inputs = mlp_floats(inputs);
-    l->active = malloc((inputs + MLP_ALIGN) * sizeof *l->active);
+    l->active = mlp_allocate((inputs + MLP_ALIGN) * sizeof *l->active);
     l->sums = mlp_floats(outputs);
     l->deltas = mlp_floats(outputs);
     l->dots = mlp_floats(inputs);
@@ -44,11 +44,11 @@ static int allocate_layer(step_layer *l, const mlp_layer *layer)
 
 mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *network)
 {
-    mlp_stepper *stepper = calloc(1, sizeof *stepper);
+    mlp_stepper *stepper = mlp_zeros(1, sizeof *stepper);
     if (!stepper) return NULL;
     stepper->kernels = kernels;
     stepper->n_layers = network->n_layers;
-    stepper->layers = calloc((size_t)network->n_layers, sizeof *stepper->layers);
+    stepper->layers = mlp_zeros((size_t)network->n_layers, sizeof *stepper->layers);
     const mlp_layer *top = &network->layers[network->n_layers - 1];
     stepper->outputs = mlp_floats((size_t)mlp_padded(top->n_out));
     int failed = !stepper->layers || !stepper->outputs;
@@ -65,12 +65,12 @@ void mlp_free_stepper(mlp_stepper *stepper)
     for (int i = 0; stepper->layers && i < stepper->n_layers; i++) {
         step_layer *l = &stepper->layers[i];
         float *all[] = {l->tiles, l->inputs, l->sums, l->deltas, l->dots};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) free(all[k]);
-        free(l->active);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) mlp_free(all[k]);
+        mlp_free(l->active);
     }
-    free(stepper->layers);
-    free(stepper->outputs);
-    free(stepper);
+    mlp_free(stepper->layers);
+    mlp_free(stepper->outputs);
+    mlp_free(stepper);
 }
 
 /* Lists the inputs that are not zero. */

@@ -38,7 +38,7 @@ static void end_trials(mlp_team_size *size)
     size->trial_at = mlp_seconds() + size->trial_pause;
 }
 
-int mlp_choose_team(mlp_team_size *size, long n_weights, int n_threads, double *until)
+int mlp_choose_team(mlp_team_size *size, ptrdiff_t n_weights, int n_threads, double *until)
 {
     *until = INFINITY;
     if (size->room && size->room < n_threads && mlp_seconds() < size->room_until) return size->room;

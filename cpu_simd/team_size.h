@@ -11,9 +11,11 @@
 #ifndef MLPCORE_TEAM_SIZE_H
 #define MLPCORE_TEAM_SIZE_H
 
+#include <stddef.h>
+
 /* What the caller keeps from one training to the next; zero at first. Times are in seconds. */
 typedef struct {
-    long n_weights;                /* of the network that the rest is about */
+    ptrdiff_t n_weights;           /* of the network that the rest is about */
     int most;                      /* threads that it may have */
     int best, trying;              /* the fastest number so far; the number on trial, or 0 */
     int room;                      /* the number that other processes leave room for, or 0 */
@@ -25,7 +27,7 @@ typedef struct {
 
 /* How many of n_threads to start now for a network, and when they have to end so that another
  * number can be tried: infinity without a trial. */
-int mlp_choose_team(mlp_team_size *size, long n_weights, int n_threads, double *until);
+int mlp_choose_team(mlp_team_size *size, ptrdiff_t n_weights, int n_threads, double *until);
 
 /* Notes a team that has ended: its samples, their time, and whether one of its threads lost its
  * core. */

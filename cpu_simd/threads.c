@@ -6,9 +6,10 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
+#include <stdint.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "allocate.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #define PAUSE() __builtin_ia32_pause()
@@ -90,11 +91,11 @@ static void note_place(mlp_team *team, int thread) { (void)team, (void)thread; }
 static void leave_crowd(mlp_team *team, int thread) { (void)team, (void)thread; }
 #endif
 
-static long nanoseconds_since(const struct timespec *start)
+static int64_t nanoseconds_since(const struct timespec *start)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (now.tv_sec - start->tv_sec) * 1000000000L + (now.tv_nsec - start->tv_nsec);
+    return (now.tv_sec - start->tv_sec) * 1000000000 + (now.tv_nsec - start->tv_nsec);
 }
 
 /* Whether the team was released before it was time to sleep. */
@@ -103,7 +104,7 @@ static int spin_until_released(mlp_team *team, int thread, unsigned generation)
     struct timespec start;
     int looked_around = 0;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    for (long waited = 0; waited < SLEEP; waited = nanoseconds_since(&start)) {
+    for (int64_t waited = 0; waited < SLEEP; waited = nanoseconds_since(&start)) {
         if (waited > CROWDED && !looked_around) {
             leave_crowd(team, thread);
             looked_around = 1;
@@ -172,7 +173,8 @@ static void *run_member(void *argument)
 static void wait_for_ever(void *unused)
 {
     (void)unused;
-    for (;;) pause();
+    const struct timespec day = {.tv_sec = 24 * 60 * 60};
+    for (;;) nanosleep(&day, NULL);
 }
 
 /* The caller's part. While the interpreter shuts down, Python ends a daemon thread that wants to
@@ -190,12 +192,12 @@ void mlp_run_team(int n_threads, mlp_task task, void *context)
     mlp_team team = {.n_threads = 1, .task = task, .context = context};
     member *members = NULL;
     if (n_threads > 1) {
-        members = malloc(sizeof *members * (size_t)n_threads);
-        team.places = aligned_alloc(64, sizeof *team.places * (size_t)n_threads);
+        members = mlp_allocate(sizeof *members * (size_t)n_threads);
+        team.places = mlp_allocate(sizeof *team.places * (size_t)n_threads);
     }
     if (!members || !team.places) {
-        free(members);
-        free(team.places);
+        mlp_free(members);
+        mlp_free(team.places);
         task(context, &team, 0, 1);
         return;
     }
@@ -214,6 +216,6 @@ void mlp_run_team(int n_threads, mlp_task task, void *context)
     for (int i = 1; i < n; i++) pthread_join(members[i].handle, NULL);
     pthread_cond_destroy(&team.released);
     pthread_mutex_destroy(&team.mutex);
-    free(members);
-    free(team.places);
+    mlp_free(members);
+    mlp_free(team.places);
 }

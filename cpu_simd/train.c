@@ -17,7 +17,7 @@ static int allocate_layer(mlp_layer_buffers *b, const mlp_layer *layer, int bloc
     b->delta_dots = mlp_floats(tiles * (size_t)block);
     if (!b->sums || !b->states || !b->deltas || !b->partials || !b->state_dots || !b->delta_dots)
         return -1;
-    for (int s = 0; s < block; s++) b->states[(long)s * b->width + layer->n_out] = 1.0f;
+    for (int s = 0; s < block; s++) b->states[(ptrdiff_t)s * b->width + layer->n_out] = 1.0f;
     return 0;
 }
 
@@ -39,7 +39,7 @@ static int allocate_block(mlp_block *b, const mlp_layer *layer, int block, int c
     const int n_groups = (block + MLP_CHUNK_SAMPLES - 1) / MLP_CHUNK_SAMPLES;
     b->rows = mlp_floats((size_t)block * (size_t)layer->stride);
     b->background = mlp_floats((size_t)mlp_padded(block));
-    b->groups = calloc((size_t)n_groups, sizeof *b->groups);
+    b->groups = mlp_zeros((size_t)n_groups, sizeof *b->groups);
     if (!b->rows || !b->background || !b->groups) return -1;
     for (int i = 0; i < n_groups; i++) {
         const int first = i * MLP_CHUNK_SAMPLES, rest = block - first;
@@ -54,9 +54,9 @@ static int allocate_block(mlp_block *b, const mlp_layer *layer, int block, int c
 static void release_block(mlp_block *b, int block)
 {
     for (int i = 0; b->groups && i * MLP_CHUNK_SAMPLES < block; i++) mlp_free_groups(&b->groups[i]);
-    free(b->groups);
-    free(b->background);
-    free(b->rows);
+    mlp_free(b->groups);
+    mlp_free(b->background);
+    mlp_free(b->rows);
 }
 
 /* Buffers of the deferred schedule. */
@@ -86,7 +86,7 @@ static int allocate_deferred(mlp_schedule *schedule, int n_threads)
 static int allocate(mlp_schedule *schedule, int n_threads)
 {
     const mlp_network *network = schedule->training->network;
-    schedule->buffers = calloc((size_t)network->n_layers, sizeof *schedule->buffers);
+    schedule->buffers = mlp_zeros((size_t)network->n_layers, sizeof *schedule->buffers);
     if (!schedule->buffers) return -1;
     if (allocate_deferred(schedule, n_threads)) return -1;
     for (int l = 0; l < network->n_layers; l++)
@@ -101,19 +101,19 @@ static void release(mlp_schedule *schedule)
     for (int l = 0; schedule->buffers && l < schedule->training->network->n_layers; l++) {
         mlp_layer_buffers *b = &schedule->buffers[l];
         float *all[] = {b->sums, b->states, b->deltas, b->partials, b->state_dots, b->delta_dots};
-        for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) mlp_free(all[i]);
         mlp_free_packed(&b->packed);
         mlp_free_sparse(schedule, l);
     }
-    free(schedule->buffers);
+    mlp_free(schedule->buffers);
     for (int i = 0; i < 2; i++) release_block(&schedule->blocks[i], schedule->block);
     mlp_free_panels(&schedule->panels);
-    free(schedule->ones);
-    free(schedule->row_sums);
-    free(schedule->product_panels);
-    free(schedule->input_dots);
-    free(schedule->products);
-    free(schedule->coefficients);
+    mlp_free(schedule->ones);
+    mlp_free(schedule->row_sums);
+    mlp_free(schedule->product_panels);
+    mlp_free(schedule->input_dots);
+    mlp_free(schedule->products);
+    mlp_free(schedule->coefficients);
 }
 
 /* How many of n_threads have work between two barriers. */
@@ -142,18 +142,18 @@ static int train_rest(mlp_schedule *schedule, int n_threads, double until)
     return !training->poll.stop && training->done < training->n_samples;
 }
 
-static long number_of_weights(const mlp_network *network)
+static ptrdiff_t number_of_weights(const mlp_network *network)
 {
-    long n = 0;
+    ptrdiff_t n = 0;
     for (int l = 0; l < network->n_layers; l++)
-        n += (long)network->layers[l].n_out * network->layers[l].n_in;
+        n += (ptrdiff_t)network->layers[l].n_out * network->layers[l].n_in;
     return n;
 }
 
 static void train_in_teams(mlp_schedule *schedule, int n_threads)
 {
     mlp_training *training = schedule->training;
-    const long n_weights = number_of_weights(training->network);
+    const ptrdiff_t n_weights = number_of_weights(training->network);
     for (int more = 1; more;) {
         double until;
         const double started = mlp_seconds();

@@ -18,7 +18,7 @@ typedef struct {
     const float *learning_rates; /* of each layer */
     float target;                /* t of the class; -t is that of the others */
     int block;                   /* samples between two updates, 1 or more */
-    long packed_from;            /* weights above the first layer from which on packed ones are
+    ptrdiff_t packed_from;       /* weights above the first layer from which on packed ones are
                                   * read; negative: never */
     int sparse;                  /* whether layers with rectified inputs are stored
                                   * by their inputs (sparse.h) */

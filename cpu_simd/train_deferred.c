@@ -29,10 +29,10 @@ static const float *add_dots(const mlp_worker *self, int l, const float *dots, i
                              float bias, int n)
 {
     const mlp_schedule *schedule = self->schedule;
-    float *c = schedule->coefficients + (long)self->thread * schedule->block;
+    float *c = schedule->coefficients + (ptrdiff_t)self->thread * schedule->block;
     for (int s = 0; s < n; s++) c[s] = bias;
     for (int tile = 0; tile < n_tiles; tile++)
-        for (int s = 0; s < n; s++) c[s] += dots[(long)tile * schedule->block + s];
+        for (int s = 0; s < n; s++) c[s] += dots[(ptrdiff_t)tile * schedule->block + s];
     for (int s = 0; s < n; s++) c[s] *= schedule->training->learning_rates[l];
     return c;
 }
@@ -42,13 +42,13 @@ static void own_dots(const mlp_worker *self, int l, const float *h, int t, float
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[l];
-    long width = schedule->buffers[l].width;
+    ptrdiff_t width = schedule->buffers[l].width;
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++)
         schedule->kernels->dots(h, width, t, h + t * width, mlp_tile_begin(layer, tile),
                                 mlp_tile_begin(layer, tile + 1),
-                                dots + (long)tile * schedule->block);
+                                dots + (ptrdiff_t)tile * schedule->block);
 }
 
 /* States of layer l at sample t from the sums W x_t. The coefficients add what the block's earlier
@@ -58,7 +58,7 @@ static void finish_forward(const mlp_worker *self, int l, int t, float *sums,
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_layer_buffers *b = &schedule->buffers[l];
-    float *states = b->states + (long)t * b->width;
+    float *states = b->states + (ptrdiff_t)t * b->width;
     int begin, end;
     mlp_worker_rows(self, l, &begin, &end);
     schedule->kernels->correct(b->deltas, b->width, t, coefficients, begin, end, sums);
@@ -93,14 +93,14 @@ static void go_up(const mlp_worker *self, int t)
 {
     mlp_schedule *schedule = self->schedule;
     const mlp_network *network = schedule->training->network;
-    float *sums = schedule->products + (long)t * schedule->buffers[0].width;
-    finish_forward(self, 0, t, sums, schedule->input_dots + (long)t * schedule->block);
+    float *sums = schedule->products + (ptrdiff_t)t * schedule->buffers[0].width;
+    finish_forward(self, 0, t, sums, schedule->input_dots + (ptrdiff_t)t * schedule->block);
     for (int l = 1; l < network->n_layers; l++) {
         const mlp_layer_buffers *b = &schedule->buffers[l];
         int begin, end, n_tiles = mlp_n_tiles(&network->layers[l - 1]);
         mlp_worker_rows(self, l, &begin, &end);
         mlp_barrier(self->team, self->thread);
-        product(self, l, b[-1].states + (long)t * b[-1].width, begin, end, b->sums);
+        product(self, l, b[-1].states + (ptrdiff_t)t * b[-1].width, begin, end, b->sums);
         finish_forward(self, l, t, b->sums, add_dots(self, l, b[-1].state_dots, n_tiles, 1.0f, t));
     }
 }
@@ -114,10 +114,10 @@ static void backward(const mlp_worker *self, int l, int t)
     const mlp_packed *packed = packed_layer(self, l);
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
-    const float *delta = b->deltas + (long)t * b->width;
+    const float *delta = b->deltas + (ptrdiff_t)t * b->width;
     for (int tile = last - 1; tile >= first; tile--) {
         const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
-        float *partial = b->partials + (long)tile * layer->stride;
+        float *partial = b->partials + (ptrdiff_t)tile * layer->stride;
         if (b->tiles)
             mlp_dot_tile(self, l, tile, delta, partial);
         else if (packed)
@@ -141,9 +141,9 @@ static void finish_backward(const mlp_worker *self, int l, int t)
     kernels->correct(b->states, b->width, t,
                      add_dots(self, l + 1, b[1].delta_dots, n_tiles, 0.0f, t), begin, end, b->sums);
     const mlp_layer *layer = &schedule->training->network->layers[l];
-    float *deltas = b->deltas + (long)t * b->width;
-    kernels->delta_hidden[layer->activation](b->sums, b->states + (long)t * b->width, begin, end,
-                                             deltas);
+    float *deltas = b->deltas + (ptrdiff_t)t * b->width;
+    kernels->delta_hidden[layer->activation](b->sums, b->states + (ptrdiff_t)t * b->width, begin,
+                                             end, deltas);
     for (int i = layer->n_out; end == layer->n_out && i < mlp_padded(end); i++) deltas[i] = 0.0f;
     if (b[1].tiles) mlp_note_uses(self, l + 1, t);
 }
@@ -153,9 +153,9 @@ static void come_down(const mlp_worker *self, int t, int image, int done)
     mlp_schedule *schedule = self->schedule;
     const int top = schedule->training->network->n_layers - 1;
     const mlp_layer_buffers *b = &schedule->buffers[top];
-    const float *y = b->states + (long)t * b->width;
+    const float *y = b->states + (ptrdiff_t)t * b->width;
     mlp_outcome outcome;
-    mlp_judge_sample(self, y, image, b->deltas + (long)t * b->width, &outcome);
+    mlp_judge_sample(self, y, image, b->deltas + (ptrdiff_t)t * b->width, &outcome);
     for (int l = top; l >= 1; l--) {
         backward(self, l, t);
         mlp_barrier(self->team, self->thread);

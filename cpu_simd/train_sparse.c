@@ -33,10 +33,10 @@ static int is_sparse(const mlp_training *training, int l)
 static int allocate_lists(mlp_list **lists, const mlp_layer *layer, int n)
 {
     const size_t room = (size_t)(layer->stride + MLP_ALIGN);
-    *lists = calloc((size_t)n, sizeof **lists);
-    int *inputs = malloc((size_t)n * room * sizeof *inputs);
+    *lists = mlp_zeros((size_t)n, sizeof **lists);
+    int *inputs = mlp_allocate((size_t)n * room * sizeof *inputs);
     if (!*lists || !inputs) {
-        free(inputs);
+        mlp_free(inputs);
         return -1;
     }
     for (int i = 0; i < n; i++) (*lists)[i].inputs = inputs + (size_t)i * room;
@@ -45,8 +45,8 @@ static int allocate_lists(mlp_list **lists, const mlp_layer *layer, int n)
 
 static void free_lists(mlp_list *lists)
 {
-    if (lists) free(lists->inputs);
-    free(lists);
+    if (lists) mlp_free(lists->inputs);
+    mlp_free(lists);
 }
 
 int mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads)
@@ -59,7 +59,7 @@ int mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads)
     if (l > 0) return allocate_lists(&b->active, layer, n_threads);
     for (int i = 0; i < 2; i++) {
         mlp_block *block = &schedule->blocks[i];
-        block->ends = calloc((size_t)schedule->block * (size_t)n_chunks(layer), sizeof(int));
+        block->ends = mlp_zeros((size_t)schedule->block * (size_t)n_chunks(layer), sizeof(int));
         if (!block->ends || allocate_lists(&block->active, layer, schedule->block)) return -1;
     }
     return 0;
@@ -68,12 +68,12 @@ int mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads)
 void mlp_free_sparse(mlp_schedule *schedule, int l)
 {
     mlp_layer_buffers *b = &schedule->buffers[l];
-    free(b->tiles);
+    mlp_free(b->tiles);
     mlp_free_uses(&b->uses);
     free_lists(b->active);
     for (int i = 0; l == 0 && i < 2; i++) {
         free_lists(schedule->blocks[i].active);
-        free(schedule->blocks[i].ends);
+        mlp_free(schedule->blocks[i].ends);
     }
 }
 
@@ -153,7 +153,8 @@ void mlp_note_uses(const mlp_worker *self, int l, int t)
     mlp_layer_buffers *b = &self->schedule->buffers[l];
     int begin, end;
     own_inputs(self, l, &begin, &end);
-    note(&b->uses, &b->active[self->thread], begin, end, b[-1].states + (long)t * b[-1].width, t);
+    note(&b->uses, &b->active[self->thread], begin, end, b[-1].states + (ptrdiff_t)t * b[-1].width,
+         t);
 }
 
 /* Updates the rows of a tile of layer l by the block's uses. */
@@ -181,7 +182,7 @@ void mlp_list_block(const mlp_worker *self, mlp_block *b)
     const mlp_layer *layer = &schedule->training->network->layers[0];
     const int chunks = n_chunks(layer);
     for (int s = self->thread; s < b->n; s += self->n_threads) {
-        const float *x = b->rows + (long)s * layer->stride;
+        const float *x = b->rows + (ptrdiff_t)s * layer->stride;
         mlp_list *active = &b->active[s];
         int n = 0;
         for (int c = 0; c < chunks; c++) {
@@ -208,7 +209,7 @@ void mlp_finish_uses(const mlp_worker *self, const mlp_block *b)
     mlp_share(layer->n_in + 1, self->thread, self->n_threads, &begin, &end);
     mlp_clear_uses(uses, begin, end);
     for (int s = 0; s < b->n; s++)
-        note(uses, &b->active[s], begin, end, b->rows + (long)s * layer->stride, s);
+        note(uses, &b->active[s], begin, end, b->rows + (ptrdiff_t)s * layer->stride, s);
 }
 
 /* Adds a chunk's part to the products of a tile with the next block's images. */
@@ -223,8 +224,8 @@ static void multiply_chunk(const mlp_schedule *schedule, const mlp_block *next, 
         schedule->kernels->product_rows(
             b->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile),
             next->active[s].inputs + start, ends[chunk] - start,
-            next->rows + (long)s * layer->stride, chunk == 0,
-            schedule->products + (long)s * b->width + mlp_tile_begin(layer, tile));
+            next->rows + (ptrdiff_t)s * layer->stride, chunk == 0,
+            schedule->products + (ptrdiff_t)s * b->width + mlp_tile_begin(layer, tile));
     }
 }
 

@@ -32,7 +32,7 @@ cdef extern from "train.h" nogil:
         const float *learning_rates
         float target
         int block
-        long packed_from
+        Py_ssize_t packed_from
         int sparse
         int sparse_images
         mlp_team_size *team_size
@@ -69,8 +69,8 @@ cdef extern from "stepper.h" nogil:
     void mlp_store_steps(const mlp_stepper *stepper)
 
 cdef extern from "packed.h" nogil:
-    int mlp_is_packed(const mlp_network *network, int l, long from_)
-    long mlp_packed_stride(int stride, int lanes)
+    int mlp_is_packed(const mlp_network *network, int l, Py_ssize_t from_)
+    Py_ssize_t mlp_packed_stride(int stride, int lanes)
 
 cdef extern from "predict.h" nogil:
     ctypedef struct mlp_prediction:
@@ -110,8 +110,8 @@ cdef extern from "deformation.h" nogil:
         const float *images
         const float *affine
         float *out
-        long in_step[4]
-        long out_step[4]
+        Py_ssize_t in_step[4]
+        Py_ssize_t out_step[4]
 
     int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
                    const mlp_selection *selection, int n_threads)

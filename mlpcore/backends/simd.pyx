@@ -164,7 +164,7 @@ cdef class _Settings:
 
     cdef readonly str name, schedule
     cdef readonly int threads, block
-    cdef readonly long packed_from
+    cdef readonly Py_ssize_t packed_from
     cdef const mlp_kernels *kernels
     cdef mlp_team_size team_size  # how many threads were best; zero at first
 
@@ -267,7 +267,7 @@ class SimdBackend(Backend):
         """Bytes that a forward pass reads of each layer above the first; backward reads as many."""
         cdef _Settings own = self._settings
         cdef const mlp_layer *layer
-        cdef long from_ = self.packed_from if self.packs else -1, words
+        cdef Py_ssize_t from_ = self.packed_from if self.packs else -1, words
         result = []
         for index in range(1, network.c.n_layers):
             layer = &network.c.layers[index]

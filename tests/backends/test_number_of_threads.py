@@ -27,7 +27,7 @@ class TeamSize(ctypes.Structure):
     """`mlp_team_size`."""
 
     _fields_ = [
-        ("n_weights", ctypes.c_long),
+        ("n_weights", ctypes.c_ssize_t),
         *((name, ctypes.c_int) for name in ("most", "best", "trying", "room")),
         *((name, ctypes.c_double) for name in ("best_pace", "samples", "passed", "trial_at")),
         *((name, ctypes.c_double) for name in ("trial_pause", "room_until", "room_pause")),

@@ -1,8 +1,8 @@
 """The same bits at every revision: hashes of weights, deformed images and orders.
 
 The hashes were printed by revision 7a385d4, those of widths and of strokes by the first revision
-that had them. A change that alters one of them changes what a seed gives: it says so in the
-CHANGELOG, with its reason.
+that had them, and that of NEON under QEMU. A change that alters one of them changes what a seed
+gives: it says so in the CHANGELOG, with its reason.
 """
 
 import hashlib
