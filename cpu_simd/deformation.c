@@ -179,6 +179,7 @@ typedef struct {
     float *field[2]; /* displacements of the strip */
     float *middle;   /* one row between the two convolutions */
     float *padded, *row;
+    float background;   /* around the image in `padded` */
     float *scaled_taps; /* alpha * taps */
     int base, filled;
 } workspace;
@@ -288,7 +289,11 @@ static void look_up_strip(const deform_context *context, workspace *work, const 
     for (int i = s->first; i < s->stop; i++) {
         ptrdiff_t place = place_of(selection, i);
         int column = ((int)(number_of(selection, i) % MLP_GRID) - s->begin) * d->width;
-        for (int c = 0; c < selection->channels; c++)
+        for (int c = 0; c < selection->channels; c++) {
+            if (work->background != d->backgrounds[c]) {
+                work->background = d->backgrounds[c];
+                fill(work->padded, d->height, d->width, work->background);
+            }
             lookup_image(
                 context->kernels,
                 selection->images + place * selection->in_step[0] + c * selection->in_step[1],
@@ -297,6 +302,7 @@ static void look_up_strip(const deform_context *context, workspace *work, const 
                 work->row,
                 selection->out + place * selection->out_step[0] + c * selection->out_step[1],
                 selection->out_step + 2);
+        }
     }
 }
 
@@ -323,7 +329,8 @@ static void deform_task(void *argument, mlp_team *team, int thread, int n_thread
     workspace work;
     make_workspace(&work, d, context->most_tiles,
                    context->scratch + (size_t)thread * context->per_thread);
-    fill(work.padded, d->height, d->width, d->background);
+    work.background = d->backgrounds[0];
+    fill(work.padded, d->height, d->width, work.background);
     scale_taps(d->taps, d->n_taps, d->alpha, work.scaled_taps);
     for (;;) {
         int grid = atomic_fetch_add(&context->next_grid, 1);

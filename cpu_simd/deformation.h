@@ -21,9 +21,9 @@ typedef struct {
     int height, width; /* of one image */
     const float *taps; /* the one-dimensional Gaussian */
     int n_taps;
-    float alpha;      /* pixels */
-    float background; /* outside an image */
-    uint32_t key[2];  /* the seed */
+    float alpha;              /* pixels */
+    const float *backgrounds; /* outside an image, of each channel */
+    uint32_t key[2];          /* the seed */
     uint32_t epoch;
 } mlp_deformation;
 

@@ -8,6 +8,7 @@ import math
 import numbers
 import re
 import reprlib
+import sys
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -116,10 +117,35 @@ def check_rate(name: str, value: Any) -> None:
         raise InputError(f"{name} {value}: expected a positive and finite number")
 
 
-def check_unmasked(name: str, values: Any) -> None:
-    """Check that no value of an array, or of the arrays in a list, is masked.
+def check_array_like(name: str, values: Any) -> None:
+    """Check that NumPy can take an array, or the arrays in a list, and that no value is masked.
 
     The place of a masked value holds a number, which nothing else in the package would leave out.
     """
-    if any(map(np.ma.is_masked, values if isinstance(values, list) else [values])):
+    if values is None or isinstance(values, (str, bytes, memoryview)):
+        raise InputError(f"{name} is {reprlib.repr(values)}: expected an array")
+    parts = values if isinstance(values, list) else [values]
+    if any(map(np.ma.is_masked, parts)):
         raise InputError(f"{name} holds masked values: expected none, as its filled() returns")
+    torch: Any = sys.modules.get("torch")
+    if torch is not None:
+        for part in parts:
+            if isinstance(part, torch.Tensor):
+                tensor_values(name, part)
+
+
+def tensor_values(name: str, tensor: Any) -> Any:
+    """The values of a tensor of PyTorch as an array, which shares its memory on a CPU.
+
+    An InputError if it has a gradient, which would be lost, or is none that NumPy can take.
+    """
+    try:
+        if not tensor.requires_grad:
+            return tensor.cpu().numpy()
+    except (TypeError, RuntimeError):
+        pass
+    kind = "that requires grad" if tensor.requires_grad else f"of {tensor.dtype}, {tensor.layout}"
+    raise InputError(
+        f"{name} is a tensor {kind}: expected one that NumPy can take, such as "
+        "x.detach().to_dense().float()"
+    )

@@ -89,7 +89,7 @@ cdef extern from "deformation.h" nogil:
         const float *taps
         int n_taps
         float alpha
-        float background
+        const float *backgrounds
         uint32_t key[2]
         uint32_t epoch
 

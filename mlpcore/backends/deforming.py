@@ -285,14 +285,14 @@ class Deforming(ABC):
         seed: int,
         epoch: int,
         indices: ArrayLike,
-        background: float,
+        background: float | Float32Array,
         out: Float32Array,
     ) -> None:
         """`deform` of any images (n, channels, h, w) of a set into `out`, with the same bits.
 
         `indices` (n,) are their numbers in the set, in any order; consecutive ones are fastest.
-        The channels of an image share its map. All arrays are on the host; `images` and `out` may
-        have any strides.
+        The channels of an image share its map, and may have backgrounds of their own. All arrays
+        are on the host; `images` and `out` may have any strides.
         """
         images = np.asarray(images)
         check_shape("images", images, (None, None, None, None), np.float32)
@@ -301,14 +301,18 @@ class Deforming(ABC):
         check_shape("out", out, images.shape, np.float32)
         check_sides(*images.shape[2:])
         check_place(epoch, 0, len(images))
-        check_real("background", background)
+        if isinstance(background, np.ndarray):
+            backgrounds = check_array("background", background, images.shape[1:2])
+        else:
+            check_real("background", background)
+            backgrounds = np.full(images.shape[1], background, np.float32)
         indices = check_indices(indices, len(images))
         affine = check_array("affine", affine, (len(images), 2, 2))
         check_finite("affine", affine)
         fields = self._epoch_fields(taps, alpha, seed, epoch)
         if out.size:
             images, affine = (Deforming._beside(self, array, out) for array in (images, affine))
-            self._deform_selected(images, affine, fields, indices, float(background), out)
+            self._deform_selected(images, affine, fields, indices, backgrounds, out)
 
     def _deform_selected(
         self,
@@ -316,15 +320,18 @@ class Deforming(ABC):
         affine: Float32Array,
         fields: EpochFields,
         indices: AnyArray,
-        background: float,
+        backgrounds: Float32Array,
         out: Float32Array,
     ) -> None:
-        """See `deform_selected`. This is a plain body: consecutive images together."""
+        """See `deform_selected`; `backgrounds` are those of the channels.
+
+        This is a plain body: consecutive images together.
+        """
         ascending = np.argsort(indices, kind="stable")
         gaps = np.flatnonzero(np.diff(indices[ascending]) != 1) + 1
         for run in np.split(ascending, gaps):
             first, matrices = int(indices[run[0]]), self.put(affine[run])
-            for channel in range(images.shape[1]):
+            for channel, background in enumerate(backgrounds.tolist()):
                 plane = self.put(np.ascontiguousarray(images[run, channel]))
                 result = self._output(None, plane.shape)
                 self._deform(plane, matrices, fields, first, result, background)

@@ -440,7 +440,8 @@ class SimdBackend(Backend):
         return out
 
     def _deform(self, images, affine, fields, first, out, background):
-        cdef mlp_deformation deformation = _deformation(images.shape[1:], fields, background)
+        backgrounds = np.full(1, background, np.float32)
+        cdef mlp_deformation deformation = _deformation(images.shape[1:], fields, backgrounds)
         cdef mlp_selection selection = _selection(images[:, None], affine, out[:, None])
         selection.first = first
         cdef int status
@@ -449,8 +450,8 @@ class SimdBackend(Backend):
             status = mlp_deform(own.kernels, &deformation, &selection, own.threads)
         _check(status)
 
-    def _deform_selected(self, images, affine, fields, indices, background, out):
-        cdef mlp_deformation deformation = _deformation(images.shape[2:], fields, background)
+    def _deform_selected(self, images, affine, fields, indices, backgrounds, out):
+        cdef mlp_deformation deformation = _deformation(images.shape[2:], fields, backgrounds)
         cdef mlp_selection selection = _selection(images, affine, out)
         order, numbers = _ascending(indices)
         cdef const int32_t[::1] places = order
@@ -466,7 +467,8 @@ class SimdBackend(Backend):
         result = np.empty((len(indices), 2, height, width), np.float32)
         if len(indices) == 0:
             return result
-        cdef mlp_deformation deformation = _deformation((height, width), fields, 0.0)
+        backgrounds = np.zeros(1, np.float32)  # around no image
+        cdef mlp_deformation deformation = _deformation((height, width), fields, backgrounds)
         order, numbers = _ascending(indices)
         cdef const int32_t[::1] places = order
         cdef const uint32_t[::1] ascending = numbers
@@ -626,14 +628,14 @@ class SimdStepper(Stepper):
         return self._steps.current()
 
 
-cdef mlp_deformation _deformation(shape, fields, float background):
-    """The taps of `fields` have to outlive the result."""
+cdef mlp_deformation _deformation(shape, fields, backgrounds):
+    """The arrays have to outlive the result."""
     cdef mlp_deformation result
-    cdef const float[::1] taps = fields.taps
+    cdef const float[::1] taps = fields.taps, around = backgrounds
     result.height, result.width = shape
     result.taps, result.n_taps = &taps[0], len(taps)
     result.alpha = fields.alpha
-    result.background = background
+    result.backgrounds = &around[0]
     result.key = fields.key
     result.epoch = fields.epoch
     return result

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.checks import check_real, check_unmasked, check_whole
+from mlpcore.checks import check_array_like, check_real, check_whole
 from mlpcore.data.scaling import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike
@@ -99,8 +99,9 @@ def _check_together(train: Part, test: Part) -> AnyArray:
 def _to_array(values: Any, name: str) -> tuple[AnyArray, Any]:
     """Return an array, and what it is made of; a sequence, also one of pictures, becomes a list."""
     try:
-        given = values if hasattr(values, "__array__") else list(values)
-        check_unmasked(name, given)
+        is_whole = hasattr(values, "__array__") or isinstance(values, memoryview)
+        given = values if is_whole else list(values)
+        check_array_like(name, given)
         return np.asarray(given), given
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):

@@ -125,7 +125,7 @@ def deform_selected(
     seed: int,
     epoch: int,
     backend: Backend,
-    background: float = -1.0,
+    background: float | Float32Array = -1.0,
     out: Float32Array | None = None,
 ) -> Float32Array:
     """Deform any images of a training set as `deform` does.
@@ -142,7 +142,7 @@ def deform_selected(
     labels
         (n,) uint8, their classes.
     background
-        The value of pixels outside an image.
+        The value of pixels outside an image, or (channels,) float32: of those of each channel.
     out
         float32 of the shape of `images`, for the result. Both may have any strides.
 

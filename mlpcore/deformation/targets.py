@@ -7,6 +7,8 @@ nearest pixel. Coordinates are (x, y) in pixels; those of the first pixel's cent
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mlpcore.data.scaling import batches
@@ -16,7 +18,9 @@ from mlpcore.typing import AnyArray, Float32Array, Float64Array
 POINTS_PER_SIDE = 8
 
 
-def move_masks(masks: AnyArray, displacement: Float32Array, background: float) -> AnyArray:
+def move_masks(
+    masks: AnyArray, displacement: Float32Array, background: float | Sequence[float]
+) -> AnyArray:
     """Return masks in which each pixel has the value of the nearest pixel at its source.
 
     Parameters
@@ -26,7 +30,7 @@ def move_masks(masks: AnyArray, displacement: Float32Array, background: float) -
     displacement
         (n, 2, h, w), of their images.
     background
-        The value outside a mask.
+        The value outside a mask, or outside each of its channels.
 
     Returns
     -------
@@ -39,11 +43,11 @@ def move_masks(masks: AnyArray, displacement: Float32Array, background: float) -
     inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
     np.clip(columns, 0, width - 1, out=columns)
     np.clip(rows, 0, height - 1, out=rows)
-    result = np.empty_like(masks)
+    result, outside = np.empty_like(masks), np.broadcast_to(background, channels)
     for i in range(n):
         for channel in range(channels):
             result[i, channel] = masks[i, channel][rows[i], columns[i]]
-            result[i, channel][~inside[i]] = background
+            result[i, channel][~inside[i]] = outside[channel]
     return result
 
 
@@ -88,7 +92,8 @@ def move_boxes(boxes: AnyArray, displacement: Float32Array) -> Float64Array:
     along = np.linspace(0, 1, POINTS_PER_SIDE + 1)[:, None]
     corners = np.asarray(boxes, np.float64)[:, [0, 1, 2, 1, 2, 3, 0, 3]].reshape(-1, 4, 1, 2)
     sides = corners + along * (np.roll(corners, -1, axis=1) - corners)
-    moved = move_points(sides.reshape(-1, 2) - 0.5, displacement).reshape(len(boxes), -1, 2) + 0.5
+    sides = sides.reshape(len(boxes), 4 * len(along), 2) - 0.5
+    moved = move_points(sides.reshape(-1, 2), displacement).reshape(sides.shape) + 0.5
     return np.concatenate([moved.min(axis=1), moved.max(axis=1)], axis=1)
 
 

@@ -13,17 +13,18 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from mlpcore import backends
 from mlpcore.backends.arguments import IMAGES_PER_GRID, MAX_EPOCH, check_indices
-from mlpcore.checks import check_unmasked, check_whole
+from mlpcore.checks import check_array_like, check_whole
 from mlpcore.data.scaling import batches
 from mlpcore.deformation.deform import displacements
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.targets import move_masks, move_points
+from mlpcore.deformation.values import border_values, check_background, check_whole_numbers
 from mlpcore.errors import InputError
 from mlpcore.estimators.images import (
     GREATEST_SPAN,
     SHAPES,
     Arguments,
-    check_background,
+    Background,
     check_sides,
     deform_values,
     from_tensor,
@@ -85,7 +86,8 @@ class ElasticDeformer(
     image_shape : (int, int), default=None
         Height and width of flattened images. None stands for square ones.
     background : float, default=None
-        The value around an image. None stands for the least value that `fit` sees.
+        The value around an image. None stands for that of the paper: the median of the
+        pixels at the borders of the images that `fit` sees, for each channel.
     random_state : int, RandomState instance or None, default=None
         The seed, a whole number from 0 to 2**64 - 1, or what `fit` draws it from.
     backend : str, default="cpu"
@@ -100,8 +102,8 @@ class ElasticDeformer(
 
     Attributes
     ----------
-    background_ : float
-        The value around an image.
+    background_ : float or ndarray of shape (n_channels,)
+        The value around an image, or around each channel where they differ.
     image_shape_ : (int, int)
         Height and width of an image.
     n_features_in_ : int
@@ -170,19 +172,18 @@ class ElasticDeformer(
         images = self._images(X)
         table = X if hasattr(X, "columns") else images.reshape(len(images), -1)
         validate_data(self, table, skip_check_array=True)  # learns the names of features
-        low, high = float(images.min()), float(images.max())
-        background = low if self.background is None else self.background
-        check_background(background, images.dtype)
         shape = self._sides(images.shape)
         if shape is None or self.image_shape is not None:
             found = shape
             shape = image_shape_of(self.image_shape, math.prod(shape or images.shape[1:]))
             check_sides(found, shape)
-        span = float(max(high - background, background - low)) or GREATEST_SPAN
+        background = self._background_of(images, shape)
+        low, high = float(images.min()), float(images.max())
+        span = float(np.max([high - background, background - low])) or GREATEST_SPAN
         if span > float(np.finfo(np.float32).max):
             raise InputError(f"X holds {low:g} to {high:g}: expected a range that float32 holds")
         self._seed = seed_of(self.random_state)
-        self.image_shape_, self.background_ = shape, float(background)
+        self.image_shape_, self.background_ = shape, background
         # A power of two, so that bytes keep every bit.
         self._unit = 2.0 ** math.ceil(math.log2(span / GREATEST_SPAN))
         return self
@@ -224,7 +225,7 @@ class ElasticDeformer(
             self.fit(X)
         X, to_kind = from_tensor(X)
         images = self._fitted_images(X)
-        check_background(self.background_, images.dtype)
+        self._check_values(images, self.background_)
         result = np.empty(images.shape, images.dtype)
         planes, shown = self._planes(images), self._planes(result)
         for part, arguments in self._parts(len(images), y, epoch, indices):
@@ -253,6 +254,7 @@ class ElasticDeformer(
         """
         self._check_is_fitted()
         masks, to_kind = from_tensor(masks)
+        check_array_like("masks", masks)
         masks = np.asarray(masks)
         wanted = (3, 4) if self.channels else (3,)
         if masks.ndim not in wanted or self._sides(masks.shape) != self.image_shape_:
@@ -290,6 +292,7 @@ class ElasticDeformer(
         """
         self._check_is_fitted()
         keypoints, to_kind = from_tensor(keypoints)
+        check_array_like("keypoints", keypoints)
         points = np.asarray(keypoints)
         known = points.ndim == 3 and points.shape[2] == 2 and points.dtype.kind in "iuf"
         if not known or not np.isfinite(points).all():
@@ -326,6 +329,7 @@ class ElasticDeformer(
         places = check_indices(np.arange(n) if indices is None else indices, n)
         similar = np.zeros(n, np.uint8)
         if y is not None:
+            check_array_like("y", y)
             labels = column_or_1d(y)
             if len(labels) != n:
                 raise InputError(f"y holds {len(labels)} labels, expected {n} for as many images")
@@ -345,10 +349,29 @@ class ElasticDeformer(
             return height, width
         return (shape[1], shape[2]) if len(shape) == 3 else None
 
-    def _planes(self, images: AnyArray) -> AnyArray:
+    def _background_of(self, images: AnyArray, shape: tuple[int, int]) -> Background:
+        """The value around images: what the user gave, or the median of their borders."""
+        found: Background
+        if self.background is None:
+            borders = border_values(np.moveaxis(self._planes(images, shape), 1, 0))
+            found = borders.astype(float) if len(set(borders.tolist())) > 1 else float(borders[0])
+        else:
+            check_background(self.background, images.dtype)
+            found = float(self.background)
+        self._check_values(images, found)
+        return found
+
+    def _check_values(self, images: AnyArray, background: Background) -> None:
+        """Raises InputError unless images of their type can have this background."""
+        values = background.tolist() if isinstance(background, np.ndarray) else [background]
+        for value in values:
+            check_background(value, images.dtype)
+            check_whole_numbers("X", images, value)
+
+    def _planes(self, images: AnyArray, shape: tuple[int, int] | None = None) -> AnyArray:
         """Checked images or masks as (n, channels, h, w), if possible a view."""
         if images.ndim < 4:
-            return images.reshape(len(images), 1, *self.image_shape_)
+            return images.reshape(len(images), 1, *(shape or self.image_shape_))
         return np.moveaxis(images, -1, 1) if self.channels == "last" else images
 
     def _images(self, X: Any) -> AnyArray:
@@ -356,7 +379,7 @@ class ElasticDeformer(
 
         scikit-learn's checks would take longer than to deform an image.
         """
-        check_unmasked("X", X)
+        check_array_like("X", X)
         X = np.asarray(X)
         if X.ndim not in ((4,) if self.channels else (2, 3)) or not X.size:
             raise InputError(f"X has shape {X.shape}, expected {SHAPES[self.channels]}")

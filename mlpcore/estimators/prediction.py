@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend, Stepper
-from mlpcore.checks import check_unmasked
+from mlpcore.checks import check_array_like
 from mlpcore.errors import InputError
 from mlpcore.estimators.validation import INPUTS, canonical, float_rows, threads_of
 from mlpcore.evaluation import evaluation, probabilities
@@ -124,7 +124,7 @@ class FittedNetwork:
         check_is_fitted(self, "classes_")
         rows = float_rows(X, self)
         if rows is None:
-            check_unmasked("X", X)
+            check_array_like("X", X)
             rows = canonical(validate_data(self, X, reset=False, **INPUTS))
         if self._steps is not None and (rows.shape[0] <= FEW or issparse(rows)):
             outputs = self._steps.stepper.predict(rows)

@@ -25,7 +25,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.arguments import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
-from mlpcore.checks import check_rate, check_real, check_unmasked, check_whole
+from mlpcore.checks import check_array_like, check_rate, check_real, check_whole
 from mlpcore.cpu import cores_beside_others
 from mlpcore.data.arrays import check_kept
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
@@ -260,8 +260,9 @@ def canonical(X: Any) -> Any:
 
 def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, AnyArray]:
     """Inputs (n, n_features) and labels (n,) that a classifier can be trained on."""
-    check_unmasked("X", X)
-    check_unmasked("y", y)
+    check_array_like("X", X)
+    if y is not None:  # which scikit-learn refuses
+        check_array_like("y", y)
     given = y
     X, y = validate_data(mlp, X, y, reset=reset, **INPUTS)
     if isinstance(given, list):
@@ -334,7 +335,8 @@ def weights_of(
     """
     if sample_weight is None and class_weight is None:
         return None
-    check_unmasked("sample_weight", sample_weight)
+    if sample_weight is not None:
+        check_array_like("sample_weight", sample_weight)
     try:
         weights = _check_sample_weight(sample_weight, y, dtype=np.float32, ensure_non_negative=True)
     except OverflowError as error:

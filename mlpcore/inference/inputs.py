@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from mlpcore.checks import check_unmasked
+from mlpcore.checks import check_array_like
 from mlpcore.data import embedded
 from mlpcore.data.arrays import check_values
 from mlpcore.data.digit import Digit, find_digit, read_digit
@@ -77,7 +77,7 @@ def check_takes_digits(network_input: NetworkInput, name: str) -> None:
 
 def _images_of_pixels(values: object, network_input: NetworkInput) -> Float32Array:
     """Images of arrays that have the shape and the values of the arrays of the training."""
-    check_unmasked("pixels", values)
+    check_array_like("pixels", values)
     try:
         pixels = np.asarray(values)
     except (TypeError, ValueError):  # nested lists of different lengths, tensors on a device

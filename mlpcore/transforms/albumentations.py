@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from albumentations.core.transforms_interface import DualTransform
 from albumentations.core.type_definitions import ALL_TARGETS
 
-from mlpcore.checks import check_real
-from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.transforms.single import RandomMap
+from mlpcore.transforms.single import Fill, RandomMap, axis_parameters, check_fill
 from mlpcore.typing import AnyArray
 
 
@@ -26,17 +25,20 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
     sigma : float, default=6.0
         Standard deviation, in pixels, of the Gaussian that smooths the displacements, at most
         512. It is cut off at 10 pixels up to a sigma of 6, as in the paper, and at 4 sigma beyond.
-    alpha : float, default=36.0
+    alpha : float or pair of floats, default=36.0
         Scale of the displacements, in pixels, before they are smoothed. Their RMS is then
-        alpha / 32 with a sigma of 6, and alpha / (6.1 sigma) with a greater one. 0 means no
-        elastic deformation.
+        alpha / 32 with a sigma of 6, and alpha / (6.1 sigma) with a greater one. A pair is for
+        displacements along x and along y. 0 means no elastic deformation.
     beta : float, default=15.0
         Greatest angle, in degrees, of a rotation or a horizontal shear, each with probability
         1/2. 0 means neither.
     gamma : float, default=15.0
         Greatest change of width and of height, in percent. 0 means no scaling.
-    fill, fill_mask : float, default=0
-        The values around an image and around a mask.
+    fill : float, sequence of floats or None, default=None
+        The value around an image, or one for each channel; None takes the median of the image's
+        border, in each channel.
+    fill_mask : float or sequence of floats, default=0
+        The value around a mask.
     p : float, default=0.5
         The probability of deforming at all.
 
@@ -51,17 +53,18 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
     def __init__(
         self,
         sigma: float = 6.0,
-        alpha: float = 36.0,
+        alpha: float | Sequence[float] = 36.0,
         beta: float = 15.0,
         gamma: float = 15.0,
-        fill: float = 0,
-        fill_mask: float = 0,
+        fill: Fill = None,
+        fill_mask: float | Sequence[float] = 0,
         p: float = 0.5,
     ):
         super().__init__(p=p)
-        check_real("fill", fill)
-        check_real("fill_mask", fill_mask)
-        self._deformation = DeformationParameters(sigma, alpha, beta, gamma, ())
+        if fill is not None:
+            check_fill("fill", fill)
+        check_fill("fill_mask", fill_mask)
+        self._deformation = axis_parameters(sigma, alpha, beta, gamma)
         self.sigma, self.alpha, self.beta, self.gamma = sigma, alpha, beta, gamma
         self.fill, self.fill_mask = fill, fill_mask
 
@@ -71,22 +74,28 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
 
     def apply(self, img: AnyArray, seed: int, **params: Any) -> AnyArray:
         """An image (h, w) or (h, w, channels), deformed."""
-        image = self._map(seed).image(_planes(img), self.fill)
+        planes = _planes(img)
+        image = self._map(seed).image(planes, self.fill, len(planes))
         return np.moveaxis(image, 0, -1).reshape(img.shape)
 
     def apply_to_mask(self, mask: AnyArray, seed: int, **params: Any) -> AnyArray:
         """A mask (h, w) or (h, w, channels), moved along."""
-        moved = self._map(seed).mask(_planes(mask), self.fill_mask)
+        planes = _planes(mask)
+        moved = self._map(seed).mask(planes, self.fill_mask, len(planes))
         return np.moveaxis(moved, 0, -1).reshape(mask.shape)
 
     def apply_to_keypoints(self, keypoints: AnyArray, seed: int, **params: Any) -> AnyArray:
         """Keypoints (k, 2 or more), x and y in pixels first, moved along."""
+        if not len(keypoints):
+            return keypoints
         result = keypoints.astype(np.float32)
         result[:, :2] = self._map(seed).points(keypoints[:, :2], *params["shape"][:2])
         return result
 
     def apply_to_bboxes(self, bboxes: AnyArray, seed: int, **params: Any) -> AnyArray:
         """Boxes (k, 4 or more), edges as fractions of width and height first, moved along."""
+        if not len(bboxes):
+            return bboxes
         height, width = params["shape"][:2]
         sides = np.array([width, height, width, height])
         result = bboxes.astype(np.float32)

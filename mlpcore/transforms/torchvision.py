@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,9 @@ from torchvision import tv_tensors
 from torchvision.transforms.v2 import Transform
 from torchvision.transforms.v2 import functional as F
 
-from mlpcore.checks import check_real
-from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.checks import tensor_values
 from mlpcore.errors import InputError
-from mlpcore.transforms.single import RandomMap
+from mlpcore.transforms.single import Fill, RandomMap, axis_parameters, check_fill
 from mlpcore.typing import AnyArray
 
 _KEYPOINTS = getattr(tv_tensors, "KeyPoints", ())  # newer than the oldest torchvision
@@ -33,17 +34,19 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
     sigma : float, default=6.0
         Standard deviation, in pixels, of the Gaussian that smooths the displacements, at most
         512. It is cut off at 10 pixels up to a sigma of 6, as in the paper, and at 4 sigma beyond.
-    alpha : float, default=36.0
+    alpha : float or pair of floats, default=36.0
         Scale of the displacements, in pixels, before they are smoothed. Their RMS is then
-        alpha / 32 with a sigma of 6, and alpha / (6.1 sigma) with a greater one. 0 means no
-        elastic deformation.
+        alpha / 32 with a sigma of 6, and alpha / (6.1 sigma) with a greater one. A pair is for
+        displacements along x and along y. 0 means no elastic deformation.
     beta : float, default=15.0
         Greatest angle, in degrees, of a rotation or a horizontal shear, each with probability
         1/2. 0 means neither.
     gamma : float, default=15.0
         Greatest change of width and of height, in percent. 0 means no scaling.
-    fill : float, default=0
-        The value around an image. Around masks it is 0.
+    fill : float, sequence of floats, dict or None, default=None
+        The value around an image, or one for each channel; None takes the median of the image's
+        border, in each channel. Around masks it is 0. A dict has one for each type of input, such
+        as `tv_tensors.Mask`, and for "others".
 
     Raises
     ------
@@ -54,14 +57,16 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
     def __init__(
         self,
         sigma: float = 6.0,
-        alpha: float = 36.0,
+        alpha: float | Sequence[float] = 36.0,
         beta: float = 15.0,
         gamma: float = 15.0,
-        fill: float = 0,
+        fill: Fill | dict[type | str, Fill] = None,
     ):
         super().__init__()
-        check_real("fill", fill)
-        self._deformation = DeformationParameters(sigma, alpha, beta, gamma, ())
+        for value in fill.values() if isinstance(fill, dict) else [fill]:
+            if value is not None:
+                check_fill("fill", value)
+        self._deformation = axis_parameters(sigma, alpha, beta, gamma)
         self.sigma, self.alpha, self.beta, self.gamma = sigma, alpha, beta, gamma
         self.fill = fill
 
@@ -74,7 +79,7 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
         """One input of a sample, deformed by the sample's map."""
         drawn: RandomMap = params["map"]
         if isinstance(inpt, PIL.Image.Image):
-            pixels = self._planes(F.pil_to_tensor(inpt), drawn)
+            pixels = self._planes(F.pil_to_tensor(inpt), drawn, type(inpt))
             return F.to_pil_image(pixels, mode=inpt.mode)
         if isinstance(inpt, tv_tensors.BoundingBoxes):
             return _boxes(inpt, drawn)
@@ -84,15 +89,31 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
         result = self._planes(inpt, drawn)
         return tv_tensors.wrap(result, like=inpt) if type(inpt) is not torch.Tensor else result
 
-    def _planes(self, images: torch.Tensor, drawn: RandomMap) -> torch.Tensor:
-        """Images or a mask (..., h, w)."""
-        planes = _array(images).reshape(-1, *images.shape[-2:])
-        is_mask = isinstance(images, tv_tensors.Mask)
-        return _like(drawn.mask(planes, 0) if is_mask else drawn.image(planes, self.fill), images)
+    def _planes(
+        self, images: torch.Tensor, drawn: RandomMap, kind: type | None = None
+    ) -> torch.Tensor:
+        """Images or a mask (..., h, w), given as another type than `images` if `kind` is one."""
+        shape = images.shape
+        channels = shape[-3] if len(shape) > 2 else 1
+        planes = _array(images).reshape(math.prod(shape[:-2]), *shape[-2:])
+        fill = self._fill_of(kind or type(images))
+        if isinstance(images, tv_tensors.Mask):
+            return _like(drawn.mask(planes, 0 if fill is None else fill, channels), images)
+        return _like(drawn.image(planes, fill, channels), images)
+
+    def _fill_of(self, kind: type) -> Fill:
+        """The fill of a type, or of the type that it is derived from."""
+        if not isinstance(self.fill, dict):
+            return None if issubclass(kind, tv_tensors.Mask) else self.fill
+        known: list[type | str] = [each for each in kind.__mro__ if each in self.fill]
+        return self.fill.get(known[0] if known else "others")
 
 
 def _array(tensor: torch.Tensor) -> AnyArray:
-    return tensor.detach().cpu().numpy()
+    if tensor.dtype == torch.bfloat16:  # which NumPy lacks
+        tensor = tensor.float()
+    values: AnyArray = tensor_values("input", tensor)
+    return values
 
 
 def _like(values: AnyArray, tensor: torch.Tensor) -> torch.Tensor:

@@ -61,6 +61,7 @@ REFUSED = [
     (lambda: arrays(X=X / 255, X_test=XT_HUGE), "X_test from 0 to 1e+308: expected 0 to 1"),
     (lambda: arrays(X=X / 255), "X_test from 2 to 249: expected 0 to 1, as in the training"),
     (lambda: arrays(X=X.astype(int), X_test=-(2**63) * BIT), "X_test from -9.22337e+18 to 0: exp"),
+    (lambda: arrays(X=memoryview(X)), "X is <memory at "),
     (lambda: arrays(X=np.ma.masked_less(X, 9)), "X holds masked values: expected none"),
     (lambda: arrays(X=[*X[1:], np.ma.masked_less(X[0], 99)]), "X holds masked values"),
     (lambda: arrays(X=X[:11]), "y holds 12 labels, expected 11"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlpcore import ElasticDeformer, InputError
+from mlpcore import Dataset, ElasticDeformer, InputError, OnlineMLPClassifier
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.integers(0, 256, (12, 20, 26, 3)).astype(np.uint8)
@@ -34,6 +34,42 @@ def test_all_channels_get_the_map_of_a_grey_image(dtype):
     for channel in range(3):
         alone = grey.deform(images[..., channel], **CHOSEN)
         assert np.array_equal(result[..., channel], alone)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32])
+def test_paper_stays_as_it_is(dtype):
+    """Its colour comes in from outside, in each channel; a little ink at the border is no paper."""
+    paper = np.full((12, 20, 26, 3), [250, 240, 220], dtype)
+    deformer = make_deformer(paper, beta=60)
+    assert deformer.background_.tolist() == [250, 240, 220]
+    assert np.array_equal(deformer.deform(paper, **CHOSEN), paper)
+    grey = paper[..., 0]
+    grey[:, :7] = 3
+    assert make_deformer(grey, None).background_ == 250
+
+
+@pytest.mark.parametrize("offset", [0, 2**40])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_large_whole_numbers_keep_every_bit(dtype, offset):
+    pixels = np.random.default_rng(1).integers(0, 2**23, (12, 20, 26))
+    images = pixels.astype(dtype) + dtype(offset)
+    images[0, 0, :2] = offset, offset + 2**23
+    still = {"alpha": 0, "beta": 0, "gamma": 0}
+    deformer = make_deformer(images, None, background=offset, **still)
+    assert np.array_equal(deformer.deform(images), images)
+    real = np.full(images.shape, 1e30)  # in a range of which these whole numbers are nothing
+    deformer = make_deformer(real, None, background=offset, **still)
+    assert np.array_equal(deformer.deform(images), images)
+
+
+@pytest.mark.parametrize("value", [2**23 + 1, 2**31 - 1, 2**63 - 1, -(2**63)])
+def test_whole_numbers_that_float32_rounds_are_refused(value):
+    images = np.zeros((3, 8, 8), np.int64)
+    deformer = make_deformer(images, None)
+    images[1, 3, 3] = value
+    for call in (deformer.deform, deformer.fit):
+        with pytest.raises(InputError, match="expected whole numbers at most 8,388,608 from"):
+            call(images)
 
 
 def test_masks_move_along():
@@ -91,5 +127,27 @@ def test_tensors_in_tensors_out():
     assert masks.dtype == torch.bool
     points = deformer.deform_keypoints(torch.zeros(12, 4, 2), **CHOSEN)
     assert points.dtype == torch.float32 and points.shape == (12, 4, 2)
-    with pytest.raises(InputError, match="bfloat16"):
-        deformer.deform(images.bfloat16())
+
+
+def test_tensors_that_numpy_cannot_take():
+    torch = pytest.importorskip("torch")
+    rows, labels = torch.rand(12, 9), np.arange(12) % 2
+    deformer = ElasticDeformer().fit(rows)
+    mlp = OnlineMLPClassifier(hidden_layer_sizes=(3,), max_iter=1).fit(rows, labels)
+    complex_rows = 1j * rows
+    bad = [rows.clone().requires_grad_(), complex_rows.conj(), complex_rows.conj().imag]
+    bad += [rows.bfloat16(), rows.to_sparse(), rows.to_sparse_csr(), rows.to("meta")]
+    calls = [deformer.fit, deformer.deform, deformer.deform_masks, mlp.predict]
+    calls += [deformer.deform_keypoints, lambda X: mlp.fit(X, labels)]
+    calls += [lambda X: mlp.fit(rows, X), lambda X: Dataset.from_arrays(X, labels, rows, labels)]
+    for tensor in bad:
+        for call in calls:
+            with pytest.raises(InputError, match="tensor"):
+                call(tensor)
+
+
+def test_no_objects():
+    deformer = make_deformer()
+    assert deformer.deform_keypoints(np.zeros((12, 0, 2)), **CHOSEN).shape == (12, 0, 2)
+    assert deformer.deform_keypoints(np.zeros((0, 3, 2))).shape == (0, 3, 2)
+    assert deformer.deform_masks(np.zeros((0, 20, 26), bool)).shape == (0, 20, 26)

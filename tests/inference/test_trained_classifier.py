@@ -178,7 +178,7 @@ PICTURES = [
     ("text.png", "text.png"),
     ("scans", "scans/9.png"),
     ("empty", "holds no pictures"),
-    (None, "NoneType of shape ()"),
+    (None, "pixels is None: expected an array"),
     ([[1, 2], [3]], "list"),
     (["scans/0.png", PIXELS[0]], "ndarray"),
     (Image.fromarray(np.full((50, 50), 255, np.uint8)), "the picture: no digit"),

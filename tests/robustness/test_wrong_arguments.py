@@ -153,7 +153,7 @@ def right_calls(sizes, n, seed):
     samples = {"images": images, "labels": labels}
     steps = {**samples, "order": order, "learning_rate": 1e-3, "target": 0.5}
     chosen = {"indices": rng.integers(0, 300, n), "labels": labels}
-    grid = {"grid": 5, "height": 5, "width": 29}
+    grid = {"grid": 5, "rows": 70, "columns": 310}
     return {
         "train": steps,
         "train ": steps | {"sample_weight": weights},

@@ -64,6 +64,25 @@ def test_images_of_all_kinds():
     assert deformed(fill_mask=9)["mask"].max() == 9
 
 
+def test_paper_and_fills():
+    paper = np.full((40, 50, 3), [250, 240, 220], np.uint8)
+    strong = {"alpha": 0, "beta": 80, "gamma": 0, "seed": 1}
+    assert np.array_equal(deformed(paper, **strong)["image"], paper)
+    assert deformed(paper, fill=(1, 2, 3), **strong)["image"][0, 0].tolist() == [1, 2, 3]
+    masks = np.stack([MASK, MASK], axis=-1)
+    shown = deformed(paper, masks, fill_mask=(8, 9), **strong)
+    assert shown["mask"][0, 0].tolist() == [8, 9]
+    along_x = deformed(alpha=(90, 0), beta=0, gamma=0)
+    assert along_x["keypoints"][0][1] == pytest.approx(14)
+    assert not np.array_equal(along_x["image"], WHITE)
+
+
+def test_no_objects():
+    shown = make_pipeline()(image=WHITE, bboxes=[], labels=[], keypoints=[])
+    assert len(shown["bboxes"]) == len(shown["keypoints"]) == 0
+    assert not np.array_equal(shown["image"], WHITE)
+
+
 def test_probability_seeds_and_pickles():
     assert np.array_equal(deformed(p=0)["image"], WHITE)
     assert not np.array_equal(deformed(seed=1)["image"], deformed()["image"])
@@ -84,3 +103,13 @@ def test_bad_input():
         ElasticDeformation(beta=100)
     with pytest.raises(InputError, match="fill_mask"):
         ElasticDeformation(fill_mask="black")
+    for fill in (np.nan, np.inf, (0, np.nan)):
+        with pytest.raises(InputError, match=r"fill (nan|inf)"):
+            ElasticDeformation(fill=fill)
+    still = ElasticDeformation(alpha=0, beta=0, gamma=0, p=1)
+    with pytest.raises(InputError, match="whole numbers"):
+        still.apply(np.full((9, 9), 2**31 - 1, np.int32), seed=0)
+    with pytest.raises(InputError, match="boxes: expected finite"):
+        still.apply_to_bboxes(np.array([[0, 0, np.nan, 1]]), seed=0, shape=(9, 9))
+    with pytest.raises(InputError, match="keypoints: expected finite"):
+        still.apply_to_keypoints(np.array([[0, np.inf]]), seed=0, shape=(9, 9))

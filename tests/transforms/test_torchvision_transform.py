@@ -86,6 +86,63 @@ def test_images_of_all_kinds():
     assert torch.equal(deformed(WHITE, fill=255)[:, 0, 0] < 255, torch.tensor([False] * 3))
 
 
+def test_types_that_numpy_lacks_or_that_hold_few_values():
+    expected = deformed(WHITE / 255)
+    half = deformed((WHITE / 255).bfloat16())
+    assert half.dtype == torch.bfloat16 and torch.abs(half - expected).max() <= 2**-8
+    truth = deformed(WHITE > 0)
+    assert truth.dtype == torch.bool and torch.equal(truth, expected.round() > 0)
+    large = WHITE.to(torch.int32) * 2**16 + 1  # up to 2^24
+    still = ElasticDeformation(alpha=0, beta=0, gamma=0)
+    assert torch.equal(still(large), large)
+    with pytest.raises(InputError, match="holds 1 to 16777217: expected whole numbers"):
+        still(torch.where(large > 1, 2**24 + 1, large))
+
+
+def test_fills():
+    """The paper's colour by default, or one for each channel, or for each type."""
+    strong = {"alpha": 0, "beta": 80, "gamma": 0, "seed": 3}
+    paper = torch.tensor([250, 240, 220], dtype=torch.uint8)[:, None, None].expand(3, 40, 50)
+    assert torch.equal(deformed(paper, **strong), paper)
+    assert torch.equal(deformed(paper.expand(2, 3, 40, 50), **strong)[1], paper)
+    filled = deformed(paper, fill=(1, 2, 3), **strong)
+    assert filled[:, 0, 0].tolist() == [1, 2, 3]
+    fill = {tv_tensors.Mask: 9, PIL.Image.Image: 8, "others": 7}
+    picture = PIL.Image.fromarray(paper.permute(1, 2, 0).numpy())
+    shown = deformed((tv_tensors.Image(paper), sample()["mask"], picture), fill=fill, **strong)
+    assert [np.asarray(each)[..., 0, 0].max() for each in shown[:2]] == [7, 9]
+    assert np.asarray(shown[2])[0, 0].tolist() == [8, 8, 8]
+    with pytest.raises(InputError, match=r"fill .*: expected one value, or 3"):
+        deformed(paper, fill=(1, 2))
+
+
+@pytest.mark.skipif(not hasattr(tv_tensors, "KeyPoints"), reason="torchvision has no keypoints")
+def test_a_pair_of_alphas_is_for_x_and_for_y():
+    still, points = {"beta": 0, "gamma": 0}, tv_tensors.KeyPoints(CORNERS, canvas_size=(40, 50))
+    both = deformed(points, alpha=40, **still)
+    for axis, alpha in enumerate([(40, 0), [0, 40]]):
+        moved = deformed((points, tv_tensors.Image(WHITE)), alpha=alpha, **still)
+        # The inverse of a map by one axis alone is not that by both.
+        assert torch.equal(moved[0][:, 1 - axis], CORNERS[:, 1 - axis])
+        assert torch.abs(moved[0] - both)[:, axis].max() < 0.5 < torch.abs(both - CORNERS).max()
+        changed = moved[1].float() - WHITE.float()
+        assert (changed.abs().sum(dim=(0, 1)) > 0).sum() > 0
+    assert torch.equal(deformed(WHITE, alpha=(30, 30)), deformed(WHITE, alpha=30))
+
+
+def test_no_objects():
+    canvas = {"canvas_size": (40, 50)}
+    given = [
+        tv_tensors.BoundingBoxes(torch.zeros(0, 4), format=each, **canvas)
+        for each in ("XYXY", "XYWH", "CXCYWH")
+    ]
+    if hasattr(tv_tensors, "KeyPoints"):
+        given.append(tv_tensors.KeyPoints(torch.zeros(0, 2), **canvas))
+    given.append(tv_tensors.Mask(torch.zeros(0, 40, 50)))
+    for each, result in zip(given, deformed(given)):
+        assert type(result) is type(each) and result.shape == each.shape
+
+
 def test_pipelines_and_pickles():
     transform = v2.Compose([v2.ToImage(), pickle.loads(pickle.dumps(ElasticDeformation(alpha=20)))])
     torch.manual_seed(5)
@@ -103,8 +160,20 @@ def test_bad_input():
         ElasticDeformation(beta=100)
     with pytest.raises(InputError, match="fill"):
         ElasticDeformation(fill="black")
-    with pytest.raises(InputError, match="bool"):
-        ElasticDeformation()(WHITE > 0)
+    for fill in (float("nan"), float("inf"), (0, None), "a", {torch.Tensor: float("nan")}):
+        with pytest.raises(InputError, match="fill"):
+            ElasticDeformation(fill=fill)
+    with pytest.raises(InputError, match="alpha"):
+        ElasticDeformation(alpha=(1, 2, 3))
+    image = torch.ones(3, 9, 9)
+    for bad in (image.requires_grad_(), torch.eye(9).to_sparse(), (1j * torch.eye(9)).conj()):
+        with pytest.raises(InputError, match="input is a tensor"):
+            ElasticDeformation()(bad)
+    with pytest.raises(InputError, match=r"fill of a mask 0\.5: expected a whole number"):
+        ElasticDeformation(fill={tv_tensors.Mask: 0.5})(sample()["mask"])
+    nowhere = [[1.0, 2, 3, float("nan")]]
+    with pytest.raises(InputError, match="boxes: expected finite"):
+        ElasticDeformation()(tv_tensors.BoundingBoxes(nowhere, format="XYXY", canvas_size=(40, 50)))
     rotated = tv_tensors.BoundingBoxes([[9.0, 9, 5, 5, 30]], format="XYWHR", canvas_size=(40, 50))
     with pytest.raises(InputError, match="XYWHR"):
         ElasticDeformation()(WHITE, rotated)

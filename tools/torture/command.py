@@ -39,6 +39,7 @@ PROPERTIES = {
     "hostile_data": (1, "commands on damaged IDX and .npz files"),
     "hostile_pictures": (1, "predictions of damaged pictures"),
     "onnx_files": (1, "ONNX files of committees on data of any type and range, beside Python"),
+    "integers": (1, "deformations of whole numbers of any type and size, beside float64"),
     "wrong_arguments": (3, "calls of the public functions with wrong arguments"),
 }
 CAMPAIGNS = DISASTERS | PROPERTIES
