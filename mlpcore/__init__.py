@@ -15,7 +15,7 @@ True
 
 | for | there is |
 |---|---|
-| data | `mlpcore.data.dataset`: MNIST, IDX and .npz files, arrays, embedded digits |
+| data | `mlpcore.data.dataset`: MNIST, files of many formats, arrays, embedded digits |
 | a network | `mlpcore.network.Network`; `mlpcore.network.architecture` has the paper's |
 | deformation | `mlpcore.deformation`: elastic and affine, of any images |
 | training | `mlpcore.training.Trainer`; `mlpcore.training.config`: what determines a run |

@@ -129,7 +129,7 @@ DEFORMATION = {
 
 def add_data_options(parser: Parser) -> None:
     """--data and --dataset, for `dataset.load(data, name=dataset)`."""
-    files = "folder of IDX files as MNIST's, or .npz file of arrays"
+    files = "folder of IDX files, or of pictures by class; .npz or .csv file"
     parser.add_argument("--data", type=folder_name, metavar="PATH", help=files)
     names = "mnist: only the published files; digits: scikit-learn's"
     parser.add_argument("--dataset", choices=("mnist", "digits"), metavar="NAME", help=names)

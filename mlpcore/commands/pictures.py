@@ -9,7 +9,8 @@ from pathlib import Path
 
 from mlpcore.commands.networks import is_network, network_path
 from mlpcore.commands.options import Parser
-from mlpcore.data.pictures import MAX_FILE_BYTES, picture_files, read_picture
+from mlpcore.data.class_folders import pictures_in
+from mlpcore.data.pictures import MAX_FILE_BYTES, read_picture
 from mlpcore.errors import InputError, shown
 
 #: The picture on the standard input.
@@ -44,7 +45,7 @@ def each_picture(paths: Sequence[Path]) -> Iterator[tuple[Path, InputError | Non
         try:
             if path != STDIN and not os.path.lexists(path):
                 raise InputError(_missing(path))
-            found = picture_files(path) if path.is_dir() else [path]
+            found = pictures_in(path) if path.is_dir() else [path]
         except InputError as error:
             yield path, error
             continue

@@ -1,4 +1,4 @@
-"""Data sets of grey-scale images with labels: MNIST, IDX and .npz files, arrays, digits.
+"""Data sets of grey-scale images with labels, from files, arrays and scikit-learn.
 
 Images become float32 images in [-1, 1] with odd sides. An even side grows by one pixel, so that an
 image has a central pixel about which it is rotated and scaled. The paper's 28x28 digits become
@@ -261,7 +261,7 @@ def load(
     download: bool = True,
     value_range: tuple[float, float] | None = None,
 ) -> Dataset:
-    """Load a data set: IDX files, a .npz file, MNIST, or the digits embedded in scikit-learn.
+    """Load a data set: files of any format, MNIST, or the digits embedded in scikit-learn.
 
     The first of these that is there decides: `path`; the environment variable ``MLPCORE_DATA``;
     the folder ``data/mnist``; the user's cache; a download of MNIST into that cache, every file
@@ -270,10 +270,12 @@ def load(
     Parameters
     ----------
     path : str or os.PathLike, optional
-        A folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and the same with
-        ``t10k`` for the test set. ``.idx`` may replace ``-idx``, and ``.gz`` may follow. Or a
-        .npz file with arrays called x_train, y_train, x_test and y_test, as Keras has them, or X,
-        y, X_test and y_test, for `Dataset.from_arrays`.
+        One of these: a folder with ``train-images-idx3-ubyte``, ``train-labels-idx1-ubyte`` and
+        the same with ``t10k`` or ``test`` for the test set, where names may begin with that of the
+        set; one of these files, where a folder holds several sets; a .npz file with arrays called
+        x_train, y_train, x_test and y_test, as Keras has them, or X, y, X_test and y_test, for
+        `Dataset.from_arrays`; a folder with .npy files of these names; a .csv file; a folder of
+        pictures by class (`mlpcore.data.class_folders`).
     name : {None, "mnist", "digits"}
         "mnist" accepts the published MNIST only, recognised by its checksums. "digits" loads the
         embedded digits.

@@ -1,14 +1,17 @@
-"""Where a data set is: a folder of IDX files or a .npz file, or MNIST in one of its places."""
+"""Where a data set is and what its format is: files that a user names, or MNIST in its places."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mlpcore.data import mnist
 from mlpcore.data.arrays import Part
-from mlpcore.data.formats import MAX_BYTES, read_idx, read_npz
+from mlpcore.data.class_folders import read_class_folders
+from mlpcore.data.formats import read_npy_folder, read_npz
+from mlpcore.data.idx_folder import idx_sets, read_idx_set, set_of
+from mlpcore.data.tables import SUFFIXES, read_tables
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
 
@@ -28,7 +31,7 @@ class Found(NamedTuple):
     Attributes
     ----------
     path : Path
-        The folder or the .npz file.
+        The folder or the file.
     train, test : Part
         `test` is None if there is no test set.
     advice : str
@@ -64,11 +67,11 @@ def _place(path: StrPath | None, download: bool) -> tuple[Path, str]:
         return _absolute(path), ""
     if variable := os.environ.get("MLPCORE_DATA"):
         return _absolute(variable), " (the environment variable MLPCORE_DATA names it)"
-    if LOCAL.is_dir() and _files(LOCAL):
+    if LOCAL.is_dir() and idx_sets(LOCAL):
         return _absolute(LOCAL), ""
     cache = mnist.cache_folder()
     try:
-        found = _files(cache) if cache.is_dir() else {}
+        found = idx_sets(cache).get("", {}) if cache.is_dir() else {}
         missing = [file for file in mnist.FILES if file not in found]
         reason = "downloading is off" if missing else ""
         if missing and download:
@@ -84,20 +87,27 @@ def _place(path: StrPath | None, download: bool) -> tuple[Path, str]:
 
 
 def _read(path: Path) -> tuple[Part, Part | None]:
-    """Read the training and the test set in a folder of IDX files or in a .npz file."""
-    if path.suffix == ".npz" or path.is_file():
+    """Read the training and the test set of a folder or of a file, of any format."""
+    if path.is_file():
+        begin = set_of(path.name)
+        if begin is not None:  # one of several sets in a folder
+            return read_idx_set(path.parent, begin, idx_sets(path.parent)[begin])
+        return read_tables(path) if path.suffix.lower() in SUFFIXES else read_npz(path)
+    if path.suffix == ".npz":
         return read_npz(path)
-    found = _files(path)
-    missing = [file for file in mnist.FILES if file not in found]
-    if missing:
-        raise InputError(f"{shown(path)} lacks {', '.join(missing)} (each may end in .gz)")
-    names = [shown(found[file]) for file in mnist.FILES]
-    arrays: list[Any] = []
-    limit = MAX_BYTES
-    for file in mnist.FILES:
-        arrays.append(read_idx(found[file], limit))
-        limit -= arrays[-1].nbytes
-    return Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
+    sets = idx_sets(path)
+    if len(sets) > 1:
+        example = next(iter(next(iter(sets.values())).values()))
+        raise InputError(
+            f"{shown(path)} holds several data sets ({', '.join(sorted(sets))}): expected the path "
+            f"of a file of one, such as {shown(example)}"
+        )
+    if not sets:
+        found = read_npy_folder(path) or read_class_folders(path)
+        if found:
+            return found
+    ((begin, files),) = sets.items() or [("", {})]
+    return read_idx_set(path, begin, files)
 
 
 def _absolute(path: StrPath) -> Path:
@@ -106,21 +116,5 @@ def _absolute(path: StrPath) -> Path:
         return Path(os.path.abspath(os.path.expanduser(os.fsdecode(path))))
     except TypeError:
         raise InputError(
-            f"path is {path!r}, expected a folder of IDX files or a .npz file"
+            f"path is {path!r}, expected a folder of IDX files or pictures, a .npz or a .csv file"
         ) from None
-
-
-def _files(folder: Path) -> dict[str, Path]:
-    """Return the paths of MNIST's files, or files of the same names, that a folder holds."""
-    try:
-        names = set(os.listdir(folder))
-    except (OSError, ValueError) as error:  # ValueError: a zero byte
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot read the folder {shown(folder)}: {reason}") from None
-    found = {}
-    for file in mnist.FILES:
-        variants = (file, file.replace("-idx", ".idx"))
-        paths = [Path(folder, v + end) for v in variants for end in ("", ".gz") if v + end in names]
-        if paths:  # some archives unpack to a folder of the same name beside the file
-            found[file] = min(paths, key=os.path.isdir)
-    return found

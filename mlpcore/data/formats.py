@@ -1,8 +1,8 @@
-"""The files of data sets: IDX, the format of MNIST's, and .npz, that of NumPy's arrays.
+"""The files of data sets: IDX, the format of MNIST's, and .npz and .npy, those of NumPy's arrays.
 
-An IDX file is an array of bytes behind a short header, which is big-endian. It consists of a magic
-number (two zero bytes, the type code 8 for unsigned bytes, the number of dimensions) and one
-32-bit size per dimension. The array follows, the last dimension fastest. Files may be gzipped.
+An IDX file is an array behind a short header, and both are big-endian. The header consists of a
+magic number (two zero bytes, the code of the type, the number of dimensions) and one 32-bit size
+per dimension. The array follows, the last dimension fastest. Files may be gzipped.
 
 Files come from anywhere. The memory grows with the data that arrive, up to what a header
 announces, so that neither a false header nor a compressed bomb can exhaust it.
@@ -14,11 +14,12 @@ import gzip
 import hashlib
 import io
 import math
+import os
 import struct
 import warnings
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,8 +31,11 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import open_regular
 from mlpcore.typing import AnyArray, StrPath, UInt8Array
 
-#: The magic number of labels (one dimension) and of images (count, height, width).
+#: The magic number of labels (one dimension) and of images (count, height, width), of bytes.
 MAGIC_LABELS, MAGIC_IMAGES = 0x00000801, 0x00000803
+
+#: The types of arrays by their codes. MNIST's are bytes, of code 8.
+TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 #: Most bytes of an array: 1.3 million images of MNIST's size. In float32 they take four times this.
 MAX_BYTES = 2**30
@@ -46,8 +50,8 @@ KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y
 _CHUNK = 2**20
 
 
-def read_idx(path: StrPath, limit: int = MAX_BYTES) -> UInt8Array:
-    """Read an IDX file of unsigned bytes.
+def read_idx(path: StrPath, limit: int = MAX_BYTES) -> AnyArray:
+    """Read an IDX file.
 
     Parameters
     ----------
@@ -58,7 +62,8 @@ def read_idx(path: StrPath, limit: int = MAX_BYTES) -> UInt8Array:
 
     Returns
     -------
-    numpy.ndarray of uint8, shape (n,) for labels or (n, height, width) for images
+    numpy.ndarray, shape (n,) for labels or (n, height, width) for images
+        Of uint8 for unsigned bytes, or of another of `TYPES`.
 
     Raises
     ------
@@ -71,7 +76,7 @@ def read_idx(path: StrPath, limit: int = MAX_BYTES) -> UInt8Array:
         return decode(file, shown(path), limit)
 
 
-def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> UInt8Array:
+def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray:
     """Read an IDX array of at most `limit` bytes from a seekable file, gzipped or not.
 
     `name` is that of the file in messages.
@@ -81,8 +86,8 @@ def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> UInt8Array:
     file.seek(0)
     stream = gzip.GzipFile(fileobj=file) if zipped else file
     try:
-        shape = _read_shape(stream, name, limit)
-        n = math.prod(shape)
+        kind, shape = _read_header(stream, name, limit)
+        n = math.prod(shape) * kind.itemsize
         if zipped:
             _check_ratio(n, compressed, name)
         data = _read(stream, n + 1)  # one byte more finds a file that is too long
@@ -95,7 +100,7 @@ def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> UInt8Array:
             f"{name} is damaged: expected {start + n:,} bytes for the {_text(shape)} of its "
             f"header, found {found}"
         )
-    return np.frombuffer(data, np.uint8).reshape(shape)
+    return np.frombuffer(data, kind).astype(kind.newbyteorder("="), copy=False).reshape(shape)
 
 
 def header(shape: Sequence[int]) -> bytes:
@@ -120,11 +125,13 @@ def md5(array: UInt8Array) -> str:
     return digest.hexdigest()
 
 
-def _read_shape(stream: IO[bytes] | gzip.GzipFile, name: str, limit: int) -> tuple[int, ...]:
-    """Read and check the header; return the shape of the array."""
+def _read_header(
+    stream: IO[bytes] | gzip.GzipFile, name: str, limit: int
+) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Read and check the header; return the type and the shape of the array."""
     magic = bytes(_read(stream, 4))
-    n_dims = {MAGIC_LABELS: 1, MAGIC_IMAGES: 3}.get(int.from_bytes(magic, "big"), 0)
-    if len(magic) < 4 or not n_dims:
+    code, n_dims = magic[2:] if len(magic) == 4 else (0, 0)
+    if magic[:2] != b"\0\0" or code not in TYPES or n_dims not in (1, 3):
         raise InputError(
             f"{name} is not an IDX file of labels or images: it starts with "
             f"0x{magic.hex() or '(nothing)'}, expected 0x00000801 or 0x00000803"
@@ -138,12 +145,13 @@ def _read_shape(stream: IO[bytes] | gzip.GzipFile, name: str, limit: int) -> tup
     shape = struct.unpack(f">{n_dims}I", sizes)
     if 0 in shape:
         raise InputError(f"{name} is empty: its header says {_text(shape)}, expected no zero")
-    if max(shape[1:], default=0) > MAX_SIDE or math.prod(shape) > limit:
+    kind = np.dtype(TYPES[code])
+    if max(shape[1:], default=0) > MAX_SIDE or math.prod(shape) * kind.itemsize > limit:
         raise InputError(
             f"{name} is too large: its header says {_text(shape)}, expected sides of at most "
             f"{MAX_SIDE} pixels and {limit:,} bytes in all"
         )
-    return shape
+    return kind, shape
 
 
 def _read(stream: IO[bytes] | gzip.GzipFile, n_bytes: int) -> bytearray:
@@ -168,39 +176,66 @@ def read_npz(path: Path) -> tuple[Part, Part | None]:
     """
     try:
         with open_regular(path) as content, zipfile.ZipFile(content) as archive:
-            members = set(archive.namelist())
-            keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
-            if keys[0] is None or keys[1] is None:
-                found = ", ".join(sorted(members)[:9]) or "nothing"
-                raise InputError(
-                    f"{shown(path)} holds {found}: expected x_train, y_train, x_test, y_test, or "
-                    "X, y, X_test, y_test"
-                )
-            names = [f"{shown(path)}: {key or each[0]}" for key, each in zip(keys, KEYS)]
-            arrays: list[Any] = []
-            limit = 8 * MAX_BYTES
-            for key, name in zip(keys, names):
-                arrays.append(_read_member(archive, f"{key}.npy", name, limit) if key else None)
-                limit -= 0 if arrays[-1] is None else arrays[-1].nbytes
+
+            def read(member: str, name: str, limit: int) -> AnyArray:
+                info = archive.getinfo(member)  # `zipfile` reads no more than this announces
+                _check_ratio(info.file_size, info.compress_size, name)
+                with archive.open(info) as file:
+                    return _read_array(file, info.file_size, name, limit)
+
+            return _read_arrays(path, archive.namelist(), read)
     except InputError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())
+        if ".pkl" in path.name or ".pickle" in path.name:
+            reason = (
+                "a pickle may run any code; where you trust it, load it and write its arrays by "
+                "numpy.savez(FILE, X=X, y=y, X_test=X_test, y_test=y_test)"
+            )
         raise InputError(f"{shown(path)} is not a readable .npz file: {reason}") from None
+
+
+def read_npy_folder(folder: Path) -> tuple[Part, Part | None] | None:
+    """Read the training and the test set of .npy files of the names in `KEYS`; None without any."""
+
+    def read(member: str, name: str, limit: int) -> AnyArray:
+        with open_regular(folder / member) as file:
+            return _read_array(file, os.fstat(file.fileno()).st_size, name, limit)
+
+    members = [name for name in os.listdir(folder) if name.endswith(".npy")]
+    return _read_arrays(folder, members, read) if members else None
+
+
+def _read_arrays(
+    path: Path, members: Sequence[str], read: Callable[[str, str, int], AnyArray]
+) -> tuple[Part, Part | None]:
+    """Read the arrays of the names in `KEYS`; `read` takes a file's name, a label and a limit."""
+    keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
+    if keys[0] is None or keys[1] is None:
+        found = ", ".join(sorted(members)[:9]) or "nothing"
+        raise InputError(
+            f"{shown(path)} holds {found}: expected x_train, y_train, x_test, y_test, or X, y, "
+            "X_test, y_test"
+        )
+    names = [f"{shown(path)}: {key or each[0]}" for key, each in zip(keys, KEYS)]
+    arrays: list[Any] = []
+    limit = 8 * MAX_BYTES
+    for key, name in zip(keys, names):
+        arrays.append(read(f"{key}.npy", name, limit) if key else None)
+        limit -= 0 if arrays[-1] is None else arrays[-1].nbytes
     train, test = Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
     return train, None if test.images is None and test.labels is None else test
 
 
-def _read_member(archive: zipfile.ZipFile, member: str, name: str, limit: int) -> AnyArray:
-    """Read an array of at most `limit` bytes; `zipfile` reads no more than a member announces."""
-    info = archive.getinfo(member)
-    if info.file_size > limit:
-        raise InputError(f"{name} has {info.file_size:,} bytes: expected at most {limit:,}")
-    _check_ratio(info.file_size, info.compress_size, name)
-    with archive.open(info) as file, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's, of what a header says
-        try:
+def _read_array(file: IO[bytes], size: int, name: str, limit: int) -> AnyArray:
+    """Read a .npy file of a size, of at most `limit` bytes."""
+    if size > limit:
+        raise InputError(f"{name} has {size:,} bytes: expected at most {limit:,}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's, of what a header says
             return np.lib.format.read_array(file, allow_pickle=False)
-        except Exception as error:  # NumPy parses a header as Python, which raises almost anything
-            reason = " ".join(str(error).split())
-            raise InputError(f"{name} is no array of numbers or text: {reason}") from None
+    except Exception as error:  # NumPy parses a header as Python, which raises almost anything
+        reason = " ".join(str(error).split())
+        raise InputError(f"{name} is no array of numbers or text: {reason}") from None

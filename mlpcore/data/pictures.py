@@ -27,6 +27,12 @@ from mlpcore.typing import Float32Array, StrPath
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 EXPECTED = "expected one picture as PNG, JPEG, GIF, BMP, TIFF, WebP or PPM"
 
+#: What people have instead: where a mark is in the file, what the file is, and what converts it.
+FOREIGN = (
+    (4, b"ftyp", "a HEIC or AVIF picture", "heif-convert in.heic out.png"),
+    (0, b"%PDF", "a PDF document", "pdftoppm -png -r 300 in.pdf page"),
+)
+
 #: How the names of such files end.
 SUFFIXES = (
     ".png",
@@ -195,6 +201,9 @@ def _decode(content: bytes, side: int) -> tuple[Float32Array, float]:
 
     It raises an InputError, or whatever the decoders raise.
     """
+    for place, mark, kind, command in FOREIGN:
+        if content[place : place + len(mark)] == mark:
+            raise InputError(f"is {kind}: expected PNG or JPEG, as from {command}")
     with contextlib.ExitStack() as stack:
         image = stack.enter_context(Image.open(_Timed(content), formats=FORMATS))
         _check(image)

@@ -13,8 +13,9 @@ from PIL import Image
 from mlpcore.checks import check_array_like
 from mlpcore.data import embedded
 from mlpcore.data.arrays import check_values
+from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.digit import Digit, find_digit, read_digit
-from mlpcore.data.pictures import grey_of, picture_files
+from mlpcore.data.pictures import grey_of
 from mlpcore.data.scaling import to_images
 from mlpcore.errors import InputError
 from mlpcore.store.inputs import NetworkInput
@@ -62,7 +63,7 @@ def _digits(picture: object) -> Iterator[Digit]:
         yield find_digit(grey_of(picture, "the picture"), "the picture")
         return
     path = as_path(picture, "a picture, or a folder of pictures")
-    yield from map(read_digit, picture_files(path) if path.is_dir() else [path])
+    yield from map(read_digit, pictures_in(path) if path.is_dir() else [path])
 
 
 def check_takes_digits(network_input: NetworkInput, name: str) -> None:

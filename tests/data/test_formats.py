@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from idx_files import idx_bytes, small_set, zipped
-from mlpcore.data import find, formats
+from mlpcore.data import find, formats, idx_folder
 from mlpcore.data.mnist import FILES
 from mlpcore.errors import InputError
 from small_runs import refusal
@@ -62,7 +62,7 @@ def test_a_gzip_bomb_that_keeps_its_promise(tmp_path, monkeypatch):
     assert len(content) < 10**5
     with pytest.raises(InputError, match=r"announces 70,000,000 bytes in 6.,\d{3} compressed"):
         formats.decode(io.BytesIO(content), "file")
-    monkeypatch.setattr(find, "MAX_BYTES", 10**6)
+    monkeypatch.setattr(idx_folder, "MAX_BYTES", 10**6)
     for name in FILES[::2]:
         (tmp_path / name).write_bytes(idx_bytes(np.zeros((6, 300, 300), np.uint8)))
     for name in FILES[1::2]:

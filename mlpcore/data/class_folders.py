@@ -1,0 +1,99 @@
+"""Pictures in a folder for each class, whose name is the label.
+
+They are ``DIR/train/CLASS/*.png`` and ``DIR/test/CLASS/*.png``, or ``DIR/CLASS/*.png``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from mlpcore.data.arrays import Part
+from mlpcore.data.formats import MAX_BYTES
+from mlpcore.data.pictures import picture_files, read_grey
+from mlpcore.errors import InputError, shown
+from mlpcore.typing import AnyArray, UInt8Array
+
+TRAIN, TEST = ("train", "training"), ("test", "testing")
+
+
+def class_folders(folder: Path) -> list[Path]:
+    """The folders in a folder that hold pictures, sorted by name; hidden ones are left out."""
+    found = []
+    for name in sorted(os.listdir(folder)):
+        if not name.startswith(".") and (folder / name).is_dir():
+            try:
+                picture_files(folder / name)
+            except InputError:
+                continue
+            found.append(folder / name)
+    return found
+
+
+def pictures_in(folder: Path) -> list[Path]:
+    """The pictures in a folder or, if it holds none itself, those in a folder for each class."""
+    try:
+        return picture_files(folder)
+    except InputError:
+        found = class_folders(folder) if folder.is_dir() else []
+        if not found:
+            raise
+        return [path for each in found for path in picture_files(each)]
+
+
+def read_class_folders(folder: Path) -> tuple[Part, Part | None] | None:
+    """Read the training and the test set; None if there are no folders of pictures.
+
+    What is dark on light ground in the training set is inverted, in both.
+    """
+    train_folder, test_folder = _split(folder, TRAIN), _split(folder, TEST)
+    if train_folder is None:
+        train_folder, test_folder = folder, None
+    if not class_folders(train_folder):
+        return None
+    train = _read(train_folder)
+    test = None if test_folder is None else _read(test_folder)
+    if _is_light(train.images):
+        train = train._replace(images=255 - train.images)
+        test = test and test._replace(images=255 - test.images)
+    return train, test
+
+
+def _split(folder: Path, names: tuple[str, ...]) -> Path | None:
+    """The folder of a part; "test" may also be the name of a class, which has no folders."""
+    paths = [folder / name for name in names if (folder / name).is_dir()]
+    return next((path for path in paths if class_folders(path)), None)
+
+
+def _read(folder: Path) -> Part:
+    """The images of all classes, as bytes, and their labels."""
+    images: list[UInt8Array] = []
+    labels: list[str] = []
+    left = MAX_BYTES
+    for each in class_folders(folder):
+        for path in picture_files(each):
+            image = np.rint(read_grey(path)).astype(np.uint8)
+            left -= image.nbytes
+            if images and image.shape != images[0].shape:
+                found, expected = (f"{w} x {h}" for h, w in (image.shape, images[0].shape))
+                raise InputError(
+                    f"{shown(path)} has {found} pixels: expected {expected}, as the first picture "
+                    "has; ImageMagick makes all alike: mogrify -resize 28x28! FILES"
+                )
+            if left < 0:
+                raise InputError(
+                    f"{shown(folder)} holds more than {MAX_BYTES:,} pixels: expected fewer"
+                )
+            images.append(image)
+            labels.append(each.name)
+    are_numbers = all(label.isdecimal() for label in labels)
+    classes = np.array(labels, np.int64 if are_numbers else None)
+    return Part(np.stack(images), classes, shown(folder), f"the names in {shown(folder)}")
+
+
+def _is_light(images: AnyArray) -> bool:
+    """Whether most pixels at the borders are light."""
+    borders = (images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1])
+    return float(np.mean([np.mean(each > 127) for each in borders])) > 0.5
