@@ -42,6 +42,13 @@ C_FLAGS = [
 ]
 LINK_FLAGS = ["-pthread"]
 
+#: On Windows Zig compiles, unless CC names another Clang for MinGW. MSVC lacks POSIX threads and
+#: GCC's attributes and built-in functions. GCC for Windows does not align AVX's vectors on the
+#: stack as its own instructions want them (its bug 54412).
+WINDOWS = sys.platform == "win32"
+if WINDOWS:
+    os.environ.setdefault("CC", f'"{Path(sys.executable).as_posix()}" -m ziglang cc')
+
 #: Sanitizers, as in "address,undefined"; such a build stays apart from others.
 SANITIZERS = os.environ.get("MLPCORE_SANITIZE", "")
 BUILD_BASE = "build"
@@ -148,5 +155,8 @@ setup(
         build_dir="build/cython",
     ),
     cmdclass={"build_ext": BuildExt, "build_core": BuildCore},
-    options={"build": {"build_base": BUILD_BASE}},
+    options={
+        "build": {"build_base": BUILD_BASE},
+        "build_ext": {"compiler": "mingw32"} if WINDOWS else {},
+    },
 )
