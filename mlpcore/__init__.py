@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from mlpcore.data.dataset import Dataset as Dataset
     from mlpcore.deformation import DeformationParameters as DeformationParameters
     from mlpcore.errors import InputError as InputError
+    from mlpcore.errors import PictureWarning as PictureWarning
     from mlpcore.estimators.classifier import OnlineMLPClassifier as OnlineMLPClassifier
     from mlpcore.estimators.deformer import ElasticDeformer as ElasticDeformer
     from mlpcore.estimators.stream import StreamMLPClassifier as StreamMLPClassifier
@@ -64,6 +65,7 @@ _MODULES = {
     "InputError": "mlpcore.errors",
     "Network": "mlpcore.network",
     "OnlineMLPClassifier": "mlpcore.estimators.classifier",
+    "PictureWarning": "mlpcore.errors",
     "StreamMLPClassifier": "mlpcore.estimators.stream",
     "TrainedClassifier": "mlpcore.inference",
     "Trainer": "mlpcore.training",

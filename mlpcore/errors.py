@@ -16,6 +16,10 @@ class InputError(ValueError):
     """
 
 
+class PictureWarning(UserWarning):
+    """A picture or an array whose answer may mean nothing, because it seems to show no digit."""
+
+
 def printable(text: str, most: int = MAX_LINE) -> str:
     """Return text of any origin as one line that is safe on a terminal.
 

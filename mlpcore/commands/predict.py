@@ -88,8 +88,8 @@ def answer(classifier: TrainedClassifier, path: Path) -> tuple[Entry, Digit | No
     best = np.argsort(-np.array(outputs), kind="stable")[:2]
     guesses = [{"class": classifier.classes[k].item(), "output": outputs[k]} for k in best]
     entry |= {"guesses": guesses, "outputs": outputs}
-    if digit.warning:
-        entry["warning"] = digit.warning
+    if warning := classifier.warnings_of([digit])[0]:
+        entry["warning"] = warning
     return entry, digit
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
+from mlpcore.data.dataset import EMBEDDED, MNIST
+from mlpcore.data.digit import Digit
 from mlpcore.data.scaling import BYTES, rescale, rescaling
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, PictureWarning, shown
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.evaluation.committee import Committee
 from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
+from mlpcore.inference import rejector
 from mlpcore.inference.inputs import as_path, read_images
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.committee import with_members
@@ -86,9 +90,6 @@ def load(
     return TrainedClassifier([each for s in sources for each in _read(s)], computing, averaged)
 
 
-#: An answer of a smaller probability is in doubt.
-LEAST_PROBABILITY = 0.5
-
 SOURCES = "the folder of a run or of a committee, a file of weights, or 'pretrained'"
 
 
@@ -107,11 +108,12 @@ class TrainedClassifier:
       (`mlpcore.data.pictures.picture_files`), an image of PIL, or a list of these. Each shows a
       digit, dark ink on light ground or light on dark. It is found and brought to MNIST's format
       (`mlpcore.data.digit`), so the network must take images of that format. One that seems to
-      show several digits gives a warning.
+      show several digits, or none, gives a `PictureWarning`.
     - **Arrays**, or what `numpy.asarray` takes: pixels (n, h, w), (h, w) or (n, h w) with the sizes
       and the values of the arrays or files that the network was trained on. They are scaled as
       those were, and never searched for a digit. A network of MNIST's takes whole numbers of
-      28 x 28, 0 for the ground to 255 for the ink, as MNIST's files hold them.
+      28 x 28, 0 for the ground to 255 for the ink, as MNIST's files hold them; a light border
+      gives a `PictureWarning`.
 
     `predict_images` and `outputs` take the images (n, H, W) of a `Dataset`, float32 in [-1, 1];
     `to_images` makes them of pictures. Each network brings them to its own width and range, and
@@ -162,7 +164,10 @@ class TrainedClassifier:
 
     def to_images(self, pictures: object) -> Float32Array:
         """The images (n, H, W) in [-1, 1] of pictures, as a `Dataset` holds them."""
-        return read_images(pictures, self.input)
+        images, digits = read_images(pictures, self.input)
+        for text in filter(None, self.warnings_of(digits)):
+            warnings.warn(text, PictureWarning, stacklevel=3)
+        return images
 
     def outputs(self, images: Float32Array) -> Float64Array:
         """Outputs (n, n_classes) for images (n, H, W) of a `Dataset`, of a committee their mean.
@@ -241,14 +246,30 @@ class TrainedClassifier:
             )
         return self.classes[self.outputs(images).argmax(axis=1)]
 
+    @property
+    def reads_digits(self) -> bool:
+        """Whether the first network was trained on MNIST, or on scikit-learn's digits."""
+        return self.input.data in (MNIST, EMBEDDED)
+
     def doubtful(self, images: Float32Array) -> BoolArray:
         """Which images (n, H, W) of a `Dataset` hardly show a digit, (n,).
 
-        The answers for these mean nothing. It costs a pass through a network for each image.
+        The answers for these mean nothing. `mlpcore.inference.rejector` judges, for a few per cent
+        of what an answer of net1 costs. Only networks trained on MNIST, or on scikit-learn's
+        digits, have doubts.
         """
-        probabilities = self.to_probabilities(self.outputs(images))
-        doubtful: BoolArray = probabilities.max(axis=1) < LEAST_PROBABILITY
-        return doubtful
+        if not self.reads_digits:
+            return np.zeros(len(images), bool)
+        return rejector.doubtful(images, self.backend)
+
+    def warnings_of(self, digits: Sequence[Digit]) -> list[str]:
+        """A line for each digit of pictures: what is wrong with it, mostly nothing ("")."""
+        doubts = self.doubtful(np.stack([digit.image for digit in digits])) if digits else ()
+        no_digit = "hardly shows a digit: expected one"
+        return [
+            each.warning or (f"{each.name} {no_digit}" if doubt else "")
+            for each, doubt in zip(digits, doubts)
+        ]
 
     def __repr__(self) -> str:
         each = ", ".join(

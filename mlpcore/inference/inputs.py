@@ -14,12 +14,16 @@ from mlpcore.checks import check_array_like
 from mlpcore.data import embedded
 from mlpcore.data.arrays import check_values
 from mlpcore.data.class_folders import pictures_in
+from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import Digit, find_digit, read_digit
 from mlpcore.data.pictures import grey_of
 from mlpcore.data.scaling import to_images
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, PictureWarning
 from mlpcore.store.inputs import NetworkInput
-from mlpcore.typing import Float32Array
+from mlpcore.typing import AnyArray, Float32Array
+
+#: The border of a digit of MNIST is never so light on the average.
+LIGHT = 127
 
 #: What is searched for a digit. Anything else is an array.
 PICTURES = str, os.PathLike, Image.Image
@@ -35,8 +39,10 @@ def as_path(value: object, what: str) -> Path:
     return Path(os.path.expanduser(os.fsdecode(value)))
 
 
-def read_images(pictures: object, network_input: NetworkInput) -> Float32Array:
+def read_images(pictures: object, network_input: NetworkInput) -> tuple[Float32Array, list[Digit]]:
     """The images (n, H, W) in [-1, 1] of what `TrainedClassifier.predict` takes.
+
+    With them come the digits that were found, if they are of pictures.
 
     Raises
     ------
@@ -48,13 +54,10 @@ def read_images(pictures: object, network_input: NetworkInput) -> Float32Array:
     if not isinstance(pictures, (list, tuple)) or not any(
         isinstance(each, PICTURES) for each in pictures
     ):
-        return _images_of_pixels(pictures, network_input)
+        return _images_of_pixels(pictures, network_input), []
     check_takes_digits(network_input, "pictures")
     digits = [digit for each in pictures for digit in _digits(each)]
-    for digit in digits:
-        if digit.warning:
-            warnings.warn(digit.warning, stacklevel=4)
-    return np.stack([digit.image for digit in digits])
+    return np.stack([digit.image for digit in digits]), digits
 
 
 def _digits(picture: object) -> Iterator[Digit]:
@@ -93,6 +96,21 @@ def _images_of_pixels(values: object, network_input: NetworkInput) -> Float32Arr
     low, high = network_input.pixel_range
     check_values(pixels, "pixels", low, high, exact=network_input.value_range is None)
     pixels = pixels.reshape(-1, height, width)
+    if network_input.data == MNIST:
+        _warn_of_light_borders(pixels)
     if network_input.is_embedded:
         return embedded.to_images(pixels)
     return to_images(pixels, *network_input.image_shape, low, high)
+
+
+def _warn_of_light_borders(pixels: AnyArray) -> None:
+    """Warn of pixels (n, h, w) of dark ink on light ground, which MNIST's networks cannot read."""
+    border = np.ones(pixels.shape[1:], bool)
+    border[1:-1, 1:-1] = False
+    n = np.count_nonzero(pixels[:, border].mean(axis=1) > LIGHT)
+    if n:
+        text = (
+            f"{n:,} of {len(pixels):,} arrays with a light border: expected 0 for the ground and "
+            "255 for the ink; PIL.Image.fromarray(array) is read either way"
+        )
+        warnings.warn(text, PictureWarning, stacklevel=5)

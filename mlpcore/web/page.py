@@ -26,6 +26,7 @@ from mlpcore.data.scaling import rescaling
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
+from mlpcore.inference import rejector
 from mlpcore.inference.classifier import TrainedClassifier
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
@@ -121,6 +122,7 @@ def to_page(
             | {"scale": rescaling(classifier.input.value_range, each.input.value_range)}
             for each in classifier.networks
         ],
+        "rejector": _rejector(classifier),
         "deformation": (deformation or DeformationParameters()).get_params(),
         "wrong": _wrong(test, result) if test and result else None,
     }
@@ -175,6 +177,14 @@ def _network(trained: TrainedNetwork, precision: str) -> dict[str, Any]:
         "width": trained.input.width,
         "weights": _base64(np.concatenate(parts), precision),
     }
+
+
+def _rejector(classifier: TrainedClassifier) -> dict[str, Any] | None:
+    """The network that doubts whether a picture shows a digit, if the networks read digits."""
+    if not classifier.reads_digits:
+        return None
+    scale = {"scale": rescaling(None, None), "threshold": rejector.threshold()}
+    return _network(rejector.network(), "float16") | scale
 
 
 def _wrong(test: Dataset, result: Evaluation) -> dict[str, Any]:

@@ -150,6 +150,18 @@ def test_more_than_one_digit_is_a_warning(run, capsys):
     assert "warning: " + json.loads(out)["pictures"][0]["warning"] == err.strip()
 
 
+def test_no_digit_is_a_warning(call, capsys):
+    noise = np.random.default_rng(0).integers(0, 256, (90, 90))
+    Path("noise.png").write_bytes(pictures.encoded(noise))
+    answers = json.loads(
+        call("predict", "pretrained", "noise.png", write_picture("a.png"), "--json")
+    )
+    warning = "noise.png hardly shows a digit: expected one"
+    assert [each.get("warning") for each in answers["pictures"]] == [warning, None]
+    assert main(["predict", "pretrained", "noise.png"]) == 0
+    assert capsys.readouterr().err == f"warning: {warning}\n"
+
+
 def test_without_a_network_that_of_the_package_guesses(run, call, capsys, monkeypatch):
     picture, path = write_picture("a.png", 5), Path("own.safetensors")
     evidence = {"test_errors": "46", "n_test": "10000"}

@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 
 import mlpcore
 import pictures
-from mlpcore import Dataset, backends, dataset
+from mlpcore import Dataset, PictureWarning, backends, dataset
 from mlpcore.data.digit import find_digit
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.evaluation import evaluation
@@ -161,15 +161,21 @@ def test_pretrained_is_the_package_s_unless_a_path_is_meant(monkeypatch):
     assert "holds no best.safetensors" in refusal(load, Path("pretrained"))
 
 
-def test_two_digits_are_a_warning():
+def test_no_digit_and_two_digits_are_warnings():
     pair = pictures.written(np.hstack([pictures.enlarged(digit) for digit in DIGITS[:2]]))
     net = load(save("n.safetensors"))
     with pytest.warns(UserWarning, match="the picture seems to show 2 digits") as caught:
         net.predict(Image.fromarray(pictures.as_bytes(pair)))
     assert caught[0].filename == __file__
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 256, (90, 90), np.uint8))
+    with pytest.warns(PictureWarning, match="the picture hardly shows a digit") as caught:
+        net.predict_proba(noise)
+    assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         net.predict(Image.fromarray(PAPER[0]))
+        other = dataclasses.replace(MNIST, data="letters")
+        load(save("letters.safetensors", network_input=other)).predict(noise)
 
 
 PICTURES = [
@@ -274,9 +280,22 @@ def test_values_as_in_the_arrays_of_the_training(side, dtype):
         assert net.predict(values[:0]).shape == (0,)
 
 
+<<<<<<< HEAD
 def test_what_is_no_digit_is_in_doubt():
     """A few of a hundred pictures of noise, by any network, beside digits."""
     noise = np.random.default_rng(0).uniform(-1, 1, (400, 29, 29)).astype(np.float32)
     doubtful = load("pretrained").doubtful(np.concatenate([IMAGES, noise]))
     assert not doubtful[:4].any()
     assert doubtful.sum() >= 2
+=======
+def test_arrays_with_a_light_border_are_a_warning():
+    """Unless the network learnt from other data than MNIST's."""
+    net, other = load(save("n.safetensors")), dataclasses.replace(MNIST, data="own")
+    with pytest.warns(PictureWarning, match="2 of 6 arrays with a light border") as caught:
+        net.predict(np.concatenate([PIXELS, 255 - PIXELS[:2]]))
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        net.predict(PIXELS)
+        load(save("own.safetensors", network_input=other)).predict(255 - PIXELS)
+>>>>>>> d7070c5 (Pictures that hardly show a digit give a warning: a small network judges, beside those that read)

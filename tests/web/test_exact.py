@@ -2,6 +2,7 @@
 
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -113,6 +114,26 @@ def test_normalisation(open_page, pictures):
         assert pixels == expected.pixels.ravel().tolist()
         assert seen == expected.n_seen
         assert image == resize(normalise(expected.pixels[None]), 29, 29).ravel().tolist()
+
+
+def test_doubts(open_page, pictures):
+    """Of noise, and of digits that fade into it; none by networks that read something else."""
+    noise = np.random.default_rng(0).integers(0, 256, pictures.shape)
+    shares = np.linspace(0, 1, len(pictures))[:, None, None]
+    pixels = np.rint((1 - shares) * pictures + shares * noise).astype(np.uint8)
+    script = f"""(given) => {{
+        const all = {BYTES};
+        return Array.from({{ length: 60 }}, (_, k) =>
+            mlpcore.isDoubtful(mlpcore.imageOf(all.subarray(784 * k, 784 * (k + 1)))));
+    }}"""
+    known = network_of(1)
+    other = replace(known, input=replace(known.input, data="letters"))
+    for classifier in classifier_of(known), classifier_of(other):
+        page = open_page(to_page(classifier))
+        expected = classifier.doubtful(resize(normalise(pixels), 29, 29))
+        assert page.evaluate(script, in_base64(pixels)) == expected.tolist()
+        assert expected.any() == (classifier.networks[0] is known)
+    assert not classifier_of(known).doubtful(resize(normalise(pixels[:5]), 29, 29)).any()
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16"])

@@ -193,6 +193,10 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
         assert text(page, "first") == "?"
     draw(page, [*styled(STROKES[1], shift=(-0.2, 0)), *styled(STROKES[1], shift=(0.2, 0))])
     assert "2 digits" in text(page, "message")
+    noise = io.BytesIO()
+    Image.effect_noise((90, 90), 100).save(noise, "PNG")
+    give(page, "open", noise.getvalue())
+    page.locator("#message", has_text="hardly shows a digit").wait_for()
     give(page, "open", b"no picture")
     page.locator("#message", has_text="not a picture").wait_for()
     for size in (40, 40), (7, 40):

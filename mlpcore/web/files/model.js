@@ -8,10 +8,19 @@ const content = JSON.parse(document.getElementById("data").textContent);
 export const classes = content.classes;
 
 /** Each with its name, layers, activation, loss, and scale, width and range of inputs. */
-export const networks = content.networks.map((network) => ({
-  ...network,
-  layers: layersOf(network.sizes, decode(network.weights, content.precision)),
-}));
+export const networks = content.networks.map((network) => withLayers(network, content.precision));
+
+function withLayers(network, precision) {
+  return { ...network, layers: layersOf(network.sizes, decode(network.weights, precision)) };
+}
+
+const rejector = content.rejector && withLayers(content.rejector, "float16");
+
+/** Whether an image hardly shows a digit, as mlpcore/inference/rejector.py. */
+export function isDoubtful(image) {
+  if (!rejector) return false;
+  return states(rejector, inputsOf(image, rejector)).at(-1)[1] < rejector.threshold;
+}
 
 /** Whether outputs are probabilities; else they are near 1 and -1. */
 export const givesProbabilities = networks.some(({ loss }) => loss === "cross-entropy");

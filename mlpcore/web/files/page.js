@@ -5,7 +5,15 @@ import { Drawing, paint } from "./drawing.js";
 import { inkOfPicture } from "./ink.js";
 import { IMAGE, imageOf, inkOf } from "./inputs.js";
 import { showInside } from "./inside.js";
-import { answer, classes, givesProbabilities, networks, usualDeformation, wrong } from "./model.js";
+import {
+  answer,
+  classes,
+  givesProbabilities,
+  isDoubtful,
+  networks,
+  usualDeformation,
+  wrong,
+} from "./model.js";
 import { ranking } from "./network.js";
 import { greyOf } from "./picture.js";
 import { showInk } from "./pixels.js";
@@ -72,8 +80,10 @@ function read(ink, isDone) {
     return;
   }
   const several = `There seem to be ${digit.seen} digits side by side: expected one.`;
-  setText("message", digit.seen > 1 ? several : "");
-  show(imageOf(digit.pixels), isDone);
+  const asked = imageOf(digit.pixels);
+  const doubt = isDone && isDoubtful(asked) ? "This hardly shows a digit." : "";
+  setText("message", digit.seen > 1 ? several : doubt);
+  show(asked, isDone);
 }
 
 async function open(file) {
@@ -260,4 +270,4 @@ showNothing();
 setSliders();
 
 /** For the console: `mlpcore.answer(mlpcore.imageOf(pixels)).outputs`. */
-globalThis.mlpcore = { answer, digitOf, drawMap, imageOf, inkOfPicture, networks };
+globalThis.mlpcore = { answer, digitOf, drawMap, imageOf, inkOfPicture, isDoubtful, networks };
