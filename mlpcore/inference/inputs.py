@@ -113,4 +113,4 @@ def _warn_of_light_borders(pixels: AnyArray) -> None:
             f"{n:,} of {len(pixels):,} arrays with a light border: expected 0 for the ground and "
             "255 for the ink; PIL.Image.fromarray(array) is read either way"
         )
-        warnings.warn(text, PictureWarning, stacklevel=5)
+        warnings.warn(text, PictureWarning, stacklevel=6)  # of who called predict

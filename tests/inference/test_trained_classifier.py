@@ -280,14 +280,6 @@ def test_values_as_in_the_arrays_of_the_training(side, dtype):
         assert net.predict(values[:0]).shape == (0,)
 
 
-<<<<<<< HEAD
-def test_what_is_no_digit_is_in_doubt():
-    """A few of a hundred pictures of noise, by any network, beside digits."""
-    noise = np.random.default_rng(0).uniform(-1, 1, (400, 29, 29)).astype(np.float32)
-    doubtful = load("pretrained").doubtful(np.concatenate([IMAGES, noise]))
-    assert not doubtful[:4].any()
-    assert doubtful.sum() >= 2
-=======
 def test_arrays_with_a_light_border_are_a_warning():
     """Unless the network learnt from other data than MNIST's."""
     net, other = load(save("n.safetensors")), dataclasses.replace(MNIST, data="own")
@@ -298,4 +290,3 @@ def test_arrays_with_a_light_border_are_a_warning():
         warnings.simplefilter("error")
         net.predict(PIXELS)
         load(save("own.safetensors", network_input=other)).predict(255 - PIXELS)
->>>>>>> d7070c5 (Pictures that hardly show a digit give a warning: a small network judges, beside those that read)
