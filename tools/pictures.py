@@ -39,6 +39,8 @@ from mlpcore.web.page import to_page
 from speed.chart import COLOURS, best_times, draw_bars
 from speed.results import read_runs
 from streaming import WINDOW
+from table1.chart import error_by_hours
+from table1.evidence import read_all
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES, RESULTS = ROOT / "docs" / "images", ROOT / "benchmarks" / "results"
@@ -404,6 +406,7 @@ DIAGRAMS: dict[str, Callable[[], Figure]] = {
     "stream-calls.svg": stream_calls,
     "widths.svg": widths,
     "ones-and-sevens.svg": ones_and_sevens,
+    "table-1.svg": lambda: error_by_hours(read_all(RESULTS / "table1")),
 }
 
 
