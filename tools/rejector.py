@@ -11,7 +11,10 @@ from __future__ import annotations
 import string
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -24,7 +27,7 @@ from mlpcore.data.digit import find_digit
 from mlpcore.data.strokes import add_strokes
 from mlpcore.errors import InputError
 from mlpcore.evaluation.evaluation import outputs
-from mlpcore.inference.rejector import REJECTOR_FILE
+from mlpcore.inference.rejector import REJECTOR_FILE, doubtful
 from mlpcore.store.export import write_safetensors
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
@@ -39,8 +42,8 @@ mlpcore/pretrained/rejector.safetensors. It needs MNIST and Matplotlib."""
 #: How many digits are held out, and the share of them that may be in doubt.
 N_HELD_OUT, FALSE_ALARMS = 10_000, 0.001
 
-#: Pictures of each kind.
-N_OF_A_KIND = 2500
+#: Pictures of each kind, to learn from and to try it on.
+N_OF_A_KIND, N_MEASURED = 2500, 500
 
 #: Digits of which there are rough pictures, too.
 N_ROUGH = 16_000
@@ -48,13 +51,16 @@ N_ROUGH = 16_000
 #: Characters that look like no digit, not even like a 1 or a 7 with a bar.
 CHARACTERS = "ACEHKLMNPRVWXacdehkmnpruvwx&?@%#*+="
 
-#: Greatest share of ones and sevens that get further strokes.
+#: Share of ones and sevens that get further strokes.
 SHARE_OF_STROKES = 0.3
 
 #: Hidden neurons.
 HIDDEN = (96,)
 
 SIDE = 96
+
+Maker: TypeAlias = Callable[[np.random.Generator], Float64Array]
+"""What draws a picture that shows no digit."""
 
 
 def noise(rng: np.random.Generator) -> Float64Array:
@@ -146,29 +152,28 @@ def screen(rng: np.random.Generator, digits: Float32Array) -> Float64Array:
     return grey
 
 
-def none(digits: Float32Array, rng: np.random.Generator) -> Iterator[Float32Array]:
-    """Images of pictures that show no digit, of all kinds in turn."""
-    makers: list[Callable[[np.random.Generator], Float64Array]] = [
-        noise,
-        noise,
-        letter,
-        letter,
-        letter,
-        text,
-        scribble,
-        lambda rng: table(rng, digits),
-        lambda rng: screen(rng, digits),
-    ]
-    for maker in makers:
-        n = 0
-        while n < N_OF_A_KIND:
-            grey = maker(rng)
-            try:
-                found = find_digit(255 - grey if rng.random() < 0.3 else grey)
-            except InputError:
-                continue
-            n += 1
-            yield found.image
+def kinds(digits: Float32Array) -> dict[str, tuple[Maker, int]]:
+    """What draws pictures of each kind, and the share of the kind, in `N_OF_A_KIND`."""
+    return {
+        "noise": (noise, 2),
+        "letters": (letter, 3),
+        "text": (text, 1),
+        "scribbles": (scribble, 1),
+        "tables": (partial(table, digits=digits), 1),
+        "windows": (partial(screen, digits=digits), 1),
+    }
+
+
+def images_of(maker: Maker, n: int, rng: np.random.Generator) -> Iterator[Float32Array]:
+    """Images of n pictures that show no digit; those that are refused do not count."""
+    while n:
+        grey = maker(rng)
+        try:
+            found = find_digit(255 - grey if rng.random() < 0.3 else grey)
+        except InputError:
+            continue
+        n -= 1
+        yield found.image
 
 
 def rough(digits: Float32Array, rng: np.random.Generator) -> Iterator[Float32Array]:
@@ -199,9 +204,10 @@ def make(path: Path, epochs: int, threads: int | None) -> None:
     rng = np.random.default_rng(0)
     digits = add_strokes(data.train_images, data.train_labels, data.classes, SHARE_OF_STROKES, 0)
     learnt, held_out = digits[:-N_HELD_OUT], digits[-N_HELD_OUT:]
-    others = np.stack(list(none(learnt, rng)))
-    drawn = learnt[rng.permutation(len(learnt))[:N_ROUGH]]
-    images = np.concatenate([others, learnt, np.stack(list(rough(drawn, rng)))])
+    drawn = [images_of(maker, share * N_OF_A_KIND, rng) for maker, share in kinds(learnt).values()]
+    others = np.stack(list(chain(*drawn)))
+    some = learnt[rng.permutation(len(learnt))[:N_ROUGH]]
+    images = np.concatenate([others, learnt, np.stack(list(rough(some, rng)))])
     labels = np.arange(len(images)) >= len(others)
     tested = np.concatenate([others[::20], data.train_images[-N_HELD_OUT:]])
     of_tested = np.arange(len(tested)) >= len(others[::20])
@@ -224,16 +230,30 @@ def make(path: Path, epochs: int, threads: int | None) -> None:
     print(f"{path}: {path.stat().st_size:,} bytes, threshold {threshold}")
 
 
+def measure() -> None:
+    """Prints how many pictures of each kind, and of MNIST's test digits, are in doubt."""
+    images = dataset.load(name="mnist").test_images
+    rng, backend = np.random.default_rng(1), backends.get("cpu", 1)
+    print(f"digits: {100 * np.mean(doubtful(images, backend)):.2f} % in doubt")
+    for name, (maker, _) in kinds(images).items():
+        found = np.stack(list(images_of(maker, N_MEASURED, rng)))
+        print(f"{name}: {100 * np.mean(doubtful(found, backend)):.0f} % in doubt")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, or 2 for bad input."""
     parser = command_parser("rejector", "[options]", TEXT, "--epochs 20")
     parser.add_argument("--epochs", type=whole_number, default=20, help="passes (20)")
     parser.add_argument("--threads", type=whole_number, help="threads (the available cores)")
+    parser.add_argument("--measure", action="store_true", help="only try that of the package")
     parser.add_argument("--out", type=Path, default=REJECTOR_FILE, help="file to write")
 
     def command() -> int:
         options = parser.parse_args(argv)
-        make(options.out, options.epochs, options.threads)
+        if options.measure:
+            measure()
+        else:
+            make(options.out, options.epochs, options.threads)
         return 0
 
     return run_tool(command)

@@ -7,6 +7,7 @@ has no straight line along a whole side of its picture, beyond which nothing of 
 from __future__ import annotations
 
 import numpy as np
+from scipy import ndimage
 
 from mlpcore.data.segmentation import otsu
 from mlpcore.typing import AnyArray, BoolArray
@@ -23,6 +24,9 @@ MIN_RUN = 0.9
 #: A line that leaves the picture runs at its border along so large a share.
 MIN_REMNANT = 0.5
 
+#: So many lines across a picture are those of ruled paper.
+MIN_RULES = 3
+
 #: The most ink along a line, inside it. More is there if what seems to be a line is ground.
 MAX_INK = 0.3
 
@@ -34,7 +38,7 @@ MIN_REST = 0.25
 def without_frame(image: AnyArray) -> AnyArray:
     """Return the part of an image (h, w), 0 to 255, that is inside lines along its sides.
 
-    It is the image itself if there are none.
+    It is the image itself if there are none. The lines of ruled paper are taken out of it.
     """
     if min(image.shape) < MIN_FRAMED:
         return image
@@ -45,6 +49,10 @@ def without_frame(image: AnyArray) -> AnyArray:
     lines = dark if 2 * np.count_nonzero(inner) < inner.size else ~dark
     if 2 * np.count_nonzero(lines) >= lines.size:
         return image
+    if max(lines.mean(axis=0).max(), lines.mean(axis=1).max()) < MIN_REMNANT:
+        return image  # as most pictures; what follows takes longer
+    if (rules := _rules(lines)).any():
+        return _without_rows(image, rules)
     inside, found = lines, np.zeros(4, int)
     for _ in range(2):  # without the lines at two sides, those at the others may be whole
         depths = [_depth(view) for view in _views(inside)]
@@ -54,8 +62,8 @@ def without_frame(image: AnyArray) -> AnyArray:
             slice(depths[2], inside.shape[1] - depths[3]),
         )
         inside = inside[box]
-    is_ruled = (_longest_run(inside) >= MIN_RUN * inside.shape[1]).any()
-    if is_ruled or not (inside.any() or found.all()):
+    is_crossed = (_longest_run(inside) >= MIN_RUN * inside.shape[1]).any()
+    if is_crossed or not (inside.any() or found.all()):
         return image
     for k, view in enumerate(_views(inside)):
         beyond = view[-max(1, len(view) // 16) :]
@@ -63,6 +71,27 @@ def without_frame(image: AnyArray) -> AnyArray:
             return image
     top, bottom, left, right = found
     return image[top : height - bottom, left : width - right]
+
+
+def _rules(lines: BoolArray) -> BoolArray:
+    """Which rows (h,) of lines (h, w) are the rules of ruled paper, with their blur.
+
+    They reach both sides of the picture, nothing else does, and no line is upright as in a table.
+    """
+    height, width = lines.shape
+    across = (_longest_run(lines) >= MIN_RUN * width) & lines[:, [0, -1]].all(axis=1)
+    rules = ndimage.binary_dilation(across)
+    is_upright = (_longest_run(lines.T) >= MIN_RUN * height).any()
+    n_rules = np.count_nonzero(np.diff(across, prepend=False) & across)
+    if n_rules < MIN_RULES or is_upright or lines[~rules][:, [0, -1]].any():
+        return np.zeros(height, bool)
+    return rules
+
+
+def _without_rows(image: AnyArray, rows: BoolArray) -> AnyArray:
+    """An image whose rows are put between those above and below, so that strokes go on."""
+    kept, places = np.flatnonzero(~rows), np.arange(len(rows))
+    return np.stack([np.interp(places, kept, column) for column in image[kept].T], axis=1)
 
 
 def _views(image: AnyArray) -> tuple[AnyArray, ...]:

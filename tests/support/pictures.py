@@ -129,6 +129,13 @@ def framed(image, thick=3, sides="tblr", line=INK):
     return result
 
 
+def ruled(image, step=20, line=INK):
+    """On ruled paper, whose lines go through the digit, with a margin at both sides."""
+    result = np.pad(image, 12, mode="edge")
+    result[step // 2 :: step] = line
+    return result
+
+
 def tight(digit, side=32):
     """A digit in two values, cut along its ink."""
     ink = np.asarray(Image.fromarray(digit).resize((4 * side, 4 * side))) > 100

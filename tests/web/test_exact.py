@@ -18,7 +18,7 @@ from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
 from mlpcore.web.page import to_page
-from pictures import DIGITS, framed, tight
+from pictures import DIGITS, framed, ruled, tight
 
 BACKEND = backends.get("cpu", 1)
 
@@ -94,6 +94,7 @@ def scans():
         grey = np.clip(255 - grey if k % 5 == 0 else grey, 0, 255).astype(np.uint8)
         yield grey
         yield framed(grey, 2 + k % 3, ("tblr", "tb", "l", "r")[k % 4], 255 if k % 5 == 0 else 0)
+        yield ruled(grey, 7 + k, 255 if k % 5 == 0 else 0)
         yield np.where(grey > grey.mean(), 200, 10).astype(np.uint8)
         yield tight(DIGITS[k], 10 + 3 * k)
         yield 255 - tight(DIGITS[k])

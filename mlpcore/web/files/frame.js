@@ -6,6 +6,7 @@ import { like, partOf, sumOf, transposed } from "./image.js";
 import { otsu } from "./segmentation.js";
 
 const [MIN_FRAMED, DEPTH, MIN_RUN, MIN_REMNANT, MAX_INK, MIN_REST] = [24, 0.2, 0.9, 0.5, 0.3, 0.25];
+const MIN_RULES = 3;
 
 /** The part of an image, 0 to 255, that is inside lines along its sides. */
 export function withoutFrame(image) {
@@ -18,14 +19,16 @@ export function withoutFrame(image) {
   const isLight = 2 * sumOf(middle) < middle.length;
   const lines = isLight ? dark : like(dark, dark.data.map((value) => 1 - value));
   if (2 * sumOf(lines.data) >= data.length) return image;
+  const rules = rulesOf(lines);
+  if (rules.includes(true)) return withoutRows(image, rules);
   let [inside, found] = [lines, [0, 0, 0, 0]];
   for (let round = 0; round < 2; round++) {
     const [top, bottom, left, right] = viewsOf(inside).map(depthOf);
     found = [found[0] + top, found[1] + bottom, found[2] + left, found[3] + right];
     inside = partOf(inside, left, top, inside.width - right, inside.height - bottom);
   }
-  const isRuled = longestRuns(inside).some((run) => run >= MIN_RUN * inside.width);
-  if (isRuled || !(inside.data.includes(1) || found.every(Boolean))) return image;
+  const isCrossed = longestRuns(inside).some((run) => run >= MIN_RUN * inside.width);
+  if (isCrossed || !(inside.data.includes(1) || found.every(Boolean))) return image;
   const isStroke = viewsOf(inside).some((view, k) => {
     const beyond = view.data.subarray(-view.width * Math.max(1, Math.floor(view.height / 16)));
     const ink = sumOf(view.data.subarray(0, view.width)) / view.width;
@@ -34,6 +37,32 @@ export function withoutFrame(image) {
   if (isStroke) return image;
   const [top, bottom, left, right] = found;
   return partOf(image, left, top, width - right, height - bottom);
+}
+
+/** Which rows of lines are the rules of ruled paper, with their blur. */
+function rulesOf(lines) {
+  const { width, height, data } = lines;
+  const ends = Array.from({ length: height }, (_, y) => [data[y * width], data[(y + 1) * width - 1]]);
+  const across = longestRuns(lines).map((run, y) => run >= MIN_RUN * width && ends[y].every(Boolean));
+  const rules = across.map((each, y) => each || Boolean(across[y - 1] || across[y + 1]));
+  const isUpright = longestRuns(transposed(lines)).some((run) => run >= MIN_RUN * height);
+  const isTouched = ends.some((each, y) => !rules[y] && each.some(Boolean));
+  const isFew = across.filter((each, y) => each && !across[y - 1]).length < MIN_RULES;
+  return isFew || isUpright || isTouched ? rules.fill(false) : rules;
+}
+
+/** An image whose rows are put between those above and below. */
+function withoutRows(image, rows) {
+  const { width, data } = image;
+  const kept = [...rows.keys()].filter((y) => !rows[y]);
+  const result = rows.flatMap((_, y) => {
+    const place = Math.min(Math.max(y, kept[0]), kept.at(-1));
+    const [above, below] = [kept.findLast((k) => k <= place), kept.find((k) => k >= place)];
+    const [from, to] = [above, below].map((k) => data.subarray(k * width, (k + 1) * width));
+    const steps = Math.max(below - above, 1);
+    return Array.from(from, (value, x) => ((to[x] - value) / steps) * (place - above) + value);
+  });
+  return like(image, Float64Array.from(result));
 }
 
 /** An image with its top, its bottom, its left and its right side first, some of them mirrored. */
