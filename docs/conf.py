@@ -69,8 +69,7 @@ copybutton_prompt_is_regexp = True
 
 #: The examples, in this order.
 GALLERY = (
-    "first_network", "few_digits", "deformation", "grid_search", "online", "stream", "first_layer",
-    "errors", "own_arrays", "committee",
+    "first_network", "few_digits", "deformation", "grid_search", "stream", "first_layer", "errors",
 )  # fmt: skip
 
 sphinx_gallery_conf = {

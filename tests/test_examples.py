@@ -75,15 +75,6 @@ def test_tensorboard_log(tmp_path):
     assert len([*tmp_path.glob("width-*/events*")]) == 2
 
 
-def test_mlflow_log(tmp_path, monkeypatch):
-    mlflow = pytest.importorskip("mlflow")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/log.db")
-    monkeypatch.chdir(tmp_path)
-    example("mlflow_log")["main"](epochs=2)
-    (run,) = mlflow.MlflowClient().search_runs(["0"])
-    assert run.data.params["hidden_layers"] == "(100,)"
-
-
 def test_own_data(capsys):
     example("own_data")["main"]()
     out = capsys.readouterr().out

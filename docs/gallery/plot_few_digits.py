@@ -66,4 +66,4 @@ plt.show()
 #
 # Deformation is worth more than twice as many digits everywhere. With 2,000 digits it takes the
 # error from 7.5 to 3.0 %; with 300 epochs instead of 100, to 2.2 %. What to try next: more epochs,
-# :doc:`other strengths <plot_grid_search>`, the mean of :doc:`several networks <plot_committee>`.
+# :doc:`other strengths <plot_grid_search>`, the mean of :doc:`several networks </committees>`.
