@@ -1,6 +1,5 @@
 """tools/reproduce.py: stopped anywhere it goes on; its table and evidence are of its runs."""
 
-import contextlib
 import json
 import os
 import re
@@ -13,7 +12,6 @@ import pytest
 from mlpcore.commands import runs
 from mlpcore.commands.train import make_config, parse
 from mlpcore.errors import InputError
-from mlpcore.files import lock
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.console import Console
 from mlpcore.store.run_folder import LAST
@@ -93,43 +91,24 @@ def test_all_runs_are_trained_once(data, whole, capsys):
     assert contents("runs/table1/net1-seed0").keys() == before.keys()
 
 
-def test_stopped_by_a_signal_it_goes_on(data, whole):
-    with pytest.MonkeyPatch.context() as patch:
-        stop_before(patch, 1, signal.SIGINT)
-        assert main(data, "--out", "out") == 128 + signal.SIGINT
-    assert load_run("out/net1-seed0").epoch == 1
-    assert main(data, "--out", "out") == 0
-    for name in NAMES:
-        assert_same_result(load_run(f"out/{name}"), load_run(whole / name))
-
-
-@pytest.mark.parametrize("damaged", [False, True])
-def test_a_run_in_use_or_damaged_is_one_line_and_the_others_go_on(data, whole, capsys, damaged):
+def test_a_damaged_run_is_one_line_and_the_others_go_on(data, whole, capsys):
     shutil.copytree(whole / "net1-seed0", "out/net1-seed0")
     Path("out/net1-seed0/report.md").unlink()
     path = Path("out/net1-seed0", LAST)
-    with contextlib.ExitStack() as stack:
-        if damaged:
-            path.write_bytes(path.read_bytes()[:-5])
-        else:
-            stack.callback(lock(path.parent).close)
-        before = contents("out/net1-seed0")
-        assert main(data, "--out", "out") == 2
-    error, *notes = capsys.readouterr().err.splitlines()
-    assert error.startswith(f"error: {path}" if damaged else "error: out/net1-seed0 is in use by")
-    assert [note.startswith("note: net1-seed0 is left out: ") for note in notes] == [True] * damaged
+    path.write_bytes(path.read_bytes()[:-5])
+    before = contents("out/net1-seed0")
+    assert main(data, "--out", "out") == 2
+    error, note = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: {path}") and note.startswith("note: net1-seed0 is left out: ")
     assert contents("out/net1-seed0") == before
     assert load_run("out/net2-seed0").epoch == 3
-    assert ("net1" in Path("out/report.md").read_text()) is not damaged
+    assert "net1" not in Path("out/report.md").read_text()
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ("--nets 6", "'6', expected some of net1"),
-        ("--out  --report", "'', expected a folder"),
-        ("--report --page", "--page: not allowed with argument --report"),
-        ("--report", "runs/table1: expected a folder with runs"),
         ("--report --out new", "new: expected a folder with runs of at least one epoch"),
         ("--page page.md", "benchmarks/results/table1 holds no evidence"),
         ("--epochs 4 --out old", "old/net1-seed0 was started with --arch net1 --recipe paper"),

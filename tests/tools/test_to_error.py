@@ -73,20 +73,6 @@ def test_the_least_time_over_budgets():
     assert comparison.least_time(runs, "a", 0.9) is None
 
 
-def test_a_learner_that_fails_stops_alone():
-    def broken(epochs, seed):
-        raise RuntimeError("no such\noperator")
-
-    comparison, _ = made_up({"a": broken, "b": lambda n, seed: 0.5})
-    absent = replace(OURS[0], name="absent", modules=("no_module",))
-    outcome = measure(replace(comparison, learners=(*comparison.learners, absent)))
-    assert [run.learner for run in outcome.runs] == ["b"]
-    assert outcome.missing == {
-        "a": "failed: no such operator",
-        "absent": "no_module is not installed",
-    }
-
-
 # ---- what learners do --------------------------------------------------------------------------
 
 
@@ -128,10 +114,3 @@ def test_to_an_error_from_end_to_end(capsys, tmp_path):
     document = json.loads(path.read_bytes())
     assert {*document["runs"][0]} == {"learner", "epochs", "seed", "seconds", "error"}
     assert {*document["learners"]} == {*(each.name for each in OURS), "scikit-learn"}
-
-
-def test_the_rate_for_a_budget():
-    """That of the longest search within it."""
-    peer = Learner("peer", "made up", None, {1: 0.2, 3: 0.1, 10: 0.05})
-    assert [peer.rate(n) for n in (1, 2, 3, 9, 10, 40)] == [0.2, 0.2, 0.1, 0.1, 0.05, 0.05]
-    assert all(learner.rate(1) > 0 for learner in LEARNERS)
