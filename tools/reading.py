@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Measures how well pages are read: forms and numbers that are made from MNIST's test digits, and
-scanned pages of one digit. The result is a JSON file, which docs/read.md shows."""
+"""Measures how well pages are read: forms and numbers that are made from MNIST's test digits, boxes
+without digits, and scanned pages of one digit. The result is a JSON file, which docs/read.md
+shows."""
 
 from __future__ import annotations
 
@@ -8,18 +9,23 @@ import argparse
 import difflib
 import json
 import re
+import string
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import product, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
+from scipy import ndimage
 
 import mlpcore
 from mlpcore import dataset
 from mlpcore.files import atomic_write
-from mlpcore.reading import Page
+from mlpcore.reading import Page, ReadDigit
 from mlpcore.store.provenance import machine
 from mlpcore.typing import AnyArray, UInt8Array
 
@@ -39,87 +45,116 @@ LAYOUTS = {
     "one row": (20, {"box": (70, 80), "line": 3}),
 }
 
-
-def test_digits() -> tuple[UInt8Array, AnyArray]:
-    """MNIST's test digits (n, 28, 28), and their labels."""
-    data = dataset.load(name="mnist")
-    pixels = np.rint((data.test_images + 1) * 127.5).astype(np.uint8)
-    return pixels, data.test_labels
+#: Letters that are not written as a digit, and fonts that `mlpcore.inference.rejector` lacks.
+LETTERS, FONTS = sorted(set(string.ascii_letters) - set("BbgIloOqSsZz")), "cm[brt]*.ttf"
 
 
 def read(image: AnyArray, network: mlpcore.TrainedClassifier) -> Page:
     return mlpcore.read(Image.fromarray(np.clip(np.rint(image), 0, 255).astype(np.uint8)), network)
 
 
-def numbers(
-    network: mlpcore.TrainedClassifier, n: int, seed: int, least_gap: float
-) -> dict[str, Any]:
-    """Numbers of 2 to 8 digits on paper: the shares of digits and of numbers that are right.
+def counted(digits: Iterable[ReadDigit], truths: Iterable[object]) -> Counter[str]:
+    """How many digits are read rightly and wrongly, and how many of both are in doubt."""
+    found: Counter[str] = Counter()
+    for each, truth in zip(digits, truths):
+        if each.answer is not None:
+            answer = "right" if each.answer == truth else "wrong"
+            found += Counter({answer: 1, f"{answer} in doubt": int(each.in_doubt)})
+    return found
 
-    Neighbours are from `least_gap` to half of their height apart.
-    """
-    pixels, labels = test_digits()
-    rng = np.random.default_rng(seed)
-    right = digits = of = marked = unmarked = 0
+
+def shares(found: Counter[str]) -> dict[str, float]:
+    """Of digits that were read: which share is right, and in doubt."""
+    of = {"right": found["right"] + found["wrong"]}
+    of |= {f"{answer} in doubt": found[answer] for answer in ("right", "wrong")}
+    return {name: round(found[name] / n, 4) for name, n in of.items() if n}
+
+
+def numbers(
+    network: mlpcore.TrainedClassifier, pixels: UInt8Array, labels: AnyArray, n: int, gap: float
+) -> dict[str, Any]:
+    """Numbers of 2 to 8 digits on paper, whose neighbours are from `gap` to 0.5 heights apart."""
+    rng = np.random.default_rng(0)
+    of, digits, whole = 0, 0, Counter[str]()
     for _ in range(n):
         chosen = rng.integers(0, len(pixels), rng.integers(2, 9))
-        height, gap = int(rng.integers(25, 110)), (least_gap, 0.5)
-        ink = pages.number(pixels[chosen], rng, height, gap)
-        found = read(pages.photographed(ink, rng), network)
-        truth = "".join(map(str, labels[chosen]))
-        answer = "".join(str(each.answer) for each in found.digits)
+        ink = pages.number(pixels[chosen], rng, int(rng.integers(25, 110)), (gap, 0.5))
+        found = read(pages.photographed(ink, rng), network).digits
+        truth, answer = ("".join(map(str, each)) for each in (labels[chosen], answers(found)))
         same = difflib.SequenceMatcher(None, truth, answer, autojunk=False).get_matching_blocks()
         digits += sum(block.size for block in same)
         of += len(truth)
-        right += answer == truth
-        if answer != truth:
-            marked += any(each.in_doubt for each in found.digits)
-        else:
-            unmarked += not any(each.in_doubt for each in found.digits)
-    wrong = max(1, n - right)
-    return {
-        "numbers": n,
-        "seed": seed,
-        "digits_right": round(digits / of, 4),
-        "numbers_right": round(right / n, 4),
-        "wrong_numbers_with_a_mark": round(marked / wrong, 4),
-        "right_numbers_without": round(unmarked / max(1, right), 4),
-    }
+        name = "right" if answer == truth else "wrong"
+        doubt = any(each.in_doubt for each in found)
+        whole += Counter({name: 1, f"{name} in doubt": int(doubt)})
+    return {"numbers": n, "digits right": round(digits / of, 4)} | shares(whole)
 
 
-def forms(network: mlpcore.TrainedClassifier, seed: int) -> list[dict[str, Any]]:
+def answers(digits: Iterable[ReadDigit]) -> list[Any]:
+    return [each.answer for each in digits]
+
+
+def forms(
+    network: mlpcore.TrainedClassifier, pixels: UInt8Array, labels: AnyArray
+) -> dict[str, Any]:
     """Forms of 120 boxes, turned, at several resolutions, in a gradient of light."""
-    pixels, labels = test_digits()
-    rng = np.random.default_rng(seed)
-    result = []
+    rng, result = np.random.default_rng(0), {}
     for layout, (columns, settings) in LAYOUTS.items():
-        for angle in (-5, -2, 0, 2, 5):
-            for dpi in (150, 300, 600):
-                n = columns if layout == "one row" else 120 // columns * columns
-                chosen = rng.integers(0, len(pixels), n)
-                ink, centres = pages.form(pixels[chosen], columns, rng, **settings)
-                image = pages.on_paper(pages.rotated(ink, angle), rng)
-                size = [round(dpi / 300 * side) for side in image.shape[::-1]]
-                scan = Image.fromarray(np.rint(image).astype(np.uint8)).resize(size)
-                found = read(pages.lit(np.asarray(scan, float)), network)
-                places = pages.turned_points(centres, ink.shape, angle) * dpi / 300
-                boxes, right = compared(found, places, labels[chosen].tolist())
-                result.append(
-                    {"layout": layout, "angle": angle, "dpi": dpi, "of": n}
-                    | {"boxes": boxes, "digits": right}
-                )
+        of, found = 0, Counter[str]()
+        for angle, dpi in product((-5, -2, 0, 2, 5), (150, 300, 600)):
+            n = columns if layout == "one row" else 120 // columns * columns
+            chosen = rng.integers(0, len(pixels), n)
+            ink, centres = pages.form(pixels[chosen], columns, rng, **settings)
+            image = pages.on_paper(pages.rotated(ink, angle), rng)
+            size = [round(dpi / 300 * side) for side in image.shape[::-1]]
+            scan = Image.fromarray(np.rint(image).astype(np.uint8)).resize(size)
+            page = read(pages.lit(np.asarray(scan, float)), network)
+            places = pages.turned_points(centres, ink.shape, angle) * dpi / 300
+            found += counted(*in_place(page.digits, places, labels[chosen].tolist()))
+            of += n
+        result[layout] = {"of": of, "boxes": found["right"] + found["wrong"]} | shares(found)
     return result
 
 
-def compared(found: Page, places: AnyArray, labels: list[int]) -> tuple[int, int]:
-    """How many boxes are in their place in the order, and how many of these are read rightly."""
-    boxes = right = 0
-    for each, (x, y), label in zip(found.digits, places, labels):
-        left, top, end, bottom = each.box
-        if left < x < end and top < y < bottom:
-            boxes += 1
-            right += each.answer == label
-    return boxes, right
+def in_place(
+    digits: Sequence[ReadDigit], places: AnyArray, labels: Sequence[int]
+) -> tuple[list[ReadDigit], list[int]]:
+    """The digits whose boxes are in their place in the order, and their labels."""
+    kept, own = [], []
+    for each, (x, y), label in zip(digits, places, labels):
+        left, top, right, bottom = each.box
+        if left < x < right and top < y < bottom:
+            kept.append(each)
+            own.append(label)
+    return kept, own
+
+
+def letter(rng: np.random.Generator) -> AnyArray:
+    """One letter, light on dark."""
+    import matplotlib
+
+    fonts = sorted(Path(matplotlib.get_data_path(), "fonts", "ttf").glob(FONTS))
+    font = ImageFont.truetype(fonts[rng.integers(len(fonts))], 60)
+    image = Image.new("L", (100, 100))
+    ImageDraw.Draw(image).text((50, 50), rng.choice(LETTERS), 255, font, "mm")
+    return np.asarray(image.rotate(rng.uniform(-10, 10)))
+
+
+def blots(rng: np.random.Generator) -> AnyArray:
+    """Noise, light on dark."""
+    noise = ndimage.gaussian_filter(rng.normal(size=(60, 60)), rng.uniform(1, 4))
+    return np.where(noise > np.quantile(noise, rng.uniform(0.5, 0.9)), 255, 0).astype(np.uint8)
+
+
+def no_digits(network: mlpcore.TrainedClassifier) -> dict[str, float]:
+    """The share in doubt of letters, and of noise, in a form of 300 boxes."""
+    rng, result = np.random.default_rng(0), {}
+    for maker in letter, blots:
+        cells = [maker(rng) for _ in range(300)]
+        ink, _ = pages.form(cells, 20, rng, box=(90, 70), line=3)
+        found = counted(read(pages.on_paper(ink, rng), network).digits, [None] * 300)
+        result[maker.__name__] = shares(found)["wrong in doubt"]
+    return result
 
 
 def scans(network: mlpcore.TrainedClassifier, folder: Path) -> dict[str, Any]:
@@ -134,13 +169,9 @@ def scans(network: mlpcore.TrainedClassifier, folder: Path) -> dict[str, Any]:
             found = mlpcore.read(path, network)
             times.append(time.perf_counter() - start)
         full = [line for line in found.lines if len(line) == COLUMNS][:ROWS]
-        answers = [each.answer for line in full for each in line]
-        result[path.name] = {
-            "of": COLUMNS * ROWS,
-            "boxes": len(answers),
-            "digits": sum(answer == int(name[1]) for answer in answers),
-            "seconds": round(min(times), 2),
-        }
+        digits = counted([each for line in full for each in line], repeat(int(name[1])))
+        boxes = {"of": COLUMNS * ROWS, "boxes": digits["right"] + digits["wrong"]}
+        result[path.name] = boxes | shares(digits) | {"seconds": round(min(times), 2)}
     return result
 
 
@@ -148,30 +179,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--network", default="pretrained", help="a run or a file (pretrained)")
     parser.add_argument("--numbers", type=int, default=300, help="how many numbers (300)")
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scans", type=Path, help="a folder of scanned pages of one digit")
     output = ROOT / "benchmarks" / "results" / "reading.json"
     parser.add_argument("--output", type=Path, default=output)
     args = parser.parse_args()
     network = mlpcore.load(args.network, threads=1)
+    data = dataset.load(name="mnist")
+    digits = np.rint((data.test_images + 1) * 127.5).astype(np.uint8), data.test_labels
     record: dict[str, Any] = {"machine": machine(), "network": args.network}
     if args.scans:
         record["scans"] = scans(network, args.scans)
-    for name, least_gap in (("numbers", 0.0), ("overlapping numbers", -0.05)):
-        record[name] = numbers(network, args.numbers, args.seed, least_gap)
-    record["forms"] = forms(network, args.seed)
+    for name, gap in (("numbers", 0.0), ("overlapping numbers", -0.05)):
+        record[name] = numbers(network, *digits, args.numbers, gap)
+    record |= {"forms": forms(network, *digits), "no digits, in doubt": no_digits(network)}
     atomic_write(args.output, (json.dumps(record, indent=1) + "\n").encode())
-    print(json.dumps(record | {"forms": summary(record["forms"])}, indent=1))
-
-
-def summary(forms: list[dict[str, Any]]) -> dict[str, str]:
-    """Boxes and digits of each layout."""
-    result = {}
-    for layout in LAYOUTS:
-        own = [each for each in forms if each["layout"] == layout]
-        of, boxes, digits = (sum(each[k] for each in own) for k in ("of", "boxes", "digits"))
-        result[layout] = f"{boxes / of:.2%} of {of:,} boxes, {digits / of:.2%} of the digits"
-    return result
+    print(json.dumps(record, indent=1))
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from mlpcore.reading.lines import in_lines
 from mlpcore.reading.numbers import find_numbers
 from mlpcore.reading.opencv import import_opencv
 from mlpcore.reading.segmentation import Field, best_sequence, cell_field
-from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath, UInt8Array
+from mlpcore.typing import Float32Array, Float64Array, StrPath, UInt8Array
 
 #: An answer whose probability exceeds the second's by less is in doubt.
 MIN_MARGIN = 0.9
@@ -52,6 +52,7 @@ class ReadDigit(NamedTuple):
         Of the classes; empty in an empty box.
     doubt : float
         0 for a sure answer to 1: by how much the greatest probability fails to exceed the second.
+        It is 1 for what hardly shows a digit (`TrainedClassifier.doubtful`).
     corners : ndarray of float64, shape (4, 2)
         Of the box, or around a digit without a box: x and y in pixels of the picture as it was
         held, upper left, upper right, lower right, lower left.
@@ -234,31 +235,21 @@ def _read_fields(
     if classifier.copies is None and not all(field.is_cell for field in fields):
         classifier = TrainedClassifier(classifier.networks, classifier.backend, Copies(N_COPIES))
     probabilities = classifier.to_probabilities(classifier.outputs(images))
+    second, first = np.sort(np.pad(probabilities, ((0, 0), (1, 0))), axis=1).T[-2:]
+    doubts = np.where(classifier.doubtful(images), 1.0, 1 - first + second)
+    scores = np.log(np.maximum(first, 1e-9))
     result, begin = [], 0
     for field in fields:
-        own = probabilities[begin : begin + len(field.segments)]
-        begin += len(own)
-        sequence = best_sequence(field, np.log(np.maximum(own.max(axis=1, initial=0), 1e-9)))
-        result.append([_digit(field, k, own[k], classifier.classes, to_picture) for k in sequence])
-        if not sequence:
-            result[-1].append(
-                ReadDigit(None, own[:0].ravel(), 0.0, _corners(field.box, to_picture))
-            )
+        digits = []
+        for k in best_sequence(field, scores[begin : begin + len(field.segments)]):
+            own, box = probabilities[begin + k], field.segments[k].glyph.box
+            corners = _corners(field.box if field.is_cell else box, to_picture)
+            answer = classifier.classes[own.argmax()].item()
+            digits.append(ReadDigit(answer, own, float(doubts[begin + k]), corners))
+        empty = ReadDigit(None, np.zeros(0), 0.0, _corners(field.box, to_picture))
+        result.append(digits or [empty])
+        begin += len(field.segments)
     return result
-
-
-def _digit(
-    field: Field,
-    number: int,
-    probabilities: Float64Array,
-    classes: AnyArray,
-    to_picture: Float64Array,
-) -> ReadDigit:
-    """The answer for a segment of a field."""
-    second, first = np.sort(probabilities)[-2:] if len(probabilities) > 1 else (0, 1)
-    box = field.box if field.is_cell else field.segments[number].glyph.box
-    answer = classes[probabilities.argmax()].item()
-    return ReadDigit(answer, probabilities, float(1 - first + second), _corners(box, to_picture))
 
 
 def _corners(box: Box, to_picture: Float64Array) -> Float64Array:

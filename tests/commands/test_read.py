@@ -1,5 +1,6 @@
 """`mlpcore read`: what it prints and writes of pages, and bad pages."""
 
+import io
 import json
 import sys
 
@@ -34,7 +35,7 @@ def test_text_and_json_and_the_drawn_page(call):
         assert each["answer"] == np.argmax(each["probabilities"])
         assert abs(sum(each["probabilities"]) - 1) < 0.01
         second, first = sorted(each["probabilities"])[-2:]
-        assert abs(each["doubt"] - (1 - first + second)) < 2e-4
+        assert each["doubt"] == 1 or abs(each["doubt"] - (1 - first + second)) < 2e-4
     with Image.open("found.png") as drawn, Image.open("form.png") as plain:
         assert drawn.mode == "RGB" and drawn.size == plain.size
         coloured = np.ptp(np.asarray(drawn), axis=2) > 50
@@ -55,6 +56,22 @@ def test_several_pages(call, capsys):
     assert missing.startswith("error: missing.png does not exist: expected a picture")
     assert blank.startswith("warning: blank.png: nothing found, expected digits")
     assert out.splitlines()[:2] == ["blank.png:", "a.png:"]
+
+
+def test_a_bar_of_pages_on_a_terminal(call, capsys, monkeypatch):
+    """It is gone at the end, and what is printed is the same. One page has none."""
+    for name in ("a.png", "b.png"):
+        write(name, 6)
+    expected = call("read", "pretrained", ".")
+    monkeypatch.setenv("TERM", "xterm")
+    for paths, shown in ((".", True), ("a.png", False)):
+        terminal = io.StringIO()
+        terminal.isatty = lambda: True
+        monkeypatch.setattr(sys, "stderr", terminal)
+        assert main(["read", "pretrained", paths]) == 0
+        text = terminal.getvalue()
+        assert ("2/2" in text and text.endswith("\x1b[2K")) if shown else not text
+        assert capsys.readouterr().out == (expected if shown else expected.split("\n")[1] + "\n")
 
 
 def test_without_opencv(refusal, monkeypatch):

@@ -81,6 +81,15 @@ def test_empty_boxes_and_text():
     assert read(on_paper(ink, np.random.default_rng(2))).text.count(" ") == 23
 
 
+def test_what_is_no_digit_is_in_doubt():
+    """As the small network judges, whatever the margin is."""
+    rng = np.random.default_rng(0)
+    noise = [np.where(rng.random((12, 12)) < 0.4, 255, 0).astype(np.uint8) for _ in range(12)]
+    ink, *_ = form([*noise, *DIGITS[:12]], 6, rng, box=(70, 60))
+    doubts = [each.doubt == 1 for each in read(on_paper(ink, rng)).digits]
+    assert np.mean(doubts[:12]) > 0.6 and np.mean(doubts[12:]) < 0.3
+
+
 def test_a_form_that_nobody_filled_in():
     ink, *_ = page(empty=range(24))
     found = read(on_paper(ink, np.random.default_rng(2)))
