@@ -1,14 +1,18 @@
-"""Upstrokes and feet for ones, bars for sevens: strokes that MNIST's writers seldom drew.
+"""Ones and sevens as MNIST's writers seldom wrote them, drawn with the digits that they wrote.
 
-MNIST was written by Americans, whose 1 is mostly a single line and whose 7 has no bar. The strokes
-are drawn onto a share of the training images, before these are deformed:
+MNIST was written by Americans, whose 1 is mostly a single line and whose 7 has no bar. A share of
+the training images is changed, before these are deformed:
 
 - **The stem** is the line of least squares through the ink, of a 7 through its lower part. It ends
-  where the ink does, and is as wide as the mean row of ink across it.
-- **An upstroke** goes from the upper end of a 1 down to the left, at 22 to 56 degrees to an upright
-  stem, and no flatter than 27 degrees to the horizontal.
-- **A foot** lies across the lower end of a 1. Half of the ones with an upstroke get one.
+  where the ink does, and is as wide as the mean row of ink across it. The rows of the image are
+  moved so that the stem leans by up to 48 degrees to the right, that of a 7 by 6 to 42.
+- **An upstroke** goes from the upper end of a 1 down to the left and leans with it. It may bend,
+  and long ones are steeper, as the angle between the strokes is what tells a 1 from a 7 that has
+  no bar.
+- **A foot** lies across the lower end of a 1, or a little below it. Half of the ones get one.
 - **A bar** lies across the stem of a 7.
+- **A wave** is the top of half of these sevens, which are drawn anew: it falls to the left and
+  rises again, and may begin with a tick.
 
 A stroke has round ends, and is as wide as the stem or up to two fifths thinner. Afterwards the
 image is moved by whole pixels, so that its centre of mass stays where it was, as that of MNIST's
@@ -22,6 +26,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -40,7 +45,7 @@ STEM_OF_SEVEN = 0.4
 #: Ranges from which strokes are drawn. Lengths and places are shares of the height of the ink, and
 #: slopes of stems and upstrokes are columns a row: a stem of -1 leans to the right by 45 degrees.
 LEAN_OF_ONE, LEAN_OF_SEVEN = (-1.1, 0.1), (-0.9, -0.1)
-MOST_LEANT = 0.7  # more or less than before
+MOST_LEANT = 0.7  # more or less than before, as the stem of a 7 with a loop is not found
 UPSTROKE, UPSTROKE_LEFT = (0.1, 0.9), (0.15, 0.85)  # down, and left: longer ones are steeper
 BEND = -0.15, 0.12  # of an upstroke, up, as a share of its length
 FOOT = 0.0, 0.65  # to either side
@@ -52,18 +57,18 @@ BAR_PLACE = 0.4, 0.85
 STROKE_WIDTH = 0.6, 1.0  # as a share of the stem's
 SHARE_WITH_FOOT = 0.5
 
-#: Ranges for whole sevens, in shares of their height, from the upper end of the stem to the left
-#: and down. Slants are columns a row, as those of stems.
+#: Ranges for sevens with a wave, in shares of their height, from the upper end of the stem to the
+#: left and down. A tick slants by columns a row, beyond the stem.
 TOP_WIDTH, TOP_DROP = (0.3, 0.8), (-0.05, 0.25)
 DIP_PLACE, DIP = (0.2, 0.6), (0.0, 0.45)
 TICK, TICK_SLANT = (0.1, 0.55), (-0.2, 1.0)
-SHARE_WHOLE, SHARE_WITH_TICK, SHARE_WITH_BAR = 0.5, 0.8, 0.9
+SHARE_WITH_WAVE, SHARE_WITH_TICK, SHARE_WITH_BAR = 0.5, 0.8, 0.9
 
 
 def add_strokes(
     images: Float32Array, labels: UInt8Array, classes: Sequence[Any], share: float, seed: int
 ) -> Float32Array:
-    """Draw strokes onto a share of the ones and of the sevens.
+    """Change a share of the ones and of the sevens.
 
     Parameters
     ----------
@@ -73,7 +78,7 @@ def add_strokes(
     classes : sequence
         What the labels stand for.
     share : float
-        The probability of an image of a 1 or of a 7 to get strokes.
+        The probability of an image of a 1 or of a 7 to be changed.
     seed : int
         Decides, with the index of an image, on its strokes.
 
@@ -166,8 +171,10 @@ def _draw_one(images: Float32Array, drawn: Float64Array) -> Float32Array:
     left = _between(UPSTROKE_LEFT, drawn[:, 2]) * np.sqrt(share)
     top, end = stem.at(0.0), stem.beside(left, share)
     bend = _between(BEND, drawn[:, 10])
-    middle = [(a + b) / 2 for a, b in zip(top, end)]
-    middle = middle[0] - bend * (end[1] - top[1]), middle[1] - bend * (top[0] - end[0])
+    middle = (
+        (top[0] + end[0]) / 2 - bend * (end[1] - top[1]),
+        (top[1] + end[1]) / 2 - bend * (top[0] - end[0]),
+    )
     width = stem.width * _between(STROKE_WIDTH, drawn[:, 7])
     upstroke = _polyline(ink.shape, (top, middle, end), width)
     place = stem.at(_between(FOOT_PLACE, drawn[:, 9]))
@@ -177,21 +184,21 @@ def _draw_one(images: Float32Array, drawn: Float64Array) -> Float32Array:
 
 
 def _draw_seven(images: Float32Array, drawn: Float64Array) -> Float32Array:
-    """Images of sevens that lean, with bars, and others in place of some."""
+    """Images of sevens that lean, with bars, and with waves in place of half of them."""
     before = _ink_of(images)
     ink = _leaning(before, STEM_OF_SEVEN, _between(LEAN_OF_SEVEN, drawn[:, 8]))
     stem = _Stem(ink, STEM_OF_SEVEN)
-    whole = drawn[:, 9] < SHARE_WHOLE
-    ink[whole] = _sevens(ink.shape, stem, drawn)[whole]
+    waves = drawn[:, 9] < SHARE_WITH_WAVE
+    ink[waves] = _waves(ink.shape, stem, drawn)[waves]
     bar = _across(
         ink.shape, stem, stem.at(_between(BAR_PLACE, drawn[:, 1])), BAR, BAR_SLOPE, drawn[:, 3:]
     )
-    bar[whole & (drawn[:, 10] >= SHARE_WITH_BAR)] = 0
+    bar[waves & (drawn[:, 10] >= SHARE_WITH_BAR)] = 0
     return _placed(np.maximum(ink, bar), before)
 
 
-def _sevens(shape: tuple[int, ...], stem: _Stem, drawn: Float64Array) -> Float64Array:
-    """The ink of sevens whose top dips, and begins with a tick for some, on stems."""
+def _waves(shape: tuple[int, ...], stem: _Stem, drawn: Float64Array) -> Float64Array:
+    """The ink of sevens without bars, on stems, whose tops are waves."""
     width, drop = _between(TOP_WIDTH, drawn[:, 11]), _between(TOP_DROP, drawn[:, 12])
     share = _between(DIP_PLACE, drawn[:, 13])
     length = np.where(drawn[:, 2] < SHARE_WITH_TICK, _between(TICK, drawn[:, 6]), 0)
@@ -244,8 +251,8 @@ def _polyline(
     width: Float64Array,
 ) -> Float64Array:
     """Ink (n, h, w) of lines from point to point."""
-    pairs = zip(points, points[1:])
-    return np.maximum.reduce([_segments(shape, *pair, width) for pair in pairs])
+    lines = [_segments(shape, *ends, width) for ends in pairwise(points)]
+    return np.maximum.reduce(lines)
 
 
 def _segments(
