@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from mlpcore import backends
@@ -60,14 +61,17 @@ def test_weights_are_read_from_the_nearest_level_that_has_room():
 
 def test_a_step_reads_the_rows_of_active_inputs_twice(problems):
     tanh, rectifiers = (problems[recipe] for recipe in ("paper", "modern"))
-    dense, sparse = (
-        ROUTINES["step"].work(each, backends.get("scalar", 1)) for each in (tanh, rectifiers)
-    )
+    backend = backends.get("scalar", 1)
+    dense, sparse = (ROUTINES["step"].work(each, backend) for each in (tanh, rectifiers))
     upper = 5 * (8 + 1) + 10 * (5 + 1)
-    assert dense == pytest.approx((4 * upper, 4 * upper))
-    _, *shares = rectifiers.active
-    assert all(0 < share < 1 for share in shares)
-    assert sparse == pytest.approx((4 * (shares[0] * 5 * 9 + shares[1] * 10 * 6),) * 2)
+    assert tanh.active == pytest.approx([1.0, 1.0, 1.0], rel=1e-3)
+    assert dense.reads == pytest.approx((4 * upper, 4 * upper))
+    assert dense.updates == pytest.approx(8 * (841 + 1) + upper, rel=1e-3)
+    first, *shares = rectifiers.active
+    assert 0.1 < first < 0.6 and all(0 < share < 1 for share in shares)
+    read = 4 * (shares[0] * 5 * 9 + shares[1] * 10 * 6)
+    assert sparse.reads == pytest.approx((read, read)) and sparse.updates < dense.updates
+    assert ROUTINES["step"].work(tanh, None) == dense  # of another library, in float32
 
 
 # ---- checks ------------------------------------------------------------------------------------
@@ -83,34 +87,50 @@ def test_every_routine_is_right_and_can_be_timed(problems, key):
     case.run(case.step)
 
 
-class Library:
-    """The reference backend as a peer, which may average the loss over so many outputs."""
+@pytest.mark.parametrize("value", [1.01, np.nan, [1.0, 2.0]])
+def test_a_backend_with_a_wrong_result_is_not_timed(problems, monkeypatch, value):
+    def enter(problem, backend):
+        right = backend.name == "reference"
+        return [(np.array(1.0 if right else value), 0)], timing.Case(None)
 
-    def __init__(self, divisor):
-        self.divisor, self.reference = divisor, backends.get("reference")
+    monkeypatch.setitem(ROUTINES, "inference", replace(ROUTINES["inference"], enter=enter))
+    (row,) = measured(problems["paper"], "inference")
+    assert row.timing is None and row.wrong and "wrong" in row.reason
+
+
+class Library:
+    """The reference backend as a peer, which may average the loss or have no biases."""
+
+    def __init__(self, divisor=1, biases=True):
+        self.divisor, self.biases, self.reference = divisor, biases, backends.get("reference")
         self.put, self.store = self.reference.put, self.reference.store
 
     def load(self, network):
         return network.copy()
 
     def train(self, network, images, labels, order, rate):
+        before = network.copy()
         self.reference.train(network, images, labels, order, rate / self.divisor)
+        if not self.biases:
+            for new, old in zip(network.biases, before.biases):
+                new[...] = old
 
 
-def test_a_wrong_result_is_not_timed_and_a_failure_is_a_reason(problems):
-    def make(divisor):
-        if not divisor:
-            raise RuntimeError("no such\noperator")
-        return Library(divisor)
+def test_a_peer_with_a_wrong_result_is_not_timed_and_one_that_fails_is_a_reason(problems):
+    def fail(threads):
+        raise RuntimeError("no such\noperator")
 
-    peers = [
-        Peer("theirs", "step", "numpy", lambda threads, n=n: make(n), lambda threads: {1})
-        for n in (1, 10, 0)
-    ]
-    ours, right, wrong, failed = measured(problems["paper"], "step", *peers)
-    assert ours.timing and right.timing and not right.wrong
-    assert wrong.timing is None and wrong.wrong and "wrong" in wrong.reason
-    assert failed.reason == "failed: no such operator"
+    def peer(make):
+        return Peer("ours", "step", "numpy", make, lambda threads: {1})
+
+    libraries = Library(), Library(divisor=10), Library(biases=False)
+    peers = [peer(lambda threads, each=each: each) for each in libraries]
+    peers += [peer(fail), replace(peer(fail), module="no_such_module")]
+    ours, right, *wrong, failed = measured(problems["paper"], "step", *peers)
+    assert ours.timing and right.timing and not ours.wrong and not right.wrong
+    for row in wrong:
+        assert row.timing is None and row.wrong and "wrong" in row.reason
+    assert len(wrong) == 2 and failed.reason == "failed: no such operator"
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
@@ -132,11 +152,15 @@ def test_every_peer_that_is_there_does_the_same(problems, peer):
     [
         ("--arch net9", "architecture 'net9'"),
         ("--routine forward,sort", "'sort', expected forward"),
+        ("--threads 0", "0, expected 1 to"),
         ("--peers JAX,fast", "'fast', expected a part of JAX scan; PyTorch by hand"),
         ("--json /nowhere/at/all.json", "cannot write /nowhere/at/all.json: No such file"),
         ("--epochs 2", "--epochs: expected only --arch"),
+        ("--to-error abc", "'abc', expected a number"),
         ("--to-error 1 --arch 8;9", "--arch 8, 9: expected only one"),
         ("--to-error 1 --peers Keras", "'keras', expected a part of PyTorch AdamW 64"),
+        ("--to-error 1 --routine step", "--routine together with --to-error"),
+        ("--medians none.json", "cannot read none.json"),
     ],
 )
 def test_bad_input_is_one_line_and_status_2(capsys, arguments, message):
@@ -154,7 +178,7 @@ def test_from_end_to_end(tmp_path, capsys, monkeypatch):
     arguments += f" --dataset digits --json {path}"
     assert command.main(arguments.split()) == 0
     out, err = capsys.readouterr()
-    assert "| forward " in out and "100: forward" in err
+    assert "| forward " in out and "The paper beside us" in out and "100: forward" in err
     (report,) = read_runs([path])
     assert report.data == dataset.EMBEDDED
     assert (report.rows[0].name, report.rows[0].threads) == measure.BASE

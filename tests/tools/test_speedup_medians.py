@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from mlpcore.errors import InputError
 from speed import chart
@@ -15,6 +16,7 @@ from speed.timing import Settings, Timing
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 
 MACHINE = {"CPU": "A CPU, 2 cores (load 0.5)", "GPU": "none (no driver)", "versions": "jax 1"}
+ANOTHER = {("scalar", 1): 8.5}  # makes a run differ from the first
 
 
 def report(times=None, **changes):
@@ -68,11 +70,21 @@ def test_medians_of_runs(kept, capsys):
     assert jax["Time"] == "5.00 s" and jax["x ours"] == "4.00x (2.50 to 6.00)"
 
 
+def test_a_row_without_a_time_in_one_run_has_no_median(kept, capsys):
+    assert main(["--medians", *kept(report(), report({("avx2", 2): None} | ANOTHER))]) == 0
+    found = cells(capsys.readouterr().out)
+    assert found["avx2, 2"]["Time"] == "-"
+    assert found["JAX scan, 2"]["x ours"] == "0.607x (0.588 to 0.625)"  # scalar is our fastest
+
+
 @pytest.mark.parametrize(
     "other, message",
     [
         ({"machine": MACHINE | {"CPU": "B"}}, "machine, settings, revision, data and rows"),
+        ({"settings": Settings(0.025)}, "machine, settings"),
+        ({"times": {("sse2", 1): 1.0}}, "machine, settings"),
         ({}, "expected another run"),
+        ({"date": "soon"}, "expected what tools/speedup.py --json writes"),
         ({"times": {("scalar", 1): -1.0}}, "expected what tools/speedup.py --json writes"),
     ],
 )
@@ -81,9 +93,15 @@ def test_runs_that_cannot_be_compared(kept, other, message):
         read_runs([Path(each) for each in kept(report(), report(**other))])
 
 
-def test_a_bar_for_each_library():
-    """With the best number of threads; plain C has none."""
-    assert chart.best_times([report()]) == {"net1\x1b": {"mlpcore, step": 2.0, "JAX scan": 5.0}}
+def test_a_bar_for_each_library(kept, capsys):
+    assert main(["--medians", *kept(report()), "--routine", "forward"]) == 2
+    assert "routine 'forward': the runs have step" in capsys.readouterr().err
+    figure = Figure()
+    times = chart.best_times([report()])
+    chart.draw_bars(figure, times)
+    assert times == {"net1\x1b": {"mlpcore, step": 2.0, "JAX scan": 5.0}}  # with the best threads
+    (axes,) = figure.axes
+    assert [bar.get_width() for bar in axes.patches] == [2.0, 5.0]
 
 
 def test_committed_results_can_be_read():

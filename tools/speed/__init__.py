@@ -9,7 +9,7 @@ routines       the rows: what is checked and timed on a backend, and the least t
 peers          the same work by JAX, PyTorch and SciPy; who learns for `--to-error`, by mini-batches
 measure        carries out a plan: all of the above, in order
 results        times and what follows from them: what a JSON document holds
-tables         times and ratios as Markdown
+tables         text or Markdown; the paper's figures beside ours
 chart          bars of the times, from the JSON documents of several runs
 to_error       one budget of epochs after another, and the least time to each error
 command        the options

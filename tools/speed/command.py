@@ -28,8 +28,8 @@ from speed.tables import all_tables
 from speed.timing import QUICK, Settings
 
 DESCRIPTION = """\
-Times the paper's routines on every backend, beside the machine's limits and, with --peers, other
-libraries on the same work. Several runs kept with --json become one table
+Times the paper's routines on every backend, beside the machine's limits, the paper's figures
+and, with --peers, other libraries on the same work. Several runs kept with --json become one table
 by --medians. With --to-error it trains instead, ours and peers, until a test error is reached."""
 
 #: The options that go with each way to call the tool.

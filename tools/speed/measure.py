@@ -75,9 +75,9 @@ def set_up(row: Row, problem: Problem, backend: Any, limits: Limits | None) -> E
     outcome, case = routine.enter(problem, backend)
     row = replace(row, error=problem.error(routine.enter, outcome))
     if routine.work:
-        reads = routine.work(problem, backend)
+        reads, updates = routine.work(problem, backend)
         floor = sum(map(limits.seconds, reads)) if limits else None
-        row = replace(row, moved=sum(reads), floor=floor or None)
+        row = replace(row, moved=sum(reads), updated=updates, floor=floor or None)
     if not row.wrong:
         return row, case
     return replace(row, reason=f"wrong: off the oracle by more than {TOLERANCE:.0e}"), None

@@ -39,6 +39,7 @@ class Row:
     reason: str = ""  #: why there is no time, or what else to know
     error: float | None = None  #: greatest relative error of what it computes
     moved: float = 0.0  #: bytes of weights that have to be read
+    updated: float = 0.0  #: weights and biases
     floor: Annotated[float, msgspec.Meta(gt=0)] | None = None  #: least seconds
 
     @property

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,19 +38,25 @@ STEP, LAYER, MANY = 64, 16, 1024
 FEW = 3
 
 
+class Work(NamedTuple):
+    """What a sample takes."""
+
+    reads: Sequence[float]  #: bytes of the weights that are read at a time
+    updates: float = 0.0  #: weights and biases
+
+
 @dataclass(frozen=True)
 class Routine:
     """A row of the table.
 
     `enter` is a function of a problem and a backend. It returns what the backend computes for a
     few samples, to be compared with the oracle's results at once, and what is timed afterwards.
-    `work`, for the floor, has the bytes of weights that a sample reads at a time. `schedule` is for
-    `backends.get`, where a backend is not to choose; backends without it are left out. `recipe` is
-    the network's.
+    `work` is for the floor. `schedule` is for `backends.get`, where a backend is not to choose;
+    backends without it are left out. `recipe` is the network's.
     """
 
     enter: Enter
-    work: Callable[[Problem, Backend], Sequence[float]] | None = None
+    work: Callable[[Problem, Backend], Work] | None = None
     schedule: str | None = None
     recipe: str = "paper"
 
@@ -105,18 +112,19 @@ def step(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     return problem.change(network), Case(run, STEP, len(problem.order) // STEP * STEP, length=8.0)
 
 
-def step_work(problem: Problem, backend: Backend) -> Sequence[float]:
+def step_work(problem: Problem, backend: Backend) -> Work:
     """The layers above the first are read on the way up and again on the way down.
 
     However long updates are put off, each sample does that. The first layer's products and all
     updates can be made for many samples at a time: their traffic shrinks as the block grows, so it
     is not counted. A backend that packs weights reads fewer bytes.
     """
-    read = [4 * n for n in problem.parameters[1:]]
+    shares, counts = problem.active, problem.parameters
+    read = [4 * n for n in counts[1:]]
     if isinstance(backend, SimdBackend):
         read = backend.pass_bytes(problem.network)
-    resident = sum(share * n for share, n in zip(problem.active[1:], read))
-    return resident, resident
+    resident = sum(share * n for share, n in zip(shares[1:], read))
+    return Work((resident, resident), sum(share * n for share, n in zip(shares, counts)))
 
 
 def deformation(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
@@ -144,8 +152,8 @@ def inference(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
 SPARSE = "step-sparse"
 
 ROUTINES = {
-    "forward": Routine(forward, lambda p, _: [4 * n for n in p.parameters]),
-    "backward": Routine(backward, lambda p, _: [4 * n for n in p.parameters[1:]]),
+    "forward": Routine(forward, lambda p, _: Work([4 * n for n in p.parameters])),
+    "backward": Routine(backward, lambda p, _: Work([4 * n for n in p.parameters[1:]])),
     "step": Routine(step, step_work),
     "step-deferred": Routine(step, step_work, "deferred"),
     "step-streaming": Routine(step, step_work, "streaming"),

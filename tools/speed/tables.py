@@ -1,4 +1,4 @@
-"""What runs have found, as tables in Markdown: medians over the runs.
+"""What runs have found, as tables in Markdown: medians over the runs, and the paper beside us.
 
 A ratio compares two times of the same run, which took turns. The tables have the median of the
 runs' ratios.
@@ -152,9 +152,49 @@ def network_table(network: str, runs: Sequence[Report]) -> str:
     return table(network, HEADERS, lines, notes, left=2)
 
 
+# ---- the paper ---------------------------------------------------------------------------------
+
+#: Images of an epoch, as MNIST has them.
+EPOCH = 60_000
+
+#: The paper's figures (Results; Appendix, "Forward Propagation"): what, of which routine, by whom
+#: if not by our fastest, how much and in which unit.
+CLAIMS = (
+    ("Forward, over a standard processor", "forward", None, 40, "x"),
+    ("Backward, over a standard processor", "backward", None, 40, "x"),
+    ("Deformation, over a standard processor", "deformation", None, 10, "x"),
+    ("SSE in single precision, at most", "forward", ("sse2", 1), 4, "x"),
+    ("Bandwidth of forward", "forward", None, 115, " GB/s"),
+    ("Weight updates in training", "step", None, 5, " G/s"),
+    (f"Deformation of {EPOCH:,} images, standard processor", "deformation", BASE, 93, " s"),
+    (f"Deformation of {EPOCH:,} images, fastest", "deformation", None, 9, " s"),
+)
+
+
+def claims_table(network: str, runs: Sequence[Report]) -> list[str]:
+    """The paper beside us, as far as that was measured."""
+    rows, lines = timed(runs), []
+    for what, routine, by, paper, unit in CLAIMS:
+        own = rows.get((network, routine, *by, False)) if by else fastest(rows, network, routine)
+        standard = rows.get((network, routine, *BASE, False))
+        if own and standard:
+            figure = {
+                "x": median(standard) / median(own),
+                " GB/s": own[0].moved / median(own) / 1e9,
+                " G/s": own[0].updated / median(own) / 1e9,
+                " s": EPOCH * median(own),
+            }[unit]
+            better = paper / figure if unit == " s" else figure / paper
+            ours = f"{digits(figure)}{unit} ({column(own[0].name, own[0].threads)})"
+            lines.append((what, f"{paper}{unit}", ours, f"{digits(better)}x"))
+    headers = ("The paper's claim", "Paper", f"Ours, {network}", "times better")
+    return [table("The paper beside us", headers, lines)] if lines else []
+
+
 def all_tables(runs: Sequence[Report]) -> list[str]:
     """Of one run or of several on the same machine, in the order in which they are shown."""
     first = runs[0]
     tables = [head(first.date, first.revision, first.machine, first.missing, first.limits)]
-    tables += [network_table(each, runs) for each in dict.fromkeys(r.network for r in first.rows)]
+    for network in dict.fromkeys(row.network for row in first.rows):
+        tables += [network_table(network, runs), *claims_table(network, runs)]
     return [*tables, *(f"{note}\n" for note in (*first.notes, *EXPLANATION))]
