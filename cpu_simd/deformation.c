@@ -1,9 +1,10 @@
-/* Grids, tiles and threads of the deformation; the arithmetic is in deformation_kernels.h. */
+/* Grids, tiles and threads of the deformation; its fields are those of displacement.c. */
 #include "deformation.h"
 
 #include <stdatomic.h>
 
 #include "buffers.h"
+#include "displacement.h"
 #include "threads.h"
 
 /* ---- one image --------------------------------------------------------------------- */
@@ -11,14 +12,6 @@
 static size_t padded_image_size(int height, int width)
 {
     return (size_t)(height + 3) * (size_t)mlp_image_pitch(width);
-}
-
-static void copy_row(const float *in, ptrdiff_t in_step, float *out, ptrdiff_t out_step, int n)
-{
-    if (in_step == 1 && out_step == 1)
-        memcpy(out, in, sizeof(float) * (size_t)n);
-    else
-        for (int i = 0; i < n; i++) out[i * out_step] = in[i * in_step];
 }
 
 /* `padded` has been filled with background once. Its rows have room for a whole vector. Pixel (x,
@@ -30,11 +23,11 @@ static void lookup_image(const mlp_kernels *kernels, const float *image, const p
 {
     int pitch = mlp_image_pitch(width);
     for (int y = 0; y < height; y++)
-        copy_row(image + y * in_step[0], in_step[1], padded + (y + 1) * pitch + 1, 1, width);
+        mlp_copy_row(image + y * in_step[0], in_step[1], padded + (y + 1) * pitch + 1, 1, width);
     for (int y = 0; y < height; y++) {
         kernels->lookup_row(padded, height, width, affine, dx + y * field_stride,
                             dy + y * field_stride, y, row);
-        copy_row(row, 1, out + y * out_step[0], out_step[1], width);
+        mlp_copy_row(row, 1, out + y * out_step[0], out_step[1], width);
     }
 }
 
@@ -42,54 +35,6 @@ static void fill(float *padded, int height, int width, float background)
 {
     size_t n = padded_image_size(height, width);
     for (size_t i = 0; i < n; i++) padded[i] = background;
-}
-
-/* ---- noise and field, as operations of their own ------------------------------------ */
-
-int mlp_noise(const mlp_kernels *kernels, const uint32_t key[2], uint32_t epoch, uint32_t grid,
-              uint32_t purpose, int rows, int columns, float *noise)
-{
-    const uint32_t counter[4] = {0, grid, epoch, purpose};
-    int stride = mlp_padded(columns);
-    float *group = mlp_floats(4 * (size_t)stride);
-    if (!group) return -1;
-    for (int y = 0; y < rows; y++) {
-        if (y % 4 == 0) kernels->noise(key, counter, (uint32_t)y / 4, columns, group, stride);
-        memcpy(noise + (ptrdiff_t)y * columns, group + (y % 4) * stride,
-               sizeof(float) * (size_t)columns);
-    }
-    mlp_free(group);
-    return 0;
-}
-
-static void scale_taps(const float *taps, int n_taps, float alpha, float *scaled)
-{
-    for (int i = 0; i < n_taps; i++) scaled[i] = alpha * taps[i];
-}
-
-int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows, int columns,
-                           const float *taps, int n_taps, float alpha, float *field)
-{
-    int stride = mlp_padded(columns), margin = n_taps - 1, width = columns - margin;
-    float *copy = mlp_floats((size_t)rows * (size_t)stride);
-    float *middle = mlp_floats((size_t)stride + 2 * MLP_ALIGN);
-    float *row = mlp_floats((size_t)stride), *scaled = mlp_floats((size_t)n_taps);
-    int status = copy && middle && row && scaled ? 0 : -1;
-    if (status == 0) {
-        scale_taps(taps, n_taps, alpha, scaled);
-        for (ptrdiff_t y = 0; y < rows; y++)
-            memcpy(copy + y * stride, noise + y * columns, sizeof(float) * (size_t)columns);
-        for (ptrdiff_t y = 0; y < rows - margin; y++) {
-            kernels->convolve(copy + y * stride, stride, taps, n_taps, columns, middle);
-            kernels->convolve(middle, 1, scaled, n_taps, width, row);
-            memcpy(field + y * width, row, sizeof(float) * (size_t)width);
-        }
-    }
-    mlp_free(copy);
-    mlp_free(middle);
-    mlp_free(row);
-    mlp_free(scaled);
-    return status;
 }
 
 /* ---- lookup by a given displacement ------------------------------------------------- */
@@ -177,33 +122,34 @@ typedef struct {
     int noise_stride, noise_rows, field_stride;
     float *noise[2]; /* rows [base, filled) of the strip's noise, x and y; multiples of 4 */
     float *field[2]; /* displacements of the strip */
-    float *middle;   /* one row between the two convolutions */
+    float *middle;   /* between the two convolutions */
     float *padded, *row;
-    float background;   /* around the image in `padded` */
-    float *scaled_taps; /* alpha * taps */
+    float background; /* around the image in `padded` */
+    mlp_gaussian gaussian;
     int base, filled;
 } workspace;
 
 /* Places the buffers in `memory`; returns the floats that they take. */
 static size_t make_workspace(workspace *work, const mlp_deformation *d, int tiles, float *memory)
 {
-    int columns = tiles * d->width, margin = d->n_taps - 1;
-    work->noise_stride = mlp_padded(columns + margin);
-    work->noise_rows = (d->height + margin + 3 + 3) / 4 * 4;
+    const int columns = tiles * d->width, margin = d->n_taps - 1;
+    work->gaussian = (mlp_gaussian){.taps = d->taps, .cell = d->cell, .n_taps = d->n_taps};
+    work->noise_stride = mlp_padded(mlp_cells_of(columns, d->cell) + margin);
+    work->noise_rows = (mlp_cells_of(d->height, d->cell) + margin + 3 + 3) / 4 * 4;
     work->field_stride = mlp_padded(columns) + MLP_ALIGN;
-    size_t noise = (size_t)work->noise_rows * (size_t)work->noise_stride;
+    size_t noise = (size_t)work->noise_rows * (size_t)work->noise_stride + 2 * MLP_ALIGN;
     size_t field = (size_t)d->height * (size_t)work->field_stride;
     size_t at = 0;
     const size_t sizes[] = {noise,
                             noise,
                             field,
                             field,
-                            (size_t)work->noise_stride + 2 * MLP_ALIGN,
-                            (size_t)mlp_padded(d->width),
+                            mlp_middle_size(&work->gaussian, d->height, columns),
+                            (size_t)mlp_padded(columns),
                             padded_image_size(d->height, d->width),
-                            (size_t)d->n_taps};
+                            (size_t)d->cell * (size_t)d->n_taps};
     float **parts[] = {&work->noise[0], &work->noise[1], &work->field[0], &work->field[1],
-                       &work->middle,   &work->row,      &work->padded,   &work->scaled_taps};
+                       &work->middle,   &work->row,      &work->padded,   &work->gaussian.scaled};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (memory) *parts[i] = memory + at;
         at += (sizes[i] + MLP_ALIGN - 1) / MLP_ALIGN * MLP_ALIGN;
@@ -248,20 +194,21 @@ static void draw_noise(const deform_context *context, workspace *work, const str
     if (!(before->grid == s->grid && before->row + 1 == s->row && before->begin == s->begin &&
           before->end == s->end))
         work->base = work->filled = 0;
-    const int margin = d->n_taps - 1;
-    int need_begin = s->row * d->height, need_end = need_begin + d->height + margin;
+    const int left = s->begin * d->width / d->cell, right = (s->end * d->width - 1) / d->cell;
+    const int need_begin = s->row * d->height / d->cell;
+    const int need_end = ((s->row + 1) * d->height - 1) / d->cell + d->n_taps;
     int new_base = need_begin / 4 * 4, begin = work->filled > new_base ? work->filled : new_base;
     for (int f = 0; f < 2; f++) {
-        const uint32_t counter[4] = {(uint32_t)(s->begin * d->width), s->grid, d->epoch,
+        const uint32_t counter[4] = {(uint32_t)left, s->grid, d->epoch,
                                      f == 0 ? MLP_PURPOSE_NOISE_X : MLP_PURPOSE_NOISE_Y};
         float *noise = work->noise[f];
         if (work->filled > new_base)
             memmove(noise, noise + (ptrdiff_t)(new_base - work->base) * work->noise_stride,
                     sizeof(float) * (size_t)(work->filled - new_base) * (size_t)work->noise_stride);
         for (int y = begin; y < need_end; y += 4)
-            context->kernels->noise(
-                d->key, counter, (uint32_t)y / 4, (s->end - s->begin) * d->width + margin,
-                noise + (ptrdiff_t)(y - new_base) * work->noise_stride, work->noise_stride);
+            context->kernels->noise(d->key, counter, (uint32_t)y / 4, right - left + d->n_taps,
+                                    noise + (ptrdiff_t)(y - new_base) * work->noise_stride,
+                                    work->noise_stride);
     }
     work->base = new_base;
     work->filled = begin > need_end ? begin : begin + (need_end - begin + 3) / 4 * 4;
@@ -270,16 +217,13 @@ static void draw_noise(const deform_context *context, workspace *work, const str
 static void compute_field(const deform_context *context, workspace *work, const strip *s)
 {
     const mlp_deformation *d = context->deformation;
-    const int columns = (s->end - s->begin) * d->width, stride = work->noise_stride;
+    const int top = s->row * d->height, left = s->begin * d->width;
+    const ptrdiff_t row = top / d->cell - work->base;
     for (int f = 0; f < 2; f++)
-        for (int y = 0; y < d->height; y++) {
-            const float *noise =
-                work->noise[f] + (ptrdiff_t)(s->row * d->height + y - work->base) * stride;
-            context->kernels->convolve(noise, stride, d->taps, d->n_taps, columns + d->n_taps - 1,
-                                       work->middle);
-            context->kernels->convolve(work->middle, 1, work->scaled_taps, d->n_taps, columns,
-                                       work->field[f] + (ptrdiff_t)y * work->field_stride);
-        }
+        mlp_smooth(context->kernels, &work->gaussian, work->noise[f] + row * work->noise_stride,
+                   work->noise_stride, top % d->cell, left % d->cell, d->height,
+                   (s->end - s->begin) * d->width, work->middle, work->row, work->field[f],
+                   work->field_stride);
 }
 
 static void look_up_strip(const deform_context *context, workspace *work, const strip *s)
@@ -331,7 +275,7 @@ static void deform_task(void *argument, mlp_team *team, int thread, int n_thread
                    context->scratch + (size_t)thread * context->per_thread);
     work.background = d->backgrounds[0];
     fill(work.padded, d->height, d->width, work.background);
-    scale_taps(d->taps, d->n_taps, d->alpha, work.scaled_taps);
+    mlp_scale_taps(&work.gaussian, d->alpha);
     for (;;) {
         int grid = atomic_fetch_add(&context->next_grid, 1);
         if (grid >= context->n_grids) break;

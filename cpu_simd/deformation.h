@@ -4,6 +4,10 @@
  * grid i / 100. A grid of (10 h) x (10 w) cells has one displacement field: uniform noise, which
  * spans n_taps - 1 cells more each way, convolved with a Gaussian and scaled by alpha, once for x
  * and once for y. The Gaussian is separable: columns first, then rows.
+ *
+ * A wide Gaussian needs fewer numbers: one for each cell of `cell` x `cell` pixels. Pixel cell * r
+ * + p has the weights of phase p, from the noise of cell r and on, and then rows come first,
+ * because there are fewer of them before the columns.
  */
 #ifndef MLPCORE_DEFORMATION_H
 #define MLPCORE_DEFORMATION_H
@@ -19,8 +23,8 @@ enum { MLP_PURPOSE_NOISE_X = 1, MLP_PURPOSE_NOISE_Y = 2 };
 
 typedef struct {
     int height, width; /* of one image */
-    const float *taps; /* the one-dimensional Gaussian */
-    int n_taps;
+    const float *taps; /* the one-dimensional Gaussian: cell phases of n_taps weights */
+    int cell, n_taps;
     float alpha;              /* pixels */
     const float *backgrounds; /* outside an image, of each channel */
     uint32_t key[2];          /* the seed */
@@ -50,9 +54,9 @@ static inline int mlp_image_pitch(int width) { return width + 3; }
 int mlp_noise(const mlp_kernels *kernels, const uint32_t key[2], uint32_t epoch, uint32_t grid,
               uint32_t purpose, int rows, int columns, float *noise);
 
-/* alpha * (Gaussian * noise (rows, columns)): n_taps - 1 rows and columns fewer. */
+/* alpha * (Gaussian * noise (rows, columns)): cell times n_taps - 1 rows and columns fewer. */
 int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows, int columns,
-                           const float *taps, int n_taps, float alpha, float *field);
+                           const float *taps, int cell, int n_taps, float alpha, float *field);
 
 /* out[i](p) = images[i](M_i (p - c) + c + displacement_i(p)), bilinear, `background` outside.
  * images and out: (n, h, w); affine: n matrices M = {xx, xy, yx, yy} from target to source;

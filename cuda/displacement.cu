@@ -1,16 +1,16 @@
 // Elastic displacement fields: noise, and its convolution with a truncated Gaussian.
 //
-// A field serves a grid of 10 x 10 images. It has one cell per pixel of the grid; its noise has
-// n_taps - 1 cells more each way. Fields lie one after another, x before y for each grid, and
-// blockIdx.z is the field. All are rows x columns, row-major, without padding.
+// A field serves a grid of 10 x 10 images. Its noise has a number for each pixel of the grid, or
+// for each cell of `cell` x `cell` pixels, and n_taps - 1 more each way. Fields lie one after
+// another, x before y for each grid, and blockIdx.z is the field. All are rows x columns,
+// row-major, without padding.
 //
 // The paper's kernel multiplies by all 21 x 21 weights of the Gaussian. Two convolutions, down the
-// columns and along the rows, give the same with 42 products an output instead of 441. A smoother
-// Gaussian has more weights, of which shared memory holds 21 at a time, with zeros after the last.
+// columns and along the rows, give the same with 42 products an output instead of 441.
 #include "philox.cuh"
 
-// Weights at a time of the one-dimensional Gaussian; the two-dimensional one is their outer
-// product.
+// The most weights of the one-dimensional Gaussian in shared memory; the two-dimensional one is
+// their outer product.
 constexpr int TAPS = 21;
 constexpr int NOISE_THREADS = 256, NOISE_ROWS = 4;  // columns and rows of a block
 constexpr int COLUMNS_X = 32, COLUMNS_Y = 8;        // block of convolve_columns_kernel
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(NOISE_THREADS)
 // First convolution: down the columns.
 //
 //   noise   (fields, rows, columns)
-//   taps    (n_taps)
+//   taps    (n_taps), at most 21
 //   middle  (fields, rows - n_taps + 1, columns)
 //   grid    (ceil(columns / 32), ceil((rows - n_taps + 1) / 32), fields)
 //   block   32 x 8 threads for 32 x 32 outputs; each thread has four, 8 rows apart
@@ -60,20 +60,17 @@ extern "C" __global__ void __launch_bounds__(COLUMNS_X *COLUMNS_Y)
     const int x = blockIdx.x * COLUMNS_X + tx, row0 = blockIdx.y * COLUMNS_ROWS;
     const float *in = noise + (size_t)blockIdx.z * rows * columns;
     float sums[COLUMNS_EACH] = {};
-    for (int first = 0; first < n_taps; first += TAPS) {
-        if (first > 0) __syncthreads();
-        if (ty == 0 && tx < TAPS) weights[tx] = first + tx < n_taps ? taps[first + tx] : 0.0f;
-        for (int i = ty; i < COLUMNS_ROWS + TAPS - 1; i += COLUMNS_Y) {
-            const int row = row0 + first + i;
-            cells[i][tx] = x < columns && row < rows ? in[(size_t)row * columns + x] : 0.0f;
-        }
-        __syncthreads();
+    if (ty == 0 && tx < TAPS) weights[tx] = tx < n_taps ? taps[tx] : 0.0f;
+    for (int i = ty; i < COLUMNS_ROWS + TAPS - 1; i += COLUMNS_Y) {
+        const int row = row0 + i;
+        cells[i][tx] = x < columns && row < rows ? in[(size_t)row * columns + x] : 0.0f;
+    }
+    __syncthreads();
 #pragma unroll
-        for (int k = 0; k < COLUMNS_EACH; k++) {
+    for (int k = 0; k < COLUMNS_EACH; k++) {
 #pragma unroll
-            for (int i = 0; i < TAPS; i++)
-                sums[k] = fmaf(weights[i], cells[ty + k * COLUMNS_Y + i][tx], sums[k]);
-        }
+        for (int i = 0; i < TAPS; i++)
+            sums[k] = fmaf(weights[i], cells[ty + k * COLUMNS_Y + i][tx], sums[k]);
     }
     const int out_rows = rows - n_taps + 1;
     float *out = middle + (size_t)blockIdx.z * out_rows * columns;
@@ -103,19 +100,44 @@ extern "C" __global__ void __launch_bounds__(ROWS_X *ROWS_Y)
     const int x0 = blockIdx.x * ROWS_X, y = blockIdx.y * ROWS_Y + ty;
     const float *in = middle + ((size_t)blockIdx.z * rows + y) * columns;
     float sum = 0.0f;
-    for (int first = 0; first < n_taps; first += TAPS) {
-        if (first > 0) __syncthreads();
-        if (ty == 0 && tx < TAPS)
-            weights[tx] = first + tx < n_taps ? alpha * taps[first + tx] : 0.0f;
-        for (int i = tx; i < ROWS_X + TAPS - 1; i += ROWS_X) {
-            const int column = x0 + first + i;
-            cells[ty][i] = y < rows && column < columns ? in[column] : 0.0f;
-        }
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < TAPS; i++) sum = fmaf(weights[i], cells[ty][tx + i], sum);
+    if (ty == 0 && tx < TAPS) weights[tx] = tx < n_taps ? alpha * taps[tx] : 0.0f;
+    for (int i = tx; i < ROWS_X + TAPS - 1; i += ROWS_X) {
+        const int column = x0 + i;
+        cells[ty][i] = y < rows && column < columns ? in[column] : 0.0f;
     }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < TAPS; i++) sum = fmaf(weights[i], cells[ty][tx + i], sum);
     const int out_columns = columns - n_taps + 1;
     if (y < rows && x0 + tx < out_columns)
         field[((size_t)blockIdx.z * rows + y) * out_columns + x0 + tx] = sum;
+}
+
+// A convolution with any Gaussian: of cells, or with more weights than shared memory holds. Output
+// cell * r + p along the axis has the weights of phase p, from the input r and on. Along the rows
+// comes first, and then down the columns.
+//
+//   in     (fields, in_rows, in_columns)
+//   taps   (cell, n_taps)
+//   alpha  a factor of the weights
+//   down   whether the convolution is down the columns: then out_columns is in_columns, and
+//          otherwise out_rows is in_rows
+//   out    (fields, out_rows, out_columns)
+//   grid   (ceil(out_columns / 64), ceil(out_rows / 4), fields)
+//   block  64 x 4 threads, one output each
+//   order  taps ascending, as in the C kernels
+extern "C" __global__ void __launch_bounds__(ROWS_X *ROWS_Y)
+    convolve_cells_kernel(const float *__restrict__ in, int in_rows, int in_columns,
+                          const float *__restrict__ taps, int cell, int n_taps, float alpha,
+                          int down, int out_rows, int out_columns, float *__restrict__ out)
+{
+    const int x = blockIdx.x * ROWS_X + threadIdx.x, y = blockIdx.y * ROWS_Y + threadIdx.y;
+    if (x >= out_columns || y >= out_rows) return;
+    const int along = down ? y : x, step = down ? in_columns : 1;
+    const int row = down ? y / cell : y, column = down ? x : x / cell;
+    const float *weights = taps + (size_t)(along % cell) * n_taps;
+    const float *cells = in + ((size_t)blockIdx.z * in_rows + row) * in_columns + column;
+    float sum = 0.0f;
+    for (int i = 0; i < n_taps; i++) sum = fmaf(alpha * weights[i], cells[(size_t)i * step], sum);
+    out[((size_t)blockIdx.z * out_rows + y) * out_columns + x] = sum;
 }

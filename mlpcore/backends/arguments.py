@@ -24,7 +24,7 @@ GRID = 10
 IMAGES_PER_GRID = GRID * GRID
 
 TAPS = 21
-"""Cells that the Gaussian kernel spans each way (paper, Appendix); larger ones span more."""
+"""Pixels that the Gaussian kernel spans each way (paper, Appendix); larger ones span more."""
 
 #: The random numbers count epochs in 32 bits, and a training set has so many images at most.
 MAX_EPOCH, MAX_IMAGES = 2**32 - 1, 2**31
@@ -41,7 +41,7 @@ MAX_SIDE = 2048
 MAX_SIGMA = 512
 """The greatest standard deviation of the Gaussian, in pixels."""
 
-MAX_TAPS = 8 * MAX_SIGMA + 1
+MAX_TAPS = 64
 """The most cells that the Gaussian kernel spans each way."""
 
 MAX_CELLS = GRID * MAX_SIDE + MAX_TAPS - 1
@@ -54,9 +54,17 @@ LearningRate: TypeAlias = float | Sequence[float]
 """One for all layers, or one for each layer, from the first."""
 
 
-def noise_shape(height: int, width: int, n_taps: int) -> tuple[int, int]:
+def noise_shape(height: int, width: int, taps_shape: tuple[int, int]) -> tuple[int, int]:
     """Rows and columns of noise for a grid of images, with room for the Gaussian around it."""
-    return GRID * height + n_taps - 1, GRID * width + n_taps - 1
+    cell, n_taps = taps_shape
+    rows, columns = (-(-GRID * side // cell) + n_taps - 1 for side in (height, width))
+    return rows, columns
+
+
+def field_shape(rows: int, columns: int, taps_shape: tuple[int, int]) -> tuple[int, int]:
+    """Rows and columns of the field that noise gives."""
+    cell, n_taps = taps_shape
+    return cell * (rows - n_taps + 1), cell * (columns - n_taps + 1)
 
 
 def check_shape(name: str, array: BackendArray, shape: Shape, dtype: DTypeLike) -> None:

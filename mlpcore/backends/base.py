@@ -110,11 +110,15 @@ class Backend(Deforming):
             network.assign(loaded)
 
     def reserve(
-        self, network: LoadedNetwork, images: BackendArray, labels: BackendArray, n_taps: int
+        self,
+        network: LoadedNetwork,
+        images: BackendArray,
+        labels: BackendArray,
+        taps_shape: tuple[int, int],
     ) -> None:
         """Allocates the other memory of an epoch on these arrays, so that no run fails midway.
 
-        `images` is (n, h, w); a Gaussian of so many taps deforms them. A device with too little
+        `images` is (n, h, w); a Gaussian of this shape deforms them. A device with too little
         memory raises an InputError. A CPU allocates nothing.
         """
 

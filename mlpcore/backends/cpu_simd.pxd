@@ -87,6 +87,7 @@ cdef extern from "deformation.h" nogil:
         int height
         int width
         const float *taps
+        int cell
         int n_taps
         float alpha
         const float *backgrounds
@@ -96,8 +97,8 @@ cdef extern from "deformation.h" nogil:
     int mlp_noise(const mlp_kernels *kernels, const uint32_t *key, uint32_t epoch,
                   uint32_t grid, uint32_t purpose, int rows, int columns, float *noise)
     int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows,
-                               int columns, const float *taps, int n_taps, float alpha,
-                               float *field)
+                               int columns, const float *taps, int cell, int n_taps,
+                               float alpha, float *field)
     int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height,
                       int width, const float *affine, const float *displacement,
                       float background, float *out, int n_threads)

@@ -18,6 +18,8 @@ from mlpcore.backends.arguments import (
     MAX_CELLS,
     MAX_EPOCH,
     MAX_IMAGES,
+    MAX_LENGTH,
+    MAX_SIGMA,
     MAX_TAPS,
     Shape,
     check_alpha,
@@ -39,7 +41,7 @@ from mlpcore.typing import AnyArray, ArrayLike, BackendArray, DTypeLike, Float32
 class EpochFields(NamedTuple):
     """The displacement fields of a training set in an epoch, as `Backend` checked them."""
 
-    taps: BackendArray  # (n_taps,)
+    taps: BackendArray  # (cell, n_taps)
     alpha: float
     key: tuple[int, int]  # of the random numbers: see `mlpcore.philox`
     epoch: int
@@ -170,14 +172,17 @@ class Deforming(ABC):
     ) -> Float32Array:
         """Displacements in pixels, alpha * (G * noise).
 
-        `taps` are the weights of the one-dimensional Gaussian; G is their outer product. `noise`
-        is (2, rows, columns); the result has len(taps) - 1 rows and columns fewer.
+        `taps` (cell, n_taps) are the weights of the one-dimensional Gaussian; G is their outer
+        product. `noise` is (2, rows, columns), a number for each cell of cell x cell pixels. Pixel
+        cell * r + p, down or across, has the weights taps[p], from the noise r and on. So the
+        result has cell * (rows - n_taps + 1) rows, and columns likewise.
         """
         noise = self._located("noise", noise, (2, None, None))
         check_alpha(alpha)
         rows, columns = noise.shape[1:]
         weights = self._taps(taps)
-        if min(rows, columns) < (n := len(weights)):
+        cell, n = weights.shape
+        if not n <= min(rows, columns) <= max(rows, columns) <= MAX_LENGTH // cell:
             raise InputError(f"noise: {rows} x {columns} cells, expected {n} or more a side")
         return self._displacement_field(noise, weights, alpha)
 
@@ -188,9 +193,10 @@ class Deforming(ABC):
         """See `displacement_field`."""
 
     def _taps(self, taps: ArrayLike) -> BackendArray:
-        """The weights of a one-dimensional Gaussian, float32."""
-        weights: BackendArray = self._located("taps", taps, (None,))
-        check_whole("number of taps", len(weights), 1, MAX_TAPS)
+        """The weights of a one-dimensional Gaussian for each pixel of a cell, float32."""
+        weights: BackendArray = self._located("taps", taps, (None, None))
+        check_whole("number of pixels of a cell", weights.shape[0], 1, MAX_SIGMA)
+        check_whole("number of taps", weights.shape[1], 1, MAX_TAPS)
         if isinstance(weights, np.ndarray) and not (abs(weights) <= 1).all():
             raise InputError("taps: expected numbers from -1 to 1")
         return weights
@@ -358,7 +364,7 @@ class Deforming(ABC):
     ) -> Float32Array:
         """See `fields`. This is a plain body: from the fields of whole grids."""
         result = np.empty((len(indices), 2, height, width), np.float32)
-        shape = noise_shape(height, width, len(fields.taps))
+        shape = noise_shape(height, width, fields.taps.shape)
         grids, tiles = np.divmod(indices, IMAGES_PER_GRID)
         for grid in np.unique(grids):
             noise = self._noise(fields.key, fields.epoch, int(grid), *shape)

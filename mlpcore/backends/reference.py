@@ -71,6 +71,16 @@ def bilinear(
     return top * (1 - fy) + bottom * fy
 
 
+def _smooth(cells: Float64Array, taps: Float32Array) -> Float64Array:
+    """Cells (2, n, any) smoothed along the axis of n: pixels of which each has its weights."""
+    n = cells.shape[1] - taps.shape[1] + 1
+    phases = [
+        sum(tap * cells[:, i : i + n] for i, tap in enumerate(weights))
+        for weights in taps.astype(np.float64)
+    ]
+    return np.stack(phases, axis=2).reshape(2, n * len(taps), -1)
+
+
 def _step(
     network: Network,
     weights: list[Float64Array],
@@ -190,11 +200,8 @@ class ReferenceBackend(Backend):
     def _displacement_field(
         self, noise: Float32Array, taps: Float32Array, alpha: float
     ) -> Float32Array:
-        cells, weights = noise.astype(np.float64), taps.astype(np.float64)
-        rows, columns = (side - len(taps) + 1 for side in noise.shape[1:])
-        middle = sum(tap * cells[:, i : i + rows] for i, tap in enumerate(weights))
-        field = sum(tap * middle[:, :, i : i + columns] for i, tap in enumerate(weights))
-        return (alpha * field).astype(np.float32)
+        field = _smooth(_smooth(noise.astype(np.float64), taps).swapaxes(1, 2), taps)
+        return np.ascontiguousarray(alpha * field.swapaxes(1, 2), np.float32)
 
     def _deform_by(
         self,
@@ -228,10 +235,11 @@ class ReferenceBackend(Backend):
         background: float,
     ) -> None:
         n, height, width = images.shape
-        shape = noise_shape(height, width, len(fields.taps))
+        shape = noise_shape(height, width, fields.taps.shape)
         for grid in range(first // IMAGES_PER_GRID, (first + n - 1) // IMAGES_PER_GRID + 1):
             noise = self._noise(fields.key, fields.epoch, grid, *shape)
             field = self._displacement_field(noise, fields.taps, fields.alpha)
+            field = field[:, : GRID * height, : GRID * width]
             tiles = field.reshape(2, GRID, height, GRID, width).transpose(1, 3, 0, 2, 4)
             tiles = np.ascontiguousarray(tiles).reshape(IMAGES_PER_GRID, 2, height, width)
             start = max(first, grid * IMAGES_PER_GRID)

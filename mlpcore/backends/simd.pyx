@@ -17,6 +17,7 @@ from mlpcore.backends.arguments import (
     check_range,
     check_shape,
     check_weights,
+    field_shape,
     layer_rates,
     layer_shape,
 )
@@ -411,16 +412,15 @@ class SimdBackend(Backend):
         return result
 
     def _displacement_field(self, noise, taps, alpha):
-        rows, columns = noise.shape[1:]
-        margin = len(taps) - 1
-        field = np.empty((2, rows - margin, columns - margin), np.float32)
+        (rows, columns), (cell, n_taps) = noise.shape[1:], taps.shape
+        field = np.empty((2, *field_shape(rows, columns, taps.shape)), np.float32)
         cdef const float[:, :, ::1] cells = noise
-        cdef const float[::1] weights = taps
+        cdef const float[:, ::1] weights = taps
         cdef float[:, :, ::1] out = field
         cdef _Settings own = self._settings
         for i in range(2):
-            _check(mlp_displacement_field(own.kernels, &cells[i, 0, 0], rows, columns, &weights[0],
-                                          len(taps), alpha, &out[i, 0, 0]))
+            _check(mlp_displacement_field(own.kernels, &cells[i, 0, 0], rows, columns,
+                                          &weights[0, 0], cell, n_taps, alpha, &out[i, 0, 0]))
         return field
 
     def _deform_by(self, images, affine, displacement, float background):
@@ -631,9 +631,11 @@ class SimdStepper(Stepper):
 cdef mlp_deformation _deformation(shape, fields, backgrounds):
     """The arrays have to outlive the result."""
     cdef mlp_deformation result
-    cdef const float[::1] taps = fields.taps, around = backgrounds
+    cdef const float[:, ::1] taps = fields.taps
+    cdef const float[::1] around = backgrounds
     result.height, result.width = shape
-    result.taps, result.n_taps = &taps[0], len(taps)
+    result.taps = &taps[0, 0]
+    result.cell, result.n_taps = fields.taps.shape
     result.alpha = fields.alpha
     result.backgrounds = &around[0]
     result.key = fields.key

@@ -22,20 +22,36 @@ from mlpcore.typing import AnyArray, BackendArray, Float32Array, Float64Array, U
 #: The greatest sigma that the paper smooths with.
 GREATEST_PAPER_SIGMA = 6
 
+#: A greater one spans so many cells of noise, or somewhat more.
+SIGMA_IN_CELLS = 3
+
 
 @lru_cache(maxsize=64)
 def gaussian_taps(sigma: float) -> Float32Array:
-    """Return the weights, float32, of a truncated Gaussian. They sum to 1.
+    """Return the weights (cell, n_taps), float32, of a truncated Gaussian.
 
-    The paper cuts it off at 10 cells. Beyond the paper's sigma, that would leave a box, whose edges
-    tear images; so there it is cut off at 4 sigma, as SciPy's `gaussian_filter` does.
+    The paper cuts it off at 10 pixels, and has a number of noise for each pixel: cell is 1. Beyond
+    the paper's sigma, that would leave a box, whose edges tear images; so there it is cut off at
+    4 sigma, as SciPy's `gaussian_filter` does. A number of noise for each cell of a third of sigma
+    is enough there: weights for each of its pixels, which sum to 1, give the same variance and
+    covariances as one for each pixel, to 1e-9, if alpha is divided by `cell`.
     """
-    radius = TAPS // 2 if sigma <= GREATEST_PAPER_SIGMA else int(4 * sigma + 0.5)
-    offsets = np.arange(-radius, radius + 1)
-    taps = (offsets == 0) * 1.0 if sigma == 0 else np.exp(-0.5 * (offsets / sigma) ** 2)
-    result = (taps / taps.sum()).astype(np.float32)
+    cell, radius = 1, TAPS // 2
+    if sigma > GREATEST_PAPER_SIGMA:
+        cell = int(sigma / SIGMA_IN_CELLS)
+        radius = int(4 * sigma / cell + 0.5)
+    places = (np.arange(cell) - (cell - 1) / 2) / cell  # of the pixels of a cell, about its centre
+    offsets = np.arange(-radius, radius + 1) - places[:, None]
+    taps = (offsets == 0) * 1.0 if sigma == 0 else np.exp(-0.5 * (offsets * cell / sigma) ** 2)
+    result = (taps / taps.sum(axis=1, keepdims=True)).astype(np.float32)
     result.flags.writeable = False
     return result
+
+
+def smoothing(parameters: DeformationParameters) -> tuple[Float32Array, float]:
+    """Return the `taps` and the `alpha` of a backend."""
+    taps = gaussian_taps(parameters.sigma)
+    return taps, parameters.alpha / len(taps)
 
 
 @lru_cache(maxsize=64)
@@ -113,8 +129,8 @@ def deform(
     check_sides(*images.shape[1:])
     angles, scale = parameters.greatest_angles(), parameters.gamma / 100
     maps = backend.affine_maps(labels, angles, scale, seed, epoch, first, maps)
-    taps = gaussian_taps(parameters.sigma)
-    return backend.deform(images, maps, taps, parameters.alpha, seed, epoch, first, out, background)
+    drawing = *smoothing(parameters), seed, epoch
+    return backend.deform(images, maps, *drawing, first, out, background)
 
 
 def deform_selected(
@@ -155,7 +171,7 @@ def deform_selected(
     out = np.empty_like(images) if out is None else out
     planes, shown = (a[:, None] if a.ndim == 3 else a for a in (images, out))
     maps = draw_affine(parameters, labels, seed, epoch, indices)
-    drawing = gaussian_taps(parameters.sigma), parameters.alpha, seed, epoch
+    drawing = *smoothing(parameters), seed, epoch
     backend.deform_selected(planes, maps, *drawing, indices, background, shown)
     return out
 
@@ -184,8 +200,7 @@ def displacements(
     """
     height, width = shape
     maps = draw_affine(parameters, labels, seed, epoch, indices)
-    taps = gaussian_taps(parameters.sigma)
-    result = backend.fields(height, width, taps, parameters.alpha, seed, epoch, indices)
+    result = backend.fields(height, width, *smoothing(parameters), seed, epoch, indices)
     centre = np.array([(width - 1) / 2, (height - 1) / 2])
     y, x = np.mgrid[:height, :width]
     offset = np.stack([x, y], axis=-1) - centre

@@ -174,8 +174,8 @@ class Trainer:
             self._shown = backend.put(np.empty_like(dataset.train_images))
             self._maps = backend.put(np.empty((self.n_samples, 2, 2), np.float32))
         self._order = backend.put(np.empty(self.n_samples, np.int32))
-        n_taps = len(gaussian_taps(config.deformation.sigma))
-        backend.reserve(self._network, self._shown, self._train_labels, n_taps)
+        taps = gaussian_taps(config.deformation.sigma)
+        backend.reserve(self._network, self._shown, self._train_labels, taps.shape)
 
     def _take_weights(self, sample_weight: ArrayLike | None) -> None:
         """Puts the weights of the samples where the backend computes, and keeps their sum."""

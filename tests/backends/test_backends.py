@@ -153,22 +153,25 @@ def test_noise_is_the_same_numbers(backend, seed, epoch, grid, rows, columns):
     rows=st.integers(1, 70),
     columns=st.integers(1, 70),
     n_taps=st.sampled_from([1, 21, 22, 50]),
+    cell=st.sampled_from([1, 2, 7]),
     seed=SEEDS,
 )
-@example(rows=1, columns=1, n_taps=21, seed=0)
-@example(rows=32, columns=64, n_taps=21, seed=1)  # a block of a device, and one more
-@example(rows=33, columns=65, n_taps=21, seed=2)
-@example(rows=33, columns=65, n_taps=43, seed=2)
+@example(rows=1, columns=1, n_taps=21, cell=1, seed=0)
+@example(rows=32, columns=64, n_taps=21, cell=1, seed=1)  # a block of a device, and one more
+@example(rows=33, columns=65, n_taps=21, cell=1, seed=2)
+@example(rows=3, columns=33, n_taps=43, cell=2, seed=2)
 @settings(max_examples=25)
-def test_displacement_field(backend, reference, rows, columns, n_taps, seed):
+def test_displacement_field(backend, reference, rows, columns, n_taps, cell, seed):
     noise = uniform(seed, 2, rows + n_taps - 1, columns + n_taps - 1)
-    taps = np.random.default_rng(seed).uniform(0, 2 / (n_taps + 1), n_taps)  # not symmetric
+    taps = np.random.default_rng(seed).uniform(0, 2 / (n_taps + 1), (cell, n_taps))  # not symmetric
     taps = taps.astype(np.float32)
     field = backend.displacement_field(noise, taps, 36.0)
     expected = reference.displacement_field(noise, taps, 36.0)
-    assert field.shape == (2, rows, columns)
+    assert field.shape == (2, cell * rows, cell * columns)
     # Two sums of n_taps products after each other, or one of their square.
-    assert np.abs(field - expected).max() <= sum_tolerance(36.0 * taps.sum() ** 2, n_taps**2)
+    assert np.abs(field - expected).max() <= sum_tolerance(
+        36.0 * taps.sum(axis=1).max() ** 2, n_taps**2
+    )
 
 
 @given(n=st.integers(0, 600), seed=SEEDS, epoch=st.integers(0, 2**32 - 1))

@@ -19,7 +19,7 @@ AT_MOST_CORES = simd._at_most_cores  # before the tests lift it
 X = uniform(1, 5, 4)
 LABELS, ORDER = np.zeros(5, np.uint8), np.arange(5, dtype=np.int32)
 IMAGES, MAPS = np.zeros((5, 6, 6), np.float32), np.tile(np.eye(2, dtype=np.float32), (5, 1, 1))
-TAPS, ANGLES = np.full(21, 1 / 21, np.float32), np.zeros(256)
+TAPS, ANGLES = np.full((1, 21), 1 / 21, np.float32), np.zeros(256)
 FIELD, NOISE = np.zeros((5, 2, 6, 6), np.float32), np.zeros((2, 30, 30), np.float32)
 WIDE = np.zeros((5, 1, MAX_SIDE + 1), np.float32)
 
@@ -75,9 +75,9 @@ REFUSED = [
     (lambda b, net: b.noise(0, -1, 0, 5, 5), "epoch -1"),
     (lambda b, net: b.noise(0, 0, -1, 5, 5), "grid -1"),
     (lambda b, net: b.noise(-1, 0, 0, 5, 5), "seed -1"),
-    (lambda b, net: b.noise(0, 0, 0, 1, MAX_CELLS + 1), "columns 24577: expected"),
+    (lambda b, net: b.noise(0, 0, 0, 1, MAX_CELLS + 1), f"columns {MAX_CELLS + 1}: expected"),
     (lambda b, net: b.displacement_field(NOISE[:, :9], TAPS, 1.0), "noise: 9 x 30 cells"),
-    (lambda b, net: b.displacement_field(NOISE, TAPS[:0], 1.0), "number of taps 0: expected"),
+    (lambda b, net: b.displacement_field(NOISE, TAPS[:, :0], 1.0), "number of taps 0: expected"),
     (lambda b, net: b.displacement_field(NOISE, TAPS, np.nan), "alpha nan"),
     (deform(WIDE), "images of 1 x 2049"),
     (deform(alpha=2e6), "alpha 2e.06: expected a number from"),

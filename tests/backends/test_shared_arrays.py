@@ -26,7 +26,7 @@ def drawn(n, *shape):
     """Images, maps and taps of a deformation of n images."""
     rng = np.random.default_rng(2)
     maps = np.eye(2, dtype=np.float32) + rng.uniform(-0.1, 0.1, (n, 2, 2)).astype(np.float32)
-    return uniform(1, n, *shape), maps, np.full(21, 1 / 21, np.float32)
+    return uniform(1, n, *shape), maps, np.full((1, 21), 1 / 21, np.float32)
 
 
 @pytest.mark.parametrize("name, schedule", [("reference", None), *(("cpu", s) for s in SCHEDULES)])

@@ -147,7 +147,7 @@ def right_calls(sizes, n, seed):
     layer = {"layer": len(sizes) - 2}
     inputs, deltas = floats(n, sizes[-2]), floats(n, sizes[-1])
     pictures, maps = floats(n, 5, 4), np.eye(2, dtype=np.float32) + floats(n, 2, 2) / 5
-    taps, place = np.full(21, 1 / 21, np.float32), {"seed": 7, "epoch": 3}
+    taps, place = np.full((1, 21), 1 / 21, np.float32), {"seed": 7, "epoch": 3}
     affine, background = {"images": pictures, "affine": maps}, {"background": -1.0}
     smooth, angles = {"taps": taps, "alpha": 3.0}, np.full(256, 0.2)
     samples = {"images": images, "labels": labels}

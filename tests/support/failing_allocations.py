@@ -21,7 +21,7 @@ ORDER = RNG.permutation(N).astype(np.int32)
 WEIGHTS = (np.arange(N) % 3).astype(np.float32)
 PICTURES = RNG.uniform(-1, 1, (130, 5, 4)).astype(np.float32)
 MAPS = np.tile(np.eye(2, dtype=np.float32), (130, 1, 1))
-TAPS = np.full(21, 1 / 21, np.float32)
+TAPS = np.full((1, 21), 1 / 21, np.float32)
 FIELD = RNG.uniform(-1, 1, (130, 2, 5, 4)).astype(np.float32)
 
 

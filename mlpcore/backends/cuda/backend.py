@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.arguments import Shape, check_array, check_shape
+from mlpcore.backends.arguments import Shape, check_array, check_shape, field_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.deformation import FieldMemory
@@ -103,12 +103,16 @@ class CudaBackend(Backend):
         loaded.store(network)
 
     def reserve(
-        self, network: DeviceNetwork, images: DeviceArray, labels: DeviceArray, n_taps: int
+        self,
+        network: DeviceNetwork,
+        images: DeviceArray,
+        labels: DeviceArray,
+        taps_shape: tuple[int, int],
     ) -> None:
         n, height, width = images.shape
         if images.nbytes == 0:
             return
-        self._memory.reserve(height, width, n_taps, 0, n)
+        self._memory.reserve(height, width, taps_shape, 0, n)
         self._sort_keys(n)
         with self.driver.active():
             network.reserve(images, labels)
@@ -269,12 +273,14 @@ class CudaBackend(Backend):
     def _displacement_field(
         self, noise: DeviceArray, taps: DeviceArray, alpha: float
     ) -> Float32Array:
-        _, rows, columns = noise.shape
-        margin = len(taps) - 1
-        middle = self._empty(2, rows - margin, columns)
-        out = self._empty(2, rows - margin, columns - margin)
-        arguments = taps.address, len(taps), alpha, middle.address, out.address
-        self._run(kernels.displacement_field(2, (rows, columns), noise.address, *arguments))
+        shape = noise.shape[1], noise.shape[2]
+        taps_shape = taps.shape[0], taps.shape[1]
+        wanted = field_shape(*shape, taps_shape)
+        middle = self._empty(2, *kernels.middle_shape(shape, taps_shape, wanted))
+        out = self._empty(2, *wanted)
+        weights = taps.address, taps_shape, alpha
+        arguments = noise.address, *weights, middle.address, wanted, out.address
+        self._run(kernels.displacement_field(2, shape, *arguments))
         return np.asarray(out)
 
     def _deform_by(

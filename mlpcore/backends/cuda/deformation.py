@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TypeAlias
 
 import numpy as np
 
-from mlpcore.backends.arguments import IMAGES_PER_GRID, noise_shape
+from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.memory import DeviceArray, Driver
@@ -18,7 +19,7 @@ GRIDS_AT_A_TIME = 32
 NOISE_FLOATS = 1 << 26
 
 
-#: Memory for noise, then fields, (grids, 2, rows, columns); and for what lies between them.
+#: Memory for noise, then fields, of so many grids; and for what lies between them.
 Fields: TypeAlias = tuple[DeviceArray, DeviceArray]
 
 
@@ -29,17 +30,21 @@ class FieldMemory:
         self._driver = driver
         self._arrays: Fields | None = None
 
-    def reserve(self, height: int, width: int, n_taps: int, first: int, n: int) -> Fields:
+    def reserve(
+        self, height: int, width: int, taps_shape: tuple[int, int], first: int, n: int
+    ) -> Fields:
         """The memory for n images of h x w pixels, number `first` and on."""
-        rows, columns = noise_shape(height, width, n_taps)
+        shape, field = noise_shape(height, width, taps_shape), (GRID * height, GRID * width)
+        between = kernels.middle_shape(shape, taps_shape, field)
+        size = 2 * max(math.prod(shape), math.prod(field))
         grids = (first + n - 1) // IMAGES_PER_GRID - first // IMAGES_PER_GRID + 1
-        grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // (2 * rows * columns)))
+        grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // size))
         arrays = self._arrays
-        if arrays is None or arrays[0].shape[2:] != (rows, columns) or len(arrays[0]) < grids:
-            arrays = self._arrays = None  # freed before more is taken
-            noise = DeviceArray(self._driver, (grids, 2, rows, columns), np.float32)
-            middle = DeviceArray(self._driver, (grids, 2, rows - n_taps + 1, columns), np.float32)
-            arrays = self._arrays = noise, middle
+        sizes = size, 2 * math.prod(between)
+        if arrays is None or any(a.shape[1] != s or len(a) < grids for a, s in zip(arrays, sizes)):
+            self._arrays = arrays = None  # freed before more is taken
+            noise, middle = (DeviceArray(self._driver, (grids, s), np.float32) for s in sizes)
+            self._arrays = arrays = noise, middle
         return arrays
 
     def launches(
@@ -53,9 +58,8 @@ class FieldMemory:
     ) -> Iterator[Launch]:
         """Deforms images (n, h, w), number `first` and on; the arguments of `Backend.deform`."""
         n, height, width = images.shape
-        n_taps = len(fields.taps)
-        shape = noise_shape(height, width, n_taps)
-        arrays = self.reserve(height, width, n_taps, first, n)
+        shape = noise_shape(height, width, fields.taps.shape)
+        arrays = self.reserve(height, width, fields.taps.shape, first, n)
         noise, middle = (array.address for array in arrays)
         for begin, end in _by_grids(first, n, len(arrays[0])):
             part = slice(begin - first, end - first)
@@ -67,9 +71,10 @@ class FieldMemory:
                 shape,
                 noise,
                 fields.taps.address,
-                n_taps,
+                fields.taps.shape,
                 fields.alpha,
                 middle,
+                (GRID * height, GRID * width),
                 noise,
             )
             yield from kernels.deform(

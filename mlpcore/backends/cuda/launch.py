@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mlpcore.backends.arguments import TAPS
 from mlpcore.network import Network
 
 #: What neurons compute from their sums, as in cuda/activation.cuh.
@@ -51,6 +52,7 @@ KERNELS: dict[str, str] = {
     "noise_kernel": "IIIIiiP",
     "convolve_columns_kernel": "PiiPiP",
     "convolve_rows_kernel": "PiiPifP",
+    "convolve_cells_kernel": "PiiPiifiiiP",
     "affine_maps_kernel": "PiIPdIIIP",
     "deform_by_kernel": "PiiPPfP",
     "deform_kernel": "PIiiPPfP",
@@ -246,23 +248,47 @@ def noise(
     return [_launch("noise_kernel", grid, (NOISE_THREADS,), *arguments)]
 
 
+def middle_shape(
+    shape: tuple[int, int], taps_shape: tuple[int, int], out_shape: tuple[int, int]
+) -> tuple[int, int]:
+    """Rows and columns between the two convolutions of noise of a shape."""
+    if _is_small(taps_shape):
+        return out_shape[0], shape[1]
+    return shape[0], out_shape[1]
+
+
+def _is_small(taps_shape: tuple[int, int]) -> bool:
+    """Whether shared memory holds the weights of all pixels."""
+    return taps_shape[0] == 1 and taps_shape[1] <= TAPS
+
+
 def displacement_field(
     fields: int,
     shape: tuple[int, int],
     noise: int,
     taps: int,
-    n_taps: int,
+    taps_shape: tuple[int, int],
     alpha: float,
     middle: int,
+    out_shape: tuple[int, int],
     out: int,
 ) -> list[Launch]:
-    """Fields (fields, rows - margin, columns - margin) of noise (fields, rows, columns).
+    """The first rows and columns, (fields, *out_shape), of the fields of noise (fields, *shape).
 
-    The margin is n_taps - 1. `middle` is (fields, rows - margin, columns), between the
-    two convolutions. `out` may be `noise`, which is no longer needed when `out` is written.
+    `middle` is (fields, *middle_shape), between the two convolutions. `out` may be `noise`, which
+    is no longer needed when `out` is written.
     """
-    rows, columns = shape
-    out_rows, out_columns = rows - n_taps + 1, columns - n_taps + 1
+    (rows, columns), (out_rows, out_columns) = shape, out_shape
+    cell, n_taps = taps_shape
+    if not _is_small(taps_shape):
+        kernel, block, weights = "convolve_cells_kernel", (ROWS_X, ROWS_Y), (taps, cell, n_taps)
+        x = blocks(out_columns, ROWS_X)
+        along = noise, rows, columns, *weights, 1.0, 0, rows, out_columns, middle
+        below = middle, rows, out_columns, *weights, alpha, 1, out_rows, out_columns, out
+        return [
+            _launch(kernel, (x, blocks(rows, ROWS_Y), fields), block, *along),
+            _launch(kernel, (x, blocks(out_rows, ROWS_Y), fields), block, *below),
+        ]
     down = blocks(columns, COLUMNS_X), blocks(out_rows, COLUMNS_ROWS), fields
     across = blocks(out_columns, ROWS_X), blocks(out_rows, ROWS_Y), fields
     first = noise, rows, columns, taps, n_taps, middle

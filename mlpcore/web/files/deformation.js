@@ -7,18 +7,23 @@ import { mapRows, transposed } from "./image.js";
 import { AFFINE, NOISE_X, NOISE_Y, philox4x32, toUniform } from "./philox.js";
 
 const GRID = 10;
-const [PAPER_RADIUS, GREATEST_PAPER_SIGMA] = [10, 6];
+const [PAPER_RADIUS, GREATEST_PAPER_SIGMA, SIGMA_IN_CELLS] = [10, 6, 3];
 const { fround } = Math;
 
-/** The weights, float32, of a truncated Gaussian. They sum to 1. */
+/** The weights, float32, of a truncated Gaussian for each pixel of a cell. They sum to 1. */
 function gaussianTaps(sigma) {
-  const radius = sigma <= GREATEST_PAPER_SIGMA ? PAPER_RADIUS : Math.floor(4 * sigma + 0.5);
-  const taps = Array.from({ length: 2 * radius + 1 }, (_, i) => {
-    const offset = i - radius;
-    return sigma === 0 ? Number(offset === 0) : Math.exp(-0.5 * (offset / sigma) ** 2);
+  const cell = sigma <= GREATEST_PAPER_SIGMA ? 1 : Math.floor(sigma / SIGMA_IN_CELLS);
+  const radius =
+    sigma <= GREATEST_PAPER_SIGMA ? PAPER_RADIUS : Math.floor((4 * sigma) / cell + 0.5);
+  return Array.from({ length: cell }, (_, phase) => {
+    const place = (phase - (cell - 1) / 2) / cell;
+    const taps = Array.from({ length: 2 * radius + 1 }, (_, i) => {
+      const offset = i - radius - place;
+      return sigma === 0 ? Number(offset === 0) : Math.exp(-0.5 * ((offset * cell) / sigma) ** 2);
+    });
+    const sum = taps.reduce((a, b) => a + b);
+    return Float32Array.from(taps, (tap) => tap / sum);
   });
-  const sum = taps.reduce((a, b) => a + b);
-  return Float32Array.from(taps, (tap) => tap / sum);
 }
 
 /** The random matrix [xx, xy, yx, yy] from target to source: a scaling, then a turn or a shear. */
@@ -33,10 +38,15 @@ function affineMap({ beta, gamma }, seed, epoch, number) {
   return [cosine / scaleX, (sine - shear) / scaleX, -sine / scaleY, cosine / scaleY].map(fround);
 }
 
-/** Displacement noise for one image: `size` rows and columns of its grid of 10 x 10 images. */
-function noise(side, size, seed, epoch, number, purpose) {
-  const [grid, tile] = [Math.floor(number / GRID ** 2), number % GRID ** 2];
-  const [top, left] = [Math.floor(tile / GRID) * side, (tile % GRID) * side];
+/** The first row and column of an image in its grid of 10 x 10 images. */
+function cornerOf(side, number) {
+  const tile = number % GRID ** 2;
+  return [Math.floor(tile / GRID) * side, (tile % GRID) * side];
+}
+
+/** Displacement noise for one image: `size` rows and columns of its grid. */
+function noise([top, left], size, seed, epoch, number, purpose) {
+  const grid = Math.floor(number / GRID ** 2);
   const data = new Float32Array(size * size);
   for (let group = top >> 2; 4 * group < top + size; group++) {
     for (let x = 0; x < size; x++) {
@@ -50,21 +60,33 @@ function noise(side, size, seed, epoch, number, purpose) {
   return { width: size, height: size, data };
 }
 
-/** Displacements of one image in pixels: alpha times the noise, smoothed by columns, then by rows. */
-function field(cells, side, taps, alpha) {
-  const by = (weights) => (row, x) =>
-    weights.reduce((sum, weight, i) => fround(weight * row[x + i] + sum), 0);
-  const middle = mapRows(transposed(cells), side, by(taps));
-  const scaled = taps.map((tap) => fround(alpha) * tap);
-  return transposed(mapRows(middle, side, by(scaled))).data;
+/**
+ * Displacements of one image in pixels: alpha times the noise, smoothed. Columns come first where
+ * each pixel has a number of noise, and otherwise rows. The image is `top` and `left` pixels after a
+ * cell begins.
+ */
+function field(cells, side, [top, left], taps, alpha) {
+  const by = (phases, skip) => (row, x) => {
+    const first = Math.floor((skip + x) / phases.length);
+    const weights = phases[(skip + x) % phases.length];
+    return weights.reduce((sum, weight, i) => fround(weight * row[first + i] + sum), 0);
+  };
+  const scaled = taps.map((weights) => weights.map((tap) => fround(alpha / taps.length) * tap));
+  const turned = taps.length > 1 ? (image) => image : transposed;
+  return turned(mapRows(mapRows(turned(cells), side, by(taps, left)), side, by(scaled, top))).data;
 }
 
 /** Where the pixels of an image come from: two fields of displacements and a matrix. */
 export function drawMap(parameters, side, seed, epoch, number = 0) {
   const taps = gaussianTaps(parameters.sigma);
-  const size = side + taps.length - 1;
+  const [cell, corner] = [taps.length, cornerOf(side, number)];
+  const size = Math.floor((side + cell - 2) / cell) + taps[0].length;
+  const first = corner.map((place) => Math.floor(place / cell));
+  const skipped = corner.map((place) => place % cell);
   const [dx, dy] = [NOISE_X, NOISE_Y].map((purpose) =>
-    field(noise(side, size, seed, epoch, number, purpose), side, taps, parameters.alpha),
+    field(
+      noise(first, size, seed, epoch, number, purpose), side, skipped, taps, parameters.alpha,
+    ),
   );
   return { dx, dy, matrix: affineMap(parameters, seed, epoch, number) };
 }

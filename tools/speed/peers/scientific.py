@@ -27,7 +27,7 @@ class SciPyBackend(ReferenceBackend):
     def _displacement_field(
         self, noise: Float32Array, taps: Float32Array, alpha: float
     ) -> Float32Array:
-        margin = len(taps) // 2
+        margin, taps = taps.shape[1] // 2, taps[0]
         inside = slice(margin, -margin)
         smooth = correlate1d(correlate1d(noise, taps, axis=1), taps, axis=2)
         return alpha * smooth[:, inside, inside]
