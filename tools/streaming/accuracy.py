@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from typing import TypeAlias
+from itertools import product
+from typing import Any, TypeAlias
 
+import joblib
 import numpy as np
 from river import evaluate, metrics
 from tabulate import tabulate
@@ -34,6 +36,20 @@ def curve(hits: list[bool]) -> list[float]:
     return [round(float(each), 4) for each in np.reshape(hits, (-1, WINDOW)).mean(axis=1)]
 
 
+def measure(n: int, seeds: int, jobs: int) -> dict[str, Any]:
+    """Accuracies by stream and learner, and curves by learner, of all seeds from 1 on."""
+    tasks = list(product(STREAMS, LEARNERS, range(1, seeds + 1)))
+    run = joblib.Parallel(jobs, batch_size=1)
+    found = run(joblib.delayed(follow)(*task, n) for task in tasks)
+    accuracies: Accuracies = {stream: {name: [] for name in LEARNERS} for stream in STREAMS}
+    curves: dict[str, list[list[float]]] = {name: [] for name in LEARNERS}
+    for (stream, learner, _), (right, hits) in zip(tasks, found):
+        accuracies[stream][learner].append(right)
+        if stream == CURVE:
+            curves[learner].append(curve(hits))
+    return {"accuracy": accuracies, "curves": curves}
+
+
 def table(accuracies: Accuracies) -> str:
     """Means over the seeds, in percent, as Markdown; the two best of each column are bold."""
     means = {s: {k: statistics.mean(v) for k, v in row.items()} for s, row in accuracies.items()}
@@ -48,8 +64,3 @@ def table(accuracies: Accuracies) -> str:
     headers = ["learner", *means]
     aligned = ("left", *("right" for _ in means))
     return tabulate(rows, headers, tablefmt="pipe", colalign=aligned, disable_numparse=True)
-
-
-def nothing_yet() -> Accuracies:
-    """Room for all accuracies."""
-    return {stream: {learner: [] for learner in LEARNERS} for stream in STREAMS}
