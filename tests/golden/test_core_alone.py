@@ -1,12 +1,10 @@
-"""The golden bits by the C core without Python, here and for other systems.
+"""The golden bits by the C core without Python, for other systems.
 
 Zig compiles for these. QEMU runs what it made for 64-bit ARM, and Wine what it made for Windows.
 """
 
 import functools
 import importlib.util
-import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -19,11 +17,9 @@ from mlpcore import Network, philox
 from test_golden_bits import EXPECTED, HIDDEN, PACKED_FROM, SAMPLES, digits, sha256
 
 ROOT = Path(__file__).parents[2]
-NATIVE = "neon" if platform.machine().lower() in ("aarch64", "arm64") else "sse2"
 
 #: By system: its name for Zig, what runs its programs, and its baseline.
 SYSTEMS = {
-    "here": (None, (), NATIVE),
     "64-bit ARM": ("aarch64-linux-musl", ("qemu-aarch64", "qemu-aarch64-static"), "neon"),
     "Windows": ("x86_64-windows-gnu", ("wine", "wine64"), "sse2"),
 }
@@ -33,19 +29,14 @@ SYSTEMS = {
 def program(system, folder):
     """The command that runs the program; a reason to skip if there is none."""
     target, runners, _ = SYSTEMS[system]
-    if target is None:
-        compiler, run = shutil.which(os.environ.get("CC", "cc")), []
-        compile_command = [compiler]
-    else:
-        run = [path for name in runners if (path := shutil.which(name))][:1]
-        compiler = run and importlib.util.find_spec("ziglang")
-        compile_command = [sys.executable, "-m", "ziglang", "cc", "-target", target]
-    if not compiler:
-        return f"no compiler, or none of {runners}"
+    run = [path for name in runners if (path := shutil.which(name))][:1]
+    if not run or importlib.util.find_spec("ziglang") is None:
+        return f"no Zig, or none of {runners}"
     made = folder / f"core-{target}.exe"
     flags = ["-std=gnu11", "-O1", "-ffp-contract=off", "-pthread", f"-I{ROOT / 'cpu_simd'}"]
     sources = [ROOT / "tests/support/core_program.c", *sorted(ROOT.glob("cpu_simd/*.c"))]
-    subprocess.run([*compile_command, *flags, *sources, "-o", made, "-lm"], check=True)
+    compiler = sys.executable, "-m", "ziglang", "cc", "-target", target
+    subprocess.run([*compiler, *flags, *sources, "-o", made, "-lm"], check=True)
     return [*run, made]
 
 

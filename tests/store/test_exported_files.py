@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlpcore import Network, __version__, backends, dataset
+from mlpcore import Network, __version__, dataset
 from mlpcore.store import export, onnx_graph
 from mlpcore.store.inputs import NetworkInput, output_metadata
 from mlpcore.store.trained import TrainedNetwork
@@ -40,19 +40,6 @@ def session(content):
     return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
 
 
-def check_equal(content, network, pixels, images):
-    """ONNX's outputs for pixels are ours for images, at any size of batch."""
-    backend = backends.get("reference")
-    flat = images.reshape(len(images), network.layer_sizes[0])
-    expected = backend.predict(backend.load(network), backend.put(flat))
-    onnx_session = session(content)
-    for n in sorted({len(images), *range(min(len(images), 3))}):
-        (outputs,) = onnx_session.run(None, {"pixels": pixels[:n]})
-        assert outputs.dtype == np.float32
-        assert outputs.shape == (n, network.layer_sizes[-1])
-        np.testing.assert_allclose(outputs, expected[:n], rtol=0, atol=TOLERANCE)
-
-
 #: Ours rounds ink, weights and means to 2**-20. ONNX Runtime rounds positions of up to 14 pixels
 #: to 2**-20. The slope of an image is at most 2 in a pixel, and a mean has some 5 weights.
 WIDTH_TOLERANCE = 10 * 2**-20
@@ -77,16 +64,6 @@ def test_onnx_brings_ink_to_its_width(network_input, width):
         (outputs,) = onnx_session.run(None, {"pixels": pixels[:n]})
         expected = 1.7159 * np.tanh(0.6666 * inputs[:n].astype(np.float64))
         np.testing.assert_allclose(outputs, expected, rtol=0, atol=WIDTH_TOLERANCE)
-
-
-@pytest.mark.parametrize("shape", [(7, 9), (13, 3), (3, 13), (9, 9)])
-def test_onnx_brings_images_of_any_shape_to_their_width(shape):
-    height, width = shape
-    network_input = NetworkInput("x", shape, (height - 1, width - 1), width=2 + width // 3)
-    network = random_network((height * width, 8, 3), 1)
-    pixels = np.random.default_rng(2).integers(0, 256, (50, height - 1, width - 1), np.uint8)
-    inputs = network_input.of_images(dataset.resize(dataset.normalise(pixels), *shape))
-    check_equal(export.to_onnx(trained_network(network, network_input)), network, pixels, inputs)
 
 
 def test_onnx_says_what_it_is():
