@@ -90,8 +90,13 @@ def _rules(lines: BoolArray) -> BoolArray:
 
 def _without_rows(image: AnyArray, rows: BoolArray) -> AnyArray:
     """An image whose rows are put between those above and below, so that strokes go on."""
-    kept, places = np.flatnonzero(~rows), np.arange(len(rows))
-    return np.stack([np.interp(places, kept, column) for column in image[kept].T], axis=1)
+    result, kept = image.copy(), np.flatnonzero(~rows)
+    for y in np.flatnonzero(rows):
+        k = int(np.searchsorted(kept, y))
+        above, below = kept[max(k - 1, 0)], kept[min(k, len(kept) - 1)]
+        share = (y - above) / max(below - above, 1)
+        result[y] = image[above] + share * (image[below] - image[above])
+    return result
 
 
 def _views(image: AnyArray) -> tuple[AnyArray, ...]:

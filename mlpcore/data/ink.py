@@ -77,17 +77,17 @@ def _lack_of_light(image: AnyArray) -> Float64Array:
 def _plane(image: AnyArray) -> Float64Array:
     """Return the plane that fits the border with the least absolute deviations."""
     y, x = np.meshgrid(*(np.linspace(-1, 1, side) for side in image.shape), indexing="ij")
-    terms = np.stack([np.ones_like(x), x, y], axis=-1)
+    terms = np.stack([np.ones_like(x), x, y])
     border = np.ones(image.shape, bool)
     margin = max(1, min(image.shape) // 12)
     border[margin:-margin, margin:-margin] = False
-    values, at_border = image[border], terms[border]
+    values, at_border = image[border], terms[:, border]
     weights = np.ones(len(values))
-    for _ in range(20):  # iteratively reweighted least squares
-        root = np.sqrt(weights)
-        slopes = np.linalg.lstsq(at_border * root[:, None], values * root, rcond=None)[0]
-        weights = 1 / np.maximum(np.abs(values - at_border @ slopes), 1)
-    return terms @ slopes
+    for _ in range(20):  # iteratively reweighted least squares, by their normal equations
+        weighted = weights * at_border
+        slopes = np.linalg.solve(weighted @ at_border.T, weighted @ values)
+        weights = 1 / np.maximum(np.abs(values - slopes @ at_border), 1)
+    return np.tensordot(slopes, terms, 1)
 
 
 def _ground(image: AnyArray) -> Float64Array:

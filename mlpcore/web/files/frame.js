@@ -56,11 +56,11 @@ function withoutRows(image, rows) {
   const { width, data } = image;
   const kept = [...rows.keys()].filter((y) => !rows[y]);
   const result = rows.flatMap((_, y) => {
-    const place = Math.min(Math.max(y, kept[0]), kept.at(-1));
-    const [above, below] = [kept.findLast((k) => k <= place), kept.find((k) => k >= place)];
+    const above = kept.findLast((k) => k <= y) ?? kept[0];
+    const below = kept.find((k) => k >= y) ?? kept.at(-1);
+    const share = (y - above) / Math.max(below - above, 1);
     const [from, to] = [above, below].map((k) => data.subarray(k * width, (k + 1) * width));
-    const steps = Math.max(below - above, 1);
-    return Array.from(from, (value, x) => ((to[x] - value) / steps) * (place - above) + value);
+    return Array.from(from, (value, x) => value + share * (to[x] - value));
   });
   return like(image, Float64Array.from(result));
 }
