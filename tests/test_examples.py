@@ -60,15 +60,6 @@ def test_grid_search_dask(capsys):
     assert min(scores) > 85
 
 
-def test_optuna_study(capsys):
-    optuna = pytest.importorskip("optuna", reason="optuna is not installed")
-    study = example("optuna_study")["main"](trials=10)
-    pruned = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
-    assert pruned and all(len(t.intermediate_values) < 15 for t in pruned)
-    assert len(study.best_trial.intermediate_values) == 15
-    assert percentages(capsys.readouterr().out)[0] == round(study.best_value, 2) < 15
-
-
 def test_tensorboard_log(tmp_path):
     pytest.importorskip("tensorboard")
     example("tensorboard_log")["main"](str(tmp_path), epochs=2)
