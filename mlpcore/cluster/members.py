@@ -106,6 +106,10 @@ def check_scheduler(address: str) -> None:
         raise InputError("no address of a Dask scheduler: expected tcp://HOST:PORT or tls://")
 
     async def reach() -> None:
+        # Dask would try again until the end where there is no such host, or nobody listens.
+        host, port = distributed.comm.get_address_host_port(address)
+        _, writer = await asyncio.open_connection(host, port)
+        writer.close()
         options = distributed.Security().get_connection_args("client")
         comm = await distributed.comm.connect(address, timeout=CONNECT_SECONDS, **options)
         await comm.close()

@@ -23,6 +23,7 @@ from mlpcore.commands.options import (
 from mlpcore.data import dataset
 from mlpcore.deformation.deform import deform_selected, displacements
 from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.report.preview import draw
@@ -94,7 +95,9 @@ def preview(options: argparse.Namespace) -> int:
     epochs = range(options.epoch, options.epoch + options.columns - 1)
     # A training counts its epochs from 1, the random numbers count them from 0.
     drawn = [(indices, labels, parameters, seed, epoch - 1, backend) for epoch in epochs]
-    shown_images = [images, *(deform_selected(images, *each) for each in drawn)]
+    background = background_of(data.train_images)
+    deformed = [deform_selected(images, *each, background) for each in drawn]
+    shown_images = [images, *deformed]
     fields = [displacements(data.image_shape, *each) for each in drawn if options.field]
     title = describe(parameters, seed, data)
     content = draw(

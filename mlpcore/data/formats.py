@@ -62,7 +62,7 @@ def read_idx(path: StrPath, limit: int = MAX_BYTES) -> AnyArray:
 
     Returns
     -------
-    numpy.ndarray, shape (n,) for labels or (n, height, width) for images
+    numpy.ndarray, shape (n,) or (n, columns) for labels, or (n, height, width) for images
         Of uint8 for unsigned bytes, or of another of `TYPES`.
 
     Raises
@@ -131,7 +131,7 @@ def _read_header(
     """Read and check the header; return the type and the shape of the array."""
     magic = bytes(_read(stream, 4))
     code, n_dims = magic[2:] if len(magic) == 4 else (0, 0)
-    if magic[:2] != b"\0\0" or code not in TYPES or n_dims not in (1, 3):
+    if magic[:2] != b"\0\0" or code not in TYPES or n_dims not in (1, 2, 3):
         raise InputError(
             f"{name} is not an IDX file of labels or images: it starts with "
             f"0x{magic.hex() or '(nothing)'}, expected 0x00000801 or 0x00000803"

@@ -4,6 +4,7 @@
 |---|---|
 | ``train-images-idx3-ubyte``, ``t10k-labels-idx1-ubyte`` | MNIST, Fashion-MNIST, KMNIST |
 | ``emnist-letters-train-images-idx3-ubyte``, ``emnist-letters-test-...`` | EMNIST's letters |
+| ``qmnist-train-labels-idx2-int``, ``qmnist-test-...`` | QMNIST, whose labels have 8 columns |
 
 ``.idx`` may replace ``-idx``, and ``.gz`` may follow. A folder may hold several sets, such as those
 of EMNIST, whose names begin otherwise.
@@ -20,11 +21,15 @@ from mlpcore.data.arrays import Part
 from mlpcore.data.formats import MAX_BYTES, read_idx
 from mlpcore.data.mnist import FILES
 from mlpcore.errors import InputError, shown
+from mlpcore.typing import AnyArray
 
 _NAME = re.compile(r"(.*?)(train|t10k|test)-(images|labels)[-.]idx(\d)-\w+(?:\.gz)?")
 
 #: Sets of such names have images whose rows are columns.
 TRANSPOSED = "emnist"
+
+#: Of a label: class, partition, writer, and where the digit was.
+QMNIST_COLUMNS = 8
 
 
 def set_of(name: str) -> str | None:
@@ -65,8 +70,21 @@ def read_idx_set(folder: Path, begin: str, files: dict[str, Path]) -> tuple[Part
     arrays: list[Any] = []
     limit = MAX_BYTES
     for file in FILES:
-        arrays.append(read_idx(files[file], limit))
-        limit -= arrays[-1].nbytes
+        array = read_idx(files[file], limit)
+        limit -= array.nbytes
+        if array.ndim == 2 and "labels" in file:
+            array = _classes_of(array, shown(files[file]))
+        arrays.append(array)
     if begin.lower().startswith(TRANSPOSED):
         arrays = [each.swapaxes(1, 2) if each.ndim == 3 else each for each in arrays]
     return Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
+
+
+def _classes_of(labels: AnyArray, name: str) -> AnyArray:
+    """The classes (n,) among QMNIST's labels (n, 8), which also say who wrote a digit."""
+    if labels.shape[1] != QMNIST_COLUMNS:
+        raise InputError(
+            f"{name} has {labels.shape[1]} columns of labels: expected one, or QMNIST's "
+            f"{QMNIST_COLUMNS}, of which the first is the class"
+        )
+    return labels[:, 0]

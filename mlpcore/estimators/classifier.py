@@ -67,7 +67,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
     with cross-entropy, and the learning rate falls linearly to 0.
 
     X is converted to float32, but not scaled. Bring its values to about [-1, 1] first, and those
-    of images to deform to exactly this range, with a background of -1.
+    of images to deform to exactly this range.
 
     The parameters from `activation` on are the settings of a recipe, which few change.
     ``activation="tanh", loss="squared", init="uniform", decay="factor",

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mlpcore.backends.base import Backend
 from mlpcore.deformation.deform import deform
+from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.estimators.prediction import Steps, outputs_of
 from mlpcore.estimators.stability import warn_of_step
@@ -269,7 +270,9 @@ def train_in_order(
     """
     shown, labels = backend.put(images), backend.put(samples.codes)
     if not config.deformation.is_identity:
-        shown = deform(shown, labels, config.deformation, config.seed, epoch, backend)
+        around = background_of(images)
+        drawing = config.deformation, config.seed, epoch, backend
+        shown = deform(shown, labels, *drawing, background=around)
     inputs = shown.reshape(len(images), network.layer_sizes[0])
     order = backend.put(np.arange(len(images), dtype=np.int32))
     loaded = backend.load(network)

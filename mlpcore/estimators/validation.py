@@ -273,22 +273,15 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
             raise InputError("X is a sparse matrix: expected an array of images for a deformation")
         X = canonical(X)
     elif mlp.deformation is not None and np.abs(X).max() > 1 + 1e-6:  # float32's rounding
-        raise InputError(
-            f"X holds {X.flat[np.abs(X).argmax()]:.4g}: expected images in [-1, 1], "
-            "with a background of -1, for a deformation"
-        )
-    for doubt in _doubts(X, mlp.deformation is not None):
+        far = X.flat[np.abs(X).argmax()]
+        raise InputError(f"X holds {far:.4g}: expected images in [-1, 1] for a deformation")
+    for doubt in _doubts(X):
         warnings.warn(doubt, stacklevel=3)  # of who called fit
     return X, y
 
 
-def _doubts(X: Float32Array, deformed: bool) -> Iterator[str]:
+def _doubts(X: Float32Array) -> Iterator[str]:
     """What makes it doubtful that these inputs are what was meant."""
-    if deformed and np.min(X) >= 0:
-        yield (
-            "X holds images in [0, 1], whose background a deformation would take for grey. "
-            "Expected images in [-1, 1], with a background of -1, such as 2 * X - 1."
-        )
     squares = squares_of(X, 0)
     greatest = float(np.sqrt(squares.max(initial=0.0) / X.shape[0]))
     if greatest > FAR_OUTSIDE:

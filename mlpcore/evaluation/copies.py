@@ -9,8 +9,9 @@ import numpy as np
 
 from mlpcore.backends.base import Backend
 from mlpcore.checks import check_real, check_whole
-from mlpcore.data.scaling import BACKGROUNDS, batches
+from mlpcore.data.scaling import batches
 from mlpcore.deformation import DeformationParameters, displacements
+from mlpcore.deformation.values import border_values
 from mlpcore.errors import InputError
 from mlpcore.network.network import Network
 from mlpcore.typing import Float32Array, Float64Array
@@ -87,21 +88,23 @@ class Copies:
         """What `describe` says, as plain values."""
         return asdict(self) | {"passes": self.passes(n_networks)}
 
-    def outputs(
-        self, network: Network, images: Float32Array, backend: Backend, input_range: str
-    ) -> Float64Array:
+    def outputs(self, network: Network, images: Float32Array, backend: Backend) -> Float64Array:
         """Mean outputs (n, n_classes) of a network for the copies of images (n, h, w), float32.
 
-        The images are in the network's range of inputs, which `input_range` names.
+        The images are in the network's range of inputs. Around each is the median of its border.
         """
         n, height, width = images.shape
         totals = np.zeros((n, network.layer_sizes[-1]))
         loaded = backend.load(network)
         for part in batches(n, height * width):
-            for deformed in self._deformed(images[part], backend, BACKGROUNDS[input_range]):
-                inputs = deformed.reshape(-1, height * width)
-                outputs = backend.predict(loaded, backend.put(inputs)).astype(np.float64)
-                totals[part] += outputs.reshape(-1, len(images[part]), outputs.shape[1]).sum(axis=0)
+            around = border_values(images[part, None])
+            for value in np.unique(around):
+                places = part.start + np.flatnonzero(around == value)
+                for deformed in self._deformed(images[places], backend, float(value)):
+                    inputs = deformed.reshape(-1, height * width)
+                    outputs = backend.predict(loaded, backend.put(inputs)).astype(np.float64)
+                    each = outputs.reshape(-1, len(places), outputs.shape[1])
+                    totals[places] += each.sum(axis=0)
         return totals / self.n
 
     def _deformed(

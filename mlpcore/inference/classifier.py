@@ -212,7 +212,7 @@ class TrainedClassifier:
             outputs = evaluation.outputs(one.network, inputs, self.backend)
         else:
             seen = inputs.reshape(-1, *one.input.image_shape)
-            outputs = self.copies.outputs(one.network, seen, self.backend, one.input.input_range)
+            outputs = self.copies.outputs(one.network, seen, self.backend)
         if not np.isfinite(outputs).all():
             raise InputError(f"{shown(one.path)}: its outputs are not finite, expected numbers")
         return outputs

@@ -23,8 +23,8 @@ from mlpcore.backends.arguments import IMAGES_PER_GRID, check_array, check_range
 from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.scaling import BACKGROUNDS
 from mlpcore.deformation.deform import gaussian_taps
+from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
@@ -171,6 +171,7 @@ class Trainer:
         self._test_labels = backend.put(dataset.test_labels)
         self._shown = self._train_images  # the images of an epoch, deformed or not
         if not config.deformation.is_identity:
+            self._background = background_of(ranged.train_images)
             self._shown = backend.put(np.empty_like(dataset.train_images))
             self._maps = backend.put(np.empty((self.n_samples, 2, 2), np.float32))
         self._order = backend.put(np.empty(self.n_samples, np.int32))
@@ -307,7 +308,7 @@ class Trainer:
                 first=begin,
                 out=self._shown[part],
                 maps=self._maps[part],
-                background=BACKGROUNDS[self.config.input_range],
+                background=self._background,
             )
             begin = part.stop
             # The result does not depend on the size of the parts, so the clock may choose it.

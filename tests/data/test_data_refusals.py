@@ -101,7 +101,7 @@ REFUSED = [
     (lambda: dataset.load(write_set("folder", small_set()), name="mnist"), "folder is not MNIST's"),
     # IDX files
     (lambda: idx(b"\0\0\x08"), "starts with 0x000008, expected"),
-    (lambda: idx(struct.pack(">I", 0x802) + bytes(100)), "starts with 0x00000802, expected"),
+    (lambda: idx(struct.pack(">I", 0x804) + bytes(100)), "starts with 0x00000804, expected"),
     (lambda: idx(struct.pack(">II", 0x803, 1)), "ends inside its header"),
     (lambda: idx(struct.pack(">II", 0x801, 0)), "is empty"),
     (lambda: idx(struct.pack(">IIII", 0x803, 1, 1025, 2) + bytes(2050)), "is too large"),

@@ -56,6 +56,20 @@ def test_emnist_is_upright_and_one_of_its_sets_is_named(tmp_path, expected):
     assert "lacks emnist-digits-t10k-labels-idx1-ubyte (" in said
 
 
+def test_the_class_is_the_first_column_of_qmnists_labels(tmp_path, expected):
+    for file, array in zip(NAMES, FOUR):
+        content, name = idx_bytes(array), file
+        if "labels" in file:
+            columns = np.arange(8 * len(array)).reshape(-1, 8)
+            columns[:, 0], name = array, file.replace("idx1-ubyte", "idx2-int")
+            content = struct.pack(">3I", 0xC02, len(array), 8) + columns.astype(">i4").tobytes()
+        (tmp_path / f"qmnist-{name}.gz").write_bytes(gzip.compress(content))
+    assert_loads(tmp_path, expected)
+    two = struct.pack(">3I", 0xC02, len(Y_TEST), 2) + bytes(8 * len(Y_TEST))
+    (tmp_path / "qmnist-test-labels-idx2-int.gz").write_bytes(two)
+    assert "has 2 columns of labels: expected one, or QMNIST's 8" in refusal(load, tmp_path)
+
+
 @pytest.mark.parametrize(
     ("code", "kind"), [(8, "u1"), (9, "i1"), (11, "i2"), (12, "i4"), (13, "f4"), (14, "f8")]
 )

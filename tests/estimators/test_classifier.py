@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mlpcore import OnlineMLPClassifier, backends, deformation
 from mlpcore.data.scaling import normalise
 from mlpcore.deformation.parameters import IDENTITY
+from mlpcore.deformation.values import background_of
 from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH
 from mlpcore.estimators.prediction import WEIGHTS_PER_THREAD
 from mlpcore.network import Network
@@ -91,7 +92,8 @@ def test_partial_fit_is_a_pass_in_the_order_given(settings):
         mlp.partial_fit(X, Y, classes=[0, 1, 2])
         images, order = DATA.train_images, np.arange(230, dtype=np.int32)
         if settings is DEFORMED:
-            images = deformation.deform(images, Y, DEFORMATION, 5, epoch, backend)
+            drawing, around = (DEFORMATION, 5, epoch, backend), background_of(images)
+            images = deformation.deform(images, Y, *drawing, background=around)
         target = settings.get("target", 1.0)
         inputs = images.reshape(X.shape)
         losses.append(backend.train(network, inputs, Y, order, rates, target=target).loss / 230)

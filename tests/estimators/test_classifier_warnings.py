@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mlpcore import OnlineMLPClassifier
 from mlpcore.estimators.fitting import still_falls
-from small_classifiers import DEFORMED, X, Y, make_mlp
+from small_classifiers import X, Y, make_mlp
 
 
 def test_raw_measurements_get_the_remedy():
@@ -103,15 +103,6 @@ def shown_in_a_fresh_process(function):
 
 def test_a_search_warns_once_of_its_fits_and_once_of_the_last():
     assert shown_in_a_fresh_process(search) == 2
-
-
-@pytest.mark.parametrize(("images", "warns"), [(X / 2 + 0.5, True), (X, False)])
-def test_images_from_0_to_1(images, warns):
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        make_mlp(**DEFORMED).partial_fit(images, Y, classes=[0, 1, 2])
-    assert [each.filename for each in caught] == [__file__] * warns
-    assert all(r"2 * X - 1" in str(each.message) for each in caught)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 import emulated
 from mlpcore import DeformationParameters, InputError
 from mlpcore.data import scaling
-from mlpcore.data.scaling import BACKGROUNDS, to_range
+from mlpcore.data.scaling import INPUT_RANGES, to_range
 from mlpcore.deformation import deform_selected
+from mlpcore.deformation.values import border_values
 from mlpcore.evaluation import Copies, evaluation
 from oracle import random_network
 from small_runs import DATA
@@ -23,7 +24,7 @@ def network(seed=1, **kind):
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("input_range", BACKGROUNDS)
+@pytest.mark.parametrize("input_range", INPUT_RANGES)
 def test_the_mean_of_copies_deformed_one_by_one(name, input_range):
     """Copy k has the map that a training with these parameters would give to image k."""
     backend = emulated.get_backend(name, 1, "streaming" if name == "cuda" else None)
@@ -39,10 +40,10 @@ def test_the_mean_of_copies_deformed_one_by_one(name, input_range):
             3,
             0,
             backend,
-            BACKGROUNDS[input_range],
+            float(border_values(image[None, None])[0]),
         )
         singly.append(evaluation.outputs(member, copies, backend).mean(axis=0))
-    found = Copies(5, 0.25, seed=3).outputs(member, images, backend, input_range)
+    found = Copies(5, 0.25, seed=3).outputs(member, images, backend)
     # Displacements are rounded once more: by 1e-6 pixels of a slope of 2 at most, in 35 inputs.
     np.testing.assert_allclose(found, singly, rtol=0, atol=2e-5)
     plain = evaluation.outputs(member, images, backend)
@@ -51,14 +52,14 @@ def test_the_mean_of_copies_deformed_one_by_one(name, input_range):
 
 def test_parts_are_small_and_change_nothing(reference, monkeypatch):
     """So neither the number of images nor that of copies decides the memory."""
-    whole = Copies(9).outputs(network(), IMAGES, reference, "signed")
+    whole = Copies(9).outputs(network(), IMAGES, reference)
     limit, seen = 4 * 35, []
     deform_by = type(reference).deform_by
     monkeypatch.setattr(scaling, "_BATCH_PIXELS", limit)
     monkeypatch.setattr(
         type(reference), "deform_by", lambda *a: [seen.append(a[1].size), deform_by(*a)][1]
     )
-    found = Copies(9).outputs(network(), IMAGES, reference, "signed")
+    found = Copies(9).outputs(network(), IMAGES, reference)
     np.testing.assert_allclose(found, whole, rtol=0, atol=1e-14)  # sums in another order
     assert max(seen) <= limit
     assert sum(seen) == 9 * IMAGES.size

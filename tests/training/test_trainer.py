@@ -12,6 +12,7 @@ import pytest
 from emulated import get_backend
 from mlpcore import backends, cpu, deformation, philox
 from mlpcore.deformation.parameters import IDENTITY
+from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.training import trainer as training
@@ -46,9 +47,9 @@ def test_an_epoch_is_deformation_order_training_and_counting(backend, capsys):
     network = Network((35, 9, 6, 3), config.seed)
     loaded = backend.load(network)
     for epoch, metrics in enumerate(state.history):
-        shown = deformation.deform(
-            DATA.train_images, DATA.train_labels, config.deformation, 5, epoch, backend
-        )
+        arguments = DATA.train_labels, config.deformation, 5, epoch, backend
+        around = background_of(DATA.train_images)
+        shown = deformation.deform(DATA.train_images, *arguments, background=around)
         order = philox.permutation(230, 5, epoch)
         rate = config.learning_rate_at(epoch)
         result = backend.train(loaded, shown.reshape(-1, 35), DATA.train_labels, order, rate)
@@ -72,6 +73,23 @@ def test_same_bits_for_any_number_of_threads(name):
     one, two, three = (train(config, get_backend(name, threads)) for threads in (1, 2, 3))
     assert_same_result(one, two)
     assert_same_result(one, three)
+
+
+def test_light_paper_stays_light():
+    """What comes in from outside of an image has the colour of the borders of training images."""
+    framed, shown = DATA.train_images.copy(), []
+    framed[:, [0, -1]] = framed[:, :, [0, -1]] = -1
+
+    def look(trainer, event, *arguments):
+        if event == "training":
+            shown.append(trainer._shown.copy())
+            trainer.request_stop()
+
+    for images in (framed, -framed):
+        data = dataclasses.replace(DATA, train_images=images)
+        Trainer(make_config(), data, backends.get("scalar", 1), [Hook(look)]).run()
+    assert np.array_equal(shown[0], -shown[1])
+    assert not np.array_equal(shown[0], framed)
 
 
 def test_same_bits_however_an_epoch_is_cut(c_backend, monkeypatch):
