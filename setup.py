@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -113,14 +114,9 @@ class BuildExt(build_ext):
         with tempfile.TemporaryDirectory() as folder:
             probe = Path(folder) / "probe.c"
             probe.write_text("int probe;\n")
-            try:
-                self.compiler.compile(
-                    [str(probe)], output_dir=folder, extra_postargs=["-Werror", flag]
-                )
-            except Exception:
-                print(f"mlpcore: the compiler does not know {flag}", file=sys.stderr)
-                return False
-        return True
+            arguments = ["-Werror", flag, "-c", str(probe), "-o", f"{folder}/probe.o"]
+            tried = subprocess.run([*self.compiler.compiler_so, *arguments], capture_output=True)
+        return tried.returncode == 0
 
 
 class BuildCore(BuildExt):

@@ -13,7 +13,7 @@ import numpy as np
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
-from mlpcore.files import atomic_write
+from mlpcore.files import atomic_write, remove_temporary
 from mlpcore.inference import TrainedClassifier
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
@@ -130,10 +130,12 @@ def write_report(
 ) -> bool:
     """Writes the report of a result; its failure is no failure of what is done already.
 
+    What killed processes left of its files is removed.
+
     Parameters
     ----------
     folder
-        Of the run or committee.
+        Of the run or committee, which is locked.
     draw
         Writes figures to a folder, and returns their files.
     text
@@ -150,6 +152,8 @@ def write_report(
     except Exception as error:  # such as a font that is missing
         reason = " ".join(str(error).split())
         console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
+    remove_temporary(folder, [REPORT])
+    remove_temporary(folder / "figures", [path.name for path in figures])
     content = text([path.relative_to(folder).as_posix() for path in figures])
     try:
         atomic_write(folder / REPORT, content.encode(errors="replace"))

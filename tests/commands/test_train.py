@@ -5,6 +5,7 @@ import os
 import re
 import shlex
 import signal
+import sys
 from pathlib import Path
 from unittest import mock
 
@@ -16,6 +17,7 @@ from mlpcore.__main__ import main
 from mlpcore.commands import runs
 from mlpcore.commands import train as command
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
+from mlpcore.report.console import Console
 from mlpcore.report.results import describe_second
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.trained import TrainedNetwork
@@ -72,6 +74,17 @@ def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
     shown = re.findall(r"!\[[a-z ]+\]\((.*)\)", text)
     assert sorted(Path("r", file) for file in shown) == sorted(Path("r", "figures").iterdir())
     assert len(shown) == 4
+
+
+def test_a_report_clears_what_killed_processes_left_of_its_files(tmp_path):
+    left = tmp_path / "figures" / ".a.png.0123abcd.tmp", tmp_path / f".{runs.REPORT}.0123abcd.tmp"
+    other = tmp_path / "figures" / ".b.png.0123abcd.tmp"  # which another process may be writing
+    (tmp_path / "figures").mkdir()
+    for path in (*left, other):
+        path.touch()
+    drawn = [tmp_path / "figures" / "a.png"]
+    assert runs.write_report(tmp_path, lambda folder: drawn, "\n".join, Console(sys.stderr))
+    assert sorted(tmp_path.rglob("*.*")) == [other, tmp_path / runs.REPORT]
 
 
 def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, monkeypatch):
