@@ -32,14 +32,21 @@ AxisParameters: TypeAlias = tuple[DeformationParameters, DeformationParameters]
 
 
 def axis_parameters(
-    sigma: float, alpha: float | Sequence[float], beta: float, gamma: float
+    sigma: float | Sequence[float], alpha: float | Sequence[float], beta: float, gamma: float
 ) -> AxisParameters:
-    """The parameters of a transform, checked. A pair of alphas is for x and for y."""
+    """The parameters of a transform, checked. A pair of alphas is for x and for y.
+
+    A pair of sigmas must be the same twice: torchvision takes one, and smooths by the first along x
+    and by the second along y, but documents neither this nor another meaning.
+    """
+    sigmas: list[Any] = list(sigma) if isinstance(sigma, (list, tuple)) else [sigma]
+    if len(sigmas) not in (1, 2) or sigmas[0] != sigmas[-1]:
+        raise InputError(f"sigma {reprlib.repr(sigma)}: expected a number, or the same one twice")
     alphas: list[Any] = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha]
     if len(alphas) not in (1, 2):
         raise InputError(f"alpha {reprlib.repr(alpha)}: expected a number, or one for x and for y")
     of_x, of_y = (
-        DeformationParameters(sigma, each, beta, gamma, ()) for each in (alphas[0], alphas[-1])
+        DeformationParameters(sigmas[0], each, beta, gamma, ()) for each in (alphas[0], alphas[-1])
     )
     return of_x, of_x if of_x == of_y else of_y
 

@@ -31,7 +31,7 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
 
     Parameters
     ----------
-    sigma : float, default=6.0
+    sigma : float or pair of equal floats, default=6.0
         Standard deviation, in pixels, of the Gaussian that smooths the displacements, at most
         512. It is cut off at 10 pixels up to a sigma of 6, as in the paper, and at 4 sigma beyond.
     alpha : float or pair of floats, default=36.0
@@ -56,7 +56,7 @@ class ElasticDeformation(Transform):  # type: ignore[misc]
 
     def __init__(
         self,
-        sigma: float = 6.0,
+        sigma: float | Sequence[float] = 6.0,
         alpha: float | Sequence[float] = 36.0,
         beta: float = 15.0,
         gamma: float = 15.0,

@@ -93,12 +93,17 @@ def test_probability_seeds_and_pickles():
     transform.set_random_seed(3)
     assert np.array_equal(transform(image=WHITE)["image"], first)
     assert "alpha=20" in repr(transform)
+    assert np.array_equal(deformed(sigma=(5, 5))["image"], deformed(sigma=5)["image"])
     still = deformed(alpha=0, beta=0, gamma=0)
     assert np.array_equal(still["image"], WHITE) and np.array_equal(still["mask"], MASK)
     assert np.array_equal(still["keypoints"], [[15, 14]])
 
 
 def test_bad_input():
+    with pytest.raises(
+        InputError, match=r"^sigma \(5, 6\): expected a number, or the same one twice"
+    ):
+        ElasticDeformation(sigma=(5, 6))
     with pytest.raises(InputError, match="beta"):
         ElasticDeformation(beta=100)
     with pytest.raises(InputError, match="fill_mask"):

@@ -128,6 +128,7 @@ def test_a_pair_of_alphas_is_for_x_and_for_y():
         changed = moved[1].float() - WHITE.float()
         assert (changed.abs().sum(dim=(0, 1)) > 0).sum() > 0
     assert torch.equal(deformed(WHITE, alpha=(30, 30)), deformed(WHITE, alpha=30))
+    assert torch.equal(deformed(WHITE, sigma=[5, 5]), deformed(WHITE, sigma=5))
 
 
 def test_no_objects():
@@ -163,6 +164,10 @@ def test_bad_input():
     for fill in (float("nan"), float("inf"), (0, None), "a", {torch.Tensor: float("nan")}):
         with pytest.raises(InputError, match="fill"):
             ElasticDeformation(fill=fill)
+    with pytest.raises(
+        InputError, match=r"^sigma \(5, 6\): expected a number, or the same one twice"
+    ):
+        ElasticDeformation(sigma=(5, 6))
     with pytest.raises(InputError, match="alpha"):
         ElasticDeformation(alpha=(1, 2, 3))
     image = torch.ones(3, 9, 9)
