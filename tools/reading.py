@@ -95,9 +95,12 @@ def answers(digits: Iterable[ReadDigit]) -> list[Any]:
 
 
 def forms(
-    network: mlpcore.TrainedClassifier, pixels: UInt8Array, labels: AnyArray
+    network: mlpcore.TrainedClassifier, pixels: UInt8Array, labels: AnyArray, degrees: float = 0
 ) -> dict[str, Any]:
-    """Forms of 120 boxes, turned, at several resolutions, in a gradient of light."""
+    """Forms of 120 boxes, turned, at several resolutions, in a gradient of light.
+
+    Their edges converge by so many degrees.
+    """
     rng, result = np.random.default_rng(0), {}
     for layout, (columns, settings) in LAYOUTS.items():
         of, found = 0, Counter[str]()
@@ -105,11 +108,13 @@ def forms(
             n = columns if layout == "one row" else 120 // columns * columns
             chosen = rng.integers(0, len(pixels), n)
             ink, centres = pages.form(pixels[chosen], columns, rng, **settings)
-            image = pages.on_paper(pages.rotated(ink, angle), rng)
+            places = pages.turned_points(centres, ink.shape, angle)
+            ink, places = pages.converging(pages.rotated(ink, angle), places, degrees)
+            image = pages.on_paper(ink, rng)
             size = [round(dpi / 300 * side) for side in image.shape[::-1]]
             scan = Image.fromarray(np.rint(image).astype(np.uint8)).resize(size)
             page = read(pages.lit(np.asarray(scan, float)), network)
-            places = pages.turned_points(centres, ink.shape, angle) * dpi / 300
+            places *= dpi / 300
             found += counted(*in_place(page.digits, places, labels[chosen].tolist()))
             of += n
         result[layout] = {"of": of, "boxes": found["right"] + found["wrong"]} | shares(found)
@@ -191,7 +196,9 @@ def main() -> None:
         record["scans"] = scans(network, args.scans)
     for name, gap in (("numbers", 0.0), ("overlapping numbers", -0.05)):
         record[name] = numbers(network, *digits, args.numbers, gap)
-    record |= {"forms": forms(network, *digits), "no digits, in doubt": no_digits(network)}
+    for name, degrees in (("forms", 0), ("forms from a corner", 3)):
+        record[name] = forms(network, *digits, degrees)
+    record["no digits, in doubt"] = no_digits(network)
     atomic_write(args.output, (json.dumps(record, indent=1) + "\n").encode())
     print(json.dumps(record, indent=1))
 

@@ -22,7 +22,6 @@ LINE, GAP, THICK, SMALLEST = 0.9, 0.15, 0.15, 0.5
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
 
-
 #: A line is so near to the inside of its box, in pixels.
 REACH = 4
 
@@ -56,6 +55,10 @@ class Box(NamedTuple):
         """The box that holds both."""
         return Box(*map(min, self[:2], other[:2]), *map(max, self[2:], other[2:]))
 
+    def beyond(self, other: Box) -> int:
+        """By how much it reaches beyond another one, at the side where it does most."""
+        return max(abs(a - b) for a, b in zip(self.around(other), other))
+
 
 def find_boxes(dark: UInt8Array) -> list[Box]:
     """The insides of the boxes on a page whose lines are level, in no order.
@@ -71,7 +74,7 @@ def find_boxes(dark: UInt8Array) -> list[Box]:
     first = _enclosed(255 - dark, MIN_FILLED)
     if not len(first):
         return []
-    width, height = (_small_side(first, axis) for axis in (2, 3))
+    width, height = (quantile(first[:, axis], first[:, 4], SMALL) for axis in (2, 3))
     side = min(width, height)
     drawn = lines(dark, (round(LINE * width), round(LINE * height)), round(GAP * side))
     found = _enclosed(255 - drawn, MIN_STRAIGHT)
@@ -112,6 +115,13 @@ def without_lines(dark: UInt8Array, drawn: UInt8Array) -> UInt8Array:
     return rest | (whole & dark)
 
 
+def quantile(values: AnyArray, weights: AnyArray, share: float) -> float:
+    """The value (n,) at which those up to it have a share of the weights (n,)."""
+    order = np.argsort(values)
+    total = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(total, share * total[-1])])
+
+
 def _enclosed(light: UInt8Array, filled: float) -> AnyArray:
     """What is enclosed by darkness and is about a rectangle: (n, 5) left, top, w, h, area."""
     stats = cv2.connectedComponentsWithStats(light, connectivity=4)[2][1:]
@@ -120,13 +130,6 @@ def _enclosed(light: UInt8Array, filled: float) -> AnyArray:
     inside &= (left + width < light.shape[1]) & (top + height < light.shape[0])
     large = np.minimum(width, height) >= MIN_SIDE
     return stats[inside & large & (area >= filled * width * height)]
-
-
-def _small_side(found: AnyArray, column: int) -> float:
-    """The side that is a small one, if boxes count for their area."""
-    order = np.argsort(found[:, column])
-    areas = np.cumsum(found[order, 4])
-    return float(found[order, column][np.searchsorted(areas, SMALL * areas[-1])])
 
 
 def _holds_one(box: Box, found: AnyArray) -> bool:
@@ -158,14 +161,8 @@ def _crossed(boxes: Sequence[Box], drawn: UInt8Array, dark: UInt8Array, side: fl
     for left, top, width, height, area in (stats / [*[scale] * 4, 1]).astype(int).tolist():
         number = owner[top + height // 2, left + width // 2]
         reach = Box(left, top, left + width, top + height)
-        if number and _within(reach, boxes[number - 1], OVER * side):
+        if number and reach.beyond(boxes[number - 1]) < OVER * side:
             inside += area
         elif drawn[top : reach.bottom, left : reach.right].any():
             outside += area
     return outside > inside
-
-
-def _within(inner: Box, outer: Box, margin: float) -> bool:
-    """Whether a box is in another one, or reaches beyond it by less than a margin."""
-    low = all(a > b - margin for a, b in zip(inner[:2], outer[:2]))
-    return low and all(a < b + margin for a, b in zip(inner[2:], outer[2:]))

@@ -25,12 +25,12 @@ def read_cell(ink: UInt8Array, box: Box, threshold: int) -> Glyph | None:
     inside = ink[top : box.bottom - MARGIN, left : box.right - MARGIN]
     pieces = find_pieces(inside, binary(inside, threshold), threshold)
     height, width = inside.shape
-    kept = []
-    for number, each in enumerate(pieces.boxes[1:], 1):
-        rim_x, rim_y = RIM * width, RIM * height
-        reaches_x = each.right > rim_x and each.left < width - rim_x
-        if reaches_x and each.bottom > rim_y and each.top < height - rim_y:
-            kept.append(number)
+    x, y = RIM * width, RIM * height
+    kept = [
+        number
+        for number, each in enumerate(pieces.boxes[1:], 1)
+        if each.right > x and each.left < width - x and each.bottom > y and each.top < height - y
+    ]
     kept = without_dirt(pieces, kept)
     found = glyph(inside, np.isin(pieces.labels, kept), threshold, (left, top))
     if found is None or max(found.box.width, found.box.height) < MIN_DIGIT * height:

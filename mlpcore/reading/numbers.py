@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mlpcore.data.digit import EDGE, MIN_PIECE
 from mlpcore.data.ink import EDGE_SHARE
-from mlpcore.reading.boxes import Box, lines, without_lines
+from mlpcore.reading.boxes import Box, lines, quantile, without_lines
 from mlpcore.reading.ink import binary
 from mlpcore.reading.lines import in_lines
 from mlpcore.reading.segmentation import Field
@@ -57,7 +57,8 @@ def _digits(pieces: Pieces) -> tuple[list[int], float]:
     large = [k for k, box in enumerate(pieces.boxes) if k and box.height >= MIN_HEIGHT]
     if not large or len(large) > MAX_PIECES:
         return [], 0.0
-    height = _usual_height([pieces.boxes[k] for k in large])
+    heights = np.array([pieces.boxes[k].height for k in large])
+    height = quantile(heights, heights, 0.5)  # high pieces count for more
     sums = np.bincount(pieces.labels.ravel(), pieces.ink.ravel())
     levels = sums / pieces.areas
     usual = float(np.average(levels[large], weights=pieces.areas[large]))
@@ -80,13 +81,6 @@ def _strokes(ink: UInt8Array, threshold: int) -> tuple[UInt8Array, int]:
     return without_lines(dark, lines(dark, (length, length), 0)), threshold
 
 
-def _usual_height(boxes: Sequence[Box]) -> float:
-    """The median of heights, in which high pieces count for more."""
-    heights = np.sort([box.height for box in boxes])
-    total = np.cumsum(heights)
-    return float(heights[np.searchsorted(total, total[-1] / 2)])
-
-
 def _is_edge(box: Box, height: float, shape: tuple[int, ...]) -> bool:
     """Whether ink at the border of the page is too large for a digit: a table behind it."""
     at_border = not (box.left and box.top and box.right < shape[1] and box.bottom < shape[0])
@@ -95,8 +89,6 @@ def _is_edge(box: Box, height: float, shape: tuple[int, ...]) -> bool:
 
 def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:
     """The numbers of pieces in lines, which may rise or fall a little."""
-    if not boxes:
-        return []
     left, top, right, bottom = np.array(boxes).T
     middle = (left + right) / 2
     common = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
@@ -109,14 +101,10 @@ def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:
     members = [np.flatnonzero(chain == k) for k in range(n_chains)]
     slope = _slope([(middle[each], (top + bottom)[each] / 2) for each in members], height)
     shift = np.rint(slope * middle)
+    upper, lower = top - shift, bottom - shift
     around = [
-        Box(
-            int(left[each].min()),
-            int(np.median(top[each] - shift[each])),
-            int(right[each].max()),
-            int(np.median(bottom[each] - shift[each])),
-        )
-        for each in members
+        Box(*map(int, (left[k].min(), np.median(upper[k]), right[k].max(), np.median(lower[k]))))
+        for k in members
     ]
     result = []
     for line in in_lines(around):
@@ -127,25 +115,16 @@ def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:
 
 def _slope(chains: Sequence[tuple[AnyArray, AnyArray]], height: float) -> float:
     """By how much lines fall to the right: that of the longest chains of digits."""
-    slopes, spans = [], []
-    for x, y in chains:
-        if len(x) > 2 and np.ptp(x) > 3 * height:
-            slopes.append(np.polyfit(x, y, 1)[0])
-            spans.append(np.ptp(x))
-    return float(np.average(slopes, weights=spans)) if slopes else 0.0
+    long = [(x, y) for x, y in chains if len(x) > 2 and np.ptp(x) > 3 * height]
+    slopes = [np.polyfit(x, y, 1)[0] for x, y in long]
+    return float(np.average(slopes, weights=[np.ptp(x) for x, _ in long])) if long else 0.0
 
 
 def _words(line: Sequence[int], boxes: Sequence[Box], height: float) -> list[list[int]]:
     """The pieces of a line, parted where they are far apart."""
-    words: list[list[int]] = []
-    end = 0
-    for number in line:
-        box = boxes[number]
-        if not words or box.left - end > NUMBER_GAP * height:
-            words.append([])
-        words[-1].append(number)
-        end = max(end, box.right)
-    return words
+    left, _, right, _ = np.array([boxes[k] for k in line]).T
+    apart = left[1:] - np.maximum.accumulate(right)[:-1] > NUMBER_GAP * height
+    return [word.tolist() for word in np.split(line, np.flatnonzero(apart) + 1)]
 
 
 def _groups(word: Sequence[int], pieces: Pieces) -> list[list[int]]:

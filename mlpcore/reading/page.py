@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -259,16 +260,12 @@ def _corners(box: Box, to_picture: Float64Array) -> Float64Array:
 
 def _in_line(fields: Sequence[tuple[Field, list[ReadDigit]]]) -> list[ReadDigit]:
     """The digits of the fields of a line; one that begins a number says so."""
-    result: list[ReadDigit] = []
-    before: Field | None = None
-    for field, digits in fields:
-        together = before is not None and before.is_cell and field.is_cell
-        if before is None or not together or _apart(before.box, field.box):
-            digits = [digits[0]._replace(begins_number=True), *digits[1:]]
-        result += digits
-        before = field
-    return result
-
-
-def _apart(left: Box, right: Box) -> bool:
-    return right.left - left.right > NUMBER_GAP * left.height
+    together = [
+        a.is_cell and b.is_cell and b.box.left - a.box.right <= NUMBER_GAP * a.box.height
+        for (a, _), (b, _) in pairwise(fields)
+    ]
+    return [
+        each._replace(begins_number=each is digits[0] and not inside)
+        for inside, (_, digits) in zip([False, *together], fields)
+        for each in digits
+    ]

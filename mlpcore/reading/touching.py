@@ -7,7 +7,7 @@ from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
-from scipy import ndimage, signal
+from scipy import ndimage, signal, special
 
 from mlpcore.reading.boxes import Box
 from mlpcore.reading.opencv import cv2
@@ -34,7 +34,6 @@ CUT, CUT_SLOPE = -1.0, 6.0
 #: distributions with these deviations.
 USUAL_WIDTH, WIDTH_DEVIATION = 0.5, 0.3
 USUAL_HEIGHT, HEIGHT_DEVIATION = 0.7, 0.1
-
 
 #: By how much the digits of MNIST lean, as the change of x with y, and how many digits must lean
 #: together for half of what they lean more to be taken away.
@@ -119,10 +118,9 @@ def _slant(pieces: Pieces, groups: Sequence[Sequence[int]]) -> float:
         if box.width > 1.2 * box.height:
             continue
         inside = pieces.labels[box.top : box.bottom, box.left : box.right] == number
-        y, x = np.nonzero(inside)
-        y_off = y - y.mean()
-        products += float(y_off @ (x - x.mean()))
-        squares += float(y_off @ y_off)
+        moments = cv2.moments(inside.astype(np.uint8))
+        products += moments["mu11"]
+        squares += moments["mu02"]
     return float(np.clip(products / squares, -0.6, 0.6)) if squares else 0.0
 
 
@@ -173,9 +171,5 @@ def _prior(parts: Sequence[_Part], width: float, height: float) -> float:
     """
     wide = max(0.0, width - USUAL_WIDTH) / WIDTH_DEVIATION
     low = max(0.0, USUAL_HEIGHT - height) / HEIGHT_DEVIATION
-    joined = sum(_log_sigmoid(-part.odds) for part in parts[1:])
-    return _log_sigmoid(parts[0].odds) + joined - (wide**2 + low**2) / 2
-
-
-def _log_sigmoid(odds: float) -> float:
-    return -float(np.logaddexp(0, -odds))
+    odds = [parts[0].odds, *(-part.odds for part in parts[1:])]
+    return float(special.log_expit(odds).sum()) - (wide**2 + low**2) / 2

@@ -6,7 +6,7 @@ from PIL import Image
 
 import mlpcore
 from mlpcore import dataset
-from pages import form, lit, on_paper, rotated, ruled, turned_points
+from pages import converging, form, lit, on_paper, rotated, ruled, turned_points
 from pictures import DIGITS
 
 pytest.importorskip("cv2")
@@ -55,6 +55,14 @@ def test_boxes_of_all_kinds(layout, angle):
     check_places(found, turned_points(centres, ink.shape, angle), columns)
     right = [each.answer == LABELS[k] for k, each in enumerate(found.digits)]
     assert np.mean(right) > 0.8  # scikit-learn's digits have 8 x 8 pixels
+
+
+@pytest.mark.parametrize("layout", ["grid", "table", "gaps"])
+def test_a_photograph_from_a_corner(layout):
+    ink, centres, columns = page(layout, 28 if layout == "gaps" else 24)
+    ink, centres = converging(ink, centres, 3)
+    found = read(lit(on_paper(ink, np.random.default_rng(2))))
+    check_places(found, centres, columns)
 
 
 @pytest.mark.parametrize("scale", [0.6, 3.0])

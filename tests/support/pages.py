@@ -125,3 +125,19 @@ def turned_points(points, shape, angle):
     cos, sin = np.cos(np.radians(angle)), np.sin(np.radians(angle))
     middle, new_middle = (np.array([s[1] - 1, s[0] - 1]) / 2 for s in (shape, size))
     return (points - middle) @ [[cos, -sin], [sin, cos]] + new_middle
+
+
+def converging(ink, points, degrees):
+    """Photographed from a lower corner: ink whose opposite edges converge by an angle.
+
+    It also returns where points (n, 2), x and y, are then.
+    """
+    import cv2
+
+    height, width = ink.shape
+    right, down = np.tan(np.radians(degrees / 2)) * np.array([height, width])
+    corners = np.float32([[0, 0], [width, 0], [width, height], [0, height]])
+    moved = corners + np.float32([[right, down], [-right, 0], [0, 0], [0, -down]])
+    matrix = cv2.getPerspectiveTransform(corners, moved)
+    points = cv2.perspectiveTransform(points[None].astype(np.float32), matrix)[0]
+    return cv2.warpPerspective(ink, matrix, (width, height)), points
