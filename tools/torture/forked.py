@@ -18,8 +18,9 @@ from mlpcore.__main__ import main
 from mlpcore.errors import MAX_LINE
 from mlpcore.typing import StrPath
 
-#: Seconds after which SIGALRM ends a child, and bytes that it may allocate.
-HANG, ALLOCATED = 120.0, 2**33
+#: Seconds after which SIGALRM ends a child, which other processes may keep waiting for minutes, and
+#: bytes that it may allocate.
+HANG, ALLOCATED = 600.0, 2**33
 
 #: What a command may take on a small file, beyond what its parent has: bytes, and seconds of the
 #: processor, which leave room for slow machines.
