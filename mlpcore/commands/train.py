@@ -130,7 +130,7 @@ def add_settings(parser: Parser) -> None:
     add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
     add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")
     add_real("--target", help="squared: wanted output of the class, the others get -X")
-    add_real("--ones-and-sevens", help="share that get upstrokes, feet and bars (0)")
+    add_real("--ones-and-sevens", help="share written as in other countries (0)")
     warm_up = "training images over which the learning rate rises (0)"
     add_further("--warm-up", type=whole_number, metavar="N", help=warm_up)
 

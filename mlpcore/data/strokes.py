@@ -1,14 +1,18 @@
-"""Upstrokes and feet for ones, bars for sevens: strokes that MNIST's writers seldom drew.
+"""Ones and sevens as MNIST's writers seldom wrote them, drawn with the digits that they wrote.
 
-MNIST was written by Americans, whose 1 is mostly a single line and whose 7 has no bar. The strokes
-are drawn onto a share of the training images, before these are deformed:
+MNIST was written by Americans, whose 1 is mostly a single line and whose 7 has no bar. A share of
+the training images is changed, before these are deformed:
 
 - **The stem** is the line of least squares through the ink, of a 7 through its lower part. It ends
-  where the ink does, and is as wide as the mean row of ink across it.
-- **An upstroke** goes from the upper end of a 1 down to the left, at 22 to 56 degrees to an upright
-  stem, and no flatter than 27 degrees to the horizontal.
-- **A foot** lies across the lower end of a 1. Half of the ones with an upstroke get one.
+  where the ink does, and is as wide as the mean row of ink across it. The rows of the image are
+  moved so that the stem leans by up to 48 degrees to the right, that of a 7 by 6 to 42.
+- **An upstroke** goes from the upper end of a 1 down to the left and leans with it. It may bend,
+  and long ones are steeper, as the angle between the strokes is what tells a 1 from a 7 that has
+  no bar.
+- **A foot** lies across the lower end of a 1, or a little below it. Half of the ones get one.
 - **A bar** lies across the stem of a 7.
+- **A wave** is the top of half of these sevens, which are drawn anew: it falls to the left and
+  rises again, and may begin with a tick.
 
 A stroke has round ends, and is as wide as the stem or up to two fifths thinner. Afterwards the
 image is moved by whole pixels, so that its centre of mass stays where it was, as that of MNIST's
@@ -22,6 +26,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,23 +42,33 @@ FULL, UNIT = 2.0, 2.0**20
 #: Where the stem of a 7 begins, as a share of the height of its ink.
 STEM_OF_SEVEN = 0.4
 
-#: Ranges from which strokes are drawn. Lengths and places are shares of the height of the ink.
-UPSTROKE_SLOPE = 0.4, 1.5  # columns a row, beyond those of the stem
-FLATTEST = -2.0  # 27 degrees to the horizontal
-UPSTROKE = 0.3, 0.9
-FOOT = 0.15, 0.5  # to either side
+#: Ranges from which strokes are drawn. Lengths and places are shares of the height of the ink, and
+#: slopes of stems and upstrokes are columns a row: a stem of -1 leans to the right by 45 degrees.
+LEAN_OF_ONE, LEAN_OF_SEVEN = (-1.1, 0.1), (-0.9, -0.1)
+MOST_LEANT = 0.7  # more or less than before, as the stem of a 7 with a loop is not found
+UPSTROKE, UPSTROKE_LEFT = (0.1, 0.9), (0.15, 0.85)  # down, and left: longer ones are steeper
+BEND = -0.15, 0.12  # of an upstroke, up, as a share of its length
+FOOT = 0.0, 0.65  # to either side
 FOOT_SLOPE = -0.15, 0.15
+FOOT_PLACE = 0.95, 1.15
 BAR = 0.15, 0.4  # to either side
 BAR_SLOPE = -0.3, 0.15
-BAR_PLACE = 0.4, 0.75
+BAR_PLACE = 0.4, 0.85
 STROKE_WIDTH = 0.6, 1.0  # as a share of the stem's
 SHARE_WITH_FOOT = 0.5
+
+#: Ranges for sevens with a wave, in shares of their height, from the upper end of the stem to the
+#: left and down. A tick slants by columns a row, beyond the stem.
+TOP_WIDTH, TOP_DROP = (0.3, 0.8), (-0.05, 0.25)
+DIP_PLACE, DIP = (0.2, 0.6), (0.0, 0.45)
+TICK, TICK_SLANT = (0.1, 0.55), (-0.2, 1.0)
+SHARE_WITH_WAVE, SHARE_WITH_TICK, SHARE_WITH_BAR = 0.5, 0.8, 0.9
 
 
 def add_strokes(
     images: Float32Array, labels: UInt8Array, classes: Sequence[Any], share: float, seed: int
 ) -> Float32Array:
-    """Draw strokes onto a share of the ones and of the sevens.
+    """Change a share of the ones and of the sevens.
 
     Parameters
     ----------
@@ -63,7 +78,7 @@ def add_strokes(
     classes : sequence
         What the labels stand for.
     share : float
-        The probability of an image of a 1 or of a 7 to get strokes.
+        The probability of an image of a 1 or of a 7 to be changed.
     seed : int
         Decides, with the index of an image, on its strokes.
 
@@ -99,10 +114,10 @@ def label_of_one_and_seven(classes: Sequence[Any]) -> tuple[int, int]:
 
 
 def _uniform(indices: AnyArray, seed: int) -> Float64Array:
-    """Random numbers (n, 8) in [0, 1) for images."""
+    """Random numbers (n, 16) in [0, 1) for images."""
     words = [
         philox.philox4x32(philox.counters(indices, block, 0, philox.STROKES), seed)
-        for block in (0, 1)
+        for block in range(4)
     ]
     return np.concatenate(words, axis=1) / 2.0**32
 
@@ -141,27 +156,77 @@ class _Stem:
         y = self.top + share * self.height
         return self.start + self.slope * y, y
 
+    def beside(self, left: Float64Array, share: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """The point (x, y) left of that at a share of the height, by a share of the height."""
+        x, y = self.at(share)
+        return x - left * self.height, y
+
 
 def _draw_one(images: Float32Array, drawn: Float64Array) -> Float32Array:
-    """Images of ones with upstrokes, and feet for some."""
-    ink = _ink_of(images)
+    """Images of ones that lean, with upstrokes, and feet for some."""
+    before = _ink_of(images)
+    ink = _leaning(before, 0, _between(LEAN_OF_ONE, drawn[:, 8]))
     stem = _Stem(ink, 0)
-    x, y = stem.at(0.0)
-    right = np.maximum(stem.slope - _between(UPSTROKE_SLOPE, drawn[:, 1]), FLATTEST)
-    scale = _between(UPSTROKE, drawn[:, 2]) * stem.height / np.sqrt(right**2 + 1)
+    share = _between(UPSTROKE, drawn[:, 1])
+    left = _between(UPSTROKE_LEFT, drawn[:, 2]) * np.sqrt(share)
+    top, end = stem.at(0.0), stem.beside(left, share)
+    bend = _between(BEND, drawn[:, 10])
+    middle = (
+        (top[0] + end[0]) / 2 - bend * (end[1] - top[1]),
+        (top[1] + end[1]) / 2 - bend * (top[0] - end[0]),
+    )
     width = stem.width * _between(STROKE_WIDTH, drawn[:, 7])
-    upstroke = _segments(ink.shape, (x, y), (x + scale * right, y + scale), width)
-    foot = _across(ink.shape, stem, stem.at(1.0), FOOT, FOOT_SLOPE, drawn[:, 3:])
+    upstroke = _polyline(ink.shape, (top, middle, end), width)
+    place = stem.at(_between(FOOT_PLACE, drawn[:, 9]))
+    foot = _across(ink.shape, stem, place, FOOT, FOOT_SLOPE, drawn[:, 3:])
     foot[drawn[:, 6] >= SHARE_WITH_FOOT] = 0
-    return _with(ink, np.maximum(upstroke, foot))
+    return _placed(np.maximum.reduce([ink, upstroke, foot]), before)
 
 
 def _draw_seven(images: Float32Array, drawn: Float64Array) -> Float32Array:
-    """Images of sevens with bars."""
-    ink = _ink_of(images)
+    """Images of sevens that lean, with bars, and with waves in place of half of them."""
+    before = _ink_of(images)
+    ink = _leaning(before, STEM_OF_SEVEN, _between(LEAN_OF_SEVEN, drawn[:, 8]))
     stem = _Stem(ink, STEM_OF_SEVEN)
-    place = stem.at(_between(BAR_PLACE, drawn[:, 1]))
-    return _with(ink, _across(ink.shape, stem, place, BAR, BAR_SLOPE, drawn[:, 3:]))
+    waves = drawn[:, 9] < SHARE_WITH_WAVE
+    ink[waves] = _waves(ink.shape, stem, drawn)[waves]
+    bar = _across(
+        ink.shape, stem, stem.at(_between(BAR_PLACE, drawn[:, 1])), BAR, BAR_SLOPE, drawn[:, 3:]
+    )
+    bar[waves & (drawn[:, 10] >= SHARE_WITH_BAR)] = 0
+    return _placed(np.maximum(ink, bar), before)
+
+
+def _waves(shape: tuple[int, ...], stem: _Stem, drawn: Float64Array) -> Float64Array:
+    """The ink of sevens without bars, on stems, whose tops are waves."""
+    width, drop = _between(TOP_WIDTH, drawn[:, 11]), _between(TOP_DROP, drawn[:, 12])
+    share = _between(DIP_PLACE, drawn[:, 13])
+    length = np.where(drawn[:, 2] < SHARE_WITH_TICK, _between(TICK, drawn[:, 6]), 0)
+    points = (
+        stem.at(1.0),
+        stem.at(0.0),
+        stem.beside(share * width, share * drop + _between(DIP, drawn[:, 14])),
+        stem.beside(width, drop),
+        stem.beside(width + length * _between(TICK_SLANT, drawn[:, 15]), drop + length),
+    )
+    return _polyline(shape, points, stem.width * _between(STROKE_WIDTH, drawn[:, 7]))
+
+
+def _leaning(ink: Float64Array, begin: float, slope: Float64Array) -> Float64Array:
+    """Ink (n, h, w) of which the stem has another slope, by moving its rows."""
+    n, height, width = ink.shape
+    more = np.clip(slope - _Stem(ink, begin).slope, -MOST_LEANT, MOST_LEANT)
+    rows = np.arange(height) - np.array([[_centre(each, 0)] for each in ink])
+    x = np.arange(width) - (more[:, None] * rows)[:, :, None]
+    left = np.floor(x)
+    ground = np.zeros((n, height, 1))
+    padded = np.concatenate([ground, ink, ground], axis=2)
+    at = [
+        np.take_along_axis(padded, np.clip(left + k, 0, width + 1).astype(int), axis=2)
+        for k in (1, 2)
+    ]
+    moved: Float64Array = np.rint(at[0] + (x - left) * (at[1] - at[0]))
+    return moved
 
 
 def _across(
@@ -180,6 +245,16 @@ def _across(
     return _segments(shape, (x - left, y - left * rise), (x + right, y + right * rise), width)
 
 
+def _polyline(
+    shape: tuple[int, ...],
+    points: Sequence[tuple[Float64Array, Float64Array]],
+    width: Float64Array,
+) -> Float64Array:
+    """Ink (n, h, w) of lines from point to point."""
+    lines = [_segments(shape, *ends, width) for ends in pairwise(points)]
+    return np.maximum.reduce(lines)
+
+
 def _segments(
     shape: tuple[int, ...],
     begin: tuple[Float64Array, Float64Array],
@@ -190,7 +265,8 @@ def _segments(
     _, height, columns = shape
     x0, y0, x1, y1, width = (each[:, None, None] for each in (*begin, *end, width))
     y, x = np.mgrid[:height, :columns]
-    along = ((x - x0) * (x1 - x0) + (y - y0) * (y1 - y0)) / ((x1 - x0) ** 2 + (y1 - y0) ** 2)
+    length = np.maximum((x1 - x0) ** 2 + (y1 - y0) ** 2, 1e-9)  # of a point, too
+    along = ((x - x0) * (x1 - x0) + (y - y0) * (y1 - y0)) / length
     np.clip(along, 0, 1, out=along)
     distance = np.sqrt((x - x0 - along * (x1 - x0)) ** 2 + (y - y0 - along * (y1 - y0)) ** 2)
     covered: Float64Array = np.rint(np.clip(width / 2 + 0.5 - distance, 0, 1) * (FULL * UNIT))
@@ -205,12 +281,12 @@ def _ink_of(images: Float32Array) -> Float64Array:
     return np.rint(ink, out=ink)
 
 
-def _with(ink: Float64Array, strokes: Float64Array) -> Float32Array:
-    """Images with strokes, their centres of mass where they were but for half a pixel."""
-    result = np.maximum(ink, strokes)
-    for i, (before, after) in enumerate(zip(ink, result)):
-        shift = [_centre(before, axis) - _centre(after, axis) for axis in (0, 1)]
-        result[i] = _moved(after, *np.rint(shift).astype(int))
+def _placed(ink: Float64Array, before: Float64Array) -> Float32Array:
+    """Images of ink, its centre of mass where that of other ink was but for half a pixel."""
+    result = np.empty_like(ink)
+    for i, (old, new) in enumerate(zip(before, ink)):
+        shift = [_centre(old, axis) - _centre(new, axis) for axis in (0, 1)]
+        result[i] = _moved(new, *np.rint(shift).astype(int))
     result /= UNIT
     result += BACKGROUNDS["signed"]
     return result.astype(np.float32)

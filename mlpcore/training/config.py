@@ -89,9 +89,9 @@ class TrainingConfig(LearningRates):
         The width in pixels to which the ink of each image is brought, before it is deformed
         (`mlpcore.data.width`). None leaves the images as they are.
     ones_and_sevens
-        The share of the ones and sevens that get upstrokes, feet and bars before they are
-        deformed, 0 to 1 (`mlpcore.data.strokes`). The classes must be digits. Such training images
-        count in the validation error, too.
+        The share of the ones and sevens that lean and get upstrokes, feet, bars and waves before
+        they are deformed, 0 to 1 (`mlpcore.data.strokes`). The classes must be digits. Such
+        training images count in the validation error, too.
     decay
         "factor" is that of `learning_rate_end`. "linear" lets the rate fall with every segment of
         an epoch (`mlpcore.training.trainer`), and to 0 at the end of the run.
