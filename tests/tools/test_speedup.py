@@ -155,9 +155,11 @@ def test_every_peer_that_is_there_does_the_same(problems, peer):
         ("--threads 0", "0, expected 1 to"),
         ("--peers JAX,fast", "'fast', expected a part of JAX scan; PyTorch by hand"),
         ("--json /nowhere/at/all.json", "cannot write /nowhere/at/all.json: No such file"),
+        ("--epochs 2", "--epochs: expected only --arch"),
         ("--to-error abc", "'abc', expected a number"),
         ("--to-error 1 --arch 8;9", "--arch 8, 9: expected only one"),
         ("--to-error 1 --peers Keras", "'keras', expected a part of PyTorch AdamW 64"),
+        ("--to-error 1 --routine step", "--routine together with --to-error"),
         ("--medians none.json", "cannot read none.json"),
     ],
 )

@@ -32,6 +32,14 @@ Times the paper's routines on every backend, beside the machine's limits, the pa
 and, with --peers, other libraries on the same work. Several runs kept with --json become one table
 by --medians. With --to-error it trains instead, ours and peers, until a test error is reached."""
 
+#: The options that go with each way to call the tool.
+_TASK = ("arch", "threads", "peers", "data", "dataset")
+MODES = {
+    "to_error": ("to_error", *_TASK, "epochs", "repeats", "json"),
+    "medians": ("medians", "routine"),
+    "": (*_TASK, "backend", "routine", "quick", "json"),
+}
+
 Value = TypeVar("Value")
 Named = TypeVar("Named", Peer, Learner)
 
@@ -97,6 +105,21 @@ def parser() -> Parser:
     # fmt: on
     add_data_options(result)
     return result
+
+
+def mode_of(options: argparse.Namespace) -> str:
+    """Which of `MODES`; an InputError for an option that does not go with it."""
+
+    def text(name: str) -> str:
+        return f"--{name.replace('_', '-')}"
+
+    mode = next(name for name in MODES if not name or getattr(options, name))
+    for name, value in vars(options).items():
+        if value not in (None, False, []) and name not in MODES[mode]:
+            what = f" together with {text(mode)}" if mode else ""
+            expected = ", ".join(map(text, MODES[mode]))
+            raise InputError(f"{text(name)}{what}: expected only {expected}")
+    return mode
 
 
 def chosen(parts: Sequence[str], known: Sequence[Named]) -> tuple[Named, ...]:
@@ -170,15 +193,18 @@ def run_to_error(options: argparse.Namespace) -> tuple[list[str], int]:
     return to_error.tables(comparison, outcome), 0
 
 
+RUN = {"to_error": run_to_error, "medians": run_medians, "": run_plan}
+
+
 def main(argv: list[str] | None = None) -> int:
     """Runs the tool; the exit status, 2 for bad input."""
 
     def command() -> int:
         options = parser().parse_args(argv)
-        trains = run_to_error if options.to_error else run_plan
+        run = RUN[mode_of(options)]
         if options.json:
             check_replaceable(options.json)
-        tables, status = (run_medians if options.medians else trains)(options)
+        tables, status = run(options)
         print("\n".join(tables), end="")
         return int(status)
 
