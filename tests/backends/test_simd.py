@@ -33,7 +33,7 @@ from oracle import (
 )
 @example(problem=Problem((130, 33, 5), 40, 3, 1e-3, ground=-1.0), block=150, threads=2)
 @example(problem=Problem((841, 300, 5), 40, 3, 1e-4, ground="own"), block=32, threads=2)
-@example(problem=Problem((841, 1000, 500, 10), 20, 1, 1e-4), block=32, threads=16)  # net1
+@example(problem=Problem((100, 1000, 257, 10), 20, 1, 1e-3), block=32, threads=16)
 @settings(max_examples=10)
 def test_training_equals_the_oracle(simd_name, reference, schedule, problem, block, threads):
     """With whole blocks, with a rest, and with a block that is longer than the training; with the
