@@ -96,7 +96,7 @@ def test_networks_alone_and_together(call, copies):
     outputs = []
     for _, file, input_range, width in members:
         seen = read_network(file)[0], data.as_inputs(input_range, width).test_images, backend
-        outputs.append(copies.outputs(*seen, input_range) if copies else evaluation.outputs(*seen))
+        outputs.append((copies or evaluation).outputs(*seen))
     document = json.loads(Path("c.json").read_text())
     assert document["data"]["n_test"] == 60
     assert document.get("copies", {}).get("passes") == (12 if copies else None)

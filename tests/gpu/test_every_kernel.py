@@ -50,7 +50,8 @@ def test_every_kernel(driver, monkeypatch):
     for n in (1, 256, 257):
         np.asarray(cuda.permutation(n, 1, 1))
     digits = cuda.put(rng.uniform(-1, 1, (130, 5, 7)).astype(np.float32))
-    np.asarray(deform(digits, np.zeros(130, np.uint8), DeformationParameters(), 1, 1, cuda, 95))
+    for parameters in (DeformationParameters(), DeformationParameters(sigma=12)):
+        np.asarray(deform(digits, np.zeros(130, np.uint8), parameters, 1, 1, cuda, 95))
     few = rng.uniform(-1, 1, (3, 17, 19)).astype(np.float32)
     maps = np.tile(np.eye(2, dtype=np.float32), (3, 1, 1))
     cuda.deform_by(few, maps, np.zeros((3, 2, 17, 19), np.float32))
