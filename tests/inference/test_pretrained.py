@@ -42,7 +42,7 @@ def test_it_says_where_it_comes_from(net):
     assert (metadata["epochs"], metadata["seed"]) == (str(config.epochs), str(config.seed))
     assert trained.input.data == "MNIST"
     assert metadata["n_test"] == "10000"
-    assert metadata["ones_and_sevens"] == str(config.ones_and_sevens) == "0.3"
+    assert metadata["ones_and_sevens"] == str(config.ones_and_sevens) == "0.4"
 
 
 def test_it_reads_digits_that_are_not_mnists(net):
