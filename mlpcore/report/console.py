@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -12,14 +11,12 @@ from typing import TextIO
 from mlpcore.errors import printable_lines
 from mlpcore.report.tables import NONE, Rows, kind_of_test, text_table
 from mlpcore.terminal import flush_or_discard, say
+from mlpcore.training.config import is_milestone
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
 
 #: Seconds between two updates of the bars.
 REFRESH_SECONDS = 0.25
-
-#: A `ProgressBar` shows about so many epochs of a run.
-MAX_LINES = 20
 
 
 def epoch_line(metrics: EpochMetrics, epochs: int) -> str:
@@ -29,7 +26,7 @@ def epoch_line(metrics: EpochMetrics, epochs: int) -> str:
         f"{metrics.learning_rate:.2e}",
         f"{metrics.loss:.4f}",
         f"{metrics.training_error:.2f} %",
-        f"{metrics.validation_error:.2f} %",
+        NONE if metrics.validation_errors is None else f"{metrics.validation_error:.2f} %",
         f"{metrics.test_error:.2f} %" if metrics.n_test else NONE,
         f"{training_speed(metrics):,.0f}",
         f"{metrics.seconds:.1f} s",
@@ -166,8 +163,7 @@ class ProgressBar(Console):
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Prints the line of the first and of the last epoch, and of some in between."""
-        epochs = trainer.config.epochs
-        if metrics.epoch in (1, epochs) or metrics.epoch % math.ceil(epochs / MAX_LINES) == 0:
+        if is_milestone(metrics.epoch, trainer.config.epochs):
             super().on_epoch_end(trainer, metrics)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlpcore.report.page import BLUE, DPI, GREY, LIGHT, MARGIN, RED, WIDTH, head_height, whole_page
 from mlpcore.report.tables import duration, kind_of_test
-from mlpcore.training.state import EpochMetrics
+from mlpcore.training.state import EpochMetrics, best_of
 from mlpcore.typing import Float64Array
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     """
     from matplotlib.figure import Figure
 
-    best = min(history, key=lambda m: m.validation_errors)
+    best = best_of(history)
+    assert best is not None
     kind = kind_of_test(held_out)
     text = f"Lowest validation error (circle): {best.validation_error:.2f} % after epoch "
     text += f"{best.epoch} of {len(history)}"
@@ -79,8 +80,8 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     return figure
 
 
-def smoothed(values: Sequence[int], reach: int) -> Float64Array:
-    """Means (n,) over `reach` whole numbers on either side of each, over fewer near the ends."""
+def smoothed(values: Float64Array, reach: int) -> Float64Array:
+    """Means (n,) over `reach` values on either side of each, over fewer near the ends."""
     place = np.arange(len(values))
     # As many on either side: otherwise the ends would lag behind.
     near = np.minimum(reach, np.minimum(place, len(values) - 1 - place))
@@ -95,19 +96,20 @@ def _draw_errors(
     # A run that deforms spends time on it.
     deformed = " (deformed)" * any(m.deformation_seconds for m in history)
     curves = [
-        (f"training{deformed}", [m.training_errors for m in history], best.n_train, GREY, ":"),
-        ("validation", [m.validation_errors for m in history], best.n_train, BLUE, "-"),
+        (f"training{deformed}", [m.training_error for m in history], GREY, ":"),
+        ("validation", [m.validation_error for m in history], BLUE, "-"),
     ]
     if best.n_test:
-        curves.append((kind, [m.test_errors for m in history], best.n_test, RED, "--"))
-    epochs, style = [m.epoch for m in history], _line_style(len(history))
+        curves.append((kind, [m.test_error for m in history], RED, "--"))
+    style = _line_style(len(history))
     shown: list[Float64Array] = []
-    for name, errors, n, colour, dashes in curves:
-        values = 100 / n * np.array(errors)
+    for name, errors, colour, dashes in curves:
+        measured = np.flatnonzero(np.isfinite(errors))
+        epochs, values = measured + 1, np.array(errors)[measured]
         shown.append(values)
-        if reach:
+        if reach and len(values) == len(history):
             axes.plot(epochs, values, color=colour, linewidth=0.6, alpha=0.3, clip_on=False)
-            values = 100 / n * smoothed(errors, reach)
+            values = smoothed(values, reach)
         axes.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
     circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
     axes.plot(best.epoch, best.validation_error, color=BLUE, **circle)

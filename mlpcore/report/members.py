@@ -54,6 +54,6 @@ class MembersDisplay:
         """Moves the bar of a member, and prints how good it is."""
         bar, metrics = self._members[name], state.history[-1]
         self._bars.update(bar, completed=state.epoch)
-        errors = f"validation {metrics.validation_error:.2f} %, test {metrics.test_error:.2f} %"
+        errors = f"test error {metrics.test_error:.2f} %"
         total = self._bars.tasks[bar].total
         self.note(f"{name}: {state.epoch} of {total} epochs, {errors}, from {worker}")

@@ -21,7 +21,8 @@ def history_lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
     for metrics in history:
         values = dataclasses.asdict(metrics)
         for name in ("training_error", "validation_error", "test_error"):
-            values[name] = round(getattr(metrics, name), 4)
+            if values[f"{name}s"] is not None:
+                values[name] = round(getattr(metrics, name), 4)
         yield json.dumps(values).encode() + b"\n"
 
 

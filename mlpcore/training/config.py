@@ -12,6 +12,7 @@ rounding. Every random number follows from the seed (`mlpcore.philox`).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias, get_args
@@ -45,6 +46,9 @@ USUAL_TARGET = 1.0
 
 MAX_WARM_UP = 10**12
 
+#: See `is_milestone`.
+MILESTONES = 20
+
 CHOICES = {
     "activation": get_args(Activation),
     "loss": get_args(Loss),
@@ -53,6 +57,11 @@ CHOICES = {
     "decay": get_args(Decay),
 }
 """The settings that are names, and which names there are."""
+
+
+def is_milestone(epoch: int, epochs: int) -> bool:
+    """Whether an epoch is the first, the last, or one of about `MILESTONES` in between."""
+    return epoch in (1, epochs) or epoch % math.ceil(epochs / MILESTONES) == 0
 
 
 @dataclass(frozen=True)
@@ -134,6 +143,14 @@ class TrainingConfig(LearningRates):
     backend: str = "auto"
     schedule: str | None = None
     earlier: tuple[Schedule, ...] = ()
+
+    def validates(self, epoch: int) -> bool:
+        """Whether an epoch, the first being 1, is validated: all of them, or milestones.
+
+        By the decay "linear" the rate falls to 0, so that the last networks of a run hardly differ
+        and its last one is as good as any: there milestones are enough.
+        """
+        return self.decay != "linear" or is_milestone(epoch, self.epochs)
 
     def __post_init__(self) -> None:
         convert_fields(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
 
@@ -20,8 +21,9 @@ class EpochMetrics:
     """What an epoch measured. The first epoch is number 1; times are in seconds.
 
     Training errors and loss (the mean of the network's) are of the deformed images, each just
-    before its update. Validation errors are of the undeformed training set (paper, "Results").
-    The learning rate is that of the middle of the epoch, without the warm-up.
+    before its update. Validation errors are of the undeformed training set (paper, "Results"), and
+    None after an epoch without validation (`TrainingConfig.validates`). The learning rate is that
+    of the middle of the epoch, without the warm-up.
     """
 
     epoch: int
@@ -30,7 +32,7 @@ class EpochMetrics:
     n_test: Count
     training_errors: Count
     loss: Sum
-    validation_errors: Count
+    validation_errors: Count | None
     test_errors: Count
     deformation_seconds: Sum
     training_seconds: Sum
@@ -43,8 +45,9 @@ class EpochMetrics:
 
     @property
     def validation_error(self) -> float:
-        """Validation errors in percent."""
-        return 100 * self.validation_errors / self.n_train
+        """Validation errors in percent; NaN after an epoch that was not validated."""
+        errors = math.nan if self.validation_errors is None else self.validation_errors
+        return 100 * errors / self.n_train
 
     @property
     def test_error(self) -> float:
@@ -72,6 +75,12 @@ class EpochProgress:
     def seconds(self) -> float:
         """Time spent on this epoch so far."""
         return _seconds(self)
+
+
+def best_of(history: Iterable[EpochMetrics]) -> EpochMetrics | None:
+    """The first epoch with the lowest validation error; None if no epoch was validated."""
+    validated = (each for each in history if each.validation_errors is not None)
+    return min(validated, key=lambda each: each.validation_errors or 0, default=None)
 
 
 def _seconds(epoch: EpochMetrics | EpochProgress) -> float:
@@ -110,7 +119,7 @@ class TrainingState:
     @property
     def best_metrics(self) -> EpochMetrics | None:
         """The metrics of the first epoch with the lowest validation error."""
-        return min(self.history, key=lambda m: m.validation_errors, default=None)
+        return best_of(self.history)
 
     @property
     def best_test_metrics(self) -> EpochMetrics | None:

@@ -28,7 +28,7 @@ from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
-from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
+from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState, best_of
 from mlpcore.typing import ArrayLike, BackendArray
 
 #: Samples of one `Backend.train` call, all at the same learning rates; the loss is checked after
@@ -259,11 +259,13 @@ class Trainer:
                 self._train()
         self._collect()
         with self._timed("evaluation_seconds"):
-            validation_errors = self._count_errors(self._train_images, self._train_labels, 0)
+            validation_errors = None
+            if self.config.validates(state.epoch + 1):
+                validation_errors = self._count_errors(self._train_images, self._train_labels, 0)
             test_errors = self._count_errors(self._test_images, self._test_labels, self.n_samples)
         metrics = self._metrics(validation_errors, test_errors)
-        best, before = state.best, state.best_metrics
-        if before is None or validation_errors < before.validation_errors:
+        best = state.best
+        if best_of([*state.history, metrics]) is metrics:
             best = state.network.copy()
         history, progress = [*state.history, metrics], EpochProgress()
         # In one line without a call, so that no interrupt comes in between.
@@ -271,7 +273,7 @@ class Trainer:
         for observer in self.observers:
             observer.on_epoch_end(self, metrics)
 
-    def _metrics(self, validation_errors: int, test_errors: int) -> EpochMetrics:
+    def _metrics(self, validation_errors: int | None, test_errors: int) -> EpochMetrics:
         """The metrics of the epoch in progress, which is complete."""
         epoch, progress = self.state.epoch, self.state.progress
         return EpochMetrics(

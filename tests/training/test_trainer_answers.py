@@ -73,6 +73,18 @@ def test_the_first_of_the_lowest_validation_errors_wins(validation, test, best):
     assert state.best_test_error == 100 * 1 / 60
 
 
+def test_a_rate_that_falls_to_0_needs_few_validations(monkeypatch):
+    """Of seven epochs the first, the last and one in between, and each one's test images."""
+    monkeypatch.setattr("mlpcore.training.config.MILESTONES", 2)
+    counts = Scripted()
+    counts.counts = iter([9, 5, 6, 7, 5, 4, 8, 3, 2, 1])
+    state = train(make_config(epochs=7, decay="linear"), counts)
+    errors = [(each.validation_errors, each.test_errors) for each in state.history]
+    assert errors == [(9, 5), (None, 6), (None, 7), (5, 4), (None, 8), (None, 3), (2, 1)]
+    assert state.best_metrics.epoch == state.best.biases[0][0] == 7
+    assert [math.isnan(each.validation_error) for each in state.history][2:4] == [True, False]
+
+
 def test_each_segment_has_the_rates_of_its_middle_and_the_target(monkeypatch):
     monkeypatch.setattr(training, "SEGMENT", 64)
     changes = {"decay": "linear", "warm_up": 100, "learning_rate_ratio": 2, "target": 1.3}
