@@ -19,7 +19,7 @@ from mlpcore.store.weights import weights_sha256
 from small_runs import assert_same_result, isolate, load_run, write_idx
 from table1 import command
 from table1.evidence import arguments, gather, keep, read_all
-from table1.tables import put_table
+from table1.tables import put_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -184,4 +184,4 @@ def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path, m
     assert page.read_text() == content
     page.write_text("# No marks\n")
     with pytest.raises(InputError, match=r"page\.md: expected the lines <!-- table1 begin"):
-        put_table(page, evidence)
+        put_tables(page, evidence)

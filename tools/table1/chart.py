@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from figure_style import GREY
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.results import TABLE_1
-from table1.evidence import Evidence
+from table1.evidence import Evidence, recipe_of
 
 MARKERS = {"modern": "o", "saturating": "s", "paper": "v"}
 
@@ -21,9 +21,8 @@ def error_by_hours(runs: Sequence[Evidence]) -> Figure:
     figure = Figure(figsize=(7, 4))
     axes, colours = figure.subplots(), dict(zip(PRESETS, mpl.rcParams["axes.prop_cycle"]))
     for run in (each for each in runs if each.finished and each.network in PRESETS):
-        recipe = next((name for name in MARKERS if name in run.name), "paper")
         place = run.seconds / 3600, run.last.test_error
-        axes.plot(*place, MARKERS[recipe], **colours[run.network], ms=7, alpha=0.8)
+        axes.plot(*place, MARKERS.get(recipe_of(run), "v"), **colours[run.network], ms=7, alpha=0.8)
     for name, (error, _, hours, _) in TABLE_1.items():
         axes.plot(hours, error, "*", **colours[name], ms=12)
     axes.set_xscale("log")

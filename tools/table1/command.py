@@ -23,7 +23,7 @@ from mlpcore.training.config import TrainingConfig
 from mlpcore.training.recipes import PAPER_RECIPE, RECIPES
 from mlpcore.training.schedule import PAPER_LEARNING_RATE_END, SCHEDULE_EPOCHS
 from table1.evidence import arguments, gather, keep, read_all
-from table1.tables import put_table, table, write_page
+from table1.tables import put_tables, table, write_page
 
 DESCRIPTION = """\
 Trains the paper's networks with its settings and puts the results beside its Table 1. Called again
@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     if options.page:
-        put_table(options.page, read_all(FOLDER))
+        put_tables(options.page, read_all(FOLDER))
         return 0
     if options.evidence:
         keep(options.evidence, gather(options.out))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -91,6 +92,12 @@ def _with_recipe(config: TrainingConfig, recipe: str) -> list[str]:
     given |= {option: ours[name] for option, name in names.items() if ours[name] != theirs[name]}
     pairs = ((f"--{option.replace('_', '-')}", str(value)) for option, value in given.items())
     return [word for pair in pairs for word in pair]
+
+
+def recipe_of(run: Evidence) -> str:
+    """The recipe in the run's name, such as "modern"; "paper" if there is none."""
+    found = re.search("-([a-z]+)-seed", run.name)
+    return found[1] if found else "paper"
 
 
 def gather(out: Path) -> list[Evidence]:

@@ -17,10 +17,16 @@ from mlpcore.files import atomic_write, read_bounded
 from mlpcore.report.results import TABLE_1, is_the_papers
 from mlpcore.report.tables import NONE, Rows, duration, markdown_table
 from mlpcore.training.state import EpochMetrics
-from table1.evidence import Evidence, arguments
+from table1.evidence import Evidence, arguments, recipe_of
 
-#: The lines of a page between which `put_table` puts the table.
+#: The lines of a page between which `put_tables` puts both tables.
 BEGIN, END = "<!-- table1 begin -->\n", "<!-- table1 end -->\n"
+
+#: The line between its two tables.
+ALL = "All runs:"
+
+#: The recipes of `overview`.
+NAMED = "paper", "saturating", "modern"
 
 HEADER = "run", "epochs", "validation error", "test error", "last epoch", "best test error", "time"
 
@@ -47,6 +53,34 @@ def table(runs: Sequence[Evidence]) -> Rows:
             if len(finished) > 1:
                 rows.append(_row(f"{stem}, mean of {len(finished)} seeds", finished))
     return rows
+
+
+def overview(runs: Sequence[Evidence]) -> Rows:
+    """A row for each of the paper's networks: the longest finished runs of each recipe there is."""
+    rows: Rows = [
+        ("network", "in the paper", *(f"`{name}`" for name in NAMED), "`modern`, deformed digits")
+    ]
+    for network, (error, _, hours, _) in TABLE_1.items():
+        cells = [network, f"{error:.2f} % ({hours} h)"]
+        for name in NAMED:
+            group = longest([r for r in runs if r.network == network and recipe_of(r) == name])
+            cells.append(_cell(group) if group else NONE)
+        training = [run.last.training_error for run in group]
+        rows.append((*cells, f"{statistics.mean(training):.2f} %" if group else NONE))
+    return rows
+
+
+def longest(runs: Sequence[Evidence]) -> list[Evidence]:
+    """The finished runs, on the paper's data, of the greatest number of epochs."""
+    finished = [run for run in runs if run.finished and is_the_papers(run.data)]
+    most = max((run.last.epoch for run in finished), default=0)
+    return [run for run in finished if run.last.epoch == most]
+
+
+def _cell(group: Sequence[Evidence]) -> str:
+    error = statistics.mean(run.last.test_error for run in group)
+    time = duration(statistics.mean(run.seconds for run in group))
+    return f"{error:.2f} % ({len(group)} x {group[0].last.epoch:,}, {time})"
 
 
 def _stem(run: Evidence) -> tuple[str, int]:
@@ -118,11 +152,12 @@ def _again(run: Evidence) -> str:
     )
 
 
-def put_table(page: Path, runs: Sequence[Evidence]) -> None:
-    """Puts the table between the lines `BEGIN` and `END` of a page; an InputError without them."""
+def put_tables(page: Path, runs: Sequence[Evidence]) -> None:
+    """Puts both tables between `BEGIN` and `END` of a page; an InputError without these lines."""
     before, found, rest = read_bounded(page, 2**20).decode().partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not found or not ended:
         raise InputError(f"{shown(page)}: expected the lines {BEGIN.strip()} and {END.strip()}")
-    atomic_write(page, f"{before}{BEGIN}{markdown_table(table(runs))}\n{END}{after}".encode())
+    tables = f"{markdown_table(overview(runs))}\n\n{ALL}\n\n{markdown_table(table(runs))}"
+    atomic_write(page, f"{before}{BEGIN}{tables}\n{END}{after}".encode())
     print(f"table: {shown(page)}")
