@@ -1,6 +1,7 @@
 """The JavaScript in the page computes what Python does."""
 
 import base64
+import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import find_digit
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.deformation import DeformationParameters, deform_selected
+from mlpcore.deformation.values import border_values
+from mlpcore.evaluation import Copies
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
@@ -155,17 +158,44 @@ CASES = [
     (DeformationParameters(12.0, 120.0, 60.0, 60.0, ()), 12, 100, 1234),
 ]
 
+#: A picture on black, grey and white paper, whose border is not all of one colour.
+PAPER = (lambda ink: ink, lambda ink: ink // 2 + 80, lambda ink: 255 - ink)
+
 
 def test_deformed_digits(open_page, pictures):
-    """The page's form of a digit is the one that `deform` gives an image of this number."""
+    """The page's form of a digit is the one that `deform` gives an image of this number.
+
+    Around it is the colour of the paper: black, grey or white.
+    """
     page = open_page(to_page(classifier_of(network_of(1))))
     script = """([pixels, parameters, seed, epoch, number]) => Array.from(mlpcore.answer(
         mlpcore.imageOf(pixels), mlpcore.drawMap(parameters, 29, seed, epoch, number)).inputs[0])"""
-    for pixels, (parameters, seed, epoch, number) in zip(pictures, CASES):
+    for shown, (parameters, seed, epoch, number) in itertools.product(PAPER, CASES):
+        pixels = shown(pictures[number % len(pictures)])
         given = [pixels.ravel().tolist(), parameters.get_params(), seed, epoch, number]
         found = np.array(page.evaluate(script, json.loads(json.dumps(given))))
         image = resize(normalise(pixels[None]), 29, 29)
         drawing = np.array([number]), np.zeros(1, np.uint8), parameters, seed, epoch, BACKEND
-        expected = deform_selected(image, *drawing)
+        expected = deform_selected(image, *drawing, float(border_values(image[None])[0]))
         assert np.abs(expected - image).max() > 0.5
         np.testing.assert_allclose(found, expected.ravel(), rtol=0, atol=PIXEL_TOLERANCE)
+
+
+def test_copies(open_page, pictures):
+    """The mean answer for the page's forms is that of `predict --copies`, on any paper."""
+    copies = Copies(3, seed=5)
+    script = f"""([given, parameters]) => {{
+        const all = {BYTES};
+        return Array.from({{ length: 12 }}, (_, k) => [0, 1, 2].map((number) => Array.from(
+            mlpcore.answer(mlpcore.imageOf(all.subarray(784 * k, 784 * (k + 1))),
+                mlpcore.drawMap(parameters, 29, 5, 0, number)).outputs)));
+    }}"""
+    pixels = np.concatenate([shown(pictures[:4]) for shown in PAPER])
+    given = [in_base64(pixels), json.loads(json.dumps(copies.parameters.get_params()))]
+    pretrained = [TrainedNetwork.read(PRETRAINED_FILE)]
+    for networks in pretrained, [network_of(8, value_range=(0, 300)), network_of(9, 14)]:
+        classifier = TrainedClassifier(networks, BACKEND, copies)
+        page = open_page(to_page(classifier, precision="float32"))
+        found = np.mean(page.evaluate(script, given), axis=1)
+        expected = classifier.outputs(resize(normalise(pixels), 29, 29))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=OUTPUT_TOLERANCE)

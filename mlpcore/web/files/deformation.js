@@ -91,15 +91,22 @@ export function drawMap(parameters, side, seed, epoch, number = 0) {
   return { dx, dy, matrix: affineMap(parameters, seed, epoch, number) };
 }
 
+/** What is around an image: the median of its border, as in mlpcore/deformation/values.py. */
+function borderValue(image, side) {
+  const along = [...Array(side).keys()];
+  const sides = [(i) => i, (i) => side * (side - 1) + i, (i) => side * i, (i) => side * (i + 1) - 1];
+  const border = sides.flatMap((at) => along.map((i) => image[at(i)]));
+  return border.sort((a, b) => a - b)[2 * side];
+}
+
 /**
  * A deformed image.
  * @param {Float32Array} image side x side pixels
- * @param {number} background the value outside
  */
-export function deform(image, { dx, dy, matrix }, background) {
+export function deform(image, { dx, dy, matrix }) {
   const side = Math.sqrt(image.length);
   const pitch = side + 3; // a pixel of background above and left, two below and right
-  const padded = new Float32Array(pitch * pitch).fill(background);
+  const padded = new Float32Array(pitch * pitch).fill(borderValue(image, side));
   for (let y = 0; y < side; y++) {
     padded.set(image.subarray(y * side, (y + 1) * side), (y + 1) * pitch + 1);
   }

@@ -40,7 +40,7 @@ export const usualDeformation = content.deformation;
 export function answer(image, map) {
   const inputs = networks.map((network) => {
     const plain = inputsOf(image, network);
-    return map ? deform(plain, map, network.unit ? 0 : -1) : plain;
+    return map ? deform(plain, map) : plain;
   });
   const all = networks.map((network, i) => states(network, inputs[i]));
   const outputs = meanOutputs(networks, all.map((each) => each.at(-1)));
