@@ -13,7 +13,6 @@
                      [MLP_RELU] = KERNEL(activate_relu),                                    \
                      [MLP_SOFTMAX] = KERNEL(activate_softmax)},                             \
         ENTRY(backward),                                                                    \
-        ENTRY(update),                                                                      \
         ENTRY(sum_tiles),                                                                   \
         .delta_hidden = {[MLP_TANH] = KERNEL(delta_tanh), [MLP_RELU] = KERNEL(delta_relu)}, \
         ENTRY(delta_output),                                                                \

@@ -32,10 +32,6 @@ typedef struct {
     void (*backward)(const mlp_layer *layer, const float *delta, int begin, int end,
                      float *partial);
 
-    /* W[i] -= eta delta[i] x. */
-    void (*update)(const mlp_layer *layer, const float *delta, float eta, const float *x, int begin,
-                   int end);
-
     /* sum[i] = sum over the tiles of partials[tile * stride + i]. */
     void (*sum_tiles)(const float *partials, int n_tiles, int stride, int begin, int end,
                       float *sum);

@@ -92,24 +92,6 @@ INLINE void backward_rows(int rows, const float *w, int stride, const float *del
     }
 }
 
-INLINE void update_rows(int rows, float *w, int stride, const float *delta, float eta,
-                        const float *x)
-{
-    vf g[8];
-    UNROLL for (int r = 0; r < rows; r++) g[r] = vf_set1(eta * delta[r]);
-    for (int line = 0; line < stride; line += LINE) {
-        UNROLL for (int j = line; j < line + LINE; j += VW)
-        {
-            vf xj = vf_load(x + j);
-            UNROLL for (int r = 0; r < rows; r++)
-            {
-                float *wr = w + r * (ptrdiff_t)stride + j;
-                vf_store(wr, vf_fnma(g[r], xj, vf_load(wr)));
-            }
-        }
-    }
-}
-
 /* Runs CALL(rows) for rows i ... i + rows - 1 over [begin, end) in blocks of 8, 4, 2, 1. */
 #define FOR_ROW_BLOCKS(begin, end, CALL) \
     do {                                 \
@@ -166,14 +148,6 @@ static void KERNEL(backward)(const mlp_layer *layer, const float *delta, int beg
 {
 #define CALL(rows) backward_rows(rows, ROW(i), layer->stride, delta + i, i + rows == end, partial)
     FOR_ROW_BLOCKS_DOWN(begin, end, CALL);
-#undef CALL
-}
-
-static void KERNEL(update)(const mlp_layer *layer, const float *delta, float eta, const float *x,
-                           int begin, int end)
-{
-#define CALL(rows) update_rows(rows, ROW(i), layer->stride, delta + i, eta, x)
-    FOR_ROW_BLOCKS(begin, end, CALL);
 #undef CALL
 }
 

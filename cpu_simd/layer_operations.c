@@ -1,5 +1,5 @@
-/* The paper's three routines for a single layer, and the passes over packed weights. They exist to
- * be compared with the oracle and to be timed. */
+/* The passes through a single layer, and those over packed weights. They exist to be compared with
+ * the oracle and to be timed. */
 #include "buffers.h"
 #include "output.h"
 #include "partition.h"
@@ -10,7 +10,6 @@ typedef struct {
     const mlp_layer *layer;
     mlp_activation below; /* of the states */
     const float *inputs, *deltas, *states;
-    float learning_rate;
     int n;
     float *result;
     float *scratch;  /* 2 * width floats per thread */
@@ -98,34 +97,6 @@ int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activat
                     .n = n,
                     .result = deltas_below};
     return run(&op, backward_task, n_threads);
-}
-
-static void update_task(void *argument, mlp_team *team, int thread, int n_threads)
-{
-    (void)team;
-    const operation *op = argument;
-    const mlp_layer *layer = op->layer;
-    float *x = op->scratch + 2 * thread * op->width;
-    int begin, end;
-    mlp_own_rows(layer, thread, n_threads, &begin, &end);
-    for (ptrdiff_t s = 0; s < op->n; s++) {
-        mlp_set_input(x, op->inputs + s * layer->n_in, layer->n_in);
-        op->kernels->update(layer, op->deltas + s * layer->n_out, op->learning_rate, x, begin, end);
-    }
-}
-
-int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-               const float *deltas, float learning_rate, int n, int n_threads)
-{
-    operation op = {.kernels = kernels,
-                    .layer = layer,
-                    .inputs = inputs,
-                    .deltas = deltas,
-                    .learning_rate = learning_rate,
-                    .n = n};
-    const int status = run(&op, update_task, n_threads);
-    mlp_clear_padding(layer);
-    return status;
 }
 
 int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,

@@ -38,7 +38,7 @@ typedef struct {
 /* Returns 0, or -1 when memory ran out (nothing is changed then). */
 int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads);
 
-/* The paper's three routines for one layer, each for n samples one after the other.
+/* The passes through one layer, each for n samples one after the other.
  * Matrices are row-major without padding. Each returns 0, or -1 when memory ran out. */
 
 /* outputs (n, n_out) = y(W x + b) of inputs (n, n_in). */
@@ -50,10 +50,6 @@ int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float 
 int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activation below,
                  const float *deltas, const float *states, int n, float *deltas_below,
                  int n_threads);
-
-/* W -= learning_rate delta x for each sample in turn. */
-int mlp_update(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-               const float *deltas, float learning_rate, int n, int n_threads);
 
 /* The same over packed weights, by one thread: sums (n, n_out) = W x + b of inputs (n, n_in), and
  * sums_below (n, n_in + 1) = W^T delta of deltas (n, n_out), that of the bias last. */

@@ -24,7 +24,6 @@ from mlpcore.backends.arguments import (
     layer_shape,
 )
 from mlpcore.backends.deforming import Deforming
-from mlpcore.checks import check_rate
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import check_target
@@ -122,7 +121,7 @@ class Backend(Deforming):
         memory raises an InputError. A CPU allocates nothing.
         """
 
-    # ---- one layer: the paper's routines ---------------------------------------------
+    # ---- one layer -------------------------------------------------------------------
 
     def forward(self, network: LoadedNetwork, layer: int, inputs: Float32Array) -> Float32Array:
         """Outputs (n, n_out), y(W x + b), of inputs (n, n_in). The activation is the layer's."""
@@ -151,35 +150,6 @@ class Backend(Deforming):
         self, network: LoadedNetwork, layer: int, deltas: BackendArray, states: BackendArray
     ) -> Float32Array:
         """See `backward`."""
-
-    def update(
-        self,
-        network: LoadedNetwork,
-        layer: int,
-        inputs: Float32Array,
-        deltas: Float32Array,
-        learning_rate: float,
-    ) -> None:
-        """W -= eta delta x^T and b -= eta delta for each sample in turn.
-
-        `inputs` is (n, n_in) and `deltas` (n, n_out).
-        """
-        n_in, n_out = layer_shape(network, layer)
-        inputs = self._located("inputs", inputs, (None, n_in))
-        deltas = self._located("deltas", deltas, (len(inputs), n_out))
-        check_rate("learning_rate", learning_rate)
-        self._update(network, layer, inputs, deltas, float(learning_rate))
-
-    @abstractmethod
-    def _update(
-        self,
-        network: LoadedNetwork,
-        layer: int,
-        inputs: BackendArray,
-        deltas: BackendArray,
-        learning_rate: float,
-    ) -> None:
-        """See `update`."""
 
     # ---- the network -----------------------------------------------------------------
 

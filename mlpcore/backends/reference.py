@@ -122,18 +122,6 @@ class ReferenceBackend(Backend):
         slope = derivative(network.activation, states.astype(np.float64))
         return (deltas.astype(np.float64) @ network.weights[layer] * slope).astype(np.float32)
 
-    def _update(
-        self,
-        network: Network,
-        layer: int,
-        inputs: Float32Array,
-        deltas: Float32Array,
-        learning_rate: float,
-    ) -> None:
-        x, delta = inputs.astype(np.float64), deltas.astype(np.float64)
-        network.weights[layer][...] -= learning_rate * delta.T @ x
-        network.biases[layer][...] -= learning_rate * delta.sum(axis=0)
-
     def _train(
         self,
         network: Network,

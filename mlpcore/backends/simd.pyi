@@ -66,7 +66,6 @@ class SimdBackend(Backend):
     # `Backend` has their types.
     _forward: Any
     _backward: Any
-    _update: Any
     _train: Any
     _predict: Any
     _noise: Any

@@ -55,7 +55,6 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_team_size,
     mlp_train,
     mlp_training,
-    mlp_update,
 )
 from mlpcore.network.network cimport MLP_RELU, MLP_TANH, Network, mlp_activation, mlp_layer
 
@@ -304,16 +303,6 @@ class SimdBackend(Backend):
                                       &y[0, 0], n, &b[0, 0], own.threads)
             _check(status)
         return below
-
-    def _update(self, Network network not None, int layer, inputs, deltas, float learning_rate):
-        cdef const float[:, ::1] x = inputs, d = deltas
-        cdef int n = len(inputs), status
-        cdef _Settings own = self._settings
-        if n:
-            with nogil:
-                status = mlp_update(own.kernels, &network.c.layers[layer], &x[0, 0], &d[0, 0],
-                                    learning_rate, n, own.threads)
-            _check(status)
 
     def packed_passes(self, Network network not None, layer, inputs, deltas):
         """A layer's two passes over packed weights, for tests.

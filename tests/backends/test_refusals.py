@@ -59,7 +59,7 @@ REFUSED = [
     (lambda b, net: b.forward(net, 0.5, X), "layer 0.5"),
     (lambda b, net: b.forward(net, 1, X), "inputs"),
     (lambda b, net: b.backward(net, 0, X, X), "deltas"),
-    (lambda b, net: b.update(net, 0, X, X[:, :3].copy(), np.inf), "learning_rate inf"),
+    (train(rate=np.inf), "learning_rate inf"),
     (lambda b, net: b.count_errors(net, X, LABELS[:, None]), "labels"),
     (lambda b, net: b.count_errors(net, X, LABELS.astype(np.int32)), "labels: int32"),
     (lambda b, net: b.permutation(2.0, 0, 0), "n 2.0: expected a whole number"),

@@ -161,7 +161,6 @@ def right_calls(sizes, n, seed):
         "count_errors": samples,
         "forward": layer | {"inputs": inputs},
         "backward": layer | {"deltas": deltas, "states": inputs},
-        "update": layer | {"inputs": inputs, "deltas": deltas, "learning_rate": 1e-3},
         "permutation": {"n": n} | place,
         "affine_maps": {"labels": labels, "angles": angles, "scale": 0.1, "first": 5} | place,
         "noise": place | grid,
@@ -173,7 +172,7 @@ def right_calls(sizes, n, seed):
     }
 
 
-WITH_NETWORK = ("train", "predict", "count_errors", "forward", "backward", "update")
+WITH_NETWORK = ("train", "predict", "count_errors", "forward", "backward")
 
 
 def outcome(call, *arguments, **options):
@@ -203,7 +202,7 @@ def operation(name, network, arguments, backend):
     result = result.copy() if isinstance(result, np.ndarray) else result
     for array, content in saved:  # one of them may be `out`
         array[...] = content
-    changed = name in ("train", "update") and not isinstance(result, Exception)
+    changed = name == "train" and not isinstance(result, Exception)
     return (
         np.concatenate([a.ravel() for a in (*network.weights, *network.biases)])
         if changed

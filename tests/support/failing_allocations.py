@@ -65,10 +65,6 @@ def operations():
     yield "forward", lambda network: backend.forward(network, 0, IMAGES)
     deltas = np.ones((N, SIZES[1]), np.float32)
     yield "backward", lambda network: backend.backward(network, 0, deltas, IMAGES)
-    yield (
-        "update",
-        lambda network: backend.update(network, 0, IMAGES, deltas, 1e-3) or network.weights,
-    )
     yield "stepper", partial(stepped, backend)
     yield "predict", lambda network: backend.predict(network, IMAGES)
     yield (

@@ -175,21 +175,6 @@ class CudaBackend(Backend):
             self._run(kernels.backward(weights, network.hidden, *arguments))
         return np.asarray(below)
 
-    def _update(
-        self,
-        network: DeviceNetwork,
-        layer: int,
-        inputs: DeviceArray,
-        deltas: DeviceArray,
-        learning_rate: float,
-    ) -> None:
-        with self.driver.active():
-            network.set_rates(np.full(network.n_layers, learning_rate))
-        for i in range(len(inputs)):
-            x, delta = inputs[i:].address, deltas[i:].address
-            self._run(kernels.update(network.layers[layer], x, delta, network.rate(layer)))
-        self._synchronize()
-
     # ---- the network -------------------------------------------------------------------
 
     def _train(
