@@ -24,7 +24,7 @@ from mlpcore.data.frame import without_frame
 from mlpcore.data.ink import ink_of
 from mlpcore.data.pictures import read_grey
 from mlpcore.data.scaling import to_images
-from mlpcore.data.segmentation import pieces
+from mlpcore.data.segmentation import pieces, reach_inside
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath, UInt8Array
 
@@ -129,13 +129,13 @@ def from_ink(ink: AnyArray) -> UInt8Array:
 
 
 def _digit(ink: AnyArray) -> tuple[Float64Array, int] | None:
-    """Crop the ink to its strokes, without specks of dirt, and count the digits side by side.
+    """Crop the ink to its strokes, without dirt and rests of lines, and count the digits in a row.
 
     It returns None if there is no digit.
     """
     labels = pieces(ink > EDGE)
     mass = np.bincount(labels.ravel(), (ink * (ink > STROKE)).ravel())
-    mass[0] = 0
+    mass[~reach_inside(labels)] = 0
     kept = (mass >= MIN_PIECE * mass.max()) & (mass > 0)
     if mass[kept].sum() <= MIN_DIGIT * mass.sum():
         return None

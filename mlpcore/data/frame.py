@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage
 
-from mlpcore.data.segmentation import otsu
+from mlpcore.data.segmentation import otsu, pieces, reach_inside
 from mlpcore.typing import AnyArray, BoolArray
 
 #: A smaller picture shows no frame beside a digit.
@@ -65,9 +65,12 @@ def without_frame(image: AnyArray) -> AnyArray:
     is_crossed = (_longest_run(inside) >= MIN_RUN * inside.shape[1]).any()
     if is_crossed or not (inside.any() or found.all()):
         return image
+    labels = pieces(inside)
+    inside = reach_inside(labels)[labels]
     for k, view in enumerate(_views(inside)):
         beyond = view[-max(1, len(view) // 16) :]
-        if found[k] and (np.mean(view[0]) > MAX_INK or (not found[k ^ 1] and beyond.any())):
+        is_stroke = view[0].any() and beyond.any() and not found[k ^ 1]  # as the bar of a 7
+        if found[k] and (np.mean(view[0]) > MAX_INK or is_stroke):
             return image
     top, bottom, left, right = found
     return image[top : height - bottom, left : width - right]

@@ -7,6 +7,9 @@ from scipy import ndimage
 
 from mlpcore.typing import AnyArray, BoolArray, Int32Array
 
+#: A piece of ink that is nowhere further from the border than this share of a side is along it.
+RIM = 1 / 24
+
 
 def otsu(values: AnyArray) -> float:
     """Return the threshold that splits values from 0 to 1 into the two most distinct classes.
@@ -29,3 +32,15 @@ def pieces(mask: BoolArray) -> Int32Array:
     """Number the pieces of a mask (h, w) whose pixels touch at edges or corners; 0 is no piece."""
     labels: Int32Array = ndimage.label(mask, np.ones((3, 3)))[0]
     return labels
+
+
+def reach_inside(labels: Int32Array) -> BoolArray:
+    """Which numbers of `pieces`, from 0, are of pieces that are not only along the border.
+
+    What is only there is the rest of a line along which somebody cut. The ground is no piece.
+    """
+    rows, columns = (int(RIM * side) for side in labels.shape)
+    found = np.zeros(labels.max(initial=0) + 1, bool)
+    found[labels[rows : len(labels) - rows, columns : labels.shape[1] - columns]] = True
+    found[0] = False
+    return found

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pictures
-from mlpcore import dataset
+from mlpcore import InputError, dataset
 from mlpcore.data.digit import find_digit
 from mlpcore.data.frame import without_frame
 from pictures import DIGITS, difference_nearby, framed
@@ -31,6 +31,34 @@ def test_a_frame_leaves_no_trace(sides, thick):
                 difference_nearby(find_digit(grey).pixels, expected) < 0.1
             )  # a line that remains costs 0.3
     assert without_frame(cell).shape != cell.shape
+
+
+@pytest.mark.parametrize("pale", [50, 110, 150])
+def test_the_rest_of_a_line_that_was_cut_along_leaves_no_trace(pale):
+    """At the border, as dark as the line or paler, beside whole lines or alone."""
+    for k, whole in enumerate(["", "t", "lr", "tbl"] * 2):
+        cell = framed(written(k), 3, whole)[5:-5, 5:-5]
+        for side, view in zip("tblr", (cell, cell[::-1], cell.T, cell.T[::-1])):
+            if side not in whole:
+                view[:2] = pale
+        for grey in cell, 255 - cell:
+            expected = find_digit(written(k)).pixels
+            assert difference_nearby(find_digit(grey).pixels, expected) < 0.1
+
+
+@pytest.mark.parametrize("sides", ["t", "tl", "tlr"])
+def test_lines_are_cut_off_where_the_digit_ends_at_the_other_side(sides):
+    for k in range(4):
+        cell = framed(written(k), 3, sides)
+        last = np.flatnonzero((written(k) < pictures.PAPER - 40).any(axis=1))[-1]
+        assert without_frame(cell[: 12 + last + 1]).shape[0] < 12 + last - 4
+
+
+def test_an_empty_cell_has_no_digit():
+    cell = np.full((90, 120), pictures.PAPER)
+    cell[:2] = cell[:, -1:] = 120
+    with pytest.raises(InputError):
+        find_digit(cell)
 
 
 def test_the_edge_of_a_table_is_cut_off():

@@ -96,7 +96,9 @@ def scans():
         grey = (200 - shadow * (k % 3)) * (1 - 0.8 * ink) + rng.normal(0, k % 4, ink.shape)
         grey = np.clip(255 - grey if k % 5 == 0 else grey, 0, 255).astype(np.uint8)
         yield grey
-        yield framed(grey, 2 + k % 3, ("tblr", "tb", "l", "r")[k % 4], 255 if k % 5 == 0 else 0)
+        cell = framed(grey, 2 + k % 3, ("tblr", "tb", "l", "r")[k % 4], 255 if k % 5 == 0 else 0)
+        yield cell
+        yield np.ascontiguousarray(cell[5:, 5:-5])  # of lines that were cut along, a rest stays
         yield ruled(grey, 7 + k, 255 if k % 5 == 0 else 0)
         yield np.where(grey > grey.mean(), 200, 10).astype(np.uint8)
         yield tight(DIGITS[k], 10 + 3 * k)

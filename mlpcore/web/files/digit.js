@@ -15,8 +15,8 @@ const [MIN_HEIGHT, MAX_OVERLAP] = [0.5, 0.2];
  *   to be side by side; null if there is none
  */
 export function digitOf(ink) {
-  const massOfPiece = ({ places }) =>
-    places.reduce((sum, i) => sum + (ink.data[i] > STROKE ? ink.data[i] : 0), 0);
+  const massOfPiece = ({ places, inside }) =>
+    inside ? places.reduce((sum, i) => sum + (ink.data[i] > STROKE ? ink.data[i] : 0), 0) : 0;
   const strong = like(ink, Uint8Array.from(ink.data, (value) => value > EDGE));
   const pieces = piecesOf(strong).map((each) => ({ ...each, mass: massOfPiece(each) }));
   const most = Math.max(0, ...pieces.map(({ mass }) => mass));

@@ -3,7 +3,7 @@
  * numbers. That module says why each step is there.
  */
 import { like, partOf, sumOf, transposed } from "./image.js";
-import { otsu } from "./segmentation.js";
+import { otsu, piecesOf } from "./segmentation.js";
 
 const [MIN_FRAMED, DEPTH, MIN_RUN, MIN_REMNANT, MAX_INK, MIN_REST] = [24, 0.2, 0.9, 0.5, 0.3, 0.25];
 const MIN_RULES = 3;
@@ -29,10 +29,13 @@ export function withoutFrame(image) {
   }
   const isCrossed = longestRuns(inside).some((run) => run >= MIN_RUN * inside.width);
   if (isCrossed || !(inside.data.includes(1) || found.every(Boolean))) return image;
+  for (const piece of piecesOf(inside)) {
+    if (!piece.inside) for (const i of piece.places) inside.data[i] = 0;
+  }
   const isStroke = viewsOf(inside).some((view, k) => {
     const beyond = view.data.subarray(-view.width * Math.max(1, Math.floor(view.height / 16)));
     const ink = sumOf(view.data.subarray(0, view.width)) / view.width;
-    return found[k] && (ink > MAX_INK || (!found[k ^ 1] && beyond.includes(1)));
+    return found[k] && (ink > MAX_INK || (ink && beyond.includes(1) && !found[k ^ 1]));
   });
   if (isStroke) return image;
   const [top, bottom, left, right] = found;
