@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 import numpy as np
@@ -96,32 +95,28 @@ class Copies:
         n, height, width = images.shape
         totals = np.zeros((n, network.layer_sizes[-1]))
         loaded = backend.load(network)
-        for part in batches(n, height * width):
-            around = border_values(images[part, None])
-            for value in np.unique(around):
-                places = part.start + np.flatnonzero(around == value)
-                for deformed in self._deformed(images[places], backend, float(value)):
-                    inputs = deformed.reshape(-1, height * width)
-                    outputs = backend.predict(loaded, backend.put(inputs)).astype(np.float64)
-                    each = outputs.reshape(-1, len(places), outputs.shape[1])
-                    totals[places] += each.sum(axis=0)
+        for copies in batches(self.n, 2 * height * width):
+            numbers = np.arange(self.n)[copies]
+            labels = np.zeros(len(numbers), np.uint8)  # none is similar to another
+            drawing = self.parameters, self.seed, 0, backend
+            fields = displacements((height, width), numbers, labels, *drawing)
+            for part in batches(n, fields.size):
+                shown = _deformed(images[part], fields, backend)
+                inputs = backend.put(shown.reshape(-1, height * width))
+                outputs = backend.predict(loaded, inputs).astype(np.float64)
+                totals[part] += outputs.reshape(*shown.shape[:2], -1).sum(axis=0)
         return totals / self.n
 
-    def _deformed(
-        self, images: Float32Array, backend: Backend, background: float
-    ) -> Iterator[Float32Array]:
-        """Copies of images (m, h, w), all of them for some copies at a time: (c m, h, w)."""
-        m, height, width = images.shape
-        for part in batches(self.n, images.size):
-            numbers = np.arange(self.n)[part]
-            labels = np.zeros(len(numbers), np.uint8)  # none is similar to another
-            fields = displacements(
-                (height, width), numbers, labels, self.parameters, self.seed, 0, backend
-            )
-            shape = len(numbers), m, height, width
-            yield backend.deform_by(
-                np.broadcast_to(images, shape).reshape(-1, height, width),
-                np.broadcast_to(np.eye(2, dtype=np.float32), (len(numbers) * m, 2, 2)),
-                np.repeat(fields, m, axis=0),
-                background,
-            )
+
+def _deformed(images: Float32Array, fields: Float32Array, backend: Backend) -> Float32Array:
+    """Copies (c, m, h, w) of images (m, h, w), each by the displacements (c, 2, h, w)."""
+    values, kinds = np.unique(border_values(images[:, None]), return_inverse=True)
+    result = np.empty((len(fields), *images.shape), np.float32)
+    for kind, background in enumerate(values.tolist()):
+        alike = images[kinds == kind]
+        copies = np.broadcast_to(alike, (len(fields), *alike.shape)).reshape(-1, *alike.shape[1:])
+        maps = np.broadcast_to(np.eye(2, dtype=np.float32), (len(copies), 2, 2))
+        displaced = np.repeat(fields, len(alike), axis=0)
+        deformed = backend.deform_by(copies, maps, displaced, background)
+        result[:, kinds == kind] = deformed.reshape(-1, *alike.shape)
+    return result
