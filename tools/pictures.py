@@ -33,7 +33,6 @@ from figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, RED
 from mlpcore import DeformationParameters, backends, dataset, deformation
 from mlpcore.commands.options import run_tool
 from mlpcore.data.digit import read_digit
-from mlpcore.data.width import normalise_width
 from mlpcore.files import atomic_write
 from mlpcore.web.page import to_page
 from speed.chart import COLOURS, best_times, draw_bars
@@ -55,9 +54,6 @@ PALE = "#d9d9d9"
 
 #: The strip: the number of a training image of MNIST, and how many epochs are shown.
 SHOWN, EPOCHS = 0, 9
-
-#: Training images of MNIST for the widths: 0, four times 1, and 2 to 9.
-WIDTH_DIGITS = [21, 8, 6, 3, 23, 16, 7, 26, 0, 18, 15, 41, 22]
 
 #: The 5 of drawn.png as a pen would draw it, in a square of side 1: two strokes of points.
 STROKES = (
@@ -370,21 +366,6 @@ def stream_calls() -> Figure:
     return figure
 
 
-def widths() -> Figure:
-    """The same digits of MNIST as they are and in all widths, a row each."""
-    images = dataset.load(name="mnist").train_images[WIDTH_DIGITS]
-    rows, side, left = (None, 10, 12, 14, 16, 18, 20), 0.5, 0.85
-    right = left + side * len(images)
-    figure, axes = canvas(right, side * len(rows))
-    for row, width in enumerate(rows):
-        y, text = row * side, "original" if width is None else f"width {width}"
-        axes.text(left - 0.1, y + side / 2, text, size=9, ha="right", va="center")
-        digits = np.hstack([*(images if width is None else normalise_width(images, width))])
-        axes.imshow(digits, "gray_r", interpolation="none", extent=(left, right, y + side, y))
-    axes.set(xlim=(0, right), ylim=(side * len(rows), 0))
-    return figure
-
-
 def ones_and_sevens() -> Figure:
     """The first ones and sevens of MNIST's training set as they are, and with strokes."""
     data = dataset.load(name="mnist")
@@ -404,7 +385,6 @@ DIAGRAMS: dict[str, Callable[[], Figure]] = {
     "few-digits.svg": few_digits,
     "stream-drift.svg": stream_drift,
     "stream-calls.svg": stream_calls,
-    "widths.svg": widths,
     "ones-and-sevens.svg": ones_and_sevens,
     "table-1.svg": lambda: error_by_hours(read_all(RESULTS / "table1")),
 }

@@ -38,21 +38,12 @@ from mlpcore.training.config import TrainingConfig
 from mlpcore.training.trainer import Trainer
 
 TEXT = """\
-Trains networks that see digits of different widths, and averages them. Members,
+Trains networks of several seeds and architectures, and averages them. Members,
 settings and seeds are fixed before anything is trained. Ctrl-C stops; the same
 command goes on. --seed is that of the first member, the next has the next one."""
 
 #: The most processes of a local cluster.
 MAX_WORKERS = 1000
-
-
-def width_list(text: str) -> list[int | None]:
-    """The type of --widths: whole numbers, or the word original, with commas in between."""
-    try:
-        return [None if part == "original" else int(part) for part in text.split(",")]
-    except ValueError:
-        expected = "expected widths such as original,12,16"
-        raise argparse.ArgumentTypeError(f"{text!r}, {expected}") from None
 
 
 def parse(argv: Sequence[str]) -> train.Options:
@@ -61,13 +52,11 @@ def parse(argv: Sequence[str]) -> train.Options:
         "committee",
         "--out DIR [options]",
         TEXT,
-        "--widths original,10,12,14,16,18,20 --out runs/seven",
+        "--arch net1 net2 --members 3 --out runs/six",
         argument_default=argparse.SUPPRESS,
     )
     add = parser.add_argument
-    widths = "original, or the ink brought to so many pixels (original)"
-    add("--widths", type=width_list, default=[None], metavar="N,N,...", help=widths)
-    members = "members for each width (1)"
+    members = "members of each architecture (1)"
     add("--members", type=whole_number, default=1, metavar="K", help=members)
     out = "folder of the committee, which may hold a stopped one"
     add("--out", type=folder_name, required=True, metavar="DIR", help=out)
@@ -78,7 +67,7 @@ def parse(argv: Sequence[str]) -> train.Options:
         "can run code there: use TLS on networks that others share"
     )
     add("--scheduler", metavar="ADDRESS", help=scheduler)
-    train.add_settings(parser)
+    train.add_settings(parser, n_archs="+")
     options = vars(parser.parse_args(argv))
     if "workers" in options:
         check_whole("--workers", options["workers"], 1, MAX_WORKERS)
@@ -107,16 +96,21 @@ def check_cluster(options: train.Options) -> None:
 
 def settings(
     options: train.Options, begun: CommitteeFolder | None
-) -> tuple[TrainingConfig, Backend]:
-    """The settings of the members but for width and seed, and what judges them on this machine."""
+) -> tuple[list[TrainingConfig], Backend]:
+    """The settings of each architecture, and what judges the members on this machine."""
     name, threads = options.get("backend", "auto"), options.get("threads")
     if begun and "backend" not in options:  # another machine may have another best one
         name = begun.members[0].config.backend
     if on_cluster(options) and backends.available().get(name):  # why it cannot run here
         schedule = backends.default_schedule(name)
-        return train.make_config(options, name, schedule), backends.get("cpu", threads)
+        return _configs(options, name, schedule), backends.get("cpu", threads)
     here = backends.get(name, threads)
-    return train.make_config(options, here.name, here.schedule), here
+    return _configs(options, here.name, here.schedule), here
+
+
+def _configs(options: train.Options, backend: str, schedule: str | None) -> list[TrainingConfig]:
+    archs = options.get("arch", ["net1"])
+    return [train.make_config(options | {"arch": arch}, backend, schedule) for arch in archs]
 
 
 def train_here(
@@ -204,14 +198,11 @@ def main(argv: Sequence[str]) -> int:
             check_cluster(options)
         folder = Path(options["out"])
         begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
-        config, here = settings(options, begun)
-        data = train.load_data(options)
-        config = train.for_data(config, options, data, options.get("epochs"))
-        members = plan(config, options["widths"], options["members"])
+        configs, here = settings(options, begun)
+        data, epochs = train.load_data(options), options.get("epochs")
+        configs = [train.for_data(each, options, data, epochs) for each in configs]
+        members = plan(configs, options["members"])
         committee = CommitteeFolder(folder, DataSummary.of(data), members)
-        for width in options["widths"]:
-            if width is not None:
-                check_whole("width", width, 1, data.image_shape[1])
         train_all = train_on_cluster if on_cluster(options) else train_here
         again = command_text("committee", *argv)
         with committee.locked():

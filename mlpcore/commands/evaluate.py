@@ -120,12 +120,6 @@ def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset
     say()
 
 
-def layers(trained: TrainedNetwork) -> str:
-    """The layer sizes, and the width of the ink if it has one."""
-    sizes, width = format_layer_sizes(trained.network.layer_sizes), trained.input.width
-    return sizes if width is None else f"{sizes}, width {width}"
-
-
 def show(
     rows: list[tuple[str, str, Evaluation]],
     whole: Evaluation,
@@ -161,8 +155,7 @@ def document(
         "data": {"name": data.name, "source": data.source, "n_test": len(data.test_labels)},
         "backend": classifier.backend.description,
         "networks": [
-            {"path": str(path), "layer_sizes": each.network.layer_sizes, "width": each.input.width}
-            | result.to_json()
+            {"path": str(path), "layer_sizes": each.network.layer_sizes} | result.to_json()
             for path, each, result in zip(paths, classifier.networks, members)
         ],
     }
@@ -217,7 +210,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         describe(paths, classifier, data)
         images = rescale(data.test_images, data.value_range, classifier.input.value_range)
         whole, members = classifier.evaluate(images, data.test_labels)
-        rows = [(shown(path), layers(n), e) for path, n, e in zip(paths, networks, members)]
+        rows = [
+            (shown(path), format_layer_sizes(n.network.layer_sizes), e)
+            for path, n, e in zip(paths, networks, members)
+        ]
         show(rows, whole, options.all, data.classes)
         if options.json:
             content = document(paths, classifier, data, whole, members)

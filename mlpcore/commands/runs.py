@@ -79,10 +79,9 @@ def _describe(run: Run, trainer: Trainer, console: Console) -> None:
     console.print(f"data: {data.name} ({shown(data.source)}): {data.contents}{values}")
     console.print(f"backend: {trainer.backend.description}")
     name, n = format_hidden_layers(config.hidden_layers), trainer.state.network.n_parameters
-    width = "" if config.width is None else f"; width of the ink: {config.width} pixels"
     share = config.ones_and_sevens
     strokes = f"; strokes on {100 * share:g} % of the ones and sevens" if share else ""
-    console.print(f"network: {name}, {n:,} weights{width}{strokes}; run: {shown(run.folder)}")
+    console.print(f"network: {name}, {n:,} weights{strokes}; run: {shown(run.folder)}")
     if trainer.state.seconds:
         console.print(f"resumed: {_place(trainer)}")
 

@@ -73,7 +73,6 @@ SETTINGS = {
     "lr_ratio": "learning_rate_ratio",
     "target": "target",
     "warm_up": "warm_up",
-    "width": "width",
     "ones_and_sevens": "ones_and_sevens",
     "seed": "seed",
 } | {name: name for name in CHOICES}
@@ -97,17 +96,19 @@ def parse(argv: Sequence[str]) -> Options:
     add("--minutes", type=number, metavar="X", help=minutes)
     add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with this run, up to --epochs if given")
-    width = "bring the ink of images to a width of N pixels"
-    parser.add_further("--width", type=whole_number, metavar="N", help=width)
     return vars(parser.parse_args(argv))
 
 
-def add_settings(parser: Parser) -> None:
-    """The options of every command that trains: settings, data, and what computes."""
+def add_settings(parser: Parser, n_archs: str | None = None) -> None:
+    """The options of every command that trains: settings, data, and what computes.
+
+    `n_archs` is how many architectures --arch takes, as argparse says it.
+    """
     add, add_further = parser.add_argument, parser.add_further
     everything = "show the settings of recipes and of the deformation, too"
     add("--help-all", action=HelpAll, nargs=0, help=everything)
-    add("--arch", metavar="NET", help="net1 ... net5, or widths such as 1000,500 (net1)")
+    archs = "net1 ... net5, or widths such as 1000,500 (net1)"
+    add("--arch", metavar="NET", nargs=n_archs, help=archs)
     epochs = "passes over the training images (30 for MNIST)"
     add("--epochs", type=whole_number, metavar="N", help=epochs)
     recipes = f"{', '.join(RECIPES)} ({DEFAULT_RECIPE}): see --help-all"

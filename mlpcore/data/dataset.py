@@ -27,7 +27,6 @@ from mlpcore.data.arrays import (
 from mlpcore.data.formats import md5, read_idx
 from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_images, to_range
 from mlpcore.data.strokes import add_strokes
-from mlpcore.data.width import normalise_width
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
@@ -228,24 +227,18 @@ class Dataset:
         images = add_strokes(self.train_images, self.train_labels, self.classes, share, seed)
         return dataclasses.replace(self, train_images=images)
 
-    def as_inputs(self, input_range: str = "signed", width: int | None = None) -> Dataset:
-        """Return the data with the images that a network of this range and width sees.
-
-        The images of this data set must be in [-1, 1]. The width of their ink comes first, then the
-        range.
+    def as_inputs(self, input_range: str = "signed") -> Dataset:
+        """Return the data, whose images must be in [-1, 1], with images in a network's range.
 
         Raises
         ------
         InputError
-            When there is no such range, or the width is not from 1 to the width of the images.
+            When there is no such range.
         """
-        train, test = self.train_images, self.test_images
-        if width is not None:
-            train, test = normalise_width(train, width), normalise_width(test, width)
         return dataclasses.replace(
             self,
-            train_images=to_range(train, input_range),
-            test_images=to_range(test, input_range),
+            train_images=to_range(self.train_images, input_range),
+            test_images=to_range(self.test_images, input_range),
         )
 
 

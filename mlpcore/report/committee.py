@@ -104,7 +104,7 @@ def committee_report(
     """
     data, first = committee.data, committee.members[0].config
     seeds = ", ".join(f"{m.name} {m.config.seed}" for m in committee.members)
-    own = ("- seed", "- width")  # each member has its own
+    own = ("- seed", "- hidden layers")  # each member has its own
     settings = [line for line in setting_lines(first, backend) if not line.startswith(own)]
     return printable_lines(f"""# {judged.title}
 

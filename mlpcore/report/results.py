@@ -177,8 +177,6 @@ def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
     settings |= settings.pop("deformation")
     if config.loss == "cross-entropy":
         del settings["target"]
-    if config.width is None:
-        del settings["width"]
     if not config.ones_and_sevens:
         del settings["ones_and_sevens"]
     if config.decay != "factor":

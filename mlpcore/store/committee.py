@@ -27,6 +27,7 @@ from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.files import check_no_link, lock, make_folder, remove_temporary
+from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.store.documents import read_document, write_document
 from mlpcore.store.run_folder import Run, check_output, holds_run, read_settings
 from mlpcore.training.config import TrainingConfig
@@ -58,40 +59,34 @@ class Document:
     members: tuple[Member, ...]
 
 
-def plan(config: TrainingConfig, widths: Sequence[int | None], n: int = 1) -> tuple[Member, ...]:
-    """The members of a committee whose networks see digits of different widths.
+def plan(configs: Sequence[TrainingConfig], n: int = 1) -> tuple[Member, ...]:
+    """The members of a committee of several architectures.
 
     Parameters
     ----------
-    config
-        The settings of all members, but for width and seed. The first member has its seed, and
-        each of the following ones the next.
-    widths
-        To which widths the digits are brought; None leaves them as they are.
+    configs
+        The settings of each architecture. The first member has the seed of its own, and each of
+        the following ones the next.
     n
-        The number of members for each width.
+        The number of members of each architecture.
 
     Raises
     ------
     InputError
-        When a width is out of range or named twice, or there are too many members.
+        When an architecture comes twice, or there are too many members.
     """
-    check_whole("members", n * len(widths), 1, MAX_MEMBERS)
-    if len(set(widths)) < len(widths):
-        names = ",".join(map(name_of_width, widths))
-        raise InputError(f"widths {names}: expected each once; --members trains several of each")
+    check_whole("members", n * len(configs), 1, MAX_MEMBERS)
+    names = [format_hidden_layers(config.hidden_layers) for config in configs]
+    if len(set(names)) < len(names):
+        found = " ".join(names)
+        raise InputError(f"--arch {found}: expected each once; --members trains several of each")
     members: list[Member] = []
-    for width in widths:
+    for name, config in zip(names, configs):
         for k in range(1, n + 1):
-            name = name_of_width(width) + (f"-{k}" if n > 1 else "")
+            folder = name.replace(",", "-") + (f"-{k}" if n > 1 else "")
             seed = config.seed + len(members)
-            members.append(Member(name, dataclasses.replace(config, width=width, seed=seed)))
+            members.append(Member(folder, dataclasses.replace(config, seed=seed)))
     return tuple(members)
-
-
-def name_of_width(width: int | None) -> str:
-    """The name of a width in options and of members: ``original`` or ``width-16``."""
-    return "original" if width is None else f"width-{width}"
 
 
 def _flat(config: TrainingConfig) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +21,10 @@ LATER: dict[str, Any] = {"ones_and_sevens": 0.0}
 is not written, so that files of before and of now are the same."""
 
 
+EARLIER: dict[str, Any] = {"width": None}
+"""Settings that earlier files have, and the only value of theirs that still has its meaning."""
+
+
 def to_json(value: Any) -> str:
     """JSON of a dataclass, with all of its fields but for those of `LATER`, or of a plain value."""
     plain = value
@@ -33,10 +38,15 @@ def _known_before(fields: list[tuple[str, Any]]) -> dict[str, Any]:
     return {name: value for name, value in fields if (name, value) not in LATER.items()}
 
 
+def _still_known(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields without those of `EARLIER`."""
+    return {name: value for name, value in fields.items() if (name, value) not in EARLIER.items()}
+
+
 def from_json(content: bytes | str, kind: Any) -> Any:
     """A value of JSON that has all fields of its type, and no other: it would be lost in silence.
 
-    A field of `LATER` may be missing.
+    A field of `LATER` may be missing, and one of `EARLIER` may be there.
 
     Raises
     ------
@@ -45,7 +55,8 @@ def from_json(content: bytes | str, kind: Any) -> Any:
     """
     try:
         value = msgspec.json.decode(content, type=kind)
-        known, found = (msgspec.json.decode(each) for each in (to_json(value), content))
+        known = msgspec.json.decode(to_json(value))
+        found = json.loads(content, object_hook=_still_known)
     except (ValueError, OverflowError, RecursionError) as error:
         raise InputError(" ".join(str(error).split())) from None
     if known != found:

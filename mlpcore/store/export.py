@@ -9,12 +9,11 @@ An ONNX file of a network that a run has trained takes the pixels of images:
 
 The class is that of the greatest output.
 
-The graph scales the pixels as `mlpcore.data.scaling` does, brings the ink to the network's width
-if it has one (`mlpcore.data.width`), and applies the layers. Its operators are those of opset 13
-(2020), so that old runtimes can read it. Pixels that were bytes in the training are bytes here. An
-input of floats would accept any range: pixels that were already scaled to [0, 1] would silently
-give wrong classes. Other numbers are float32, or float64 where float32 is too coarse for their
-range, and have the values of the training.
+The graph scales the pixels as `mlpcore.data.scaling` does, and applies the layers. Its operators
+are those of opset 13 (2020), so that old runtimes can read it. Pixels that were bytes in the
+training are bytes here. An input of floats would accept any range: pixels that were already scaled
+to [0, 1] would silently give wrong classes. Other numbers are float32, or float64 where float32 is
+too coarse for their range, and have the values of the training.
 
 The file of a committee holds all members and the mean of their outputs, as
 `mlpcore.TrainedClassifier.outputs` gives it: of their probabilities if their losses differ.
@@ -54,7 +53,6 @@ from mlpcore.store.onnx_layers import (
     describe_layers,
     metadata_of_layers,
 )
-from mlpcore.store.onnx_width import add_width
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import to_safetensors
 from mlpcore.typing import Float32Array, StrPath
@@ -175,8 +173,6 @@ def _add_input(graph: Graph, ink: str, network_input: NetworkInput, pixels: Netw
     if (factor, summand) != (1, 0):
         ink = graph.add("Mul", ink, graph.constant("factor", factor))
         ink = graph.add("Add", ink, graph.constant("summand", summand - factor + 1))
-    if network_input.width is not None:
-        ink = add_width(graph, ink, network_input.image_shape, network_input.width)
     if network_input.input_range == "signed":
         ink = graph.add("Sub", ink, graph.constant("one", 1))
     else:

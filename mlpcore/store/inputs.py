@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
+from typing import TypeAlias
 
-from msgspec import Meta
-
-from mlpcore.checks import check_choice, check_whole
+from mlpcore.checks import check_choice
 from mlpcore.data import dataset, embedded
 from mlpcore.data.arrays import check_range
 from mlpcore.data.scaling import BYTES, INPUT_RANGES, to_range
 from mlpcore.data.summary import DataSummary, Side
-from mlpcore.data.width import normalise_width
 from mlpcore.errors import InputError
 from mlpcore.store.documents import from_json, to_json
 from mlpcore.training.config import TrainingConfig
@@ -38,28 +35,23 @@ class NetworkInput:
         Height and width of the images in the files, which are scaled to `image_shape`.
     input_range : str
         The range of the inputs (`mlpcore.data.scaling.INPUT_RANGES`).
-    width : int, optional
-        The width to which the ink of an image is brought (`mlpcore.data.width`).
     value_range : tuple of float, optional
         `Dataset.value_range` of the data: the values of pixels that became the two ends.
 
     Raises
     ------
     InputError
-        When the range of the inputs, the width or the values cannot be.
+        When the range of the inputs or the values cannot be.
     """
 
     data: str
     image_shape: tuple[Side, Side]
     pixel_shape: tuple[Side, Side]
     input_range: str = "signed"
-    width: Annotated[int, Meta(ge=1)] | None = None
     value_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         check_choice("input range", self.input_range, INPUT_RANGES)
-        if self.width is not None:
-            check_whole("width", self.width, 1, self.image_shape[1])
         if self.value_range is not None:
             check_range(self.value_range, "range of values")
 
@@ -71,7 +63,6 @@ class NetworkInput:
             data.image_shape,
             data.pixel_shape,
             config.input_range,
-            config.width,
             data.value_range,
         )
 
@@ -105,8 +96,6 @@ class NetworkInput:
     def of_images(self, images: Float32Array) -> Float32Array:
         """The inputs (n, n_inputs) from images (n, h, w) in [-1, 1], as a `Dataset` holds them."""
         height, width = self.image_shape
-        if self.width is not None:
-            images = normalise_width(images.reshape(-1, height, width), self.width)
         return to_range(images, self.input_range).reshape(-1, height * width)
 
 

@@ -66,11 +66,9 @@ class Graph:
         return name
 
     def add(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Append an operator; return the name of its first result."""
+        """Append an operator; return the name of its result."""
         name = name or f"{operator.lower()}_{len(self._nodes)}"
-        results = [name, f"{name}.indices"] if operator == "TopK" else [name]
-        node = self.onnx.helper.make_node(operator, inputs, results, name, **attributes)
-        self._nodes.append(node)
+        self._nodes.append(self.onnx.helper.make_node(operator, inputs, [name], name, **attributes))
         return name
 
     def content(

@@ -156,11 +156,15 @@ def read_run_network(
     """A network of a run and the metadata of its file, which fit the run's settings and data."""
     network, metadata = read_network(path)
     sizes, expected = network.layer_sizes, data.layer_sizes(config.hidden_layers)
+    try:
+        seen = NetworkInput.from_metadata(metadata).to_metadata()["input"]
+    except InputError as error:
+        raise InputError(f"{shown(path)}: {error}") from None
     for found, wanted in (
         (format_layer_sizes(sizes), format_layer_sizes(expected)),
         (network.activation, config.activation),
         (network.loss, config.loss),
-        (metadata.get("input"), NetworkInput.of(data, config).to_metadata()["input"]),
+        (seen, NetworkInput.of(data, config).to_metadata()["input"]),
     ):
         if found != wanted:
             raise InputError(f"{shown(path)} is of another run: {found}, expected {wanted}")

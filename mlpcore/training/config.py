@@ -20,7 +20,7 @@ from typing import Annotated, Any, TypeAlias, get_args
 from msgspec import Meta
 
 from mlpcore.checks import Rate, check_whole, convert_fields
-from mlpcore.data.scaling import MAX_SIDE, InputRange
+from mlpcore.data.scaling import InputRange
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -94,9 +94,6 @@ class TrainingConfig(LearningRates):
         Hidden neurons, loss and initial weights: see `Network`.
     input_range
         The range of the network's inputs: "signed" is [-1, 1], "unit" is [0, 1].
-    width
-        The width in pixels to which the ink of each image is brought, before it is deformed
-        (`mlpcore.data.width`). None leaves the images as they are.
     ones_and_sevens
         The share of the ones and sevens that lean and get upstrokes, feet, bars and waves before
         they are deformed, 0 to 1 (`mlpcore.data.strokes`). The classes must be digits. Such
@@ -134,7 +131,6 @@ class TrainingConfig(LearningRates):
     loss: Loss = "squared"
     init: Init = "uniform"
     input_range: InputRange = "signed"
-    width: Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)] | None = None
     ones_and_sevens: Annotated[float, Meta(ge=0, le=1)] = 0.0
     decay: Decay = "factor"
     warm_up: Annotated[int, Meta(ge=0, le=MAX_WARM_UP)] = 0

@@ -80,7 +80,7 @@ class Trainer:
         The settings. `config.backend` only records a name; `backend` computes.
     dataset
         Images in [-1, 1], labels and the number of classes. The network gets the images in the
-        width and the range that the settings name.
+        range that the settings name.
     backend
         Computes everything.
     observers
@@ -100,10 +100,9 @@ class Trainer:
     Raises
     ------
     InputError
-        When the network of `state` does not fit the settings and the data, the width is more
-        than that of the images, ones and sevens are to get strokes and the data have none, a label
-        is beyond the number of classes, a learning rate would
-        be 0 in float32, or a weight is negative, not finite, or 0 as all others are.
+        When the network of `state` does not fit the settings and the data, ones and sevens are to
+        get strokes and the data have none, a label is beyond the number of classes, a learning rate
+        would be 0 in float32, or a weight is negative, not finite, or 0 as all others are.
 
     Examples
     --------
@@ -164,7 +163,7 @@ class Trainer:
                 f"weight decay {weight_decay}: expected 0 or a CPU, not {backend.name}"
             )
         drawn = dataset.with_strokes(config.ones_and_sevens, config.seed)
-        ranged = drawn.as_inputs(config.input_range, config.width)
+        ranged = drawn.as_inputs(config.input_range)
         self._train_images = backend.put(ranged.train_images)
         self._train_labels = backend.put(dataset.train_labels)
         self._test_images = backend.put(ranged.test_images)

@@ -174,7 +174,6 @@ def _network(trained: TrainedNetwork, precision: str) -> dict[str, Any]:
         "activation": network.activation,
         "loss": network.loss,
         "unit": trained.input.input_range == "unit",
-        "width": trained.input.width,
         "weights": _base64(np.concatenate(parts), precision),
     }
 

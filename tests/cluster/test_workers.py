@@ -36,12 +36,10 @@ class Progress:
         self.on_saved(len(self.epochs))
 
 
-def make_committee(folder, widths=(None, 2, 4), n=1, **changes):
+def make_committee(folder, n=3, **changes):
     backend = backends.get("auto", 1)
     changes = {"backend": backend.name, "schedule": backend.schedule} | changes
-    committee = CommitteeFolder(
-        folder, DataSummary.of(DATA), plan(make_config(**changes), widths, n)
-    )
+    committee = CommitteeFolder(folder, DataSummary.of(DATA), plan([make_config(**changes)], n))
     with committee.locked():
         pass
     return committee
@@ -92,11 +90,11 @@ def train_there(cluster):
 
 def test_every_state_is_saved_and_members_have_names_of_their_own(tmp_path, cluster, train_there):
     progress = train_there(make_committee(tmp_path / "c"))
-    names = "original", "width-2", "width-4"
+    names = "9-6-1", "9-6-2", "9-6-3"
     assert sorted(progress.epochs) == [(name, epoch) for name in names for epoch in (1, 2, 3)]
     assert progress.notes[0].startswith("dashboard: http://127.0.0.1:")
     on_dashboard = set(cluster.scheduler.task_prefixes)
-    assert {"original", "width_2", "width_4"} <= on_dashboard
+    assert {"9_6_1", "9_6_2", "9_6_3"} <= on_dashboard
 
 
 def test_tasks_take_about_a_minute(tmp_path, train_there, monkeypatch):
@@ -141,7 +139,7 @@ def test_a_killed_worker_and_a_killed_scheduler_change_no_bit(
 ):
     """At random places of the training; seven members on two workers."""
     monkeypatch.setattr(members, "CONNECT_SECONDS", 60)  # processes take their time to start
-    committee = make_committee(tmp_path / "c", (4,), n=7, epochs=4)
+    committee = make_committee(tmp_path / "c", n=7, epochs=4)
     rng = random.Random(os.getpid())
     # Some results may have come by the time at which the scheduler dies: they must not be the last.
     first, last = sorted(rng.sample(range(1, 28 - 14), 2))

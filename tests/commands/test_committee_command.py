@@ -29,7 +29,7 @@ from small_runs import (
 from test_golden_bits import EXPECTED
 
 OPTIONS = "--arch", "8,6", "--epochs", "3", "--recipe", "paper", "--lr", "0.01", "--threads", "1"
-WIDTHS = "--widths", "original,2,4"
+ARCHS = "--arch", "8,6", "7,5", "12"
 DRAWN = Path(mlpcore.__file__).parents[1] / "docs/images/drawn.png"
 
 #: Two roundings in float32 of sums as in `tests/store/test_exported_files.py`, and the mean's.
@@ -39,14 +39,15 @@ TOLERANCE = 1e-5
 @pytest.fixture
 def argv(data):
     """The command of a committee of three in the folder ``c``."""
-    return ["committee", "--data", data, *OPTIONS, *WIDTHS, "--out", "c"]
+    return ["committee", "--data", data, *OPTIONS, *ARCHS, "--out", "c"]
 
 
-def test_members_have_their_widths_and_seeds():
-    config = make_config(seed=7)
-    found = [(m.name, m.config.width, m.config.seed) for m in plan(config, [None, 3], 2)]
-    names = "original-1", "original-2", "width-3-1", "width-3-2"
-    assert found == list(zip(names, (None, None, 3, 3), (7, 8, 9, 10), strict=True))
+def test_members_have_their_architectures_and_seeds():
+    configs = [make_config(seed=7, hidden_layers=each) for each in ((1000, 500), (9, 6))]
+    found = [(m.name, m.config.hidden_layers, m.config.seed) for m in plan(configs, 2)]
+    names = "net1-1", "net1-2", "9-6-1", "9-6-2"
+    layers = [(1000, 500)] * 2 + [(9, 6)] * 2
+    assert found == list(zip(names, layers, (7, 8, 9, 10), strict=True))
 
 
 @pytest.mark.figures
@@ -62,7 +63,7 @@ def test_the_result(call, argv, data, monkeypatch):
         shown = rows[member.name]
         assert shown[0] == f"{best.validation_error:.3f} %"
         assert shown[2] == f"{best.test_error:.3f} %" and shown[-1] == "1"
-        seen = given.as_inputs(width=member.config.width).test_images.reshape(60, -1)
+        seen = given.test_images.reshape(60, -1)
         wrong.append(command.backends.get("reference").predict(state.best, seen))
     errors = np.mean(wrong, axis=0).argmax(axis=1) != given.test_labels
     singly = [each.argmax(axis=1) != given.test_labels for each in wrong]
@@ -74,7 +75,7 @@ def test_the_result(call, argv, data, monkeypatch):
     said = "{} images are wrong only for the member, {} only for the committee".format(*alone)
     assert said in lines[-2]
     text = Path("c", runs.REPORT).read_text()
-    assert said in text and "- epochs: 3" in text and "width-4 2" in text
+    assert said in text and "- epochs: 3" in text and "12 2" in text
     figures = re.findall(r"!\[[a-z]+\]\((.*)\)", text)
     assert sorted(Path("c", each) for each in figures) == sorted(Path("c/figures").iterdir())
     assert len(figures) == 4
@@ -89,7 +90,7 @@ def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
             assert main(argv) == 128 + signal.SIGINT
         assert " committee " in capsys.readouterr().out.splitlines()[-1]
     lines = call(*argv).splitlines()
-    assert "member 1 of 3: original, seed 0, is trained" in lines
+    assert "member 1 of 3: 8-6, seed 0, is trained" in lines
     committee = CommitteeFolder.open("c")
     for member in committee.members:
         backend = command.backends.get(member.config.backend, 1)
@@ -103,17 +104,16 @@ def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--sigma 5", "c holds a committee with sigma 6.0 for the member original: expected"),
+        ("--sigma 5", "c holds a committee with sigma 6.0 for the member 8-6: expected"),
         ("--lr 0.02", "learning rate 0.01"),
         ("--seed 1", "with seed 0"),
-        ("--widths original,2", "members original, width-2, width-4: expected the same command"),
-        ("--members 2", "members original, width-2, width-4: expected the same command"),
+        ("--arch 8,6 12", "members 8-6, 7-5, 12: expected the same command"),
+        ("--members 2", "members 8-6, 7-5, 12: expected the same command"),
         ("--hold-out 30", "are not those that the committee in c began with"),
         ("--data ../other", "other are not those that the committee in c began with"),
         ("--out .", ". already holds"),
-        ("--widths 6 --out new", "width 6: expected a whole number from 1 to 5"),
-        ("--widths 2,2 --out new", "widths width-2,width-2: expected each once"),
-        ("--widths two", "'two', expected widths such as original,12,16"),
+        ("--arch net1 1000,500 --out new", "--arch net1 net1: expected each once"),
+        ("--arch net1 two", "architecture 'two': 'two' is not a width"),
         ("--members 0 --out new", "members 0: expected a whole number from 1 to 1,000"),
         ("--minutes 2", "unrecognized arguments: --minutes 2"),
         ("--workers 0", "--workers 0: expected a whole number from 1 to 1,000"),
@@ -145,17 +145,17 @@ def test_of_two_committees_begun_at_once_in_one_folder_one_is_refused(
     assert main([*argv, "--sigma", "5"]) == 2
     with CommitteeFolder.open("c").locked():
         assert "c is in use by another process" in refusal(*argv)
-    assert "member 1 of 3: original, seed 0, is trained" in call(*argv)
+    assert "member 1 of 3: 8-6, seed 0, is trained" in call(*argv)
 
 
 def test_a_link_is_not_written_through(call, refusal, argv):
     call("train", *argv[1:3], *OPTIONS, "--out", "other")
     Path("c").mkdir()
     for target in ("../other", "../nowhere"):
-        Path("c/original").symlink_to(target)
+        Path("c/8-6").symlink_to(target)
         assert main(argv) == 2
-        assert "cannot write c/original, a link" in refusal(*argv)
-        Path("c/original").unlink()
+        assert "cannot write c/8-6, a link" in refusal(*argv)
+        Path("c/8-6").unlink()
 
 
 def test_a_missing_package_is_named_before_anything_is_written(refusal, argv, monkeypatch):
@@ -169,9 +169,9 @@ def test_a_missing_package_is_named_before_anything_is_written(refusal, argv, mo
 def test_processes_of_this_machine_come_to_the_same_bits(call):
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     options = "--dataset", "digits", "--arch", "20", "--epochs", "2", "--backend", "scalar"
-    argv = "committee", *options, "--widths", "original,12", "--seed", "7", "--out", "c"
+    argv = "committee", *options, "--members", "2", "--seed", "7", "--out", "c"
     out = call(*argv, "--workers", "2")
-    assert out.startswith("dashboard: ") and "width-12: 2 of 2 epochs, validation " in out
+    assert out.startswith("dashboard: ") and "20-2: 2 of 2 epochs, test error " in out
     for name, sha256 in EXPECTED["trained committee"].items():
         assert weights_sha256(load_run(Path("c", name)).network) == sha256
     assert "dashboard" not in call(*argv, "--workers", "2")  # for which there is nothing to do
@@ -186,11 +186,11 @@ def test_a_stop_on_a_cluster_says_how_to_go_on(argv, capsys, monkeypatch):
 
 DAMAGES = [
     (DOCUMENT, "}", "", f"c/{DOCUMENT} is damaged"),
-    (DOCUMENT, '"width-2"', '"../x"', f"c/{DOCUMENT} is damaged: Expected `str` matching"),
-    (DOCUMENT, '"width-2"', '"width-4"', f"c/{DOCUMENT} is damaged: expected members of differ"),
+    (DOCUMENT, '"7-5"', '"../x"', f"c/{DOCUMENT} is damaged: Expected `str` matching"),
+    (DOCUMENT, '"7-5"', '"12"', f"c/{DOCUMENT} is damaged: expected members of differ"),
     (DOCUMENT, '"seed"', '"seeds"', f"c/{DOCUMENT} is damaged: it has other fields"),
-    (f"width-2/{LAST}", "seed", "", f"c/width-2/{LAST}"),
-    (f"width-2/{CONFIG}", '"seed": 1', '"seed": 9', "c/width-2 is the run of other settings"),
+    (f"7-5/{LAST}", "seed", "", f"c/7-5/{LAST}"),
+    (f"7-5/{CONFIG}", '"seed": 1', '"seed": 9', "c/7-5 is the run of other settings"),
 ]
 
 
@@ -198,15 +198,15 @@ def test_a_damaged_member_is_named(call, refusal, argv, monkeypatch):
     """The backend is that of the beginning; another machine may have another best one."""
     call(*argv, "--backend", "scalar")
     monkeypatch.setenv("MLPCORE_BACKEND", "reference")
-    assert "3: width-4, seed 2, is trained" in call(*argv)
+    assert "3: 12, seed 2, is trained" in call(*argv)
     for name, old, new, words in DAMAGES:
         path = Path("c", name)
         content = path.read_bytes()
         path.write_bytes(content.replace(old.encode(), new.encode()))
         assert words in refusal(*argv)
         path.write_bytes(content)
-    Path("c/width-2", BEST).unlink()
-    assert f"c/width-2/{BEST}" in refusal(*argv)
+    Path("c/7-5", BEST).unlink()
+    assert f"c/7-5/{BEST}" in refusal(*argv)
 
 
 # The folder in place of networks
@@ -217,7 +217,7 @@ def pictures(call, tmp_path):
     """A committee of two on images of 28 x 28 pixels in the folder ``c``; pixels of such images."""
     parts = (make_pixels(60, 0, height=28, width=28), make_pixels(30, 1, height=28, width=28))
     folder = write_arrays(tmp_path / "squares", [array for part in parts for array in part])
-    call("committee", "--data", folder, *OPTIONS, "--widths", "original,12", "--out", "c")
+    call("committee", "--data", folder, *OPTIONS, "--members", "2", "--out", "c")
     return parts[1][0]
 
 
@@ -228,7 +228,7 @@ def test_every_command_takes_the_folder_of_a_committee(call, pictures):
     wrong = np.count_nonzero(mean.argmax(axis=1) != np.arange(30) % 3)
     assert row[0] == str(wrong)
     found = json.loads(Path("found.json").read_text())
-    assert [each["path"] for each in found["networks"]] == ["c/original", "c/width-12"]
+    assert [each["path"] for each in found["networks"]] == ["c/8-6-1", "c/8-6-2"]
     answer = json.loads(call("predict", "c", DRAWN, "--json"))["pictures"][0]
     outputs = committee.outputs(committee.to_images(DRAWN))
     np.testing.assert_allclose(answer["outputs"], outputs[0], rtol=0, atol=5e-5)
@@ -244,6 +244,6 @@ def test_every_command_takes_the_folder_of_a_committee(call, pictures):
 def test_where_the_folder_of_a_committee_is_refused(refusal, pictures, data):
     assert "c holds a committee" in refusal("train", "--data", data, *OPTIONS, "--out", "c")
     assert "2 networks as safetensors: expected one" in refusal("export", "c", "--safetensors", "w")
-    Path("c/width-12", BEST).write_bytes(b"x" * 99)
+    Path("c/8-6-2", BEST).write_bytes(b"x" * 99)
     for argv in "evaluate c", "predict c x.png", "export c --onnx c.onnx":
-        assert f"c/width-12/{BEST}" in refusal(*argv.split())
+        assert f"c/8-6-2/{BEST}" in refusal(*argv.split())

@@ -74,7 +74,7 @@ def test_without_a_network_the_newest_run(call, opened):
 def test_a_committee_may_be_the_newest(call, opened):
     """A folder of runs is none."""
     options = "--dataset", "digits", "--arch", "8", "--epochs", "1"
-    call("committee", "--widths", "original,20", *options, "--out", "runs/c")
+    call("committee", "--members", "2", *options, "--out", "runs/c")
     for path in "runs/alone", "runs/d/one":
         Path(path).mkdir(parents=True)
         Path(path, BEST).touch()

@@ -80,32 +80,30 @@ def test_tables_by_hand(call):
 
 @pytest.mark.parametrize("copies", [None, Copies(3, 0.1, 4)])
 def test_networks_alone_and_together(call, copies):
-    """Each sees images, or copies of them, in its own range and width; the mean decides."""
+    """Each sees images, or copies of them, in its own range; the mean decides."""
     data, backend = dataset.load(DATA), backends.get("scalar", 1)
     write(read_network(WEIGHTS)[0], "unit", input_range="unit")
-    train(Path("wide"), data, width=4)
-    members = [(RUN, WEIGHTS, "signed", None), ("unit", "unit", "unit", None)]
-    members += [("wide", "wide/" + BEST, "signed", 4), (OTHER / LAST, OTHER / LAST, "signed", None)]
+    members = [(RUN, WEIGHTS, "signed"), ("unit", "unit", "unit")]
+    members += [(OTHER / LAST, OTHER / LAST, "signed")]
     options = ["--copies", 3, "--strength", "0.1", "--seed", 4] if copies else []
     out = call("evaluate", *(each[0] for each in members), *options, "--json", "c.json")
-    assert ("; 12 passes of 4 networks per prediction\n" in out) == bool(copies)
-    rows = [re.split(r"\s{2,}", row) for row in out.splitlines()[4 + bool(copies) :][:5]]
+    assert ("; 9 passes of 3 networks per prediction\n" in out) == bool(copies)
+    rows = [re.split(r"\s{2,}", row) for row in out.splitlines()[4 + bool(copies) :][:4]]
     names = [str(each[0]) for each in members]
-    assert [row[0] for row in rows] == [*names, "committee of 4"]
-    assert [row[1] for row in rows[1:3]] == ["35-9-6-3", "35-9-6-3, width 4"]
+    assert [row[0] for row in rows] == [*names, "committee of 3"]
+    assert [row[1] for row in rows[:3]] == ["35-9-6-3", "35-9-6-3", "35-7-3"]
     outputs = []
-    for _, file, input_range, width in members:
-        seen = read_network(file)[0], data.as_inputs(input_range, width).test_images, backend
+    for _, file, input_range in members:
+        seen = read_network(file)[0], data.as_inputs(input_range).test_images, backend
         outputs.append((copies or evaluation).outputs(*seen))
     document = json.loads(Path("c.json").read_text())
     assert document["data"]["n_test"] == 60
-    assert document.get("copies", {}).get("passes") == (12 if copies else None)
+    assert document.get("copies", {}).get("passes") == (9 if copies else None)
     found = [*document["networks"], document["committee"]]
     assert [found[0].pop(name) for name in ("path", "layer_sizes")] == [names[0], [35, 9, 6, 3]]
     for each, result in zip((*outputs, np.mean(outputs, axis=0)), found, strict=True):
         expected = json.loads(json.dumps(Evaluation.of(each, data.test_labels).to_json()))
         assert expected.items() <= result.items()
-    assert [each["width"] for each in found[:3]] == [None, None, 4]
 
 
 def test_many_classes_are_no_table(call):

@@ -63,13 +63,13 @@ def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
     drawn = []
     draw = runs.evaluation_figures
     monkeypatch.setattr(runs, "evaluation_figures", lambda *a: drawn.append(a) or draw(*a))
-    train("--lr", "0.05", "--epochs", "5", "--sigma", "5.5", "--width", "4")
+    train("--lr", "0.05", "--epochs", "5", "--sigma", "5.5")
     text, best = Path("r", runs.REPORT).read_text(), load_run("r").best_metrics
     ((images, test, title),) = drawn
     assert title.endswith(" on letters")
     assert (images.shape, test.errors, test.n) == ((60, 7, 5), best.test_errors, 60)
     assert f"Misclassified: {best.test_errors} of 60 images, {best.test_error:.2f} %" in text
-    for line in ("- sigma: 5.5", "- epochs: 5", "- width: 4", describe_second(test)):
+    for line in ("- sigma: 5.5", "- epochs: 5", describe_second(test)):
         assert line in text.splitlines()
     shown = re.findall(r"!\[[a-z ]+\]\((.*)\)", text)
     assert sorted(Path("r", file) for file in shown) == sorted(Path("r", "figures").iterdir())
@@ -109,7 +109,7 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
     ("options", "expected"),
     [
         (
-            "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3 --width 4 "
+            "--lr 0.02 --lr-end 0.01 --sigma 5 --alpha 37 --beta 10 --gamma 20 --seed 3 "
             "--ones-and-sevens 0.3 "
             "--lr-ratio 2 --target 1.5 --arch 7,5 --activation tanh --loss squared --init he "
             "--input-range signed --decay factor --warm-up 300 --epochs 2 --recipe modern",
@@ -117,7 +117,7 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
                 "hidden_layers": (7, 5), "epochs": 2, "learning_rate": 0.02,
                 "learning_rate_end": 0.01, "learning_rate_ratio": 2, "target": 1.5,
                 "activation": "tanh", "loss": "squared", "init": "he", "input_range": "signed",
-                "width": 4, "ones_and_sevens": 0.3, "decay": "factor", "warm_up": 300, "seed": 3,
+                "ones_and_sevens": 0.3, "decay": "factor", "warm_up": 300, "seed": 3,
                 "deformation": DeformationParameters(5, 37, 10, 20),
             },
         ),
@@ -289,9 +289,7 @@ def test_what_is_refused_beside_a_run(train, refusal, data, monkeypatch):
         ("--resume r --seed 3", "--seed together with --resume: expected only --epochs, --threads"),
         ("--resume r --epochs 1", "epochs 1: expected at least 2"),
         (f"--data {data} --out r", "r already holds a run"),
-        (f"--data {data} --out new --width 6", "width 6: expected a whole number from 1 to 5\n"),
         (f"--data {data} --out new --ones-and-sevens 1", "classes '0, 1, 2': expected 1 and 7"),
-        (f"--data {data} --out new --width 0", "width 0: expected a whole number of at least 1"),
     ):
         assert words in refusal("train", *options.split())
     monkeypatch.setattr(Trainer, "run", None)  # nothing is computed in vain

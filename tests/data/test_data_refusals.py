@@ -14,7 +14,6 @@ from mlpcore.data.formats import read_idx
 from mlpcore.data.mnist import FILES
 from mlpcore.data.scaling import normalise, resize, to_range
 from mlpcore.data.summary import DataSummary
-from mlpcore.data.width import normalise_width
 from mlpcore.store.documents import from_json, to_json
 from small_runs import refusal
 
@@ -125,7 +124,7 @@ REFUSED = [
     (lambda: record(image_shape=[0, 29]), "Expected `int` >= 1"),
     (lambda: record(classes=[1, 2]), "2 classes, expected 10"),
     (lambda: DataSummary.of(arrays()).load(), "were arrays in memory: expected --data FILE.npz"),
-    # values, sizes and widths
+    # values and sizes
     *((lambda bad=bad: normalise(bad), "pixels lie outside") for bad in ([256], [np.nan])),
     *((lambda bad=bad: normalise(bad), "expected real") for bad in (["a"], [1j], [[1], [1, 2]])),
     (lambda: to_range(IMAGES, "Unit"), "input range 'Unit': expected signed or unit"),
@@ -136,10 +135,6 @@ REFUSED = [
     ),
     (lambda: resize(IMAGES[0], 3, 3), "images have shape (29, 29)"),
     (lambda: resize(np.zeros((1, 0, 3)), 3, 3), "images have shape (1, 0, 3)"),
-    *(
-        (lambda width=width: normalise_width(IMAGES, width), "expected a whole number from 1 to 29")
-        for width in (0, 30, 1.5, "16", True)
-    ),
     # images without a digit
     (lambda: find_digit(np.zeros((100, 7)), "a"), "a: 7 x 100 pixels, expected"),
     (lambda: find_digit(np.full((40, 30), 255.0)), "the picture: no digit found"),

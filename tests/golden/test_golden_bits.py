@@ -1,7 +1,7 @@
 """The same bits at every revision: hashes of weights, deformed images and orders.
 
-The hashes were printed by revision 7a385d4, those of widths and of strokes by the first revision
-that had them, and that of NEON under QEMU. A change that alters one of them changes what a seed
+The hashes were printed by revision 7a385d4, those of strokes by the first revision that had
+them, and that of NEON under QEMU. A change that alters one of them changes what a seed
 gives: it says so in the CHANGELOG, with its reason.
 """
 
@@ -25,7 +25,6 @@ from mlpcore import (
 from mlpcore.backends.simd import INSTRUCTION_SETS, SCHEDULES, SimdBackend, unavailable_reason
 from mlpcore.data.digit import find_digit
 from mlpcore.data.summary import DataSummary
-from mlpcore.data.width import normalise_width
 
 EXPECTED = json.loads((Path(__file__).parent / "hashes.json").read_text())
 
@@ -103,11 +102,6 @@ def test_images_of_data_sets():
 def test_digits_in_pictures():
     scans = [pictures.lit(pictures.written(pictures.enlarged(each))) for each in pictures.DIGITS]
     assert sha256(*(find_digit(scan).image for scan in scans[:20])) == EXPECTED["pictures"]
-
-
-def test_images_of_a_width():
-    images = digits().train_images[:150]
-    assert sha256(*(normalise_width(images, width) for width in (10, 20))) == EXPECTED["widths"]
 
 
 def test_strokes_on_ones_and_sevens():

@@ -1,6 +1,6 @@
 """The same answers at every revision: of a run that goes on, of networks and of ONNX files.
 
-The networks have the same weights, and see the digits in four ways.
+The networks have the same weights, and see the digits in two ranges.
 """
 
 import json
@@ -25,8 +25,7 @@ from test_golden_bits import EXPECTED, sha256
 
 FIXTURES = Path(__file__).parent / "fixtures"
 WEIGHTS = FIXTURES / "weights.safetensors"
-WAYS = {"signed": ("signed", None), "unit": ("unit", None), "narrow": ("signed", 12)}
-WAYS |= {"wide": ("unit", 22)}
+WAYS = "signed", "unit"
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path):
@@ -49,8 +48,8 @@ def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path):
 def networks(tmp_path):
     network, _ = read_network(WEIGHTS)
     paths = [tmp_path / f"{name}.safetensors" for name in WAYS]
-    for path, (input_range, width) in zip(paths, WAYS.values()):
-        seen = NetworkInput(EMBEDDED, (29, 29), (8, 8), input_range=input_range, width=width)
+    for path, input_range in zip(paths, WAYS):
+        seen = NetworkInput(EMBEDDED, (29, 29), (8, 8), input_range=input_range)
         write_network(path, network, seen.to_metadata())
     return paths
 
@@ -77,7 +76,7 @@ def test_predictions_of_a_committee(networks):
     assert sha256(classifier.predict(pixels()).astype(np.uint8)) == EXPECTED["committee"]
 
 
-@pytest.mark.parametrize("members", [[0], [3], [0, 1, 2, 3]], ids=["signed", "wide", "committee"])
+@pytest.mark.parametrize("members", [[0], [1], [0, 1]], ids=["signed", "unit", "committee"])
 def test_outputs_of_onnx_files(networks, members):
     """The greatest outputs are those that were found; all are as near as roundings let them."""
     pytest.importorskip("onnx")
@@ -87,6 +86,6 @@ def test_outputs_of_onnx_files(networks, members):
     (outputs,) = session.run(None, {"pixels": pixels()})
     expected = EXPECTED["onnx"]["-".join(map(str, members))]
     assert sha256(outputs.argmax(axis=1).astype(np.uint8)) == expected["classes"]
-    # Sums of 841 terms in float32 differ in the last bits, and inputs of a width by 5e-6.
+    # Sums of 841 terms in float32 differ in the last bits.
     means = outputs.mean(axis=0, dtype=np.float64)
     np.testing.assert_allclose(means, expected["means"], rtol=0, atol=1e-5)

@@ -31,7 +31,6 @@ PIXELS = np.stack([find_digit(grey).pixels for grey in PAPER])  # (4, 28, 28)
 IMAGES = resize(normalise(PIXELS), 29, 29)
 MNIST = NetworkInput("MNIST", (29, 29), (28, 28))
 UNIT = dataclasses.replace(MNIST, input_range="unit")
-WIDE = dataclasses.replace(MNIST, width=20)
 
 
 @pytest.fixture(autouse=True)
@@ -118,10 +117,10 @@ def test_scikit_learns_digits():
 
 @pytest.mark.parametrize("losses", [("squared", "squared"), ("cross-entropy", "squared")])
 def test_committees(losses):
-    """Each member sees its own range and width; those of both losses average probabilities."""
+    """Each member sees its own range; those of both losses average probabilities."""
     first = save("a.safetensors", loss=losses[0])
     second = save("b.safetensors", random_network((841, 10), 2, loss=losses[1]), UNIT)
-    third = save("c.safetensors", random_network((841, 10), 3, loss=losses[0]), WIDE)
+    third = save("c.safetensors", random_network((841, 10), 3, loss=losses[0]))
     net = load(first, Path(second), third)
     each = [expected_outputs(path) for path in (first, second, third)]
     if losses[0] != losses[1]:

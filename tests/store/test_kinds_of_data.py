@@ -40,8 +40,8 @@ KINDS = {
     "float labels": (SHARES * 3, np.array([0.5, 1.5, 2.5])),
 }
 
-#: How the network sees its images: their range, and the width of their ink.
-WAYS = {"signed": {}, "unit": {"input_range": "unit"}, "wide": {"width": 4}}
+#: How the network sees its images: their range.
+WAYS = {"signed": {}, "unit": {"input_range": "unit"}}
 
 
 def trained_on(kind, seed=1, loss="squared", part=slice(None), path="n.safetensors", **way):

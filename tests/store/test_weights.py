@@ -150,7 +150,7 @@ def test_pipes_and_weights_that_are_not_finite(tmp_path):
 def test_an_export_to_safetensors_holds_the_network_alone(tmp_path):
     arrays = (make_pixels(n, n, height=6, width=9) for n in (40, 9))
     data = dataset.load(write_arrays(tmp_path / "data", chain(*arrays)))
-    run, changes = tmp_path / "run", {"input_range": "unit", "width": 5}
+    run, changes = tmp_path / "run", {"input_range": "unit"}
     finish_run(run, make_config(epochs=1, **changes), data)
     path = tmp_path / "net.safetensors"
     export.write_safetensors(TrainedNetwork.read(run), path)
@@ -179,7 +179,7 @@ SEEN = NetworkInput("x", (2, 2), (2, 2))
         ({"image_shape": (2, 3)}, "images of 2 x 3: expected 4 pixels"),
         ({"pixel_shape": (2,)}, "Expected `array` of length 2"),
         ({"input_range": "wide"}, "input range 'wide': expected signed or unit"),
-        ({"width": 3}, "width 3: expected a whole number from 1 to 2"),
+        ({"width": 3}, "it has other fields"),
         ({"value_range": (2, 1)}, "range of values 2 to 1: expected two finite numbers"),
         ({"colour": 1}, "it has other fields"),
         *(({"target": text}, "n: ") for text in ("one", "2", "nan")),

@@ -8,7 +8,6 @@ import pytest
 
 from mlpcore import backends, philox
 from mlpcore.deformation.parameters import IDENTITY
-from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.training import trainer as training
 from mlpcore.training.trainer import Diverged, Trainer
@@ -117,25 +116,14 @@ def test_names_of_the_settings_reach_the_network_and_its_inputs(monkeypatch):
     assert state.history[0].test_errors == errors
 
 
-def test_images_get_their_width_before_they_are_deformed():
-    backend = backends.get("scalar", 1)
-    wide = train(make_config(width=4), backend)
-    trainer = Trainer(make_config(), DATA.as_inputs(width=4), backend)
-    assert trainer.run()
-    assert_same_result(wide, trainer.state)
-    assert not same_weights(wide.network, train(make_config(), backend).network)
-    with pytest.raises(InputError, match="width 6: expected a whole number from 1 to 5"):
-        Trainer(make_config(width=6), DATA, backend)
-
-
-def test_ones_and_sevens_get_strokes_before_their_width():
+def test_ones_and_sevens_get_strokes_before_they_are_deformed():
     """Those of the seed, in all epochs and in the validation, but not in the test."""
     digits, backend = dataclasses.replace(DATA, classes=(1, 5, 7)), backends.get("scalar", 1)
-    drawn = Trainer(make_config(width=4, ones_and_sevens=0.5), digits, backend)
-    expected = Trainer(make_config(width=4), digits.with_strokes(0.5, 5), backend)
+    drawn = Trainer(make_config(ones_and_sevens=0.5), digits, backend)
+    expected = Trainer(make_config(), digits.with_strokes(0.5, 5), backend)
     assert drawn.run() and expected.run()
     assert_same_result(drawn.state, expected.state)
-    without = train(make_config(width=4), backend)
+    without = train(make_config(), backend)
     assert not same_weights(drawn.state.network, without.network)
 
 

@@ -44,11 +44,11 @@ def classifier_of(*networks):
     return TrainedClassifier(networks, BACKEND)
 
 
-def network_of(seed, width=None, value_range=None, **settings):
+def network_of(seed, value_range=None, **settings):
     """An untrained network for MNIST's pictures; its outputs are far from 0."""
     network = Network((841, 30, 10), seed, **settings)
     network.weights[-1][...] *= 20
-    network_input = NetworkInput(MNIST, (29, 29), (28, 28), width=width, value_range=value_range)
+    network_input = NetworkInput(MNIST, (29, 29), (28, 28), value_range=value_range)
     return TrainedNetwork(Path(f"net{seed}.safetensors"), network, network_input, {})
 
 
@@ -64,10 +64,10 @@ def test_outputs_and_guesses(open_page, pictures):
     pretrained = TrainedNetwork.read(PRETRAINED_FILE)
     cases = [
         (classifier_of(pretrained), "float16"),  # which its weights are anyway
-        (classifier_of(network_of(1, 10), network_of(2, 20), network_of(3)), "float32"),
-        (classifier_of(pretrained, network_of(4, 14, activation="relu")), "float32"),
-        (classifier_of(pretrained, network_of(5, 14, value_range=(0, 200))), "float32"),
-        (classifier_of(network_of(6, value_range=(0, 16)), network_of(7, 9, (-2, 14))), "float32"),
+        (classifier_of(network_of(1), network_of(2), network_of(3)), "float32"),
+        (classifier_of(pretrained, network_of(4, activation="relu")), "float32"),
+        (classifier_of(pretrained, network_of(5, value_range=(0, 200))), "float32"),
+        (classifier_of(network_of(6, value_range=(0, 16)), network_of(7, (-2, 14))), "float32"),
     ]
     script = f"""(given) => {{
         const all = {BYTES};
@@ -195,7 +195,7 @@ def test_copies(open_page, pictures):
     pixels = np.concatenate([shown(pictures[:4]) for shown in PAPER])
     given = [in_base64(pixels), json.loads(json.dumps(copies.parameters.get_params()))]
     pretrained = [TrainedNetwork.read(PRETRAINED_FILE)]
-    for networks in pretrained, [network_of(8, value_range=(0, 300)), network_of(9, 14)]:
+    for networks in pretrained, [network_of(8, value_range=(0, 300)), network_of(9)]:
         classifier = TrainedClassifier(networks, BACKEND, copies)
         page = open_page(to_page(classifier, precision="float32"))
         found = np.mean(page.evaluate(script, given), axis=1)

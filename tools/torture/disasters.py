@@ -43,7 +43,7 @@ TRAINING = (
 
 COMMITTEE = (
     *("committee", "--dataset", "digits", "--arch", "30", "--epochs", "12", "--threads", "1"),
-    *("--widths", "original,12", "--out"),
+    *("--members", "2", "--out"),
 )
 
 #: The seeds of the two committees that are begun in one folder.

@@ -7,7 +7,7 @@ const content = JSON.parse(document.getElementById("data").textContent);
 
 export const classes = content.classes;
 
-/** Each with its name, layers, activation, loss, and scale, width and range of inputs. */
+/** Each with its name, layers, activation, loss, and scale and range of inputs. */
 export const networks = content.networks.map((network) => withLayers(network, content.precision));
 
 function withLayers(network, precision) {

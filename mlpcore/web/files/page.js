@@ -124,8 +124,7 @@ function show(asked, isDone) {
   const isTiny = givesProbabilities && outputs[second] < 0.0005;
   const value = isTiny ? "under 0.1\u00a0%" : valueText(outputs[second]);
   setText("second", `${valueText(outputs[first])}\nthen ${classes[second]} with ${value}`);
-  const views = new Map(networks.map((network, i) => [network.width, inkOf(inputs[i], network)]));
-  byId("seen").replaceChildren(...Array.from(views.values(), inkCanvas)); // one of each width
+  byId("seen").replaceChildren(inkCanvas(inkOf(inputs[0], networks[0])));
   showBars(outputs);
   if (isDone) showForms();
   if (isDone) showInside(states);
