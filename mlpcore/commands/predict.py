@@ -81,7 +81,7 @@ def answer(classifier: TrainedClassifier, path: Path) -> tuple[Entry, Digit | No
     try:
         name = name_of(path)
         digit = find_digit(decode_grey(content_of(path), name), name)
-        found = classifier.outputs(digit.image[None])[0]
+        found = classifier.outputs_of_digits(digit.image[None])[0]
     except InputError as error:
         return entry | {"error": str(error)}, None
     outputs = [round(float(each), 4) for each in found]

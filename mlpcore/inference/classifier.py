@@ -22,6 +22,7 @@ from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.inference import rejector
 from mlpcore.inference.inputs import as_path, read_images
+from mlpcore.inference.slant import turned_back
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.committee import with_members
 from mlpcore.store.inputs import NetworkInput
@@ -107,8 +108,9 @@ class TrainedClassifier:
     - **Files and PIL images**: a path, a folder, whose pictures are sorted by name
       (`mlpcore.data.pictures.picture_files`), an image of PIL, or a list of these. Each shows a
       digit, dark ink on light ground or light on dark. It is found and brought to MNIST's format
-      (`mlpcore.data.digit`), so the network must take images of that format. One that seems to
-      show several digits, or none, gives a `PictureWarning`.
+      (`mlpcore.data.digit`), so the network must take images of that format, and is asked twice, as
+      `outputs_of_digits` says. One that seems to show several digits, or none, gives a
+      `PictureWarning`.
     - **Arrays**, or what `numpy.asarray` takes: pixels (n, h, w), (h, w) or (n, h w) with the sizes
       and the values of the arrays or files that the network was trained on. They are scaled as
       those were, and never searched for a digit. A network of MNIST's takes whole numbers of
@@ -164,10 +166,14 @@ class TrainedClassifier:
 
     def to_images(self, pictures: object) -> Float32Array:
         """The images (n, H, W) in [-1, 1] of pictures, as a `Dataset` holds them."""
+        return self._seen(pictures)[0]
+
+    def _seen(self, pictures: object) -> tuple[Float32Array, list[Digit]]:
+        """The images (n, H, W) of pictures, and their digits unless they are arrays."""
         images, digits = read_images(pictures, self.input)
         for text in filter(None, self.warnings_of(digits)):
             warnings.warn(text, PictureWarning, stacklevel=3)
-        return images
+        return images, digits
 
     def outputs(self, images: Float32Array) -> Float64Array:
         """Outputs (n, n_classes) for images (n, H, W) of a `Dataset`, of a committee their mean.
@@ -176,6 +182,18 @@ class TrainedClassifier:
         losses averages probabilities.
         """
         return self._mean(self.member_outputs(images))
+
+    def outputs_of_digits(self, images: Float32Array) -> Float64Array:
+        """Outputs (n, n_classes) for images (n, H, W) of digits that were found in pictures.
+
+        They are the mean for the digit as it is, and turned until it leans half as much
+        (`mlpcore.inference.slant`). With copies they are those of `outputs`.
+        """
+        if self.copies is not None:
+            return self.outputs(images)
+        both = np.concatenate([images, turned_back(images, self.backend)])
+        halves = self.outputs(both).reshape(2, len(images), -1)
+        return np.asarray(halves.mean(axis=0))
 
     def member_outputs(self, images: Float32Array) -> list[Float64Array]:
         """Outputs (n, n_classes) of each network for images (n, H, W) of a `Dataset`."""
@@ -223,7 +241,10 @@ class TrainedClassifier:
         They are the outputs of a softmax. Those of the squared loss are estimated
         (`mlpcore.evaluation.probabilities.of_outputs`).
         """
-        return self.to_probabilities(self.outputs(self.to_images(pictures)))
+        return self.to_probabilities(self._answers(*self._seen(pictures)))
+
+    def _answers(self, images: Float32Array, digits: Sequence[Digit]) -> Float64Array:
+        return self.outputs_of_digits(images) if digits else self.outputs(images)
 
     def to_probabilities(self, outputs: Float64Array) -> Float64Array:
         """The probabilities (n, n_classes) from what `outputs` gave."""
@@ -235,7 +256,7 @@ class TrainedClassifier:
 
     def predict(self, pictures: object) -> AnyArray:
         """The class of each picture, (n,): the first with the greatest output."""
-        return self.predict_images(self.to_images(pictures))
+        return self.classes[self._answers(*self._seen(pictures)).argmax(axis=1)]
 
     def predict_images(self, images: Float32Array) -> AnyArray:
         """The class (n,) of each image (n, H, W) of a `Dataset`."""

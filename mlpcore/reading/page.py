@@ -26,7 +26,6 @@ from mlpcore.reading.lines import in_lines
 from mlpcore.reading.numbers import find_numbers
 from mlpcore.reading.opencv import import_opencv
 from mlpcore.reading.segmentation import Field, best_sequence, cell_field
-from mlpcore.reading.upright import upright
 from mlpcore.typing import Float32Array, Float64Array, StrPath, UInt8Array
 
 #: An answer whose probability exceeds the second's by less is in doubt.
@@ -37,7 +36,7 @@ NUMBER_GAP = 0.5
 
 #: Candidates for digits are judged by the mean over so many deformed copies, because a network is
 #: sure of the copy that it is given, also of half a digit.
-N_COPIES = 8
+N_COPIES = 16
 
 #: The most candidates for digits on a page, and columns or rows of boxes.
 MAX_GLYPHS, MAX_LINES = 20_000, 1000
@@ -234,11 +233,10 @@ def _read_fields(
         raise InputError(f"{name} shows {len(glyphs):,} digits: expected at most {MAX_GLYPHS:,}")
     height, width = classifier.input.image_shape
     pixels = np.reshape(np.array(glyphs, np.uint8), (-1, SIDE, SIDE))
-    images, leaning_less = (to_images(each, height, width) for each in (pixels, upright(pixels)))
+    images = to_images(pixels, height, width)
     if classifier.copies is None and not all(field.is_cell for field in fields):
         classifier = TrainedClassifier(classifier.networks, classifier.backend, Copies(N_COPIES))
-    outputs = [classifier.outputs(each) for each in (images, leaning_less)]
-    probabilities = np.mean([classifier.to_probabilities(each) for each in outputs], axis=0)
+    probabilities = classifier.to_probabilities(classifier.outputs_of_digits(images))
     second, first = np.sort(np.pad(probabilities, ((0, 0), (1, 0))), axis=1).T[-2:]
     doubts = np.where(classifier.doubtful(images), 1.0, 1 - first + second)
     scores = np.log(np.maximum(first, 1e-9))

@@ -47,6 +47,7 @@ MODULES = (
     "frame",
     "ink",
     "digit",
+    "slant",
     "picture",
     "drawing",
     "pixels",

@@ -230,7 +230,7 @@ def test_every_command_takes_the_folder_of_a_committee(call, pictures):
     found = json.loads(Path("found.json").read_text())
     assert [each["path"] for each in found["networks"]] == ["c/8-6-1", "c/8-6-2"]
     answer = json.loads(call("predict", "c", DRAWN, "--json"))["pictures"][0]
-    outputs = committee.outputs(committee.to_images(DRAWN))
+    outputs = committee.outputs_of_digits(committee.to_images(DRAWN))
     np.testing.assert_allclose(answer["outputs"], outputs[0], rtol=0, atol=5e-5)
     runtime = pytest.importorskip("onnxruntime")
     call("export", "c", "--onnx", "c.onnx")

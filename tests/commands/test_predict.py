@@ -93,7 +93,7 @@ def test_answers_are_those_of_the_networks_together(run, capsys, names, copies):
     assert [each["file"] for each in document["networks"]] == files
     net = mlpcore.load(networks, copies=copies, strength=0.2, seed=1)
     for scan, found in zip(scans, document["pictures"], strict=True):
-        outputs = net.outputs(net.to_images(scan))[0]
+        outputs = net.outputs_of_digits(net.to_images(scan))[0]
         assert np.abs(found["outputs"] - outputs).max() <= 1e-4  # four digits
         best = [(int(k), found["outputs"][k]) for k in np.argsort(-outputs)[:2]]
         assert [(each["class"], each["output"]) for each in found["guesses"]] == best

@@ -183,7 +183,7 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
     """What is no picture, and what shows no digit or several, is said."""
     page = open_page(pretrained)
     classifier = load("pretrained")
-    outputs = classifier.outputs(classifier.to_images(DRAWN))[0]
+    outputs = classifier.outputs_of_digits(classifier.to_images(DRAWN))[0]
     for way in "open", "paste", "drop":
         give(page, way, DRAWN.read_bytes())
         page.locator("#bars .best").wait_for()

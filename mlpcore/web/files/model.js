@@ -2,6 +2,7 @@
 import { deform } from "./deformation.js";
 import { inputsOf } from "./inputs.js";
 import { decode, layersOf, meanOutputs, states } from "./network.js";
+import { turnedBack } from "./slant.js";
 
 const content = JSON.parse(document.getElementById("data").textContent);
 
@@ -45,4 +46,10 @@ export function answer(image, map) {
   const all = networks.map((network, i) => states(network, inputs[i]));
   const outputs = meanOutputs(networks, all.map((each) => each.at(-1)));
   return { inputs, states: all, outputs };
+}
+
+/** As `answer` of the digit in a picture, but outputs are the mean with those for it turned back. */
+export function answerOfDigit(image) {
+  const [own, turned] = [image, turnedBack(image)].map((each) => answer(each));
+  return { ...own, outputs: own.outputs.map((each, i) => (each + turned.outputs[i]) / 2) };
 }

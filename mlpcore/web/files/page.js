@@ -7,6 +7,7 @@ import { IMAGE, imageOf, inkOf } from "./inputs.js";
 import { showInside } from "./inside.js";
 import {
   answer,
+  answerOfDigit,
   classes,
   givesProbabilities,
   isDoubtful,
@@ -83,7 +84,7 @@ function read(ink, isDone) {
   const asked = imageOf(digit.pixels);
   const doubt = isDone && isDoubtful(asked) ? "This hardly shows a digit." : "";
   setText("message", digit.seen > 1 ? several : doubt);
-  show(asked, isDone);
+  show(asked, answerOfDigit(asked), isDone);
 }
 
 async function open(file) {
@@ -114,9 +115,8 @@ function showNothing() {
   showInside(null);
 }
 
-function show(asked, isDone) {
+function show(asked, { inputs, states, outputs }, isDone) {
   image = asked;
-  const { inputs, states, outputs } = answer(image);
   const [first, second] = ranking(outputs);
   guess = first;
   setText("first", classes[first]);
@@ -217,7 +217,7 @@ function showWrong() {
     button.addEventListener("click", () => {
       pressWrong(button);
       setText("message", `Test digit ${numbers[i]}: ${words}.`);
-      show(asked, true);
+      show(asked, answer(asked), true);
       showPicture();
       document.querySelector(".stage").scrollIntoView();
     });
@@ -269,4 +269,6 @@ showNothing();
 setSliders();
 
 /** For the console: `mlpcore.answer(mlpcore.imageOf(pixels)).outputs`. */
-globalThis.mlpcore = { answer, digitOf, drawMap, imageOf, inkOfPicture, isDoubtful, networks };
+globalThis.mlpcore = {
+  answer, answerOfDigit, digitOf, drawMap, imageOf, inkOfPicture, isDoubtful, networks,
+};

@@ -1,0 +1,39 @@
+"""Slanted digits are turned back."""
+
+import numpy as np
+import pytest
+
+import mlpcore
+from mlpcore import backends
+from mlpcore.inference.slant import SHARE, turned_back
+
+BACKEND = backends.get("cpu", 1)
+
+
+def stroke(angle):
+    """A straight stroke (1, 29, 29) that leans to the left by an angle."""
+    y, x = np.mgrid[:29, :29] - 14
+    across, along = (x * np.cos(angle) - y * np.sin(angle), x * np.sin(angle) + y * np.cos(angle))
+    ink = np.clip(2.5 - np.abs(across), 0, 1) * np.clip(9.5 - np.abs(along), 0, 1)
+    return (2 * ink - 1).astype(np.float32)[None]
+
+
+@pytest.mark.parametrize("angle", [-0.7, 0, 0.4])
+def test_a_digit_leans_half_as_much(angle):
+    (found,), (expected,) = turned_back(stroke(angle), BACKEND), stroke((1 - SHARE) * angle)
+    assert np.abs(found - expected).mean() < 0.03
+    assert np.abs(found - stroke(angle)[0]).mean() == pytest.approx(0, abs=1e-6) or angle
+
+
+def test_an_empty_image_stays_empty():
+    blank = np.full((1, 29, 29), -1, np.float32)
+    assert np.array_equal(turned_back(blank, BACKEND), blank)
+
+
+def test_pictures_are_asked_about_twice_and_arrays_once():
+    net = mlpcore.load("pretrained", threads=1)
+    images = stroke(-0.7)
+    both = net.outputs(images), net.outputs(turned_back(images, net.backend))
+    np.testing.assert_allclose(net.outputs_of_digits(images), np.mean(both, axis=0))
+    copies = mlpcore.load("pretrained", threads=1, copies=2)
+    np.testing.assert_array_equal(copies.outputs_of_digits(images), copies.outputs(images))
