@@ -50,14 +50,6 @@ typedef struct {
  * that a bilinear lookup needs no bounds: (height + 3) rows of this many floats. */
 static inline int mlp_image_pitch(int width) { return width + 3; }
 
-/* Noise for one field: rows x columns floats in [-1, 1], row-major; returns 0 or -1. */
-int mlp_noise(const mlp_kernels *kernels, const uint32_t key[2], uint32_t epoch, uint32_t grid,
-              uint32_t purpose, int rows, int columns, float *noise);
-
-/* alpha * (Gaussian * noise (rows, columns)): cell times n_taps - 1 rows and columns fewer. */
-int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows, int columns,
-                           const float *taps, int cell, int n_taps, float alpha, float *field);
-
 /* out[i](p) = images[i](M_i (p - c) + c + displacement_i(p)), bilinear, `background` outside.
  * images and out: (n, h, w); affine: n matrices M = {xx, xy, yx, yy} from target to source;
  * displacement: (n, 2, h, w) pixels, x before y. */

@@ -1,23 +1,7 @@
-/* Noise, and its two convolutions; their arithmetic is in deformation_kernels.h. */
+/* The two convolutions of noise; their arithmetic is in deformation_kernels.h. */
 #include "displacement.h"
 
 #include "buffers.h"
-
-int mlp_noise(const mlp_kernels *kernels, const uint32_t key[2], uint32_t epoch, uint32_t grid,
-              uint32_t purpose, int rows, int columns, float *noise)
-{
-    const uint32_t counter[4] = {0, grid, epoch, purpose};
-    int stride = mlp_padded(columns);
-    float *group = mlp_floats(4 * (size_t)stride);
-    if (!group) return -1;
-    for (int y = 0; y < rows; y++) {
-        if (y % 4 == 0) kernels->noise(key, counter, (uint32_t)y / 4, columns, group, stride);
-        memcpy(noise + (ptrdiff_t)y * columns, group + (y % 4) * stride,
-               sizeof(float) * (size_t)columns);
-    }
-    mlp_free(group);
-    return 0;
-}
 
 void mlp_scale_taps(mlp_gaussian *g, float alpha)
 {
@@ -72,31 +56,4 @@ void mlp_smooth(const mlp_kernels *kernels, const mlp_gaussian *g, const float *
             kernels->convolve(middle, 1, g->scaled, n_taps, width, out);
         }
     }
-}
-
-int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows, int columns,
-                           const float *taps, int cell, int n_taps, float alpha, float *field)
-{
-    const int height = cell * (rows - n_taps + 1), width = cell * (columns - n_taps + 1);
-    const int stride = mlp_padded(columns), smoothed = mlp_padded(width);
-    mlp_gaussian g = {taps, mlp_floats((size_t)cell * (size_t)n_taps), cell, n_taps};
-    float *copy = mlp_floats((size_t)rows * (size_t)stride + 2 * MLP_ALIGN);
-    float *middle = mlp_floats(mlp_middle_size(&g, height, width));
-    float *row = mlp_floats((size_t)smoothed);
-    float *result = mlp_floats((size_t)height * (size_t)smoothed);
-    const int status = g.scaled && copy && middle && row && result ? 0 : -1;
-    if (status == 0) {
-        mlp_scale_taps(&g, alpha);
-        for (ptrdiff_t y = 0; y < rows; y++)
-            memcpy(copy + y * stride, noise + y * columns, sizeof(float) * (size_t)columns);
-        mlp_smooth(kernels, &g, copy, stride, 0, 0, height, width, middle, row, result, smoothed);
-        for (ptrdiff_t y = 0; y < height; y++)
-            memcpy(field + y * width, result + y * smoothed, sizeof(float) * (size_t)width);
-    }
-    mlp_free(g.scaled);
-    mlp_free(copy);
-    mlp_free(middle);
-    mlp_free(row);
-    mlp_free(result);
-    return status;
 }

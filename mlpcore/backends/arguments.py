@@ -44,9 +44,6 @@ MAX_SIGMA = 512
 MAX_TAPS = 64
 """The most cells that the Gaussian kernel spans each way."""
 
-MAX_CELLS = GRID * MAX_SIDE + MAX_TAPS - 1
-"""The most cells of noise each way. The random numbers count them in 16 bits."""
-
 Shape: TypeAlias = tuple[int | None, ...]
 """Lengths of an array along its axes; None stands for any."""
 
@@ -59,12 +56,6 @@ def noise_shape(height: int, width: int, taps_shape: tuple[int, int]) -> tuple[i
     cell, n_taps = taps_shape
     rows, columns = (-(-GRID * side // cell) + n_taps - 1 for side in (height, width))
     return rows, columns
-
-
-def field_shape(rows: int, columns: int, taps_shape: tuple[int, int]) -> tuple[int, int]:
-    """Rows and columns of the field that noise gives."""
-    cell, n_taps = taps_shape
-    return cell * (rows - n_taps + 1), cell * (columns - n_taps + 1)
 
 
 def check_shape(name: str, array: BackendArray, shape: Shape, dtype: DTypeLike) -> None:

@@ -92,11 +92,6 @@ cdef extern from "deformation.h" nogil:
         uint32_t key[2]
         uint32_t epoch
 
-    int mlp_noise(const mlp_kernels *kernels, const uint32_t *key, uint32_t epoch,
-                  uint32_t grid, uint32_t purpose, int rows, int columns, float *noise)
-    int mlp_displacement_field(const mlp_kernels *kernels, const float *noise, int rows,
-                               int columns, const float *taps, int cell, int n_taps,
-                               float alpha, float *field)
     int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height,
                       int width, const float *affine, const float *displacement,
                       float background, float *out, int n_threads)

@@ -15,10 +15,7 @@ from mlpcore.backends import affine
 from mlpcore.backends.arguments import (
     GRID,
     IMAGES_PER_GRID,
-    MAX_CELLS,
-    MAX_EPOCH,
     MAX_IMAGES,
-    MAX_LENGTH,
     MAX_SIGMA,
     MAX_TAPS,
     Shape,
@@ -31,7 +28,6 @@ from mlpcore.backends.arguments import (
     check_scale,
     check_shape,
     check_sides,
-    noise_shape,
 )
 from mlpcore.checks import check_real, check_whole
 from mlpcore.errors import InputError
@@ -149,48 +145,6 @@ class Deforming(ABC):
         out[...] = affine.affine_maps(indices, labels, angles, scale, seed, epoch)
 
     # ---- deformation -----------------------------------------------------------------
-
-    def noise(self, seed: int, epoch: int, grid: int, rows: int, columns: int) -> Float32Array:
-        """Uniform noise in [-1, 1] for a grid of images: (2, rows, columns).
-
-        The numbers are those of `mlpcore.philox.noise`, for x and then y.
-        """
-        check_whole("epoch", epoch, 0, MAX_EPOCH)
-        check_whole("grid", grid, 0, MAX_IMAGES // IMAGES_PER_GRID)
-        check_whole("rows", rows, 1, MAX_CELLS)
-        check_whole("columns", columns, 1, MAX_CELLS)
-        return self._noise(philox.split_seed(seed), epoch, grid, rows, columns)
-
-    @abstractmethod
-    def _noise(
-        self, key: tuple[int, int], epoch: int, grid: int, rows: int, columns: int
-    ) -> Float32Array:
-        """See `noise`."""
-
-    def displacement_field(
-        self, noise: Float32Array, taps: Float32Array, alpha: float
-    ) -> Float32Array:
-        """Displacements in pixels, alpha * (G * noise).
-
-        `taps` (cell, n_taps) are the weights of the one-dimensional Gaussian; G is their outer
-        product. `noise` is (2, rows, columns), a number for each cell of cell x cell pixels. Pixel
-        cell * r + p, down or across, has the weights taps[p], from the noise r and on. So the
-        result has cell * (rows - n_taps + 1) rows, and columns likewise.
-        """
-        noise = self._located("noise", noise, (2, None, None))
-        check_alpha(alpha)
-        rows, columns = noise.shape[1:]
-        weights = self._taps(taps)
-        cell, n = weights.shape
-        if not n <= min(rows, columns) <= max(rows, columns) <= MAX_LENGTH // cell:
-            raise InputError(f"noise: {rows} x {columns} cells, expected {n} or more a side")
-        return self._displacement_field(noise, weights, alpha)
-
-    @abstractmethod
-    def _displacement_field(
-        self, noise: BackendArray, taps: BackendArray, alpha: float
-    ) -> Float32Array:
-        """See `displacement_field`."""
 
     def _taps(self, taps: ArrayLike) -> BackendArray:
         """The weights of a one-dimensional Gaussian for each pixel of a cell, float32."""
@@ -353,7 +307,13 @@ class Deforming(ABC):
         epoch: int,
         indices: ArrayLike,
     ) -> Float32Array:
-        """The tiles (n, 2, h, w) of the displacement fields that images with these indices get."""
+        """The tiles (n, 2, h, w) of the displacement fields that images with these indices get.
+
+        A grid's field is alpha * (G * noise). The noise is that of `mlpcore.philox.noise`, for x
+        and then y: a number for each cell of cell x cell pixels. `taps` (cell, n_taps) are the
+        weights of the one-dimensional Gaussian; G is their outer product. Pixel cell * r + p, down
+        or across, has the weights taps[p], from the noise r and on.
+        """
         check_sides(height, width)
         check_place(epoch, 0, 0)
         indices = check_indices(indices)
@@ -364,12 +324,14 @@ class Deforming(ABC):
     ) -> Float32Array:
         """See `fields`. This is a plain body: from the fields of whole grids."""
         result = np.empty((len(indices), 2, height, width), np.float32)
-        shape = noise_shape(height, width, fields.taps.shape)
         grids, tiles = np.divmod(indices, IMAGES_PER_GRID)
         for grid in np.unique(grids):
-            noise = self._noise(fields.key, fields.epoch, int(grid), *shape)
-            field = self.displacement_field(noise, fields.taps, fields.alpha)
+            field = self._grid_field(height, width, fields, int(grid))
             for i in np.flatnonzero(grids == grid):
                 top, left = tiles[i] // GRID * height, tiles[i] % GRID * width
                 result[i] = field[:, top : top + height, left : left + width]
         return result
+
+    def _grid_field(self, height: int, width: int, fields: EpochFields, grid: int) -> Float32Array:
+        """The field (2, 10 h, 10 w) of a grid of images, of a backend without a `_fields`."""
+        raise NotImplementedError

@@ -191,6 +191,12 @@ class ReferenceBackend(Backend):
         field = _smooth(_smooth(noise.astype(np.float64), taps).swapaxes(1, 2), taps)
         return np.ascontiguousarray(alpha * field.swapaxes(1, 2), np.float32)
 
+    def _grid_field(self, height: int, width: int, fields: EpochFields, grid: int) -> Float32Array:
+        shape = noise_shape(height, width, fields.taps.shape)
+        noise = self._noise(fields.key, fields.epoch, grid, *shape)
+        field = self._displacement_field(noise, fields.taps, fields.alpha)
+        return field[:, : GRID * height, : GRID * width]
+
     def _deform_by(
         self,
         images: Float32Array,
@@ -223,11 +229,8 @@ class ReferenceBackend(Backend):
         background: float,
     ) -> None:
         n, height, width = images.shape
-        shape = noise_shape(height, width, fields.taps.shape)
         for grid in range(first // IMAGES_PER_GRID, (first + n - 1) // IMAGES_PER_GRID + 1):
-            noise = self._noise(fields.key, fields.epoch, grid, *shape)
-            field = self._displacement_field(noise, fields.taps, fields.alpha)
-            field = field[:, : GRID * height, : GRID * width]
+            field = self._grid_field(height, width, fields, grid)
             tiles = field.reshape(2, GRID, height, GRID, width).transpose(1, 3, 0, 2, 4)
             tiles = np.ascontiguousarray(tiles).reshape(IMAGES_PER_GRID, 2, height, width)
             start = max(first, grid * IMAGES_PER_GRID)

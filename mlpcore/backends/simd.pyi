@@ -68,8 +68,6 @@ class SimdBackend(Backend):
     _backward: Any
     _train: Any
     _predict: Any
-    _noise: Any
-    _displacement_field: Any
     _deform_by: Any
     _deform: Any
 

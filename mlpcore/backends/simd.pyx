@@ -11,13 +11,11 @@ import reprlib
 
 import numpy as np
 
-from mlpcore import philox
 from mlpcore.backends.arguments import (
     check_array,
     check_range,
     check_shape,
     check_weights,
-    field_shape,
     layer_rates,
     layer_shape,
 )
@@ -32,7 +30,6 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_deform,
     mlp_deform_by,
     mlp_deformation,
-    mlp_displacement_field,
     mlp_fields,
     mlp_find_kernels,
     mlp_forward,
@@ -40,7 +37,6 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_is_packed,
     mlp_kernels,
     mlp_new_stepper,
-    mlp_noise,
     mlp_packed_passes,
     mlp_packed_stride,
     mlp_predict,
@@ -389,28 +385,6 @@ class SimdBackend(Backend):
             raise asking.exception
         _check(status)
         return outputs
-
-    def _noise(self, key, epoch, grid, rows, columns):
-        result = np.empty((2, rows, columns), np.float32)
-        cdef float[:, :, ::1] out = result
-        cdef uint32_t[2] words = key
-        cdef _Settings own = self._settings
-        for i, purpose in enumerate((philox.NOISE_X, philox.NOISE_Y)):
-            _check(mlp_noise(own.kernels, words, epoch, grid, purpose, rows, columns,
-                             &out[i, 0, 0]))
-        return result
-
-    def _displacement_field(self, noise, taps, alpha):
-        (rows, columns), (cell, n_taps) = noise.shape[1:], taps.shape
-        field = np.empty((2, *field_shape(rows, columns, taps.shape)), np.float32)
-        cdef const float[:, :, ::1] cells = noise
-        cdef const float[:, ::1] weights = taps
-        cdef float[:, :, ::1] out = field
-        cdef _Settings own = self._settings
-        for i in range(2):
-            _check(mlp_displacement_field(own.kernels, &cells[i, 0, 0], rows, columns,
-                                          &weights[0, 0], cell, n_taps, alpha, &out[i, 0, 0]))
-        return field
 
     def _deform_by(self, images, affine, displacement, float background):
         cdef int n = images.shape[0], height = images.shape[1], width = images.shape[2], status

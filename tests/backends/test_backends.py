@@ -126,45 +126,45 @@ def test_predict(backend, reference, sizes, n, seed, kind):
 
 
 @given(
+    height=st.integers(1, 33),
+    width=st.integers(1, 33),
     seed=SEEDS,
-    epoch=st.integers(0, 5000),
-    grid=st.integers(0, 600),
-    rows=st.integers(1, 330),
-    columns=st.integers(1, 330),
+    epoch=st.integers(0, 2**32 - 1),
+    number=st.integers(0, 2**31 - 1),
 )
 @settings(max_examples=15)
-def test_noise_is_the_same_numbers(backend, seed, epoch, grid, rows, columns):
-    result = backend.noise(seed, epoch, grid, rows, columns)
-    expected = [
-        philox.noise(seed, epoch, grid, purpose, rows, columns)
-        for purpose in (philox.NOISE_X, philox.NOISE_Y)
-    ]
-    assert np.array_equal(result, expected)
+def test_noise_is_the_same_numbers(backend, height, width, seed, epoch, number):
+    """A Gaussian of one pixel leaves it as it is."""
+    taps, (grid, tile) = np.ones((1, 1), np.float32), divmod(number, 100)
+    (found,) = backend.fields(height, width, taps, 1.0, seed, epoch, [number])
+    rows, columns = (
+        slice(k * side, (k + 1) * side) for k, side in zip(divmod(tile, 10), (height, width))
+    )
+    for purpose, numbers in zip((philox.NOISE_X, philox.NOISE_Y), found):
+        whole = philox.noise(seed, epoch, grid, purpose, 10 * height, 10 * width)
+        assert np.array_equal(numbers, whole[rows, columns])
 
 
 @given(
-    rows=st.integers(1, 70),
-    columns=st.integers(1, 70),
+    height=st.integers(1, 14),
+    width=st.integers(1, 14),
+    indices=st.lists(st.integers(0, 250), min_size=1, max_size=5),
     n_taps=st.sampled_from([1, 21, 22, 50]),
     cell=st.sampled_from([1, 2, 7]),
     seed=SEEDS,
 )
-@example(rows=1, columns=1, n_taps=21, cell=1, seed=0)
-@example(rows=32, columns=64, n_taps=21, cell=1, seed=1)  # a block of a device, and one more
-@example(rows=33, columns=65, n_taps=21, cell=1, seed=2)
-@example(rows=3, columns=33, n_taps=43, cell=2, seed=2)
+@example(height=16, width=32, indices=[0, 99], n_taps=21, cell=1, seed=1)  # a device's whole blocks
+@example(height=13, width=13, indices=[9, 90], n_taps=21, cell=1, seed=2)  # and some pixels more
+@example(height=3, width=33, indices=[0, 1], n_taps=43, cell=2, seed=2)
 @settings(max_examples=25)
-def test_displacement_field(backend, reference, rows, columns, n_taps, cell, seed):
-    noise = uniform(seed, 2, rows + n_taps - 1, columns + n_taps - 1)
+def test_fields(backend, reference, height, width, indices, n_taps, cell, seed):
     taps = np.random.default_rng(seed).uniform(0, 2 / (n_taps + 1), (cell, n_taps))  # not symmetric
-    taps = taps.astype(np.float32)
-    field = backend.displacement_field(noise, taps, 36.0)
-    expected = reference.displacement_field(noise, taps, 36.0)
-    assert field.shape == (2, cell * rows, cell * columns)
+    drawing = height, width, taps.astype(np.float32), 36.0, seed, 5, indices
+    found, expected = backend.fields(*drawing), reference.fields(*drawing)
+    assert found.shape == (len(indices), 2, height, width)
     # Two sums of n_taps products after each other, or one of their square.
-    assert np.abs(field - expected).max() <= sum_tolerance(
-        36.0 * taps.sum(axis=1).max() ** 2, n_taps**2
-    )
+    magnitude = 36.0 * taps.sum(axis=1).max() ** 2
+    assert np.abs(found - expected).max() <= sum_tolerance(magnitude, n_taps**2)
 
 
 @given(n=st.integers(0, 600), seed=SEEDS, epoch=st.integers(0, 2**32 - 1))

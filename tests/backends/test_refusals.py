@@ -6,7 +6,7 @@ import pytest
 from emulated import get_backend
 from mlpcore import backends
 from mlpcore.backends import simd
-from mlpcore.backends.arguments import MAX_CELLS, MAX_SIDE, check_array
+from mlpcore.backends.arguments import MAX_SIDE, check_array
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.cpu import available_cores
 from mlpcore.deformation import DeformationParameters, deform_selected
@@ -20,7 +20,7 @@ X = uniform(1, 5, 4)
 LABELS, ORDER = np.zeros(5, np.uint8), np.arange(5, dtype=np.int32)
 IMAGES, MAPS = np.zeros((5, 6, 6), np.float32), np.tile(np.eye(2, dtype=np.float32), (5, 1, 1))
 TAPS, ANGLES = np.full((1, 21), 1 / 21, np.float32), np.zeros(256)
-FIELD, NOISE = np.zeros((5, 2, 6, 6), np.float32), np.zeros((2, 30, 30), np.float32)
+FIELD = np.zeros((5, 2, 6, 6), np.float32)
 WIDE = np.zeros((5, 1, MAX_SIDE + 1), np.float32)
 
 
@@ -32,6 +32,10 @@ def deform(images=IMAGES, maps=MAPS, taps=TAPS, alpha=1.0, epoch=0, first=0, **o
     return lambda b, net: b.deform(
         b.put(images), b.put(maps), taps, alpha, 0, epoch, first, **options
     )
+
+
+def fields(taps=TAPS, alpha=1.0, seed=0, epoch=0, width=6, indices=(0,)):
+    return lambda b, net: b.fields(6, width, taps, alpha, seed, epoch, indices)
 
 
 def maps(labels=LABELS, angles=ANGLES, scale=0.1, epoch=0, first=0):
@@ -72,13 +76,12 @@ REFUSED = [
     (maps(scale="0.1"), "scale '0.1': expected a number"),
     (maps(epoch=0.5), "epoch 0.5"),
     (maps(first=-1), "first -1"),
-    (lambda b, net: b.noise(0, -1, 0, 5, 5), "epoch -1"),
-    (lambda b, net: b.noise(0, 0, -1, 5, 5), "grid -1"),
-    (lambda b, net: b.noise(-1, 0, 0, 5, 5), "seed -1"),
-    (lambda b, net: b.noise(0, 0, 0, 1, MAX_CELLS + 1), f"columns {MAX_CELLS + 1}: expected"),
-    (lambda b, net: b.displacement_field(NOISE[:, :9], TAPS, 1.0), "noise: 9 x 30 cells"),
-    (lambda b, net: b.displacement_field(NOISE, TAPS[:, :0], 1.0), "number of taps 0: expected"),
-    (lambda b, net: b.displacement_field(NOISE, TAPS, np.nan), "alpha nan"),
+    (fields(seed=-1), "seed -1"),
+    (fields(epoch=-1), "epoch -1"),
+    (fields(TAPS[:, :0]), "number of taps 0: expected"),
+    (fields(alpha=np.nan), "alpha nan"),
+    (fields(width=MAX_SIDE + 1), f"images of 6 x {MAX_SIDE + 1}"),
+    (fields(indices=[-1]), "indices"),
     (deform(WIDE), "images of 1 x 2049"),
     (deform(alpha=2e6), "alpha 2e.06: expected a number from"),
     (deform(alpha="1"), "alpha '1': expected a number"),

@@ -84,7 +84,9 @@ def read_only(a):
 
 def repeated(a, axis, n):
     """Zeros of a very long shape, all in one place of the memory."""
-    return np.broadcast_to(np.zeros((), a.dtype), (*a.shape[:axis], n, *a.shape[axis + 1 :]))
+    shape = [*a.shape]
+    shape[axis] = n
+    return np.broadcast_to(np.zeros((), a.dtype), shape)
 
 
 #: Ways to change an array: its shape, its type, its memory, its values, or all.
@@ -151,9 +153,8 @@ def right_calls(sizes, n, seed):
     affine, background = {"images": pictures, "affine": maps}, {"background": -1.0}
     smooth, angles = {"taps": taps, "alpha": 3.0}, np.full(256, 0.2)
     samples = {"images": images, "labels": labels}
-    steps = {**samples, "order": order, "learning_rate": 1e-3, "target": 0.5}
+    steps = {**samples, "order": order, "learning_rate": 1e-5, "target": 0.5}
     chosen = {"indices": rng.integers(0, 300, n), "labels": labels}
-    grid = {"grid": 5, "rows": 70, "columns": 310}
     return {
         "train": steps,
         "train ": steps | {"sample_weight": weights},
@@ -163,8 +164,7 @@ def right_calls(sizes, n, seed):
         "backward": layer | {"deltas": deltas, "states": inputs},
         "permutation": {"n": n} | place,
         "affine_maps": {"labels": labels, "angles": angles, "scale": 0.1, "first": 5} | place,
-        "noise": place | grid,
-        "displacement_field": {"noise": floats(2, 30, 25)} | smooth,
+        "fields": smooth | place | {"height": 7, "width": 31, "indices": chosen["indices"]},
         "deform_by": affine | background | {"displacement": floats(n, 2, 5, 4)},
         "deform": affine | smooth | place | background | {"first": 95},
         "deform ": affine | smooth | place | background | {"out": np.zeros_like(pictures)},
@@ -211,11 +211,19 @@ def operation(name, network, arguments, backend):
 
 
 def moderate(arguments, right):
-    """Whether rounding alone cannot make results differ by much."""
+    """Whether rounding alone cannot make results differ by much.
+
+    Steps are stable, and no sum is 0 in float32 alone, as a rectifier has a slope or none there.
+    """
+    greatest = 10 if "learning_rate" in right else 1e3
+
+    def unusual(a):
+        return a.size > 10**6 or ((a != 0) & ~((abs(a) > 1e-30) & (abs(a) < greatest))).any()
+
     arrays = [a for a in arguments.values() if isinstance(a, np.ndarray)]
     others = [name for name, value in right.items() if not isinstance(value, np.ndarray)]
     return all(arguments[name] is right[name] for name in others) and not any(
-        a.dtype.kind == "f" and (a.size > 10**6 or (abs(a) > 1e3).any()) for a in arrays
+        a.dtype.kind == "f" and unusual(a) for a in arrays
     )
 
 
@@ -243,8 +251,9 @@ def test_operations(sizes, n, seed, kind, choice, data):
         got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
         usual = np.isfinite(got) & np.isfinite(expected) & (abs(got) < 1e3) & (abs(expected) < 1e3)
         assert got.shape == expected.shape
-        # A thousandth: that is no test of rounding, but of a wrong pixel or weight.
-        assert (abs(got - expected)[usual] < 1e-3).all()
+        # A pixel off by a thousandth, or a weight off by as much as a sample's step, is wrong.
+        tolerance = 1e-5 if name == "train" else 1e-3
+        assert (abs(got - expected)[usual] < tolerance).all()
 
 
 def pickled(**arguments):

@@ -71,9 +71,6 @@ def operations():
         "count errors",
         lambda network: backend.count_errors(network, IMAGES, LABELS, lambda: None),
     )
-    yield "noise", lambda _: backend.noise(0, 0, 0, 5, 4)
-    noise = np.ones((2, 30, 30), np.float32)
-    yield "displacement field", lambda _: backend.displacement_field(noise, TAPS, 1.0)
     yield "deform by", lambda _: backend.deform_by(PICTURES, MAPS, FIELD)
     yield "deform", lambda _: backend.deform(PICTURES, MAPS, TAPS, 3.0, 0, 0)
     yield "deform selected", lambda _: selected(backend)

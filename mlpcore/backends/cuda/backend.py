@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.arguments import Shape, check_array, check_shape, field_shape
+from mlpcore.backends.arguments import GRID, Shape, check_array, check_shape, noise_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.deformation import FieldMemory
@@ -248,23 +248,13 @@ class CudaBackend(Backend):
 
     # ---- deformation -------------------------------------------------------------------
 
-    def _noise(
-        self, key: tuple[int, int], epoch: int, grid: int, rows: int, columns: int
-    ) -> Float32Array:
-        result = self._empty(2, rows, columns)
-        self._run(kernels.noise(key, epoch, grid, 1, (rows, columns), result.address))
-        return np.asarray(result)
-
-    def _displacement_field(
-        self, noise: DeviceArray, taps: DeviceArray, alpha: float
-    ) -> Float32Array:
-        shape = noise.shape[1], noise.shape[2]
-        taps_shape = taps.shape[0], taps.shape[1]
-        wanted = field_shape(*shape, taps_shape)
-        middle = self._empty(2, *kernels.middle_shape(shape, taps_shape, wanted))
-        out = self._empty(2, *wanted)
-        weights = taps.address, taps_shape, alpha
+    def _grid_field(self, height: int, width: int, fields: EpochFields, grid: int) -> Float32Array:
+        shape, wanted = noise_shape(height, width, fields.taps.shape), (GRID * height, GRID * width)
+        noise, out = self._empty(2, *shape), self._empty(2, *wanted)
+        middle = self._empty(2, *kernels.middle_shape(shape, fields.taps.shape, wanted))
+        weights = fields.taps.address, fields.taps.shape, fields.alpha
         arguments = noise.address, *weights, middle.address, wanted, out.address
+        self._run(kernels.noise(fields.key, fields.epoch, grid, 1, shape, noise.address))
         self._run(kernels.displacement_field(2, shape, *arguments))
         return np.asarray(out)
 
