@@ -192,8 +192,8 @@ class TrainedClassifier:
         if self.copies is not None:
             return self.outputs(images)
         both = np.concatenate([images, turned_back(images, self.backend)])
-        halves = self.outputs(both).reshape(2, len(images), -1)
-        return np.asarray(halves.mean(axis=0))
+        own, turned = np.split(self.outputs(both), 2)
+        return (own + turned) / 2
 
     def member_outputs(self, images: Float32Array) -> list[Float64Array]:
         """Outputs (n, n_classes) of each network for images (n, H, W) of a `Dataset`."""
