@@ -108,9 +108,9 @@ class TrainedClassifier:
     - **Files and PIL images**: a path, a folder, whose pictures are sorted by name
       (`mlpcore.data.pictures.picture_files`), an image of PIL, or a list of these. Each shows a
       digit, dark ink on light ground or light on dark. It is found and brought to MNIST's format
-      (`mlpcore.data.digit`), so the network must take images of that format, and is asked twice, as
-      `outputs_of_digits` says. One that seems to show several digits, or none, gives a
-      `PictureWarning`.
+      (`mlpcore.data.digit`), so the network must take images of that format. A network of digits is
+      asked twice, as `outputs_of_digits` says. A picture that seems to show several digits, or
+      none, gives a `PictureWarning`.
     - **Arrays**, or what `numpy.asarray` takes: pixels (n, h, w), (h, w) or (n, h w) with the sizes
       and the values of the arrays or files that the network was trained on. They are scaled as
       those were, and never searched for a digit. A network of MNIST's takes whole numbers of
@@ -187,9 +187,10 @@ class TrainedClassifier:
         """Outputs (n, n_classes) for images (n, H, W) of digits that were found in pictures.
 
         They are the mean for the digit as it is, and turned until it leans half as much
-        (`mlpcore.inference.slant`). With copies they are those of `outputs`.
+        (`mlpcore.inference.slant`). With copies, and of networks that know other things than
+        digits, they are those of `outputs`.
         """
-        if self.copies is not None:
+        if self.copies is not None or not self.reads_digits:
             return self.outputs(images)
         both = np.concatenate([images, turned_back(images, self.backend)])
         own, turned = np.split(self.outputs(both), 2)

@@ -66,9 +66,11 @@ class Graph:
         return name
 
     def add(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Append an operator; return the name of its result."""
+        """Append an operator; return the name of its first result."""
         name = name or f"{operator.lower()}_{len(self._nodes)}"
-        self._nodes.append(self.onnx.helper.make_node(operator, inputs, [name], name, **attributes))
+        results = [name, f"{name}.indices"] if operator == "TopK" else [name]
+        node = self.onnx.helper.make_node(operator, inputs, results, name, **attributes)
+        self._nodes.append(node)
         return name
 
     def content(

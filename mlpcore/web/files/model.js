@@ -48,8 +48,9 @@ export function answer(image, map) {
   return { inputs, states: all, outputs };
 }
 
-/** As `answer` of the digit in a picture, but outputs are the mean with those for it turned back. */
+/** As `answer` of what a picture shows; of a digit, outputs are the mean with those of it turned. */
 export function answerOfDigit(image) {
+  if (!rejector) return answer(image);
   const [own, turned] = [image, turnedBack(image)].map((each) => answer(each));
   return { ...own, outputs: own.outputs.map((each, i) => (each + turned.outputs[i]) / 2) };
 }
