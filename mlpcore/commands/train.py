@@ -41,7 +41,7 @@ from mlpcore.report.console import Console
 from mlpcore.report.tables import duration
 from mlpcore.store.committee import holds_committee
 from mlpcore.store.run_folder import Run, check_output
-from mlpcore.training.config import CHOICES, TrainingConfig
+from mlpcore.training.config import CHOICES, MILESTONES, TrainingConfig
 from mlpcore.training.pace import seconds_per_epoch
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
 from mlpcore.training.schedule import MAX_EPOCHS
@@ -196,9 +196,15 @@ def epochs_in(
     minutes: float, config: TrainingConfig, data: Dataset, backend: Backend, console: Console
 ) -> int:
     """How many epochs take so long, measured on a part of one."""
-    seconds = seconds_per_epoch(config, data, backend)
-    epochs = int(max(1, min(60 * minutes / seconds, MAX_EPOCHS)))
-    taken = duration(epochs * seconds)
+    validated, other = seconds_per_epoch(config, data, backend)
+    epochs = 60 * minutes / validated
+    if config.decay == "linear":  # whose epochs are validated some MILESTONES times
+        epochs += max(0, epochs - MILESTONES) * (validated / other - 1)
+    epochs = int(max(1, min(epochs, MAX_EPOCHS)))
+    n_validated = sum(
+        map(dataclasses.replace(config, epochs=epochs).validates, range(1, epochs + 1))
+    )
+    taken = duration(n_validated * validated + (epochs - n_validated) * other)
     console.print(f"--minutes {minutes:g}: {epochs:,} epoch{'s' * (epochs > 1)}, in about {taken}")
     return epochs
 

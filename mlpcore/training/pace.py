@@ -14,8 +14,10 @@ from mlpcore.training.trainer import Trainer
 MEASURED_SECONDS = 2.0
 
 
-def seconds_per_epoch(config: TrainingConfig, dataset: Dataset, backend: Backend) -> float:
-    """Seconds that an epoch of a run will take: deformation, training, evaluation.
+def seconds_per_epoch(
+    config: TrainingConfig, dataset: Dataset, backend: Backend
+) -> tuple[float, float]:
+    """Seconds that an epoch of a run will take, with and without validation.
 
     Trains another network of the same settings for two epochs of the first images, of twice as many
     each time, until the second epoch takes `MEASURED_SECONDS`. The first one is slower: more of a
@@ -40,7 +42,8 @@ def seconds_per_epoch(config: TrainingConfig, dataset: Dataset, backend: Backend
         )
         trainer = Trainer(config, some, backend)
         trainer.run()
-        seconds = trainer.state.history[-1].seconds
-        if part == n or seconds >= MEASURED_SECONDS:
-            return seconds * n / part
+        last = trainer.state.history[-1]
+        if part == n or last.seconds >= MEASURED_SECONDS:
+            validation = last.evaluation_seconds * part / (part + part_test)
+            return last.seconds * n / part, (last.seconds - validation) * n / part
         part = min(2 * part, n)

@@ -135,14 +135,24 @@ def test_options_and_then_the_recipe_reach_the_settings(options, expected):
     assert {name: getattr(config, name) for name in expected} == expected
 
 
-def test_minutes_become_epochs_before_training(call, data, monkeypatch):
-    """So that the learning rate falls to its end in them."""
+@pytest.mark.parametrize(
+    ("recipe", "minutes", "epochs", "taken"),
+    [
+        ("paper", "1.1", 4, "1.0 min"),
+        ("modern", "5", 20, "5.0 min"),
+        ("modern", "6", 32, "5.5 min"),
+    ],
+)
+def test_minutes_become_epochs_before_training(
+    call, data, monkeypatch, recipe, minutes, epochs, taken
+):
+    """So that the learning rate falls to its end in them; by `modern` some are not validated."""
     asked = []
-    monkeypatch.setattr(command, "seconds_per_epoch", lambda *a: asked.append(a) or 15.0)
-    argv = ["--recipe", "paper", "--arch", "4", "--threads", "1", "--out", "r"]
-    out = call("train", "--data", data, *argv, "--minutes", "1.1")
-    assert load_run("r").epoch == 4
-    assert "--minutes 1.1: 4 epochs, in about 1.0 min\n" in out
+    monkeypatch.setattr(command, "seconds_per_epoch", lambda *a: asked.append(a) or (15.0, 5.0))
+    argv = ["--recipe", recipe, "--arch", "4", "--threads", "1", "--out", "r"]
+    out = call("train", "--data", data, *argv, "--minutes", minutes)
+    assert load_run("r").epoch == epochs
+    assert f"--minutes {minutes}: {epochs} epochs, in about {taken}\n" in out
     ((config, given, backend),) = asked
     assert (config.hidden_layers, len(given.train_labels), backend.threads) == ((4,), 230, 1)
 

@@ -17,7 +17,8 @@ DATA = make_dataset(n_train=1000, n_test=100)
 def measured(monkeypatch):
     """The sets of images that were trained on.
 
-    Each image takes a hundredth of a second in the second epoch, and twice as long in the first.
+    Each image takes a hundredth of a second in the second epoch, a quarter of it for validation,
+    and twice as long in the first.
     """
     sizes = []
 
@@ -26,7 +27,9 @@ def measured(monkeypatch):
         sizes.append((trainer.n_samples, len(trainer.dataset.test_labels)))
         assert trainer.config.epochs == 2
         for share in (50, 100):
-            trainer.state.history.append(SimpleNamespace(seconds=trainer.n_samples / share))
+            n, n_test = sizes[-1]
+            times = {"seconds": n / share, "evaluation_seconds": (n + n_test) / (4 * share)}
+            trainer.state.history.append(SimpleNamespace(**times))
         return True
 
     monkeypatch.setattr(Trainer, "run", run)
@@ -41,10 +44,11 @@ def test_parts_grow_until_they_take_long_enough(measured, monkeypatch, seconds, 
     monkeypatch.setattr(pace, "MEASURED_SECONDS", seconds)
     config = make_config(epochs=7)
     found = pace.seconds_per_epoch(config, DATA, backends.get())
-    assert found == pytest.approx(10)
+    assert found == pytest.approx((10, 7.5))
     assert measured == [(n, n // 10) for n in sizes]
 
 
 def test_a_real_measurement(monkeypatch):
     monkeypatch.setattr(pace, "MEASURED_SECONDS", 0)
-    assert pace.seconds_per_epoch(make_config(), DATA, backends.get()) > 0
+    validated, other = pace.seconds_per_epoch(make_config(), DATA, backends.get())
+    assert validated > other > 0
