@@ -180,17 +180,17 @@ def cut_out(network: mlpcore.TrainedClassifier, page: Page, digit: int) -> dict[
 
 
 def scans(network: mlpcore.TrainedClassifier, folder: Path) -> dict[str, Any]:
-    """Scanned pages of one digit: boxes in their place in a grid, digits, seconds, and boxes that
-    are cut out."""
+    """Scanned pages of one digit: boxes in their place in a grid, digits, seconds of the processor,
+    and boxes that are cut out."""
     result = {}
     for path in sorted(folder.iterdir()):
         if not (name := NAME.search(path.name)):
             continue
         times = []
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             found = mlpcore.read(path, network)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         full = [line for line in found.lines if len(line) == COLUMNS][:ROWS]
         digits = counted([each for line in full for each in line], repeat(int(name[1])))
         boxes = {"of": COLUMNS * ROWS, "boxes": digits["right"] + digits["wrong"]}
