@@ -24,9 +24,7 @@ def make_mlp(**params):
 
 
 @pytest.mark.parametrize("convert", [sparse.csr_matrix, sparse.coo_array, sparse.csc_array])
-@pytest.mark.parametrize(
-    "kind", [{}, {"activation": "tanh"}, {"class_weight": "balanced"}, {"alpha": 0.1}]
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_fit_is_that_of_the_array(convert, kind):
     """Apart from rounding, which differs by about 1e-7 a step, in 900 steps that contract."""
     expected, mlp = make_mlp(**kind).fit(X, Y), make_mlp(**kind).fit(convert(X), Y)

@@ -51,7 +51,5 @@ LEARNERS = (
     _pytorch("SGD", 256, 0.5, 0.5, 0.2),
     _jax(64, 0.1, 0.05, 0.1),
     _jax(256, 0.2, 0.2, 0.2),
-    Learner(
-        "scikit-learn", "relu, cross-entropy, Adam, batch 200, linear", train_scikit, {1: 0.002}
-    ),
+    Learner("scikit-learn", SCIKIT, train_scikit, {1: 0.002}),
 )
