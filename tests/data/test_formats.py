@@ -9,7 +9,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from idx_files import idx_bytes, small_set, zipped
@@ -26,6 +26,7 @@ flips = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 7)), max_size=3
 
 
 @given(shapes, st.booleans(), flips, st.none() | st.integers(0, 400))
+@example((1,), False, [(2, 0)], None)
 def test_any_file_is_read_or_refused(shape, is_zipped, flips, length):
     array = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
     whole = idx_bytes(array)
@@ -39,8 +40,9 @@ def test_any_file_is_read_or_refused(shape, is_zipped, flips, length):
         assert not undamaged
         assert str(error).startswith("file ") and str(error).isprintable()
     else:
-        assert read.dtype == np.uint8 and read.size
+        assert read.size
         if undamaged:
+            assert read.dtype == np.uint8  # a bit of the header makes int8 of it
             np.testing.assert_array_equal(read, array)
             assert formats.md5(read) == hashlib.md5(whole).hexdigest()
 
