@@ -5,8 +5,10 @@ import os
 import re
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from mlpcore.commands import runs
@@ -19,7 +21,7 @@ from mlpcore.store.weights import weights_sha256
 from small_runs import assert_same_result, isolate, load_run, write_idx
 from table1 import command
 from table1.evidence import arguments, gather, keep, read_all
-from table1.tables import put_tables
+from table1.tables import overview, put_tables
 
 ROOT = Path(__file__).parents[2]
 
@@ -167,6 +169,27 @@ def test_evidence_makes_way_for_more_epochs_of_a_run_and_not_for_other_weights(d
     assert command.main(["--evidence", "kept", "--out", str(whole)]) == 2
     assert "net1-seed0 has other weights or settings than kept/" in capsys.readouterr().err
     assert contents("kept") == before
+
+
+def test_each_recipe_is_shown_by_its_longest_finished_runs(data, whole):
+    run, _ = gather(whole)
+    run = replace(run, data=msgspec.structs.replace(run.data, name="MNIST"))
+
+    def again(name, seconds, errors, epochs=3, of=3):
+        last = replace(run.last, epoch=epochs, test_errors=errors, training_errors=errors)
+        training = replace(run.training, epochs=of)
+        return replace(run, name=name, seconds=seconds, training=training, last=last)
+
+    runs = [
+        again("net1-seed0", 60, 9, epochs=2, of=4),  # not finished
+        again("net1-seed1", 60, 6, epochs=2, of=2),  # shorter
+        again("net1-seed2", 60, 12),
+        again("net1-modern-seed1", 60, 3),
+        again("net1-modern-seed2", 180, 9),
+    ]
+    cells = overview(runs)[1]
+    assert cells[2:] == ("20.00 % (1 x 3, 1.0 min)", "-", "10.00 % (2 x 3, 2.0 min)", "2.61 %")
+    assert {row[2:] for row in overview(runs)[2:]} == {("-",) * 4}
 
 
 def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path, monkeypatch):
