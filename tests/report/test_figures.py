@@ -166,6 +166,17 @@ def test_the_test_curve_is_left_out_or_called_held_out():
     assert "held-out error" in text and "test" not in text
 
 
+def test_epochs_without_validation_leave_the_curve_as_it_is():
+    n = curves.MIN_SMOOTHED
+    validation = [9 - k // 40 if k % 40 == 0 else None for k in range(n)]
+    figure = figures.learning_curves(make_history([(9, each, 3) for each in validation]))
+    *_, upper = figure.axes
+    (line,) = (each for each in upper.lines if each.get_label() == "validation")
+    assert line.get_xdata().tolist() == list(range(1, n + 1, 40))
+    np.testing.assert_allclose(line.get_ydata(), [(9 - k) / 600 for k in range(-(-n // 40))])
+    assert sum(bool(each.get_alpha()) for each in upper.lines) == 2
+
+
 def test_means_of_many_epochs():
     """Over as many epochs before as after each: a straight line stays one, up to its ends."""
     assert curves.smoothed([5, 5, 8, 2, 3, 3], 0).tolist() == [5, 5, 8, 2, 3, 3]

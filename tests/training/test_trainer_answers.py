@@ -82,6 +82,7 @@ def test_a_rate_that_falls_to_0_needs_few_validations(monkeypatch):
     assert errors == [(9, 5), (None, 6), (None, 7), (5, 4), (None, 8), (None, 3), (2, 1)]
     assert state.best_metrics.epoch == state.best.biases[0][0] == 7
     assert [math.isnan(each.validation_error) for each in state.history][2:4] == [True, False]
+    assert all(map(make_config(epochs=7).validates, range(1, 8)))  # its rate does not fall to 0
 
 
 def test_each_segment_has_the_rates_of_its_middle_and_the_target(monkeypatch):
