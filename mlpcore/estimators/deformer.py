@@ -179,7 +179,8 @@ class ElasticDeformer(
             check_sides(found, shape)
         background = self._background_of(images, shape)
         low, high = float(images.min()), float(images.max())
-        span = float(np.max([high - background, background - low])) or GREATEST_SPAN
+        around = _numbers(background)
+        span = max(high - min(around), max(around) - low) or GREATEST_SPAN
         if span > float(np.finfo(np.float32).max):
             raise InputError(f"X holds {low:g} to {high:g}: expected a range that float32 holds")
         self._seed = seed_of(self.random_state)
@@ -353,7 +354,7 @@ class ElasticDeformer(
         """The value around images: what the user gave, or the median of their borders."""
         found: Background
         if self.background is None:
-            borders = border_values(np.moveaxis(self._planes(images, shape), 1, 0))
+            borders = border_values(self._planes(images, shape).swapaxes(0, 1))
             found = borders.astype(float) if len(set(borders.tolist())) > 1 else float(borders[0])
         else:
             check_background(self.background, images.dtype)
@@ -363,8 +364,7 @@ class ElasticDeformer(
 
     def _check_values(self, images: AnyArray, background: Background) -> None:
         """Raises InputError unless images of their type can have this background."""
-        values = background.tolist() if isinstance(background, np.ndarray) else [background]
-        for value in values:
+        for value in _numbers(background):
             check_background(value, images.dtype)
             check_whole_numbers("X", images, value)
 
@@ -397,3 +397,8 @@ class ElasticDeformer(
         if (size := images[0].size) != self.n_features_in_:
             raise InputError(f"X holds {size} values an image, expected {self.n_features_in_}")
         return images
+
+
+def _numbers(background: Background) -> list[float]:
+    """The value around an image, or those around its channels."""
+    return background.tolist() if isinstance(background, np.ndarray) else [background]
