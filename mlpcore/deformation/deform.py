@@ -167,7 +167,6 @@ def deform_selected(
     float32, of the shape of `images`.
     """
     images = np.asarray(images)
-    indices = check_indices(indices, len(images) if images.ndim else 0)
     out = np.empty_like(images) if out is None else out
     planes, shown = (a[:, None] if a.ndim == 3 else a for a in (images, out))
     maps = draw_affine(parameters, labels, seed, epoch, indices)
