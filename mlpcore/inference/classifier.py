@@ -109,8 +109,8 @@ class TrainedClassifier:
       (`mlpcore.data.pictures.picture_files`), an image of PIL, or a list of these. Each shows a
       digit, dark ink on light ground or light on dark. It is found and brought to MNIST's format
       (`mlpcore.data.digit`), so the network must take images of that format. A network of digits is
-      asked twice, as `outputs_of_digits` says. A picture that seems to show several digits, or
-      none, gives a `PictureWarning`.
+      asked three times, as `outputs_of_digits` says. A picture that seems to show several digits,
+      or none, gives a `PictureWarning`.
     - **Arrays**, or what `numpy.asarray` takes: pixels (n, h, w), (h, w) or (n, h w) with the sizes
       and the values of the arrays or files that the network was trained on. They are scaled as
       those were, and never searched for a digit. A network of MNIST's takes whole numbers of
@@ -186,15 +186,15 @@ class TrainedClassifier:
     def outputs_of_digits(self, images: Float32Array) -> Float64Array:
         """Outputs (n, n_classes) for images (n, H, W) of digits that were found in pictures.
 
-        They are the mean for the digit as it is, and turned until it leans half as much
-        (`mlpcore.inference.slant`). With copies, and of networks that know other things than
-        digits, they are those of `outputs`.
+        They are the mean for the digit as it is, turned until it leans half as much, and turned
+        until it is upright (`mlpcore.inference.slant`). With copies, and of networks that know
+        other things than digits, they are those of `outputs`.
         """
         if self.copies is not None or not self.reads_digits:
             return self.outputs(images)
-        both = np.concatenate([images, turned_back(images, self.backend)])
-        own, turned = np.split(self.outputs(both), 2)
-        return (own + turned) / 2
+        forms = [images, *turned_back(images, self.backend)]
+        outputs = self.outputs(np.concatenate(forms))
+        return np.mean(np.split(outputs, len(forms)), axis=0)
 
     def member_outputs(self, images: Float32Array) -> list[Float64Array]:
         """Outputs (n, n_classes) of each network for images (n, H, W) of a `Dataset`."""

@@ -1,4 +1,4 @@
-"""Slanted digits, turned back by half of their slant.
+"""Slanted digits, turned back by half of their slant and by all of it.
 
 A turn keeps the angles between strokes, which tell a 1 with an upstroke from a 7. Making digits
 upright by moving their rows changes them.
@@ -12,12 +12,12 @@ from mlpcore.backends.base import Backend
 from mlpcore.data.scaling import BACKGROUNDS
 from mlpcore.typing import Float32Array
 
-#: The share of the slant that is taken out.
-SHARE = 0.5
+#: The shares of the slant that are taken out.
+SHARES = (0.5, 1.0)
 
 
-def turned_back(images: Float32Array, backend: Backend) -> Float32Array:
-    """Digits (n, h, w) as a `Dataset` holds them, turned about the middle until they lean less.
+def turned_back(images: Float32Array, backend: Backend) -> list[Float32Array]:
+    """Digits (n, h, w) as a `Dataset` holds them, turned about the middle by each of `SHARES`.
 
     The slant is that of the moments of second order, as is usual for digits.
     """
@@ -29,8 +29,11 @@ def turned_back(images: Float32Array, backend: Backend) -> Float32Array:
     mass = np.maximum(rows.sum(axis=1), 1e-9)
     middle = rows @ y / mass
     product = np.einsum("nyx,y,x->n", ink, y, x) - middle * (columns @ x)
-    angle = SHARE * np.arctan2(product, rows @ y**2 - middle * (rows @ y))
-    cos, sin = np.cos(angle), np.sin(angle)
-    affine = np.array([[cos, sin], [-sin, cos]], np.float32).transpose(2, 0, 1)
+    slant = np.arctan2(product, rows @ y**2 - middle * (rows @ y))
     still = np.zeros((n, 2, *sides), np.float32)
-    return backend.deform_by(images, affine, still, background)
+    result = []
+    for share in SHARES:
+        cos, sin = np.cos(share * slant), np.sin(share * slant)
+        affine = np.array([[cos, sin], [-sin, cos]], np.float32).transpose(2, 0, 1)
+        result.append(backend.deform_by(images, affine, still, background))
+    return result

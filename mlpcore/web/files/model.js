@@ -1,5 +1,6 @@
 /** The networks in the page, and their answers for an image of 29 x 29 pixels in [-1, 1]. */
 import { deform } from "./deformation.js";
+import { sumOf } from "./image.js";
 import { inputsOf } from "./inputs.js";
 import { decode, layersOf, meanOutputs, states } from "./network.js";
 import { turnedBack } from "./slant.js";
@@ -51,6 +52,7 @@ export function answer(image, map) {
 /** As `answer` of what a picture shows; of a digit, outputs are the mean with those of it turned. */
 export function answerOfDigit(image) {
   if (!rejector) return answer(image);
-  const [own, turned] = [image, turnedBack(image)].map((each) => answer(each));
-  return { ...own, outputs: own.outputs.map((each, i) => (each + turned.outputs[i]) / 2) };
+  const forms = [image, ...turnedBack(image)].map((each) => answer(each));
+  const meanOf = (i) => sumOf(forms.map((form) => form.outputs[i])) / forms.length;
+  return { ...forms[0], outputs: forms[0].outputs.map((_, i) => meanOf(i)) };
 }

@@ -1,10 +1,10 @@
-/** Slanted digits, turned back by half of their slant, as mlpcore/inference/slant.py. */
+/** Slanted digits, turned back by half of their slant and by all of it, as mlpcore/inference/slant.py. */
 import { deform } from "./deformation.js";
 import { sumOf } from "./image.js";
 
-const SHARE = 0.5;
+const SHARES = [0.5, 1];
 
-/** An image in [-1, 1], turned about the middle until its ink leans half as much. */
+/** Images in [-1, 1]: one turned about the middle, so that its ink leans less by each share. */
 export function turnedBack(image) {
   const side = Math.sqrt(image.length);
   const ink = Array.from(image, (value) => value + 1);
@@ -13,8 +13,10 @@ export function turnedBack(image) {
     sumOf(ink.map((each, i) => each * valueOf(i % side, Math.floor(i / side)))) / mass;
   const [middle, centre] = [meanOf((x, y) => y), meanOf((x) => x)];
   const product = meanOf((x, y) => (x - centre) * (y - middle));
-  const angle = SHARE * Math.atan2(product, meanOf((x, y) => (y - middle) ** 2));
-  const [cosine, sine] = [Math.cos(angle), Math.sin(angle)].map(Math.fround);
+  const slant = Math.atan2(product, meanOf((x, y) => (y - middle) ** 2));
   const still = new Float32Array(image.length);
-  return deform(image, { dx: still, dy: still, matrix: [cosine, sine, -sine, cosine] });
+  return SHARES.map((share) => {
+    const [cosine, sine] = [Math.cos(share * slant), Math.sin(share * slant)].map(Math.fround);
+    return deform(image, { dx: still, dy: still, matrix: [cosine, sine, -sine, cosine] });
+  });
 }
