@@ -21,7 +21,7 @@ from mlpcore.store.weights import weights_sha256
 from small_runs import assert_same_result, isolate, load_run, write_idx
 from table1 import command
 from table1.evidence import arguments, gather, keep, read_all
-from table1.tables import overview, put_tables
+from table1.tables import overview, put_tables, table
 
 ROOT = Path(__file__).parents[2]
 
@@ -190,6 +190,9 @@ def test_each_recipe_is_shown_by_its_longest_finished_runs(data, whole):
     cells = overview(runs)[1]
     assert cells[2:] == ("20.00 % (1 x 3, 1.0 min)", "-", "10.00 % (2 x 3, 2.0 min)", "2.61 %")
     assert {row[2:] for row in overview(runs)[2:]} == {("-",) * 4}
+    other = replace(runs[4], backend="cuda: NVIDIA H200, compute capability 9.0, float32")
+    machines = [row[-1] for row in table([runs[3], other])]
+    assert machines[2:] == [run.weights[-1].machine, "NVIDIA H200", "-"]
 
 
 def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path, monkeypatch):

@@ -25,10 +25,14 @@ BEGIN, END = "<!-- table1 begin -->\n", "<!-- table1 end -->\n"
 #: The line between its two tables.
 ALL = "All runs:"
 
+#: What the paper trained on.
+PAPERS_MACHINE = "NVIDIA GTX 280"
+
 #: The recipes of `overview`.
 NAMED = "paper", "saturating", "modern"
 
-HEADER = "run", "epochs", "validation error", "test error", "last epoch", "best test error", "time"
+ERRORS = "validation error", "test error", "last epoch", "best test error"
+HEADER = "run", "epochs", *ERRORS, "time", "machine"
 
 NOTES = """\
 The test error is that of the network with the lowest validation error, the error on the undeformed
@@ -44,7 +48,7 @@ def table(runs: Sequence[Evidence]) -> Rows:
         ours = list(of_network)
         if network in TABLE_1 and any(is_the_papers(run.data) for run in ours):
             error, best, hours, _ = TABLE_1[network]
-            cells = f"{error:.2f} %", NONE, f"{best:.2f} %", f"{hours} h"
+            cells = f"{error:.2f} %", NONE, f"{best:.2f} %", f"{hours} h", PAPERS_MACHINE
             rows.append((f"{network} in the paper", NONE, NONE, *cells))
         for (stem, _), of_stem in groupby(ours, _stem):
             group = list(of_stem)
@@ -97,6 +101,7 @@ def _on(run: Evidence) -> str:
 def _row(name: str, group: Sequence[Evidence]) -> tuple[str, ...]:
     """One run, or the mean over runs that have finished with different seeds."""
     done = f"{group[0].last.epoch:,} of " if not group[0].finished else ""
+    machines = {_machine(run) for run in group}
     return (
         name,
         f"{done}{group[0].training.epochs:,}",
@@ -105,7 +110,15 @@ def _row(name: str, group: Sequence[Evidence]) -> tuple[str, ...]:
         f"{statistics.mean(run.last.test_error for run in group):.2f} %",
         f"{statistics.mean(run.best_test.test_error for run in group):.2f} %",
         duration(statistics.mean(run.seconds for run in group)),
+        machines.pop() if len(machines) == 1 else NONE,
     )
+
+
+def _machine(run: Evidence) -> str:
+    device = run.backend.removeprefix("cuda: ")
+    if device != run.backend:
+        return device.partition(",")[0]
+    return run.weights[-1].machine.replace("(R)", "").replace(" Processor", "")
 
 
 def _error(metrics: Sequence[EpochMetrics]) -> str:
