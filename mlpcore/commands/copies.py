@@ -14,7 +14,7 @@ def add_copies_options(parser: Parser) -> None:
     add = parser.add_argument
     what = "average over N deformed copies of each image; each costs a pass"
     add("--copies", type=whole_number, metavar="N", help=what)
-    strength = "how strongly copies are deformed: 1 is as in training (0.5)"
+    strength = "factor of the default deformation (0.5)"
     add("--strength", type=number, metavar="X", help=strength)
     add("--seed", type=whole_number, metavar="N", help="seed of the copies (0)")
 

@@ -118,7 +118,9 @@ def _machine(run: Evidence) -> str:
     device = run.backend.removeprefix("cuda: ")
     if device != run.backend:
         return device.partition(",")[0]
-    return run.weights[-1].machine.replace("(R)", "").replace(" Processor", "")
+    name = run.weights[-1].machine.partition(",")[0].replace("(R)", "").replace(" Processor", "")
+    threads = re.search(r"\d+ threads?", run.backend)
+    return f"{name}, {threads[0]}" if threads else name
 
 
 def _error(metrics: Sequence[EpochMetrics]) -> str:
