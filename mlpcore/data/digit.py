@@ -14,7 +14,8 @@ its sides and its ground.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from PIL import Image
@@ -49,7 +50,8 @@ MIN_DIGIT = 0.5
 MIN_HEIGHT, MAX_OVERLAP = 0.5, 0.2
 
 
-class Digit(NamedTuple):
+@dataclass(frozen=True)
+class Digit:
     """A digit in MNIST's format, and what the picture shows.
 
     Attributes
@@ -67,7 +69,7 @@ class Digit(NamedTuple):
     pixels: UInt8Array
     n_seen: int
 
-    @property
+    @cached_property
     def image(self) -> Float32Array:
         """The image (29, 29) in [-1, 1] that networks take, as a `Dataset` of MNIST holds it."""
         return to_images(self.pixels[None], SIDE + 1, SIDE + 1)[0]

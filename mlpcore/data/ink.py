@@ -24,6 +24,9 @@ EDGE_SHARE = 75
 #: In a picture of two values, the one that has so large a share of the border is the ground.
 MIN_BORDER = 0.75
 
+#: The plane of the ground is found when it moves by less than so many grey levels.
+MAX_CHANGE = 1e-3
+
 #: Pieces of ink or of ground count if they have so large a share of the largest piece.
 MIN_SHARE = 0.05
 
@@ -83,9 +86,12 @@ def _plane(image: AnyArray) -> Float64Array:
     border[margin:-margin, margin:-margin] = False
     values, at_border = image[border], terms[:, border]
     weights = np.ones(len(values))
+    slopes: AnyArray = np.zeros(3)
     for _ in range(20):  # iteratively reweighted least squares, by their normal equations
-        weighted = weights * at_border
+        weighted, before = weights * at_border, slopes
         slopes = np.linalg.solve(weighted @ at_border.T, weighted @ values)
+        if np.abs(slopes - before).max() < MAX_CHANGE:
+            break
         weights = 1 / np.maximum(np.abs(values - slopes @ at_border), 1)
     return np.tensordot(slopes, terms, 1)
 
