@@ -73,7 +73,7 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
         return first.load()
     data = dataset.load(options.data, name=options.dataset)
     expected = networks[0].input.value_range
-    if rescaling(data.value_range, expected) == (1, 0):
+    if rescaling(data.given_range, expected) == (1, 0):
         return data
     return dataset.load(options.data, name=options.dataset, value_range=expected or BYTES)
 
@@ -208,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         data = load_data(options, networks)
         check_fit(paths, networks, data)
         describe(paths, classifier, data)
-        images = rescale(data.test_images, data.value_range, classifier.input.value_range)
+        images = rescale(data.test_images, data.given_range, classifier.input.value_range)
         whole, members = classifier.evaluate(images, data.test_labels)
         rows = [
             (shown(path), format_layer_sizes(n.network.layer_sizes), e)

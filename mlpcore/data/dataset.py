@@ -25,7 +25,7 @@ from mlpcore.data.arrays import (
     range_of,
 )
 from mlpcore.data.formats import md5, read_idx
-from mlpcore.data.scaling import BACKGROUNDS, normalise, resize, to_images, to_range
+from mlpcore.data.scaling import BACKGROUNDS, BYTES, normalise, resize, to_images, to_range
 from mlpcore.data.strokes import add_strokes
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
@@ -72,9 +72,9 @@ class Dataset:
     classes : tuple
         What the labels 0, 1 ... stand for: the numbers or strings in the files, in their order. By
         default the labels themselves.
-    value_range : tuple of float, optional
-        The values that became -1 and 1. None stands for those of the type that the files have: 0
-        and 255 for bytes, as MNIST has them, and 0 and 16 for scikit-learn's digits.
+    given_range : tuple of float, optional
+        The values that became -1 and 1. None stands for those of the files' type: 0 and 255 for
+        bytes, as MNIST has them, and 0 and 16 for scikit-learn's digits. `value_range` has them.
     """
 
     name: str
@@ -89,13 +89,18 @@ class Dataset:
     pixel_shape: tuple[int, int] = (0, 0)
     held_out: int = 0
     classes: tuple[Any, ...] = ()
-    value_range: tuple[float, float] | None = None
+    given_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.classes:
             object.__setattr__(self, "classes", tuple(range(self.n_classes)))
         if not any(self.pixel_shape):
             object.__setattr__(self, "pixel_shape", self.image_shape)
+
+    @property
+    def value_range(self) -> tuple[float, float]:
+        """The values of pixels that became -1 and 1."""
+        return self.given_range or ((0.0, embedded.WHITE) if self.name == EMBEDDED else BYTES)
 
     @classmethod
     def from_arrays(
@@ -357,7 +362,7 @@ def _make(
         similar_labels=similar,
         pixel_shape=(height, width),
         classes=tuple(classes.tolist()),
-        value_range=None if are_bytes else ends,
+        given_range=None if are_bytes else ends,
     )
 
 

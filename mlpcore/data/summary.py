@@ -41,7 +41,7 @@ class DataSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     classes
         As in `Dataset`; none if they are the labels themselves.
     value_range
-        As in `Dataset`.
+        `Dataset.given_range`.
     """
 
     name: str
@@ -79,7 +79,7 @@ class DataSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             pixel_shape=data.pixel_shape,
             held_out=data.held_out,
             classes=None if data.classes == tuple(range(data.n_classes)) else data.classes,
-            value_range=data.value_range,
+            value_range=data.given_range,
         )
 
     def layer_sizes(self, hidden_layers: tuple[int, ...]) -> tuple[int, ...]:

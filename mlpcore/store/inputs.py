@@ -36,7 +36,7 @@ class NetworkInput:
     input_range : str
         The range of the inputs (`mlpcore.data.scaling.INPUT_RANGES`).
     value_range : tuple of float, optional
-        `Dataset.value_range` of the data: the values of pixels that became the two ends.
+        `Dataset.given_range` of the data: the values of pixels that became the two ends.
 
     Raises
     ------

@@ -68,7 +68,7 @@ def test_bytes_are_as_in_idx_files_in_any_shape(files, shaped):
     data = Dataset.from_arrays(*arrays, name="letters")
     assert_same(data, files)
     assert (data.name, data.n_classes, data.classes) == ("letters", 3, (0, 1, 2))
-    assert (data.pixel_shape, data.value_range) == ((4, 5), None)
+    assert (data.pixel_shape, data.value_range) == ((4, 5), (0, 255))
     assert data.similar_labels == ()
 
 

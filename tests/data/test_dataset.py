@@ -212,6 +212,7 @@ def test_mnist_out_of_reach(cache):
 def test_embedded_digits():
     assert (EMBEDDED.name, EMBEDDED.source) == ("scikit-learn digits", "embedded in scikit-learn")
     assert (EMBEDDED.n_classes, EMBEDDED.similar_labels, EMBEDDED.notice) == (10, (1, 7), "")
+    assert (EMBEDDED.value_range, EMBEDDED.given_range) == ((0, 16), None)
     for images in (EMBEDDED.train_images, EMBEDDED.test_images):
         ink = np.nonzero(images > dataset.BACKGROUND)[1:]
         assert np.min(ink) == 4 and np.max(ink) == 24
