@@ -1,10 +1,10 @@
-/** Slanted digits, turned back by half of their slant and by all of it, as mlpcore/inference/slant.py. */
+/** Slanted digits, turned back by half of their slant and by all, as mlpcore/inference/slant.py. */
 import { deform } from "./deformation.js";
 import { sumOf } from "./image.js";
 
 const SHARES = [0.5, 1];
 
-/** Images in [-1, 1]: one turned about the middle, so that its ink leans less by each share. */
+/** An image in [-1, 1], turned about the middle by each share of its slant. */
 export function turnedBack(image) {
   const side = Math.sqrt(image.length);
   const ink = Array.from(image, (value) => value + 1);
