@@ -13,7 +13,7 @@ from scipy import ndimage
 import mlpcore
 import pictures
 from mlpcore import InputError, dataset
-from mlpcore.data import formats
+from mlpcore.data import formats, ink
 from mlpcore.data.digit import find_digit
 from mlpcore.data.mnist import FILES
 from pictures import DIGITS, difference, difference_nearby
@@ -159,3 +159,12 @@ def test_mnists_own_digits_stay_what_they_are(tmp_path):
     net = mlpcore.load("pretrained")
     wrong = [np.sum(net.predict(each) != data.test_labels[:1000]) for each in (digits, found)]
     assert abs(wrong[1] - wrong[0]) <= 10 and wrong[1] < 30
+
+
+def test_the_plane_of_the_ground_passes_by_strokes_at_the_border():
+    y, x = np.mgrid[:60, :60] / 30 - 1
+    ground = 180 + 20 * x - 10 * y
+    image = ground.copy()
+    image[:, 20:30] = 0
+    # A pixel counts by one over its distance, so the strokes pull by 0.13; by squares it is 22.
+    assert np.abs(ink._plane(image) - ground).max() < 1

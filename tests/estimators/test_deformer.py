@@ -199,3 +199,9 @@ def test_without_a_fit_the_images_are_those_of_the_training():
     deformer, fitted = make_deformer(), make_deformer().fit(IMAGES)
     assert np.array_equal(deformer.deform(IMAGES, epoch=2), fitted.deform(IMAGES, epoch=2))
     assert np.array_equal(deformer.deform(IMAGES[3:4], indices=[3]), fitted.deform(IMAGES)[3:4])
+
+
+def test_names_of_features_are_those_of_the_last_fit():
+    deformer = make_deformer()
+    deformer.feature_names_in_ = ["of a table before"]
+    assert not hasattr(deformer.fit(IMAGES), "feature_names_in_")
