@@ -17,7 +17,7 @@ SHARES = (0.5, 1.0)
 
 
 def turned_back(images: Float32Array, backend: Backend) -> list[Float32Array]:
-    """Digits (n, h, w) as a `Dataset` holds them, turned about the middle, once for each of `SHARES`.
+    """Digits (n, h, w) as a `Dataset` holds them, turned about the middle by each of `SHARES`.
 
     The slant is that of the moments of second order, as is usual for digits.
     """
