@@ -3,47 +3,30 @@
 #ifndef MLPCORE_ALLOCATE_H
 #define MLPCORE_ALLOCATE_H
 
-#include <stdlib.h>
-#include <string.h>
-#ifdef _WIN32
-#include <malloc.h>
-#endif
+#include <stddef.h>
 
 enum { MLP_CACHE_LINE = 64 };
 
 /* Uninitialised memory, or NULL. */
-static inline void *mlp_allocate_aligned(size_t align, size_t bytes)
-{
-#ifdef _WIN32
-    return _aligned_malloc(bytes, align);
-#else
-    return aligned_alloc(align, (bytes + align - 1) / align * align);
-#endif
-}
-
-static inline void *mlp_allocate(size_t bytes)
-{
-    return mlp_allocate_aligned(MLP_CACHE_LINE, bytes ? bytes : 1);
-}
+void *mlp_allocate_aligned(size_t align, size_t bytes);
+void *mlp_allocate(size_t bytes);
 
 /* n zeroed things, or NULL. */
-static inline void *mlp_zeros(size_t n, size_t size)
-{
-#ifdef _WIN32
-    void *memory = mlp_allocate(n * size);
-    return memory ? memset(memory, 0, n * size) : NULL;
-#else
-    return calloc(n, size);
-#endif
-}
+void *mlp_zeros(size_t n, size_t size);
 
-static inline void mlp_free(void *memory)
-{
-#ifdef _WIN32
-    _aligned_free(memory);
-#else
-    free(memory);
-#endif
-}
+void mlp_free(void *memory);
+
+/* For tests: call number n from now on fails, an allocation or a start of a thread; 0: none does.
+ */
+void mlp_fail_call(long n);
+
+/* Counts such a call, and returns whether it is the one that fails. */
+int mlp_call_fails(void);
+
+/* How many calls are left until one fails; 0 or less: one has failed, or none does. */
+long mlp_calls_left(void);
+
+/* How many blocks are allocated and not yet freed. */
+long mlp_blocks(void);
 
 #endif

@@ -208,7 +208,8 @@ void mlp_run_team(int n_threads, mlp_task task, void *context)
     int n = 1;
     for (; n < n_threads; n++) {
         members[n] = (member){.team = &team, .thread = n};
-        if (pthread_create(&members[n].handle, NULL, run_member, &members[n])) break;
+        if (mlp_call_fails() || pthread_create(&members[n].handle, NULL, run_member, &members[n]))
+            break;
     }
     team.n_threads = n;
     pthread_mutex_unlock(&team.mutex);

@@ -111,3 +111,8 @@ cdef extern from "deformation.h" nogil:
                    const mlp_selection *selection, int n_threads)
     int mlp_fields(const mlp_kernels *kernels, const mlp_deformation *deformation,
                    const mlp_selection *selection, float *fields, int n_threads)
+
+cdef extern from "allocate.h" nogil:
+    void mlp_fail_call(long n)
+    long mlp_calls_left()
+    long mlp_blocks()

@@ -27,9 +27,12 @@ from mlpcore.network.activation import check_target
 
 from mlpcore.backends.cpu_simd cimport (
     mlp_backward,
+    mlp_blocks,
+    mlp_calls_left,
     mlp_deform,
     mlp_deform_by,
     mlp_deformation,
+    mlp_fail_call,
     mlp_fields,
     mlp_find_kernels,
     mlp_forward,
@@ -628,6 +631,16 @@ def _ascending(indices):
     """The order (n,) int32 that sorts image numbers, and the numbers (n,) uint32 in that order."""
     order = np.argsort(indices, kind="stable")
     return order.astype(np.int32), indices[order].astype(np.uint32)
+
+
+def _fail_call(long n):
+    """Let call number n of C from now on fail, an allocation or a start of a thread. For tests."""
+    mlp_fail_call(n)
+
+
+def _calls():
+    """How many calls are left until one fails, and how many blocks C has not freed. For tests."""
+    return mlp_calls_left(), mlp_blocks()
 
 
 def _mostly_zero(images):

@@ -1,6 +1,6 @@
 """Every threaded kernel once, for ThreadSanitizer: `make sanitize` runs this, pytest does not."""
 
-from failing_allocations import SIZES, operations
+from c_operations import SIZES, operations
 from mlpcore import Network
 from mlpcore.backends import simd
 

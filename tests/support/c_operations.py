@@ -1,15 +1,9 @@
-"""Every allocation and every start of a thread in C fails once. A test runs this as a program.
+"""Every operation that allocates memory or starts threads in C."""
 
-It needs the library of `failing_allocations.c`, loaded before Python; its path is the argument.
-"""
-
-import ctypes
-import sys
 from functools import partial
 
 import numpy as np
 
-from mlpcore import Network
 from mlpcore.backends import simd
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 
@@ -46,7 +40,6 @@ def selected(backend):
 def operations():
     """What is called, by name: functions of a network, which they may change."""
     backend = SimdBackend(simd.INSTRUCTION_SETS[0], 3)
-    yield "network", lambda _: Network(SIZES, 1).weights
     names = [name for name in simd.INSTRUCTION_SETS if simd.unavailable_reason(name) is None]
     for name in (names[0], names[-1]):
         for schedule in SCHEDULES:
@@ -75,42 +68,3 @@ def operations():
     yield "deform", lambda _: backend.deform(PICTURES, MAPS, TAPS, 3.0, 0, 0)
     yield "deform selected", lambda _: selected(backend)
     yield "fields", lambda _: backend.fields(5, 4, TAPS, 3.0, 0, 0, np.arange(130))
-
-
-def equal(one, other):
-    """Whether arrays, lists of arrays or numbers are the same."""
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(equal, one, other))
-    return np.array_equal(one, other)
-
-
-def fail_once_each(library, name, operation, start):
-    """Lets one call after the other fail; returns how many there were."""
-    expected, n = operation(start.copy()), 0
-    while True:
-        network, result, n = start.copy(), None, n + 1
-        library.fail_at(n)
-        try:
-            result = operation(network)
-        except MemoryError:
-            assert equal(network.weights, start.weights), f"{name}: call {n} failed: changed"
-        failed = library.stop_failing()
-        if result is not None:  # fewer threads, or no call has failed
-            assert equal(result, expected), f"{name}: call {n} failed: another result"
-        elif not failed:
-            raise SystemExit(f"{name}: no memory, although no call has failed")
-        result = None
-        assert library.blocks_left() == 0, f"{name}: call {n} failed: memory is not freed"
-        if not failed:
-            return n - 1
-
-
-def main():
-    library, start = ctypes.CDLL(sys.argv[1]), Network(SIZES, 1, "relu", "cross-entropy", "he")
-    simd._at_most_cores = int  # three threads on any machine
-    for name, operation in operations():
-        print(name, fail_once_each(library, name, operation, start), sep=": ")
-
-
-if __name__ == "__main__":
-    main()
