@@ -19,7 +19,7 @@ SANITIZED := build/sanitize
 GPU_SANITIZERS := gpu-memcheck gpu-racecheck gpu-synccheck
 GPU_STEPS := gpu-build gpu-tests $(GPU_SANITIZERS) gpu-speedup
 
-.PHONY: install reproduce table-1 pictures test lint cross format docs sanitize torture speedup gpu-check gpu-sanitize $(GPU_STEPS) clean $(SANITIZED) $(SANITIZED)-threads
+.PHONY: install train reproduce table-1 pictures test lint cross format docs sanitize torture speedup gpu-check gpu-sanitize $(GPU_STEPS) clean $(SANITIZED) $(SANITIZED)-threads
 
 install: $(INSTALLED)
 
@@ -33,6 +33,10 @@ $(INSTALLED): $(BUILT_FROM) | $(VENV)/bin/python
 $(CHECKERS): $(BUILT_FROM) | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[test,docs,lint]'
 	touch $(INSTALLED) $@
+
+# Trains a network: make train ARGS='--epochs 5 --out runs/five'
+train: $(INSTALLED)
+	$(BIN)/mlpcore train $(ARGS)
 
 # ARGS goes to the tool: make reproduce ARGS='--nets 1 --epochs 100'
 reproduce: $(INSTALLED)
