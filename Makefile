@@ -46,7 +46,7 @@ reproduce: $(INSTALLED)
 table-1: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py --page
 
-# Draws the pictures of README and documentation, from the measurements in benchmarks/results.
+# Draws the pictures of README, from the measurements in benchmarks/results, and those of read forms.
 pictures: $(INSTALLED)
 	$(BIN)/python tools/pictures.py
 

@@ -4,10 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 
 from mlpcore.errors import InputError
-from speed import chart
 from speed.command import main
 from speed.results import Report, Row, read_runs, write_document
 from speed.tables import all_tables
@@ -91,17 +89,6 @@ def test_a_row_without_a_time_in_one_run_has_no_median(kept, capsys):
 def test_runs_that_cannot_be_compared(kept, other, message):
     with pytest.raises(InputError, match=message):
         read_runs([Path(each) for each in kept(report(), report(**other))])
-
-
-def test_a_bar_for_each_library(kept, capsys):
-    assert main(["--medians", *kept(report()), "--routine", "forward"]) == 2
-    assert "routine 'forward': the runs have step" in capsys.readouterr().err
-    figure = Figure()
-    times = chart.best_times([report()])
-    chart.draw_bars(figure, times)
-    assert times == {"net1\x1b": {"mlpcore, step": 2.0, "JAX scan": 5.0}}  # with the best threads
-    (axes,) = figure.axes
-    assert [bar.get_width() for bar in axes.patches] == [2.0, 5.0]
 
 
 def test_committed_results_can_be_read():

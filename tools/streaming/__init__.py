@@ -1,4 +1,0 @@
-"""What `tools/streams.py` measures."""
-
-#: Samples whose accuracy is a point of the curve over time.
-WINDOW = 250
