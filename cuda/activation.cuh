@@ -2,7 +2,7 @@
 // et al. 1998), the rectifier max(0, a) (Glorot et al. 2011), or a softmax.
 #pragma once
 
-// mlpcore/backends/cuda/launch.py repeats these numbers.
+// mlpcore/backends/cuda/sources.py reads these numbers.
 constexpr int TANH = 0, RELU = 1, SOFTMAX = 2;
 
 constexpr float ACTIVATION_A = 1.7159f;

@@ -9,7 +9,7 @@
 // have no bias element; `connection_input` supplies it.
 //
 // Offsets into a matrix are size_t, because a device holds more than 2^31 floats (8 GB).
-// mlpcore/backends/cuda/launch.py repeats these numbers.
+// mlpcore/backends/cuda/sources.py reads these numbers, and the parameters and bounds of kernels.
 #pragma once
 
 constexpr int PITCH = 32;             // floats that rows and columns are padded to

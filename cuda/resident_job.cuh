@@ -5,8 +5,7 @@
 #include "resident_layout.cuh"
 #include "training_state.cuh"
 
-// CONTROL in mlpcore/backends/cuda/resident.py mirrors it. All but the limit is zero when a launch
-// starts.
+// All but the limit is zero when a launch starts.
 struct resident_control {
     unsigned long long limit;  // nanoseconds that a wait may take
     int given_up;              // 0, or 1 + the exchange in which a block has waited too long
@@ -14,7 +13,7 @@ struct resident_control {
     int not_finite;            // whether a weight is infinite or NaN at the end
 };
 
-// A network and its samples. job_type in mlpcore/backends/cuda/resident.py mirrors it.
+// A network and its samples.
 struct resident_job {
     const float *images;          // (n, SIZES[0])
     const unsigned char *labels;  // (n)

@@ -1,7 +1,6 @@
 // The progress of training, in device memory. The device advances it and the host reads it.
 #pragma once
 
-// STATE in mlpcore/backends/cuda/launch.py mirrors it.
 struct training_state {
     double loss;   // sum over the samples seen
     int step;      // index into `order` of the present sample

@@ -9,7 +9,6 @@ import fcntl
 import functools
 import hashlib
 import os
-import re
 import shutil
 import struct
 import subprocess
@@ -24,9 +23,9 @@ from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.plan import DeviceLimits
 from mlpcore.backends.cuda.resident import KERNEL
+from mlpcore.backends.cuda.sources import SOURCES, kernels
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ROOT / "cuda"
 CACHE = ROOT / "build" / "emulation"
 
 #: The environment variable that chooses a sanitizer ("address"); Python must preload its library.
@@ -38,8 +37,6 @@ FLAGS += ["-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unknown-pr
 
 #: Limits for resident training that let many blocks and threads run in little time.
 LIMITS = DeviceLimits(6, shared_bytes=48 << 10, registers=64 * 64, threads=(32, 64))
-
-_KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(')
 
 
 def compiler():
@@ -74,7 +71,7 @@ def build(source, files=None):
         command += [f"-fsanitize={sanitizer}", "-g1", "-fno-omit-frame-pointer"]
         if checks_shared_memory():
             command.append("-fsanitize-sections=emulated_shared")
-    names = _KERNEL.findall(_text(source))
+    names = kernels(source)
     main = (
         f'#include "cuda_words.h"\n#include "{source.name}"\n#include "library.h"\n'
         "const emulation::entry emulation::table[] = {"
@@ -92,13 +89,6 @@ def build(source, files=None):
         if not library.exists():
             _compile(command, source.parent, files, library)
     return library
-
-
-def _text(source):
-    """A .cu file and the .cu files that it includes."""
-    text = source.read_text()
-    included = re.findall(r'^#include "(\w+\.cu)"', text, re.MULTILINE)
-    return text + "".join(_text(source.parent / name) for name in included)
 
 
 def _compile(command, folder_of_source, files, library):

@@ -118,8 +118,8 @@ class CudaDriver:
             raise Unavailable(f"the kernels cannot be compiled: {error}") from error
         module = self._cuda.module_from_buffer(cubin)
         self._functions: dict[str, Any] = {}
-        for name, formats in KERNELS.items():
-            function = module.get_function(name).prepare(formats)
+        for name, kernel in KERNELS.items():
+            function = module.get_function(name).prepare(kernel.parameters)
             function.get_attribute(self._cuda.function_attribute.NUM_REGS)
             self._functions[name] = function
 

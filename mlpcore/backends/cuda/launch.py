@@ -10,56 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from mlpcore.backends.arguments import TAPS
+from mlpcore.backends.cuda.sources import constants, kernels, struct
 from mlpcore.network import Network
 
-#: What neurons compute from their sums, as in cuda/activation.cuh.
-TANH, RELU, SOFTMAX = 0, 1, 2
+KERNELS = kernels("kernels.cu")
 
-# These repeat cuda/layout.cuh and cuda/displacement.cu; a test compares them.
-PITCH = 32
-FORWARD_THREADS = 256
-FORWARD_ROWS = 32
-SUM_THREADS = 32
-TILE = 32
-UPDATE_THREADS = 256
-UPDATE_ROWS = 16
-ELEMENT_THREADS = 256
-PRODUCT_TILE = 64
-PRODUCT_SIDE = 16
-NOISE_THREADS, NOISE_ROWS = 256, 4
-COLUMNS_X, COLUMNS_Y, COLUMNS_ROWS = 32, 8, 32
-ROWS_X, ROWS_Y = 64, 4
+#: Whole numbers of the sources: sizes of blocks and of what they compute, and activations.
+CU = constants("kernels.cu")
 
-#: The parameters of every kernel as letters of `struct`: P pointer, i int, I unsigned, f float,
-#: d double.
-KERNELS: dict[str, str] = {
-    "forward_partial_kernel": "PiPiiP",
-    "forward_sum_kernel": "PiiiiP",
-    "backward_partial_kernel": "PiPiiP",
-    "backward_sum_kernel": "PiiPiiP",
-    "update_kernel": "PiPiPiP",
-    "gather_kernel": "PPPiP",
-    "output_deltas_kernel": "PiPPPP",
-    "softmax_deltas_kernel": "PiPPPP",
-    "predict_layer_kernel": "PiiPiiiP",
-    "softmax_kernel": "iP",
-    "order_keys_kernel": "IIIiP",
-    "rank_kernel": "PiP",
-    "input_products_kernel": "PPiP",
-    "noise_kernel": "IIIIiiP",
-    "convolve_columns_kernel": "PiiPiP",
-    "convolve_rows_kernel": "PiiPifP",
-    "convolve_cells_kernel": "PiiPiifiiiP",
-    "affine_maps_kernel": "PiIPdIIIP",
-    "deform_by_kernel": "PiiPPfP",
-    "deform_kernel": "PIiiPPfP",
-}
-
-#: training_state of cuda/training_state.cuh.
-STATE = np.dtype([("loss", "f8"), ("step", "i4"), ("errors", "i4"), ("target", "f4")], align=True)
+#: The progress of training, in device memory.
+STATE = struct("kernels.cu", "training_state")
 
 
 class Launch(NamedTuple):
@@ -71,16 +32,15 @@ class Launch(NamedTuple):
     arguments: tuple[float, ...]  #: numbers and addresses
 
 
-def _launch(
-    kernel: str, grid: tuple[int, ...], block: tuple[int, ...], *arguments: float
-) -> Launch:
-    """A launch whose missing dimensions are 1."""
+def _launch(kernel: str, grid: tuple[int, ...], *arguments: float) -> Launch:
+    """A launch with the block of the kernel's bounds; missing dimensions of the grid are 1."""
+    block = [getattr(CU, name) for name in KERNELS[kernel].block]
     return Launch(kernel, (*grid, 1, 1)[:3], (*block, 1, 1)[:3], arguments)  # type: ignore[arg-type]
 
 
 def _for_each(kernel: str, n: int, *arguments: float) -> Launch:
     """A launch with one thread for each of `n` elements."""
-    return _launch(kernel, (blocks(n, ELEMENT_THREADS),), (ELEMENT_THREADS,), *arguments)
+    return _launch(kernel, (blocks(n, CU.ELEMENT_THREADS),), *arguments)
 
 
 def blocks(n: int, size: int) -> int:
@@ -90,13 +50,13 @@ def blocks(n: int, size: int) -> int:
 
 def padded(n: int) -> int:
     """`n` rounded up to the pitch of rows and columns."""
-    return blocks(n, PITCH) * PITCH
+    return blocks(n, CU.PITCH) * CU.PITCH
 
 
 def activations(network: Network) -> tuple[int, int]:
     """What the hidden neurons and the outputs of a network compute."""
-    hidden = {"tanh": TANH, "relu": RELU}[network.activation]
-    return hidden, {"squared": TANH, "cross-entropy": SOFTMAX}[network.loss]
+    hidden = {"tanh": CU.TANH, "relu": CU.RELU}[network.activation]
+    return hidden, {"squared": CU.TANH, "cross-entropy": CU.SOFTMAX}[network.loss]
 
 
 @dataclass(frozen=True)
@@ -121,12 +81,12 @@ class Layer:
     @property
     def n_strips(self) -> int:
         """Strips of connections; `forward` sums each on its own."""
-        return blocks(self.n_in + 1, FORWARD_ROWS)
+        return blocks(self.n_in + 1, CU.FORWARD_ROWS)
 
     @property
     def n_patches(self) -> int:
         """Patches of neurons; `backward` sums each on its own."""
-        return self.stride // TILE
+        return self.stride // CU.TILE
 
     @property
     def n_partials(self) -> int:
@@ -140,12 +100,12 @@ class Layer:
 def forward(layer: Layer, inputs: int, partials: int, outputs: int) -> list[Launch]:
     """Outputs (n_out) of inputs (n_in); of a softmax, the sums."""
     n_in, n_out, stride, strips = layer.n_in, layer.n_out, layer.stride, layer.n_strips
-    grid, sums = (blocks(n_out, FORWARD_THREADS), strips), (blocks(n_out, SUM_THREADS),)
+    grid, sums = (blocks(n_out, CU.FORWARD_THREADS), strips), (blocks(n_out, CU.SUM_THREADS),)
     products = inputs, n_in, layer.weights, n_out, stride, partials
     arguments = partials, strips, n_out, stride, layer.activation, outputs
     return [
-        _launch("forward_partial_kernel", grid, (FORWARD_THREADS,), *products),
-        _launch("forward_sum_kernel", sums, (SUM_THREADS,), *arguments),
+        _launch("forward_partial_kernel", grid, *products),
+        _launch("forward_sum_kernel", sums, *arguments),
     ]
 
 
@@ -157,20 +117,20 @@ def backward(
     `hidden` is the activation of the layer below.
     """
     n_in, rows, patches = layer.n_in, layer.rows, layer.n_patches
-    grid, sums = (patches, blocks(n_in + 1, TILE)), (blocks(n_in, SUM_THREADS),)
+    grid, sums = (patches, blocks(n_in + 1, CU.TILE)), (blocks(n_in, CU.SUM_THREADS),)
     products = deltas, layer.n_out, layer.weights, layer.stride, rows, partials
     arguments = partials, patches, rows, states, n_in, hidden, below
     return [
-        _launch("backward_partial_kernel", grid, (TILE,), *products),
-        _launch("backward_sum_kernel", sums, (SUM_THREADS,), *arguments),
+        _launch("backward_partial_kernel", grid, *products),
+        _launch("backward_sum_kernel", sums, *arguments),
     ]
 
 
 def update(layer: Layer, inputs: int, deltas: int, rate: int) -> list[Launch]:
     """W -= eta x delta^T with the learning rate in device memory."""
-    grid = blocks(layer.n_out, UPDATE_THREADS), blocks(layer.n_in + 1, UPDATE_ROWS)
+    grid = blocks(layer.n_out, CU.UPDATE_THREADS), blocks(layer.n_in + 1, CU.UPDATE_ROWS)
     arguments = inputs, layer.n_in, deltas, layer.n_out, layer.weights, layer.stride, rate
-    return [_launch("update_kernel", grid, (UPDATE_THREADS,), *arguments)]
+    return [_launch("update_kernel", grid, *arguments)]
 
 
 # ---- a training step -----------------------------------------------------------------------
@@ -188,9 +148,9 @@ def output_deltas(
 
     `outputs` is what `forward` gives.
     """
-    kernel = "softmax_deltas_kernel" if layer.activation == SOFTMAX else "output_deltas_kernel"
+    kernel = "softmax_deltas_kernel" if layer.activation == CU.SOFTMAX else "output_deltas_kernel"
     arguments = outputs, layer.n_out, labels, order, state, deltas
-    return [_launch(kernel, (1,), (SUM_THREADS,), *arguments)]
+    return [_launch(kernel, (1,), *arguments)]
 
 
 # ---- many samples --------------------------------------------------------------------------
@@ -198,17 +158,17 @@ def output_deltas(
 
 def predict_layer(layer: Layer, inputs: int, n: int, outputs: int) -> list[Launch]:
     """Outputs (n, n_out) of inputs (n, n_in); of a softmax, the sums."""
-    grid = blocks(layer.n_out, PRODUCT_TILE), blocks(n, PRODUCT_TILE)
+    grid = blocks(layer.n_out, CU.PRODUCT_TILE), blocks(n, CU.PRODUCT_TILE)
     sizes = layer.n_out, layer.stride
     arguments = inputs, n, layer.n_in, layer.weights, *sizes, layer.activation, outputs
-    return [_launch("predict_layer_kernel", grid, (PRODUCT_SIDE, PRODUCT_SIDE), *arguments)]
+    return [_launch("predict_layer_kernel", grid, *arguments)]
 
 
 def complete(layer: Layer, n: int, outputs: int) -> list[Launch]:
     """Turns the sums (n, n_out) of a softmax into probabilities; nothing for other layers."""
-    if layer.activation != SOFTMAX or n == 0:
+    if layer.activation != CU.SOFTMAX or n == 0:
         return []
-    return [_launch("softmax_kernel", (n,), (SUM_THREADS,), layer.n_out, outputs)]
+    return [_launch("softmax_kernel", (n,), layer.n_out, outputs)]
 
 
 # ---- the order of an epoch -----------------------------------------------------------------
@@ -227,7 +187,7 @@ def input_products(images: int, n_in: int, order: int, steps: int, products: int
     if steps == 1:
         return []
     arguments = images, order, n_in, products
-    return [_launch("input_products_kernel", (steps - 1,), (SUM_THREADS,), *arguments)]
+    return [_launch("input_products_kernel", (steps - 1,), *arguments)]
 
 
 # ---- deformation ---------------------------------------------------------------------------
@@ -243,9 +203,9 @@ def noise(
 ) -> list[Launch]:
     """Noise (n_grids, 2, rows, columns) of grids `first_grid` and on."""
     rows, columns = shape
-    grid = blocks(columns, NOISE_THREADS), blocks(rows, NOISE_ROWS), 2 * n_grids
+    grid = blocks(columns, CU.NOISE_THREADS), blocks(rows, CU.NOISE_ROWS), 2 * n_grids
     arguments = *key, epoch, first_grid, rows, columns, out
-    return [_launch("noise_kernel", grid, (NOISE_THREADS,), *arguments)]
+    return [_launch("noise_kernel", grid, *arguments)]
 
 
 def middle_shape(
@@ -281,21 +241,21 @@ def displacement_field(
     (rows, columns), (out_rows, out_columns) = shape, out_shape
     cell, n_taps = taps_shape
     if not _is_small(taps_shape):
-        kernel, block, weights = "convolve_cells_kernel", (ROWS_X, ROWS_Y), (taps, cell, n_taps)
-        x = blocks(out_columns, ROWS_X)
+        kernel, weights = "convolve_cells_kernel", (taps, cell, n_taps)
+        x = blocks(out_columns, CU.ROWS_X)
         along = noise, rows, columns, *weights, 1.0, 0, rows, out_columns, middle
         below = middle, rows, out_columns, *weights, alpha, 1, out_rows, out_columns, out
         return [
-            _launch(kernel, (x, blocks(rows, ROWS_Y), fields), block, *along),
-            _launch(kernel, (x, blocks(out_rows, ROWS_Y), fields), block, *below),
+            _launch(kernel, (x, blocks(rows, CU.ROWS_Y), fields), *along),
+            _launch(kernel, (x, blocks(out_rows, CU.ROWS_Y), fields), *below),
         ]
-    down = blocks(columns, COLUMNS_X), blocks(out_rows, COLUMNS_ROWS), fields
-    across = blocks(out_columns, ROWS_X), blocks(out_rows, ROWS_Y), fields
+    down = blocks(columns, CU.COLUMNS_X), blocks(out_rows, CU.COLUMNS_ROWS), fields
+    across = blocks(out_columns, CU.ROWS_X), blocks(out_rows, CU.ROWS_Y), fields
     first = noise, rows, columns, taps, n_taps, middle
     second = middle, out_rows, columns, taps, n_taps, alpha, out
     return [
-        _launch("convolve_columns_kernel", down, (COLUMNS_X, COLUMNS_Y), *first),
-        _launch("convolve_rows_kernel", across, (ROWS_X, ROWS_Y), *second),
+        _launch("convolve_columns_kernel", down, *first),
+        _launch("convolve_rows_kernel", across, *second),
     ]
 
 
@@ -324,9 +284,9 @@ def deform_by(
 ) -> list[Launch]:
     """Images (n, h, w) by displacements (n, 2, h, w)."""
     n, height, width = shape
-    grid = n, blocks(height * width, ELEMENT_THREADS)
+    grid = n, blocks(height * width, CU.ELEMENT_THREADS)
     arguments = images, height, width, affine, displacement, background, out
-    return [_launch("deform_by_kernel", grid, (ELEMENT_THREADS,), *arguments)]
+    return [_launch("deform_by_kernel", grid, *arguments)]
 
 
 def deform(
@@ -340,6 +300,6 @@ def deform(
 ) -> list[Launch]:
     """Images (n, h, w), number `first` and on, by the fields from grid first // 100 on."""
     n, height, width = shape
-    grid = n, blocks(height * width, ELEMENT_THREADS)
+    grid = n, blocks(height * width, CU.ELEMENT_THREADS)
     arguments = images, first, height, width, affine, field, background, out
-    return [_launch("deform_kernel", grid, (ELEMENT_THREADS,), *arguments)]
+    return [_launch("deform_kernel", grid, *arguments)]

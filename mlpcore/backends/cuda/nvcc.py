@@ -1,5 +1,8 @@
 """Compiles kernels for the device at hand when they are first used, and keeps them in a cache.
 
+A kernel is compiled again for another architecture, and by another version of nvcc, because the
+driver may refuse what a newer one has made.
+
 nvcc takes a second for all kernels of one architecture, and up to some seconds for the resident
 kernel, which is compiled for one network on one kind of device at a time.
 """
@@ -13,13 +16,9 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from mlpcore.backends.cuda.sources import SOURCES
 from mlpcore.errors import InputError
-from mlpcore.files import atomic_write
-
-#: The sources of the kernels: beside this file in an installed package, else in the checkout.
-SOURCES = Path(__file__).resolve().with_name("kernels")
-if not SOURCES.is_dir():
-    SOURCES = SOURCES.parents[3] / "cuda"
+from mlpcore.files import atomic_write, make_folder
 
 #: Sums and products are fused only where the kernels say so, as in the emulation.
 FLAGS = ("-cubin", "-std=c++17", "-O3", "-fmad=false", "-Werror", "all-warnings")
@@ -53,24 +52,28 @@ def compiled(source: str, capability: int, plan: str = "") -> bytes:
     CannotCompile
         When it is not in the cache, and nvcc is not there or refuses.
     """
+    nvcc = shutil.which("nvcc")
+    compiler = "*"  # without nvcc, what any version has made
+    if nvcc is not None:
+        version = subprocess.run([nvcc, "--version"], capture_output=True).stdout
+        compiler = hashlib.sha256(version).hexdigest()[:8]
     digest = hashlib.sha256(repr((FLAGS, plan)).encode())
     for path in sorted(SOURCES.glob("*.cu*")):
         digest.update(path.read_bytes())
-    name = f"{Path(source).stem}-sm{capability}-{digest.hexdigest()[:16]}.cubin"
-    kept = cache_folder() / name
+    name = f"{Path(source).stem}-sm{capability}-{digest.hexdigest()[:16]}-{compiler}.cubin"
     with suppress(OSError):
-        return kept.read_bytes()
-    cubin = _compile(source, capability, plan)
-    with suppress(OSError, InputError):  # a cache that cannot be written to only costs time
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(kept, cubin)
+        for kept in cache_folder().glob(name):
+            return kept.read_bytes()
+    if nvcc is None:
+        raise CannotCompile("nvcc is not on PATH")
+    cubin = _compile(nvcc, source, capability, plan)
+    with suppress(InputError):  # a cache that cannot be written to only costs time
+        make_folder(cache_folder())
+        atomic_write(cache_folder() / name, cubin)
     return cubin
 
 
-def _compile(source: str, capability: int, plan: str) -> bytes:
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        raise CannotCompile("nvcc is not on PATH")
+def _compile(nvcc: str, source: str, capability: int, plan: str) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "made.cubin")
         Path(folder, "resident_plan.h").write_text(plan)

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from mlpcore.backends.cuda.sources import constants
+
 #: Registers of a thread that do not hold weights. The second choice is for networks that do not
 #: fit otherwise: a few values may then have to wait in memory (spill).
 SPARE_REGISTERS = (80, 64)
@@ -34,8 +36,9 @@ BARRIER_CYCLES = 16.6  #: per warp of a block, in a pass
 PRODUCT_CYCLES = 5.4  #: for 128 weights, in a pass and in their update
 KEPT_CYCLES = 11.7  #: extra for each weight of a thread in shared memory, likewise
 
-LINE_WORDS = 32  #: of a line of the cache
-WORDS_AT_A_TIME = 16  #: that a thread waits for together
+CU = constants("resident.cu")
+LINE_WORDS = CU.LINE  #: of a line of the cache
+WORDS_AT_A_TIME = CU.WORDS_AT_A_TIME  #: that a thread waits for together
 
 
 class DoesNotFit(Exception):

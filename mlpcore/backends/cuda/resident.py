@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.memory import DeviceArray, Driver, ResidentKernel, allocate
 from mlpcore.backends.cuda.network import DeviceNetwork
+from mlpcore.backends.cuda.sources import constants, struct
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray
@@ -16,32 +15,14 @@ from mlpcore.typing import AnyArray
 #: The kernel, whose only parameter is the address of a job.
 KERNEL = "resident_train_kernel"
 
-#: resident_control of cuda/resident_job.cuh.
-CONTROL = np.dtype(
-    [("limit", "u8"), ("given_up", "i4"), ("block", "i4"), ("step", "i4"), ("not_finite", "i4")],
-    align=True,
-)
-
-
-def job_type(n_layers: int) -> np.dtype[np.void]:
-    """resident_job of cuda/resident_job.cuh, for networks with so many layers."""
-    fields: list[Any] = [(name, "u8") for name in JOB_ADDRESSES]
-    fields += [("begin", "i4"), ("steps", "i4"), ("first_ticket", "u4")]
-    return np.dtype([*fields, ("weights", "u8", n_layers)], align=True)
-
-
-#: The addresses in a job, before those of the weights.
-JOB_ADDRESSES = (
-    *("images", "labels", "order", "rates", "state"),
-    *("words", "products", "control"),
-)
+#: What a launch tells the host.
+CONTROL = struct("resident.cu", "resident_control")
 
 #: Seconds that a block waits for another before it gives up: a million times a normal wait.
 WAIT_SECONDS = 5.0
 
-#: SAMPLES_PER_BLOCK of cuda/resident.cu. Launches begin at multiples of it; otherwise the bits
-#: would depend on the speed of the device.
-BLOCK = 64
+#: Launches begin at multiples of it; otherwise the bits would depend on the speed of the device.
+BLOCK = constants("resident.cu").SAMPLES_PER_BLOCK
 
 #: Samples of a launch at most: some tens of milliseconds, after which Python sees signals.
 MAX_STEPS = 8192
@@ -76,7 +57,7 @@ class ResidentNetwork(DeviceNetwork):
         super().__init__(driver, network)
         self.wait_seconds = WAIT_SECONDS
         self._kernel, self.plan = kernel, kernel.plan
-        self._job = job = np.zeros(1, job_type(self.n_layers))
+        self._job = job = np.zeros(1, struct("resident.cu", "resident_job", LAYERS=self.n_layers))
         work = {"words": self.plan.words, "products": MAX_STEPS}
         sizes = [job.nbytes, CONTROL.itemsize, *(4 * n for n in work.values())]
         with driver.active():

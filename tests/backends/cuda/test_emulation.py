@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 from emulated import (
+    LIMITS,
     ROOT,
     SANITIZE_VARIABLE,
-    SOURCES,
     EmulatedDriver,
     checks_shared_memory,
     compiler,
     needs_emulation,
 )
-from mlpcore.backends.cuda import launch as table
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.memory import DeviceArray, put
+from mlpcore.backends.cuda.plan import make_plan
+from mlpcore.backends.cuda.sources import SOURCES, kernels
 
 pytestmark = needs_emulation
 
@@ -108,12 +109,9 @@ def test_words_keep_values_except_for_their_last_bit(bit):
     assert np.all(np.asarray(words) == bit)
 
 
-def test_the_launch_table_agrees_with_the_kernels():
-    letters = {name: letters for name, (_, letters) in EmulatedDriver().kernels.items()}
-    assert letters == table.KERNELS
-    files = ("activation.cuh", "layout.cuh", "displacement.cu")
-    text = "".join((SOURCES / name).read_text() for name in files)
-    constants = dict(re.findall(r"(?:constexpr int|,) (\w+) = (\d+)", text))
-    repeated = {name: str(getattr(table, name)) for name in constants if hasattr(table, name)}
-    assert len(repeated) > 12
-    assert repeated == {name: constants[name] for name in repeated}
+@pytest.mark.parametrize("source", ["kernels.cu", "resident.cu"])
+def test_the_parameters_are_those_that_a_compiler_finds(source):
+    files = {"resident_plan.h": make_plan((20, 12, 9, 3), LIMITS).header()}
+    compiled = EmulatedDriver(SOURCES / source, files=files).kernels
+    found = {name: each.parameters for name, each in kernels(source).items()}
+    assert found == {name: letters for name, (_, letters) in compiled.items()}

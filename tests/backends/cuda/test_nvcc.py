@@ -10,7 +10,7 @@ import pytest
 
 from emulated import ROOT
 from mlpcore.backends.cuda import nvcc
-from mlpcore.backends.cuda.launch import KERNELS, RELU, SOFTMAX, TANH
+from mlpcore.backends.cuda.launch import CU, KERNELS
 from mlpcore.backends.cuda.plan import DeviceLimits, make_plan
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not on PATH")
@@ -39,7 +39,7 @@ def test_nvcc_compiles_every_kernel(cache):
 
 
 @needs_nvcc
-@pytest.mark.parametrize("hidden, output", [(TANH, TANH), (RELU, SOFTMAX)])
+@pytest.mark.parametrize("hidden, output", [(CU.TANH, CU.TANH), (CU.RELU, CU.SOFTMAX)])
 def test_nvcc_compiles_a_resident_kernel(cache, tmp_path, hidden, output):
     """Net1 on an H100 or H200, all its weights in registers: without spilling any."""
     plan = make_plan((841, 1000, 500, 10), DeviceLimits(132, 232448))
@@ -52,14 +52,18 @@ def test_nvcc_compiles_a_resident_kernel(cache, tmp_path, hidden, output):
     assert int(re.search(r"Used (\d+) registers", report)[1]) > plan.weight_registers
 
 
-def test_kernels_are_those_of_the_sources(cache, monkeypatch, tmp_path):
-    """Whatever the times of files say; and each is compiled once."""
+def test_kernels_are_those_of_the_sources_and_of_the_compiler(cache, monkeypatch, tmp_path):
+    """Whatever the times of files say; each is compiled once, and then needs no compiler."""
     calls = tmp_path / "calls"
-    script = (
-        f"echo called >> {calls}\n"
-        'while [ "$1" != -o ]; do shift; done\ncp "$3" "$2"'  # a copy of what it is to compile
-    )
-    program(monkeypatch, tmp_path, script)
+
+    def install(version):
+        script = (
+            f'[ "$1" = --version ] && echo {version} && exit\necho called >> {calls}\n'
+            'while [ "$1" != -o ]; do shift; done\ncp "$3" "$2"'  # a copy of what it is to compile
+        )
+        program(monkeypatch, tmp_path, script)
+
+    install("release 12.6")
     source = nvcc.SOURCES / "resident.cu"
     for _ in range(2):
         assert nvcc.compiled("resident.cu", 90, "a plan") == source.read_bytes()
@@ -69,7 +73,12 @@ def test_kernels_are_those_of_the_sources(cache, monkeypatch, tmp_path):
     assert nvcc.compiled("resident.cu", 90, "a plan").endswith(b"// edited\n")
     nvcc.compiled("resident.cu", 90, "another plan")
     nvcc.compiled("resident.cu", 80, "another plan")
-    assert calls.read_text() == "called\n" * 4
+    install("release 13.0")
+    nvcc.compiled("resident.cu", 90, "a plan")
+    assert calls.read_text() == "called\n" * 5
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", "/nowhere")
+        assert nvcc.compiled("resident.cu", 90, "a plan") == source.read_bytes()
     shutil.rmtree(cache)
     cache.write_bytes(b"a file where the folder should be")
     assert nvcc.compiled("resident.cu", 90, "a plan") == source.read_bytes()

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from emulated import SOURCES, emulated_backend, needs_emulation
+from emulated import emulated_backend, needs_emulation
 from mlpcore.backends.cuda import plan as planning
 from mlpcore.backends.cuda import resident as resident_module
 from mlpcore.backends.cuda.plan import DeviceLimits, make_plan
+from mlpcore.backends.cuda.sources import SOURCES
 from mlpcore.errors import InputError
 from oracle import EPSILON, bits, random_network
 from small_trainings import CASES, KINDS, assert_same_weights, network_of, problem, trained
@@ -311,14 +312,3 @@ def test_an_interrupted_launch_leaves_no_words_behind(ready, monkeypatch):
             backend.train(loaded, images, labels, parts[0], RATE)
     backend.train(loaded, images, labels, parts[1], RATE)
     assert_same_weights(weights_of(backend, loaded, network), expected)
-
-
-def test_the_launch_agrees_with_the_kernel():
-    sizes, limits = CASES["one hidden layer"]
-    kernel = resident(limits).driver.specialise(make_plan(sizes, limits))
-    letters = {name: letters for name, (_, letters) in kernel.driver.kernels.items()}
-    assert letters == {resident_module.KERNEL: "P"}
-    text = (SOURCES / "resident.cu").read_text()
-    text += (SOURCES / "resident_exchange.cuh").read_text()
-    assert f"SAMPLES_PER_BLOCK = {resident_module.BLOCK};" in text
-    assert f"WORDS_AT_A_TIME = {planning.WORDS_AT_A_TIME};" in text

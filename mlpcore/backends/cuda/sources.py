@@ -1,0 +1,72 @@
+"""The sources of the kernels, and what the host reads there: parameters, constants, structs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import NamedTuple
+
+import numpy as np
+
+from mlpcore.typing import StrPath
+
+#: Beside this file in an installed package, else in the checkout.
+SOURCES = Path(__file__).resolve().with_name("kernels")
+if not SOURCES.is_dir():
+    SOURCES = SOURCES.parents[3] / "cuda"
+
+#: The letters of the types in `struct`, PyCUDA and NumPy. That of a pointer is P.
+LETTERS = {"int": "i", "unsigned": "I", "unsigned long long": "Q", "float": "f", "double": "d"}
+
+_KERNEL = r'extern "C" __global__ void\s+(?:__launch_bounds__\(([^)]*)\)\s+)?(\w+)\(([^)]*)\)'
+
+
+class Kernel(NamedTuple):
+    """What a launch needs to know of a kernel."""
+
+    parameters: str  #: letters of `struct`
+    block: list[str]  #: constants, one for each dimension of a block
+
+
+def _text(source: StrPath) -> str:
+    """A source and the sources that it includes."""
+    paths = [SOURCES / source]
+    for path in paths:
+        for name in re.findall(r'^#include "(\w+\.cuh?)"', path.read_text(), re.MULTILINE):
+            if SOURCES / name not in paths:
+                paths.append(SOURCES / name)
+    return "".join(path.read_text() for path in paths)
+
+
+def kernels(source: StrPath) -> dict[str, Kernel]:
+    """The kernels of a source, by name."""
+    return {
+        name: Kernel("".join(map(_letter, parameters.split(","))), re.findall(r"\w+", bounds))
+        for bounds, name, parameters in re.findall(_KERNEL, _text(source))
+    }
+
+
+def _letter(declared: str) -> str:
+    """The letter of ``"unsigned epoch"``."""
+    if "*" in declared:
+        return "P"
+    return LETTERS[declared.strip().rpartition(" ")[0]]
+
+
+def constants(source: StrPath) -> SimpleNamespace:
+    """The whole numbers of a source."""
+    found = re.findall(r"(?:constexpr int|,) ([A-Z]\w+) = (\d+)", _text(source))
+    return SimpleNamespace(**{name: int(value) for name, value in found})
+
+
+def struct(source: StrPath, name: str, **lengths: int) -> np.dtype[np.void]:
+    """A struct of a source; `lengths` are those of its arrays."""
+    body = re.search(rf"struct {name} {{(.*?)}};", _text(source), re.DOTALL)
+    assert body is not None, name
+    fields = []
+    for declaration in re.sub(r"//.*", "", body[1]).split(";")[:-1]:
+        letter = _letter(declaration.split(",")[0])
+        for field, length in re.findall(r"(\w+)(?:\[(\w+)\])?(?:,|$)", declaration):
+            fields.append((field, letter, lengths[length] if length else ()))
+    return np.dtype(fields, align=True)
