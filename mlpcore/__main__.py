@@ -5,13 +5,11 @@ Nothing is imported before it is needed: a command starts sooner, and Ctrl-C may
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Sequence
 
 from mlpcore.interrupts import leave_on_interrupt
-
-TYPE_CHECKING = False  # nothing is imported before Ctrl-C is quiet
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 COMMANDS = {
     "train": "train a network on deformed digits, or go on with a stopped run",
@@ -47,8 +45,6 @@ def run(module: str = "mlpcore.__main__") -> int:
     Ctrl-C ends the process without a traceback while modules are imported, and at its end.
     """
     leave_on_interrupt()
-    import importlib
-
     try:
         status: int = importlib.import_module(module).main()
         return status
@@ -60,8 +56,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs a subcommand and returns its exit status: 0, 2 for bad input, 128 + n for signal n."""
     name, *arguments = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in COMMANDS:
-        import importlib
-
         status: int = importlib.import_module(f"mlpcore.commands.{name}").main(arguments)
         return status
     from mlpcore.commands.options import run_tool

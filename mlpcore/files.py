@@ -1,8 +1,4 @@
-"""Files and folders: written completely or not at all, read with distrust, locked while in use.
-
-Linux and macOS lock the folder itself, and replace files in the folder that is open. Windows can do
-neither. There a file in the folder is locked, and an open file keeps its folder where it is.
-"""
+"""Files and folders: written completely or not at all, read with distrust, locked while in use."""
 
 from __future__ import annotations
 
@@ -13,26 +9,17 @@ import secrets
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
 
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-#: Flags that open a file which is not there yet.
-NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-
 #: Flags with which opening a pipe or a terminal does not wait. Windows lacks them.
 WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
-#: The file that stands for its folder where folders cannot be locked.
+#: The file that stands for its folder in `Lock`.
 LOCK_FILE = ".lock"
 
 #: Seconds in which Windows may replace a file that another process reads.
@@ -43,20 +30,49 @@ class InUse(InputError):
     """Another process has locked a folder."""
 
 
-@dataclass(frozen=True)
 class Lock:
     """The lock of a folder, until it is closed or the process ends.
 
-    Attributes
-    ----------
-    close : callable
-        Unlocks the folder.
-    folder : int or None
-        The descriptor of the folder, where the system has one.
+    The file `LOCK_FILE` stays in the folder. A file system without locks lets every process in.
+
+    Raises
+    ------
+    InUse
+        When another process has the lock.
     """
 
-    close: Callable[[], object]
-    folder: int | None = None
+    def __init__(self, folder: Path):
+        import filelock  # not above: it takes 50 ms to import
+
+        self._path = folder / LOCK_FILE
+        self._lock = filelock.FileLock(self._path, thread_local=False)
+        self._found: os.stat_result | None = None
+        try:
+            self._lock.acquire(blocking=False)
+            self._found = self._path.stat()
+        except filelock.Timeout:
+            raise InUse(f"{shown(folder)} is in use by another process") from None
+        except OSError:
+            pass  # no locks here; or nothing can be written, which is said when that is tried
+
+    def check(self) -> None:
+        """Raise InputError if another folder has taken the place of the locked one.
+
+        The system gives no other file the number of one that is open.
+        """
+        if self._found is None:
+            return
+        with contextlib.suppress(OSError):
+            if os.path.samestat(self._found, self._path.stat()):
+                return
+        raise InputError(
+            f"{shown(self._path.parent)} has been replaced by another folder: expected the one "
+            "that this process locked"
+        )
+
+    def close(self) -> None:
+        """Unlock the folder."""
+        self._lock.release()
 
 
 @contextlib.contextmanager
@@ -66,7 +82,7 @@ def _explained(action: str, path: StrPath) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, ValueError) as error:  # a ValueError: the path has a zero byte
+    except (OSError, ValueError, RecursionError) as error:  # for a zero byte; for 1,000 folders
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot {action} {shown(path)}: {reason}") from None
 
@@ -80,8 +96,7 @@ def atomic_write(path: StrPath, *parts: bytes, locked: Lock | None = None) -> No
     Parameters
     ----------
     locked
-        What `lock` returned for the folder of the file. Nothing is written to another folder that
-        has taken its place.
+        The lock of the folder. Nothing is written to another folder that has taken its place.
 
     Raises
     ------
@@ -92,56 +107,41 @@ def atomic_write(path: StrPath, *parts: bytes, locked: Lock | None = None) -> No
     path = Path(path)
     _check_regular(path)
     temporary = _temporary(path)
-    with _explained("write", path), _opened(path.parent, locked) as folder:
-        if folder is not None:
-            path, temporary = Path(path.name), Path(temporary.name)
+    with _explained("write", path):
         try:
-            with open(os.open(temporary, NEW_FILE, 0o666, dir_fd=folder), "wb") as file:
+            with open(temporary, "xb") as file:
+                if locked is not None:
+                    locked.check()  # from now on, another folder would lack the temporary file
                 file.writelines(parts)
                 file.flush()
                 os.fsync(file.fileno())
-            _replace(temporary, path, folder)
+            _replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
+                temporary.unlink()
             raise
-        if folder is not None:
-            with contextlib.suppress(OSError):  # some file systems cannot make a rename durable
-                os.fsync(folder)
+        with contextlib.suppress(OSError):  # some systems cannot make a rename durable
+            _sync_folder(path.parent)
 
 
-def _replace(temporary: Path, path: Path, folder: int | None) -> None:
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _replace(temporary: Path, path: Path) -> None:
     """Give a file its name. Windows refuses that while another process reads the old file."""
     ends = time.monotonic() + PATIENCE
     while True:
         try:
-            return os.replace(temporary, path, src_dir_fd=folder, dst_dir_fd=folder)
+            return os.replace(temporary, path)
         except PermissionError:
-            if folder is not None or time.monotonic() > ends:
+            if time.monotonic() > ends:
                 raise
         time.sleep(0.02)
-
-
-@contextlib.contextmanager
-def _opened(folder: Path, locked: Lock | None) -> Iterator[int | None]:
-    """The descriptor of a folder, which must be the locked one if there is one.
-
-    None where the system has no descriptors of folders.
-    """
-    if os.open not in os.supports_dir_fd:
-        yield None
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        held = locked.folder if locked else None
-        if held is not None and not os.path.sameopenfile(descriptor, held):
-            raise InputError(
-                f"{shown(folder)} has been replaced by another folder: expected the one that "
-                "this process locked"
-            )
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def check_replaceable(path: StrPath) -> None:
@@ -220,12 +220,8 @@ def _without_waiting(path: str, flags: int) -> int:
 
 def make_folder(folder: StrPath) -> None:
     """Create a folder and its parents unless they are there; an InputError if that fails."""
-    folder = Path(folder)
     with _explained("create", folder):
-        for parent in reversed(folder.parents):  # os.makedirs recurses, and so not a thousand deep
-            if not parent.exists():
-                parent.mkdir(exist_ok=True)
-        folder.mkdir(exist_ok=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 def check_writable(folder: StrPath) -> None:
@@ -234,46 +230,3 @@ def check_writable(folder: StrPath) -> None:
     existing = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     with _explained("write to", folder):
         os.rmdir(tempfile.mkdtemp(prefix=".mlpcore-", dir=existing))
-
-
-def lock(folder: Path) -> Lock:
-    """Lock a folder until the returned lock is closed, or the process ends.
-
-    On Linux and macOS the lock is on the folder itself, so no lock file can stay behind. A file
-    system without locks lets every process in.
-
-    Raises
-    ------
-    InUse
-        When another process has the lock.
-    InputError
-        When the folder cannot be read.
-    """
-    if fcntl is None:
-        return _lock_file_in(folder)
-    with _explained("read", folder):
-        descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise _in_use(folder) from None
-    except OSError:
-        pass  # the file system has no locks
-    return Lock(lambda: os.close(descriptor), descriptor)
-
-
-def _lock_file_in(folder: Path) -> Lock:
-    import filelock  # installed on Windows only
-
-    found = filelock.FileLock(folder / LOCK_FILE)
-    with _explained("lock", folder):
-        try:
-            found.acquire(blocking=False)
-        except filelock.Timeout:
-            raise _in_use(folder) from None
-    return Lock(found.release)
-
-
-def _in_use(folder: Path) -> InUse:
-    return InUse(f"{shown(folder)} is in use by another process")

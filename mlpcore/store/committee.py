@@ -26,7 +26,7 @@ from mlpcore.checks import check_whole
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
-from mlpcore.files import check_no_link, lock, make_folder, remove_temporary
+from mlpcore.files import Lock, check_no_link, make_folder, remove_temporary
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.store.documents import read_document, write_document
 from mlpcore.store.run_folder import Run, check_output, holds_run, read_settings
@@ -125,7 +125,7 @@ class CommitteeFolder:
         if not holds_committee(self.folder):
             check_output(self.folder)
         make_folder(self.folder)
-        held = lock(self.folder)
+        held = Lock(self.folder)
         try:
             if holds_committee(self.folder):
                 CommitteeFolder.open(self.folder)._check_same(self)

@@ -52,7 +52,6 @@ from mlpcore.files import (
     atomic_write,
     check_replaceable,
     check_writable,
-    lock,
     make_folder,
     read_bounded,
     read_start,
@@ -228,7 +227,7 @@ class Run(Observer):
         run = cls(folder, config, data)
         make_folder(folder)
         with contextlib.ExitStack() as undo:
-            run._lock = lock(folder)  # if another process has the lock, it needs the folder
+            run._lock = Lock(folder)  # if another process has the lock, it needs the folder
             undo.callback(run.close)
             _check_new(folder)
             for name in RUN_FILES:
@@ -247,7 +246,7 @@ class Run(Observer):
         """
         run = cls(folder, *read_settings(folder))
         if to_train:
-            run._lock = lock(run.folder)
+            run._lock = Lock(run.folder)
             remove_temporary(run.folder, RUN_FILES)
         return run
 

@@ -55,7 +55,9 @@ def test_a_run_prints_plain_lines_and_a_table(train, data):
     state = load_run("r")
     assert f"{state.history[1].validation_error:.2f} %" in lines[5]
     assert f"{state.best_metrics.test_error:.2f} %" in lines[-1]
-    assert sorted(os.listdir("r")) == sorted([BEST, LAST, CONFIG, METRICS, runs.REPORT])
+    assert sorted(os.listdir("r")) == sorted(
+        [BEST, LAST, CONFIG, METRICS, runs.REPORT, files.LOCK_FILE]
+    )
 
 
 @pytest.mark.figures

@@ -56,13 +56,3 @@ def test_an_interrupt_comes_to_this_process_and_not_to_its_children():
             time.sleep(0 if signals else 0.01)
     assert signals == [signal.SIGINT]
     assert (result.stdout, result.stderr) == ("alive\n", "")
-
-
-def test_the_first_lines_import_next_to_nothing():
-    """Until Ctrl-C is quiet, which is as long as it takes to import this."""
-    code = "import os, sys; before = set(sys.modules); import mlpcore.__main__; "
-    code += "print(sorted(set(sys.modules) - before - {'mlpcore', '__future__'}))"
-    command = [sys.executable, "-S", "-c", code]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    names = "__main__", "interrupts", "version"
-    assert result.stdout == f"{[f'mlpcore.{name}' for name in names]}\n"

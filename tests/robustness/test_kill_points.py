@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from mlpcore import backends
+from mlpcore.files import LOCK_FILE
 from mlpcore.store import run_folder
 from mlpcore.store.run_folder import CONFIG, RUN_FILES, Run
 from mlpcore.training.trainer import Trainer
@@ -72,4 +73,4 @@ def test_a_run_goes_on_after_a_kill_at_any_point(tmp_path, monkeypatch):
         outcome = forked.start(killed).wait()
         assert outcome.status == -signal.SIGKILL, outcome
         assert_same_result(expected, drive(folder))
-        assert sorted(os.listdir(folder)) == sorted(RUN_FILES)
+        assert sorted(os.listdir(folder)) == sorted([*RUN_FILES, LOCK_FILE])

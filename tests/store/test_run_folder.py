@@ -13,6 +13,7 @@ import pytest
 from mlpcore import backends
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
+from mlpcore.files import LOCK_FILE
 from mlpcore.store import run_folder
 from mlpcore.store.run_folder import (
     BEST,
@@ -88,7 +89,7 @@ def test_a_run_is_complete_on_disk(tmp_path):
         make_config(epochs=4, learning_rate=0.3, learning_rate_end=0.3),
     )
     state = finish_run(folder, config, DATA)
-    assert sorted(os.listdir(folder)) == sorted(RUN_FILES)
+    assert sorted(os.listdir(folder)) == sorted([*RUN_FILES, LOCK_FILE])
     assert read_settings(folder) == (config, DataSummary.of(DATA))
     best, metadata = read_network(folder / BEST)
     assert int(metadata["epoch"]) == state.best_metrics.epoch < 4
@@ -210,7 +211,7 @@ def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_be
 
     monkeypatch.setattr(os, "fsync", fsync)
     refusal(start_run, tmp_path / "runs" / "x", CONFIG_3, DATA)
-    assert os.listdir(tmp_path / "runs" / "x") == []
+    assert os.listdir(tmp_path / "runs" / "x") == [LOCK_FILE]
 
 
 # When a run is saved
@@ -263,7 +264,7 @@ def test_a_folder_that_holds_a_run(tmp_path, name):
     assert "already holds a run" in refusal(start_run, tmp_path, CONFIG_3, DATA)
     assert "belongs to a run" in refusal(check_result_file, tmp_path / name.upper())
     check_result_file(tmp_path / "result")
-    assert os.listdir(tmp_path) == [name]
+    assert set(os.listdir(tmp_path)) == {name, LOCK_FILE}
 
 
 def test_only_who_has_the_lock_trains_and_removes_what_was_left(tmp_path):
