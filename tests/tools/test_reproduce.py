@@ -1,0 +1,99 @@
+"""`tools/reproduce.py`: stopped anywhere it goes on; its table and evidence are of its runs."""
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+import reproduce
+from mlpcore.commands import runs
+from mlpcore.data import dataset
+from mlpcore.network.architecture import PRESETS
+from mlpcore.report.console import Console
+from mlpcore.store.weights import read_network, weights_sha256
+from small_runs import assert_same_result, isolate, load_run, write_idx
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Small data in the place of MNIST and small networks, in the working folder."""
+    isolate(monkeypatch, tmp_path / "work")
+    write_idx(Path("data/mnist"))
+    monkeypatch.setattr(dataset, "_is_published", lambda *arrays: True)
+    monkeypatch.setattr(runs, "draw", lambda *args: [])  # takes longer than these trainings
+    monkeypatch.setitem(PRESETS, "net1", (8,))
+    monkeypatch.setitem(PRESETS, "net2", (9, 6))
+
+
+def main(*options):
+    return reproduce.main(["--nets", "1", "2", "--epochs", "3", "--threads", "1", *options])
+
+
+def test_stopped_runs_go_on_and_finished_ones_are_left_alone(small, monkeypatch, capsys):
+    assert main("--out", "whole") == 0
+    start = Console.on_epoch_start
+
+    def stop(self, trainer):
+        start(self, trainer)
+        if trainer.state.epoch == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Console, "on_epoch_start", stop)
+        assert main() == 128 + signal.SIGTERM
+    assert "net1-seed0" in capsys.readouterr().out
+    kept = json.loads(Path("runs/table1/net1-seed0.json").read_text())
+    assert kept["last"]["epoch"] == 2 and kept["training"]["epochs"] == 3
+    assert main("--seeds", "0", "1") == 0
+    for name in ("net1-seed0", "net2-seed0"):
+        assert_same_result(load_run(f"runs/table1/{name}"), load_run(f"whole/{name}"))
+    out = capsys.readouterr().out
+    assert "net1-seed1" in out and "mean of 2 seeds" in out
+    before = {path: path.stat().st_mtime_ns for path in Path("runs").rglob("*") if path.is_file()}
+    shutil.rmtree("data")  # nothing is left to train, so nothing needs them
+    assert main("--seeds", "0", "1") == 0
+    assert all(path.stat().st_mtime_ns == t for path, t in before.items() if path.suffix != ".json")
+
+
+def test_a_damaged_run_is_one_line_and_the_others_go_on(small, capsys):
+    assert main() == 0
+    path = Path("runs/table1/net1-seed0")
+    (path / "report.md").unlink()
+    (path / "last.safetensors").write_bytes(b"")
+    shutil.rmtree("runs/table1/net2-seed0")
+    assert main() == 2
+    error, note = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"error: {path}") and note.startswith("note: net1-seed0 is left out: ")
+    assert load_run("runs/table1/net2-seed0").epoch == 3
+
+
+def test_evidence_makes_the_rows_of_the_page(small, monkeypatch):
+    assert main("--seeds", "1", "2") == 0
+    network = read_network("runs/table1/net2-seed1/last.safetensors")[0]
+    kept = json.loads(Path("runs/table1/net2-seed1.json").read_text())
+    assert kept["weights"][-1]["sha256"] == weights_sha256(network)
+    page = Path("page.md")
+    page.write_text(f"before\n{reproduce.BEGIN}old\n{reproduce.END}after\n")
+    monkeypatch.setattr(reproduce, "EVIDENCE", Path("runs/table1"))
+    reproduce.put_table(page)
+    before, *rows, after = page.read_text().splitlines()
+    names = [line.split("|")[1].strip() for line in rows if line.startswith("| net")]
+    seeds = ("seed1", "seed2")
+    assert (before, after, "old" in rows) == ("before", "after", False)
+    assert names == [
+        *("net1 in the paper", *(f"net1-{each}" for each in seeds), "net1, mean of 2 seeds"),
+        *("net2 in the paper", *(f"net2-{each}" for each in seeds), "net2, mean of 2 seeds"),
+    ]
+
+
+def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path):
+    """`make table-1` has been called since the evidence changed."""
+    page = tmp_path / "page.md"
+    content = reproduce.PAGE.read_text()
+    before, _, after = content.partition("| net1-seed0")
+    page.write_text(before + after[after.index("\n") + 1 :])
+    reproduce.put_table(page)
+    assert page.read_text() == content
