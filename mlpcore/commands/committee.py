@@ -130,7 +130,7 @@ def train_here(
                 continue
             console.print(f"\n{place}")
             trainer = Trainer(config, data, backend, state=state)
-            status = runs.train(run, trainer, console, command)
+            status = runs.train(run, trainer, data, console, command)
         if status:
             return status
     return 0

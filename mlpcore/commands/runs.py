@@ -31,13 +31,15 @@ from mlpcore.training.trainer import Diverged, Trainer
 REPORT = "report.md"
 
 
-def train(run: Run, trainer: Trainer, console: Console, command: str) -> int:
+def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: str) -> int:
     """Trains a run to its end, or shows the result of a finished one again.
 
     Parameters
     ----------
     trainer
-        Has the state, the settings and the data of the run, and may have observers of its own.
+        Has the state and the settings of the run, and may have observers of its own.
+    data
+        What it trains on.
     command
         What to type to go on, printed when the run is stopped.
 
@@ -52,7 +54,7 @@ def train(run: Run, trainer: Trainer, console: Console, command: str) -> int:
     InputError
         When the folder cannot be written, or training fails.
     """
-    _describe(run, trainer, console)
+    _describe(run, trainer, data, console)
     trainer.observers += (run, console)
     # A signal only sets a flag: no number of signals interrupts the saving.
     with stopping(trainer.request_stop) as signals:
@@ -62,7 +64,7 @@ def train(run: Run, trainer: Trainer, console: Console, command: str) -> int:
             last = shown(run.folder / LAST)
             raise Diverged(f"{error}; {last} holds the weights before that") from None
         if finished:
-            _present(trainer, run, console)
+            _present(trainer, run, data, console)
     if not signals:
         return 0
     console.print(f"stopped: {_place(trainer)}; saved. To go on:")
@@ -70,9 +72,9 @@ def train(run: Run, trainer: Trainer, console: Console, command: str) -> int:
     return 128 + signals[0]
 
 
-def _describe(run: Run, trainer: Trainer, console: Console) -> None:
+def _describe(run: Run, trainer: Trainer, data: Dataset, console: Console) -> None:
     """Prints what trains on which data, and from where it goes on."""
-    data, config = trainer.dataset, trainer.config
+    config = trainer.config
     if data.notice:
         console.print(f"note: {data.notice}")
     values = ", values {:g} to {:g}".format(*data.given_range) if data.given_range else ""
@@ -95,9 +97,9 @@ def _place(trainer: Trainer) -> str:
     return text
 
 
-def _present(trainer: Trainer, run: Run, console: Console) -> None:
+def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> None:
     """Prints the result of a finished run, and writes its report with figures."""
-    state, data = trainer.state, trainer.dataset
+    state = trainer.state
     best, metrics = state.best, state.best_metrics
     assert best is not None and metrics is not None
     console.print()

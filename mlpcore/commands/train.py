@@ -246,7 +246,7 @@ def start(options: Options, console: Console) -> int:
     trainer = Trainer(config, data, backend)
     run = Run.create(folder, config, data, backend.description, trainer.state)
     with contextlib.closing(run):
-        return runs.train(run, trainer, console, resume_command(folder, options))
+        return runs.train(run, trainer, data, console, resume_command(folder, options))
 
 
 def resume(options: Options, console: Console) -> int:
@@ -269,7 +269,7 @@ def resume(options: Options, console: Console) -> int:
         if config is not run.config:
             console.print(change_of_epochs(run.config, config, state.begun))
             run.change_settings(config)
-        return runs.train(run, trainer, console, resume_command(folder, options))
+        return runs.train(run, trainer, data, console, resume_command(folder, options))
 
 
 def change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) -> str:

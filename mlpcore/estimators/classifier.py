@@ -14,17 +14,17 @@ from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from mlpcore.data.dataset import Dataset
+from mlpcore.backends.base import Backend
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.estimators.fitting import (
     EarlyStopping,
     EpochRecord,
     Plateau,
+    constant_rate,
     copy_of,
     few_samples,
     observers_of,
     train_by_steps,
-    train_in_order,
     warn_of_steps,
     warn_of_training,
 )
@@ -43,7 +43,7 @@ from mlpcore.network.activation import Activation, Init, Loss
 from mlpcore.report.console import Console
 from mlpcore.training.config import USUAL_TARGET, TrainingConfig
 from mlpcore.training.schedule import PAPER_RATIO, Decay
-from mlpcore.training.sparse import SparseTrainer
+from mlpcore.training.sources import ArraySource, Source, SparseSource
 from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Diverged, Observer, Trainer
 from mlpcore.typing import AnyArray
@@ -298,8 +298,13 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             stopping = EarlyStopping(mlp, held_out)
         observers = [EpochRecord(mlp), stopping, *observers_of(self.callbacks, mlp)]
         mlp._n_samples, mlp.target_ = len(samples.codes), config.target
+        # What continues after the epochs of `_history`.
+        state = TrainingState(mlp._network, history=mlp._history)
+        backend = mlp._get_backend(mlp._network)
+        source = mlp._source(samples, config, backend)
         with Console(sys.stdout) if self.verbose else nullcontext(Observer()) as console:
-            complete = mlp._trainer(config, samples, [*observers, console]).run()
+            observers.append(console)
+            complete = Trainer(config, source, backend, observers, state, self.alpha).run()
         warn_of_training(mlp, samples, n_before, complete)
         if isinstance(stopping, EarlyStopping) and stopping.best:
             mlp._network = stopping.best
@@ -367,15 +372,17 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         few = len(samples.codes) <= FEW or issparse(samples.inputs)
         if steps and few:
             return train_by_steps(samples, steps)
-        config = self._config(epochs=1)
+        config = constant_rate(self._config(epochs=1))
         if not hasattr(self, "_network"):
             self._network = self._new_network(config)
         network, self.target_ = self._current_network(), config.target
         backend = self._get_backend(network)
         if not few or not config.deformation.is_identity:
-            self._steps, images = None, self._images(samples)
+            self._steps, state = None, TrainingState(network)
             epoch = FIRST_PARTIAL_EPOCH + self._n_calls + len(self._history)
-            return train_in_order(network, images, samples, config, epoch, backend)
+            source = self._source(samples, config, backend, epoch)
+            Trainer(config, source, backend, state=state).run()
+            return state.history[0].loss
         self._steps = Steps(
             PARAMETERS(self),
             config,
@@ -385,22 +392,20 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         )
         return train_by_steps(samples, self._steps)
 
-    def _trainer(
-        self, config: TrainingConfig, samples: Samples, observers: Sequence[Observer]
-    ) -> Trainer:
-        """What continues the training of the network after the epochs of `_history`."""
-        state = TrainingState(self._network, history=self._history)
-        backend = self._get_backend(self._network)
-        if issparse(samples.inputs):
-            rows = samples.inputs, samples.codes
-            return SparseTrainer(
-                config, *rows, backend, observers, state, samples.weights, self.alpha
-            )
-        images, codes = self._images(samples), samples.codes
-        data = Dataset(
-            "X", images, codes, images[:0], codes[:0], len(self.classes_), source="given"
-        )
-        return Trainer(config, data, backend, observers, state, samples.weights, self.alpha)
+    def _source(
+        self,
+        samples: Samples,
+        config: TrainingConfig,
+        backend: Backend,
+        single_pass: int | None = None,
+    ) -> Source:
+        """The samples for a trainer; `single_pass` is as for `ArraySource`."""
+        inputs, codes, weights = samples.inputs, samples.codes, samples.weights
+        n_classes = len(self.classes_)
+        if issparse(inputs):
+            return SparseSource(inputs, codes, n_classes, config.seed, weights)
+        images, drawing = self._images(samples), (config.seed, config.deformation)
+        return ArraySource(images, codes, n_classes, backend, *drawing, weights, single_pass)
 
 
 #: All parameters of a classifier.

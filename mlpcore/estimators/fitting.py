@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import math
 import traceback
@@ -13,9 +14,6 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from mlpcore.backends.base import Backend
-from mlpcore.deformation.deform import deform
-from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.estimators.prediction import Steps, outputs_of
 from mlpcore.estimators.stability import warn_of_step
@@ -24,7 +22,6 @@ from mlpcore.network.network import Network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Diverged, Observer, Trainer
-from mlpcore.typing import Float32Array
 
 #: The loss still falls if what it fell in the second half of the learning exceeds this share of the
 #: first epoch's loss. Epochs count by their learning rates, because at a rate of almost 0 no loss
@@ -231,57 +228,19 @@ def few_samples(
 
 
 def train_by_steps(samples: Samples, steps: Steps) -> float:
-    """Learns samples in their order; returns what `train_in_order` does, and raises the same."""
+    """Learns samples in their order; returns their mean loss, weighted as they are."""
     config, weights = steps.config, samples.weights
     data = samples.inputs, samples.codes
     loss = steps.stepper.train(*data, steps.rates, config.target, weights).loss
     if not math.isfinite(loss):
-        raise diverged(config)
-    return loss / _total(samples)
+        raise Diverged(
+            f"training diverged at learning rate {config.learning_rate:.4g}: the loss is not "
+            "finite; expected a lower learning rate"
+        )
+    total = len(samples.codes) if weights is None else weights.sum(dtype=np.float64)
+    return loss / float(total)
 
 
-def _total(samples: Samples) -> float:
-    """The sum of the weights."""
-    if samples.weights is None:
-        return float(len(samples.codes))
-    return float(samples.weights.sum(dtype=np.float64))
-
-
-def diverged(config: TrainingConfig) -> Diverged:
-    """What says that a `partial_fit` has failed."""
-    return Diverged(
-        f"training diverged at learning rate {config.learning_rate:.4g}: loss or weights are "
-        "not finite; expected a lower learning rate"
-    )
-
-
-def train_in_order(
-    network: Network,
-    images: Float32Array,
-    samples: Samples,
-    config: TrainingConfig,
-    epoch: int,
-    backend: Backend,
-) -> float:
-    """Trains a network on samples in their order, their images deformed for an epoch.
-
-    Returns the mean loss, weighted as the samples are. The learning rate is that of the beginning
-    of a run, after its warm-up. Raises `Diverged` when weights or loss are no longer finite.
-    """
-    shown, labels = backend.put(images), backend.put(samples.codes)
-    if not config.deformation.is_identity:
-        around = background_of(images)
-        drawing = config.deformation, config.seed, epoch, backend
-        shown = deform(shown, labels, *drawing, background=around)
-    inputs = shown.reshape(len(images), network.layer_sizes[0])
-    order = backend.put(np.arange(len(images), dtype=np.int32))
-    loaded = backend.load(network)
-    rates = config.layer_rates(config.learning_rate)
-    weights = None if samples.weights is None else backend.put(samples.weights)
-    result = backend.train(
-        loaded, inputs, labels, order, rates, target=config.target, sample_weight=weights
-    )
-    backend.store(loaded, network)
-    if not (np.isfinite(result.loss) and network.is_finite()):
-        raise diverged(config)
-    return result.loss / _total(samples)
+def constant_rate(config: TrainingConfig) -> TrainingConfig:
+    """The settings of a `partial_fit`: those of an epoch at the learning rate of the first."""
+    return dataclasses.replace(config, decay="factor", learning_rate_end=None, warm_up=0)

@@ -114,7 +114,7 @@ class Console(Observer):
         self.on_progress(trainer, "", 0, trainer.n_samples)
         if not self._has_header:
             self._has_header = True
-            self.print(header_line(trainer.config.epochs, trainer.dataset.held_out))
+            self.print(header_line(trainer.config.epochs, trainer.source.held_out))
 
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
         """Moves the bars."""

@@ -1,10 +1,10 @@
-"""The training loop: on-line back-propagation on a training set deformed anew every epoch.
+"""The training loop: on-line back-propagation on the samples of a source, epoch by epoch.
 
 Nothing here prints or touches the disk. An `Observer` shows or keeps what happens.
 
-Training can stop in the middle of an epoch without losing anything. Deformation and order depend
+Training can stop in the middle of an epoch without losing anything. Samples and their order depend
 only on the seed and the epoch, and the state counts the samples that are done. A `Trainer` that
-gets this state deforms the same images again and continues.
+gets this state asks its source for the rest.
 """
 
 from __future__ import annotations
@@ -18,26 +18,17 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 
-from mlpcore import deformation
-from mlpcore.backends.arguments import IMAGES_PER_GRID, check_array, check_range, check_weights
 from mlpcore.backends.base import Backend, TrainingResult
-from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
-from mlpcore.deformation.deform import gaussian_taps
-from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
-from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
+from mlpcore.training.sources import ArraySource, Samples, Source
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState, best_of
-from mlpcore.typing import ArrayLike, BackendArray
 
 #: Samples of one `Backend.train` call, all at the same learning rates; the loss is checked after
 #: each. A power of two, so that the blocks of a backend are the same wherever an epoch was
 #: interrupted.
 SEGMENT = 8192
-
-#: A part of the deformation should take this many seconds, because a stop waits for its end.
-PART_SECONDS = 0.1
 
 
 class Diverged(InputError):
@@ -72,37 +63,32 @@ class Observer:
 
 
 class Trainer:
-    """Trains a network on a data set.
+    """Trains a network on the samples of a source.
 
     Parameters
     ----------
     config
         The settings. `config.backend` only records a name; `backend` computes.
-    dataset
-        Images in [-1, 1], labels and the number of classes. The network gets the images in the
-        range that the settings name.
+    source
+        The samples. A data set stands for its training images, in the range that the settings name
+        and deformed as they say, validated and tested after each epoch: `ArraySource.of`.
     backend
         Computes everything.
     observers
         Called in this order.
     state
         Where to continue; by default a new network is drawn from the seed.
-    sample_weight
-        (n_train,), 0 or more: the factor of the learning rate of each training sample, and of
-        its loss in the mean of an epoch. Errors count without weights. The weights are in
-        neither settings nor state: a trainer that continues needs the same ones.
     weight_decay
         How fast weights, but not biases, shrink: by exp(-eta weight_decay) a sample, eta being the
         rate of their layer. It is decoupled from the gradient (Loshchilov and Hutter 2019,
         "Decoupled weight decay regularization"), and applied after each segment of an epoch. Only
-        on CPUs, and not part of the settings either.
+        on CPUs, and not part of the settings.
 
     Raises
     ------
     InputError
-        When the network of `state` does not fit the settings and the data, ones and sevens are to
-        get strokes and the data have none, a label is beyond the number of classes, a learning rate
-        would be 0 in float32, or a weight is negative, not finite, or 0 as all others are.
+        When the network of `state` does not fit the settings and the source, a learning rate would
+        be 0 in float32, or `ArraySource.of` refuses the data set.
 
     Examples
     --------
@@ -126,21 +112,17 @@ class Trainer:
     def __init__(
         self,
         config: TrainingConfig,
-        dataset: Dataset,
+        source: Source | Dataset,
         backend: Backend,
         observers: Iterable[Observer] = (),
         state: TrainingState | None = None,
-        sample_weight: ArrayLike | None = None,
         weight_decay: float = 0.0,
     ):
-        self.config, self.dataset, self.backend = config, dataset, backend
+        if isinstance(source, Dataset):
+            source = ArraySource.of(source, config, backend)
+        self.config, self.source, self.backend = config, source, backend
         self.observers = tuple(observers)
-        sizes = (dataset.n_inputs, *config.hidden_layers, dataset.n_classes)
-        # The current and the best network, what the backend packs, and what is being saved.
-        needed = 4 * 4 * count_parameters(sizes)
-        copies = 1 + (config.input_range != "signed") + (not config.deformation.is_identity)
-        needed += copies * (dataset.train_images.nbytes + dataset.test_images.nbytes)
-        check_memory(needed, "a network and data of this size")
+        sizes = (source.n_inputs, *config.hidden_layers, source.n_classes)
         self.state = state or TrainingState(config.new_network(sizes))
         network = self.state.network
         found = network.layer_sizes, network.activation, network.loss
@@ -151,57 +133,20 @@ class Trainer:
             )
         for epoch, samples in ((0, 0), (config.epochs - 1, self.n_samples - 1)):
             config.check_learning_rates(self._middle(epoch, samples), self.n_samples)
-        self._take_weights(sample_weight)
-        check_range("train labels", dataset.train_labels, dataset.n_classes)
-        check_range("test labels", dataset.test_labels, dataset.n_classes)
         self._stop = False
-        self._part = IMAGES_PER_GRID  # images to deform at once
-        self._network = backend.load(network)
+        self._stepper = backend.stepper(network) if source.is_sparse else None
+        self._network = network if source.is_sparse else backend.load(network)
         self._weight_decay = weight_decay
         if weight_decay and self._network is not network:
             raise InputError(
                 f"weight decay {weight_decay}: expected 0 or a CPU, not {backend.name}"
             )
-        drawn = dataset.with_strokes(config.ones_and_sevens, config.seed)
-        ranged = drawn.as_inputs(config.input_range)
-        self._train_images = backend.put(ranged.train_images)
-        self._train_labels = backend.put(dataset.train_labels)
-        self._test_images = backend.put(ranged.test_images)
-        self._test_labels = backend.put(dataset.test_labels)
-        self._shown = self._train_images  # the images of an epoch, deformed or not
-        if not config.deformation.is_identity:
-            self._background = background_of(ranged.train_images)
-            self._shown = backend.put(np.empty_like(dataset.train_images))
-            self._maps = backend.put(np.empty((self.n_samples, 2, 2), np.float32))
-        self._order = backend.put(np.empty(self.n_samples, np.int32))
-        taps = gaussian_taps(config.deformation.sigma)
-        backend.reserve(self._network, self._shown, self._train_labels, taps.shape)
-
-    def _take_weights(self, sample_weight: ArrayLike | None) -> None:
-        """Puts the weights of the samples where the backend computes, and keeps their sum."""
-        self._sample_weight: BackendArray | None = None
-        self._total_weight = float(self.n_samples)
-        if sample_weight is None:
-            return
-        if not self.backend.can_weight:
-            raise InputError(
-                f"sample_weight: the backend {self.backend.name} takes none, expected a CPU backend"
-            )
-        weights = np.asarray(sample_weight)
-        if weights.dtype.kind in "iuf":
-            with np.errstate(over="ignore"):  # what becomes infinite is refused
-                weights = weights.astype(np.float32)
-        weights = check_array("sample_weight", weights, (self.n_samples,))
-        check_weights(weights)
-        self._total_weight = float(weights.sum(dtype=np.float64))
-        if self._total_weight == 0:
-            raise InputError("sample_weight: 0 everywhere, expected a greater one")
-        self._sample_weight = self.backend.put(weights)
+        source.reserve(self._network)
 
     @property
     def n_samples(self) -> int:
-        """The size of the training set, which is the number of samples of an epoch."""
-        return len(self.dataset.train_labels)
+        """The number of samples of an epoch."""
+        return self.source.n_samples
 
     def request_stop(self) -> None:
         """Ask `run` to return soon. Signal handlers, observers and other threads may call this."""
@@ -240,7 +185,7 @@ class Trainer:
             return False
         except BaseException:
             with suppress(InputError):  # from a device that has failed
-                self.backend.store(self._network, self.state.network)
+                self._store()
             raise
         finally:
             for observer in self.observers:
@@ -253,16 +198,15 @@ class Trainer:
             observer.on_epoch_start(self)
         if state.progress.samples < self.n_samples:
             with self._timed("deformation_seconds"):
-                self._deform()
+                self.source.begin(state.epoch, self._report_deformation)
             with self._timed("training_seconds"):
                 self._train()
         self._collect()
         with self._timed("evaluation_seconds"):
-            validation_errors = None
-            if self.config.validates(state.epoch + 1):
-                validation_errors = self._count_errors(self._train_images, self._train_labels, 0)
-            test_errors = self._count_errors(self._test_images, self._test_labels, self.n_samples)
-        metrics = self._metrics(validation_errors, test_errors)
+            validates = self.config.validates(state.epoch + 1)
+            validation_errors = self._count_errors(self.source.validation if validates else None, 0)
+            test_errors = self._count_errors(self.source.test, self.n_samples)
+        metrics = self._metrics(validation_errors, test_errors or 0)
         best = state.best
         if best_of([*state.history, metrics]) is metrics:
             best = state.network.copy()
@@ -279,10 +223,10 @@ class Trainer:
             epoch=epoch + 1,
             learning_rate=self.config.learning_rate_at(epoch),
             n_train=self.n_samples,
-            n_test=len(self.dataset.test_labels),
+            n_test=self.source.n_test,
             training_errors=progress.errors,
             # After an interruption the sum is rounded differently in its last digit.
-            loss=float(f"{progress.loss / self._total_weight:.6g}"),
+            loss=float(f"{progress.loss / self.source.total_weight:.6g}"),
             validation_errors=validation_errors,
             test_errors=test_errors,
             deformation_seconds=round(progress.deformation_seconds, 4),
@@ -290,52 +234,23 @@ class Trainer:
             evaluation_seconds=round(progress.evaluation_seconds, 4),
         )
 
-    def _deform(self) -> None:
-        """Deform the training set part by part, because a stop waits for the end of a part."""
-        if self._shown is self._train_images:
-            return
-        begin = 0
-        while begin < self.n_samples:
-            self._report("deforming", begin, self.n_samples)
-            started = time.perf_counter()
-            part = slice(begin, min(begin + self._part, self.n_samples))
-            deformation.deform(
-                self._train_images[part],
-                self._train_labels[part],
-                self.config.deformation,
-                self.config.seed,
-                self.state.epoch,
-                self.backend,
-                first=begin,
-                out=self._shown[part],
-                maps=self._maps[part],
-                background=self._background,
-            )
-            begin = part.stop
-            # The result does not depend on the size of the parts, so the clock may choose it.
-            quick = time.perf_counter() - started < PART_SECONDS / 2
-            if quick and self._part < self.n_samples:
-                self._part *= 2
+    def _report_deformation(self, done: int) -> None:
+        self._report("deforming", done, self.n_samples)
 
     def _train(self) -> None:
-        state = self.state
-        order = self.backend.permutation(
-            self.n_samples, self.config.seed, state.epoch, out=self._order
-        )
-        images = self._flat(self._shown)
+        state, target = self.state, self.config.target
         while (begin := state.progress.samples) < self.n_samples:
             self._report("training", begin, self.n_samples)
             end = min((begin // SEGMENT + 1) * SEGMENT, self.n_samples)
-            result = self.backend.train(
-                self._network,
-                images,
-                self._train_labels,
-                order[begin:end],
-                self._learning_rates(begin),
-                functools.partial(self._on_samples, state.progress),
-                self.config.target,
-                self._sample_weight,
-            )
+            inputs, labels, order, weights = self.source.segment(state.epoch, begin, end)
+            rates = self._learning_rates(begin)
+            note = functools.partial(self._on_samples, state.progress)
+            if self._stepper is None:
+                arguments = inputs, labels, order, rates, note, target, weights
+                result = self.backend.train(self._network, *arguments)
+            else:
+                result = self._stepper.train(inputs, labels, rates, target, weights)
+                note(result)
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
             if self._weight_decay and begin + result.samples == end:
@@ -344,8 +259,11 @@ class Trainer:
     def _decay_weights(self, begin: int, end: int) -> None:
         """Lets the weights decay as much as in all samples of the segment that has this one."""
         n_samples = end - begin // SEGMENT * SEGMENT
-        for weights, rate in zip(self._network.weights, self._learning_rates(begin)):
+        network = self._network if self._stepper is None else self._stepper.network
+        for weights, rate in zip(network.weights, self._learning_rates(begin)):
             weights *= math.exp(-rate * self._weight_decay * n_samples)
+        if self._stepper is not None:
+            self._stepper = self.backend.stepper(network)
 
     def _middle(self, epoch: int, samples: int) -> float:
         """Samples of the run until the middle of the segment that has this sample of an epoch."""
@@ -369,22 +287,31 @@ class Trainer:
             observer.on_progress(self, "training", self.state.progress.samples, self.n_samples)
         return self._stop
 
-    def _count_errors(self, images: BackendArray, labels: BackendArray, done: int) -> int:
-        """Counts the errors of a set; `done` images of other sets were counted before."""
+    def _count_errors(self, samples: Samples | None, done: int) -> int | None:
+        """Counts the errors of a set, if there is one; `done` samples of others were before it."""
+        if samples is None:
+            return None
 
         def report() -> None:
-            self._report("evaluating", done, self.n_samples + len(self.dataset.test_labels))
+            self._report("evaluating", done, self.n_samples + self.source.n_test)
 
         report()
-        return self.backend.count_errors(self._network, self._flat(images), labels, report)
+        inputs, labels = samples
+        if self._stepper is None:
+            return self.backend.count_errors(self._network, inputs, labels, report)
+        guesses = self._stepper.predict(inputs).argmax(axis=1)
+        return int(np.count_nonzero(guesses != labels))
 
-    def _flat(self, images: BackendArray) -> BackendArray:
-        """A view of images (n, h, w) as inputs of the network (n, h w)."""
-        return images.reshape(len(images), self.dataset.n_inputs)
+    def _store(self) -> None:
+        """Brings `state.network` up to date."""
+        if self._stepper is None:
+            self.backend.store(self._network, self.state.network)
+        else:
+            self.state.network = self._stepper.network
 
     def _collect(self) -> None:
-        """Bring the weights back from the backend, and check that training may continue."""
-        self.backend.store(self._network, self.state.network)
+        """Brings the weights back from the backend, and checks that training may continue."""
+        self._store()
         if not self.state.network.is_finite():
             raise self._diverged("a weight")
 

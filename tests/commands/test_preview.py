@@ -38,7 +38,8 @@ def test_images_are_those_that_a_training_sees(call, data, drawn):
 
     def look(trainer, event, *arguments):
         if event == "training":
-            shown[trainer.state.epoch + 1] = np.array(trainer._shown)
+            inputs = np.array(trainer.source.segment(trainer.state.epoch, 0, 1).inputs)
+            shown[trainer.state.epoch + 1] = inputs.reshape(-1, 7, 5)
 
     parameters = DeformationParameters(5, 4, 12, 8, similar_labels=())
     config = make_config(epochs=3, seed=7, backend="scalar", deformation=parameters)

@@ -37,7 +37,7 @@ def test_a_terminal_shows_two_bars_and_keeps_the_lines(terminal, monkeypatch):
     monkeypatch.setattr(console.time, "monotonic", lambda: next(clock))
     state = SimpleNamespace(epoch=0, network=Network((4, 3)))
     config, data = SimpleNamespace(epochs=30), SimpleNamespace(held_out=0)
-    trainer = SimpleNamespace(state=state, config=config, dataset=data, n_samples=900)
+    trainer = SimpleNamespace(state=state, config=config, source=data, n_samples=900)
     with Console(terminal) as shown:
         shown.on_epoch_start(trainer)
         for phase in ("deforming", "training", "evaluating"):

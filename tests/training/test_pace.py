@@ -23,8 +23,8 @@ def measured(monkeypatch):
     sizes = []
 
     def run(trainer):
-        assert np.shares_memory(trainer.dataset.train_images, DATA.train_images)
-        sizes.append((trainer.n_samples, len(trainer.dataset.test_labels)))
+        assert np.shares_memory(trainer.source.validation.inputs, DATA.train_images)
+        sizes.append((trainer.n_samples, trainer.source.n_test))
         assert trainer.config.epochs == 2
         for share in (50, 100):
             n, n_test = sizes[-1]

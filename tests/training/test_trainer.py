@@ -15,7 +15,9 @@ from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.training import sources
 from mlpcore.training import trainer as training
+from mlpcore.training.sources import ArraySource
 from mlpcore.training.state import TrainingState
 from mlpcore.training.trainer import Trainer
 from small_runs import (
@@ -82,27 +84,27 @@ def test_light_paper_stays_light():
 
     def look(trainer, event, *arguments):
         if event == "training":
-            shown.append(trainer._shown.copy())
+            shown.append(trainer.source.segment(0, 0, 1).inputs.copy())
             trainer.request_stop()
 
     for images in (framed, -framed):
         data = dataclasses.replace(DATA, train_images=images)
         Trainer(make_config(), data, backends.get("scalar", 1), [Hook(look)]).run()
     assert np.array_equal(shown[0], -shown[1])
-    assert not np.array_equal(shown[0], framed)
+    assert not np.array_equal(shown[0], framed.reshape(230, 35))
 
 
 def test_same_bits_however_an_epoch_is_cut(c_backend, monkeypatch):
     """Parts of the deformation grow when they are quick: the second epoch's is the whole."""
     events = []
     hook = Hook(lambda trainer, *arguments: events.append(arguments[:2]))
-    monkeypatch.setattr(training, "PART_SECONDS", math.inf)
+    monkeypatch.setattr(sources, "PART_SECONDS", math.inf)
     whole = train(make_config(), c_backend, [hook])
     assert [event[1] for event in events if event[0] == "deforming"] == [0, 100, 0, 0]
     kinds = [kind for kind, _ in groupby(event[0] for event in events)]
     assert kinds == 3 * ["epoch_start", "deforming", "training", "evaluating", "epoch_end"]
     monkeypatch.setattr(training, "SEGMENT", 64)
-    monkeypatch.setattr(training, "PART_SECONDS", 0)  # always the smallest part
+    monkeypatch.setattr(sources, "PART_SECONDS", 0)  # always the smallest part
     assert_same_result(whole, train(make_config(), c_backend, [hook]))
     assert {("deforming", 100), ("training", 64), ("evaluating", 230)} <= set(events)
 
@@ -230,13 +232,14 @@ def test_a_stop_requested_before_the_run_stops_it_at_once():
     assert trainer.state.epoch == trainer.state.progress.samples == 0
 
 
-PARTS = ("_run_epoch", "_metrics", "_deform", "_train", "_on_samples", "_collect", "_count_errors")
+LOOP = ("_run_epoch", "_metrics", "_train", "_on_samples", "_collect", "_store", "_count_errors")
+PARTS = [*(getattr(Trainer, name) for name in LOOP), ArraySource.begin, ArraySource.segment]
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_an_interrupt_before_any_line_loses_nothing(name):
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_an_interrupt_before_any_line_loses_nothing(part):
     """Before each line once, in the second epoch. Interrupts within a line are not tested."""
-    code = getattr(Trainer, name).__code__
+    code = part.__code__
     lines = sorted({line for *_, line in code.co_lines() if line} - {code.co_firstlineno})
     config, backend, interrupted = make_config(epochs=2), backends.get(threads=1), []
     whole = train(config, backend)

@@ -7,6 +7,7 @@ from emulated import emulated_backend, needs_emulation
 from mlpcore import backends
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.errors import InputError
+from mlpcore.training.sources import ArraySource
 from mlpcore.training.trainer import Trainer
 from small_runs import (
     BACKENDS,
@@ -23,7 +24,8 @@ WEIGHTS = (np.arange(230) % 4).tolist()
 
 
 def train(config, backend, weights, state=None):
-    trainer = Trainer(config, DATA, backend, state=state, sample_weight=weights)
+    source = ArraySource.of(DATA, config, backend, weights)
+    trainer = Trainer(config, source, backend, state=state)
     assert trainer.run()
     return trainer.state
 
@@ -41,7 +43,8 @@ def test_weights_reach_the_backend_and_the_loss_is_the_weighted_mean(name):
     assert state.history[0].loss == pytest.approx(result.loss / weights.sum(), rel=1e-5)
     assert state.history[0].training_errors == result.errors
     if name != "reference":  # whose float64 weights are rounded at a stop
-        stopped = run_with_stop(config, DATA, backend, 0, 128, sample_weight=WEIGHTS).state
+        source = ArraySource.of(DATA, config, backend, WEIGHTS)
+        stopped = run_with_stop(config, source, backend, 0, 128).state
         assert_same_result(state, train(config, backend, WEIGHTS, stopped))
 
 
@@ -57,7 +60,7 @@ def test_weights_reach_the_backend_and_the_loss_is_the_weighted_mean(name):
 )
 def test_weights_that_cannot_be_used_are_refused(weights, message):
     with pytest.raises(InputError, match=message):
-        Trainer(make_config(), DATA, backends.get(), sample_weight=weights)
+        ArraySource.of(DATA, make_config(), backends.get(), weights)
 
 
 @needs_emulation
@@ -66,7 +69,7 @@ def test_a_backend_without_weights_says_so():
     with pytest.raises(
         InputError, match=r"^sample_weight: the backend .* takes none, expected a CPU"
     ):
-        Trainer(make_config(), DATA, backend, sample_weight=WEIGHTS)
+        ArraySource.of(DATA, make_config(), backend, WEIGHTS)
     loaded = backend.load(make_config().new_network((35, 9, 6, 3)))
     order, weights = np.zeros(1, np.int32), np.ones(230, np.float32)
     with pytest.raises(InputError, match=r"^sample_weight: the backend .* takes none"):
