@@ -134,6 +134,26 @@ def check_array_like(name: str, values: Any) -> None:
                 tensor_values(name, part)
 
 
+def real_array(name: str, values: Any, finite: bool = True) -> Any:
+    """The array of values that are real numbers or truth values, and finite unless told otherwise.
+
+    An InputError if they are none, or if `check_array_like` refuses them.
+    """
+    check_array_like(name, values)
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and isinstance(values, torch.Tensor):
+        values = tensor_values(name, values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError):  # nested lists of different lengths, pictures
+        raise InputError(f"{name} is no array: expected real numbers in rows of one size") from None
+    if array.dtype.kind not in "buif":
+        raise InputError(f"{name} has the type {array.dtype}: expected real numbers")
+    if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise InputError(f"{name} holds NaN or infinity: expected finite numbers")
+    return array
+
+
 def tensor_values(name: str, tensor: Any) -> Any:
     """The values of a tensor of PyTorch as an array, which shares its memory on a CPU.
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.checks import check_array_like, check_real, check_whole
+from mlpcore.checks import check_array_like, check_real, check_whole, real_array
 from mlpcore.data.scaling import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike
@@ -96,17 +96,14 @@ def _check_together(train: Part, test: Part) -> AnyArray:
     return classes
 
 
-def _to_array(values: Any, name: str) -> tuple[AnyArray, Any]:
-    """Return an array, and what it is made of; a sequence, also one of pictures, becomes a list."""
+def _to_list(values: Any, name: str) -> Any:
+    """Return a sequence, also one of pictures, as a list, and an array as it is."""
+    if hasattr(values, "__array__") or isinstance(values, memoryview):
+        return values
     try:
-        is_whole = hasattr(values, "__array__") or isinstance(values, memoryview)
-        given = values if is_whole else list(values)
-        check_array_like(name, given)
-        return np.asarray(given), given
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{name} is no array: expected images of one size, or labels") from None
+        return list(values)
+    except TypeError:
+        raise InputError(f"{name} is no array: expected images, or labels") from None
 
 
 def _to_images(values: ArrayLike, name: str) -> AnyArray:
@@ -115,9 +112,7 @@ def _to_images(values: ArrayLike, name: str) -> AnyArray:
     They may have an axis of one channel, (n, h, w, 1) or (n, 1, h, w), or be rows of the pixels of
     squares, (n, h h).
     """
-    images, _ = _to_array(values, name)
-    if images.dtype.kind not in NUMBERS:
-        raise InputError(f"{name} has the type {images.dtype}: expected real numbers")
+    images: AnyArray = real_array(name, _to_list(values, name))
     if images.ndim == 4 and 1 in (images.shape[1], images.shape[3]):
         images = images[:, 0] if images.shape[1] == 1 else images[..., 0]
     if images.ndim == 2:
@@ -133,14 +128,17 @@ def _to_images(values: ArrayLike, name: str) -> AnyArray:
             f"{name} has the shape {images.shape}: expected grey images (n, height, width) with "
             f"sides of at most {MAX_SIDE} pixels, or (n, pixels)"
         )
-    if images.dtype.kind == "f" and not np.isfinite(images).all():
-        raise InputError(f"{name} holds values that are not finite: expected numbers")
     return images
 
 
 def _to_labels(values: ArrayLike, name: str) -> AnyArray:
     """Return labels (n,): numbers, or strings."""
-    labels, given = _to_array(values, name)
+    given = _to_list(values, name)
+    check_array_like(name, given)
+    try:
+        labels = np.asarray(given)
+    except ValueError:  # nested lists of different lengths
+        raise InputError(f"{name} is no array: expected a label for each image") from None
     if labels.dtype == object and labels.size:
         kinds = [type(label) for label in labels.flat]
         if any(all(issubclass(each, kind) for each in kinds) for kind in (str, numbers.Real)):
@@ -198,8 +196,8 @@ def check_values(pixels: AnyArray, name: str, low: float, high: float, exact: bo
 
     Other numbers may lie beyond those of the training, but not by as much as the range is wide.
     """
-    if pixels.dtype.kind not in ("ui" if exact else NUMBERS):
-        expected = f"whole numbers from {low:g} to {high:g}" if exact else "real numbers"
+    if exact and pixels.dtype.kind not in "ui":
+        expected = f"whole numbers from {low:g} to {high:g}"
         raise InputError(f"{name} of the type {pixels.dtype}: expected {expected}")
     if not pixels.size:
         return

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,22 +15,20 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from mlpcore import backends
 from mlpcore.backends.arguments import IMAGES_PER_GRID, MAX_EPOCH, check_indices
-from mlpcore.checks import check_array_like, check_whole
+from mlpcore.checks import check_array_like, check_whole, real_array
 from mlpcore.data.scaling import batches
-from mlpcore.deformation.deform import displacements
+from mlpcore.deformation.deform import deform_selected, displacements
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.targets import move_masks, move_points
-from mlpcore.deformation.values import border_values, check_background, check_whole_numbers
-from mlpcore.errors import InputError
-from mlpcore.estimators.images import (
+from mlpcore.deformation.values import (
+    EXACT_FROM_BACKGROUND,
     GREATEST_SPAN,
-    SHAPES,
-    Arguments,
-    Background,
-    check_sides,
+    border_values,
+    check_background,
+    check_whole_numbers,
     deform_values,
-    from_tensor,
 )
+from mlpcore.errors import InputError
 from mlpcore.estimators.validation import (
     are_similar,
     check_similar_labels,
@@ -37,6 +37,13 @@ from mlpcore.estimators.validation import (
     threads_of,
 )
 from mlpcore.typing import AnyArray
+
+#: What `channels` may be, and the shapes that it stands for.
+SHAPES = {
+    None: "(n, h, w) or (n, n_features), or channels to be 'first' or 'last'",
+    "first": "(n, channels, h, w)",
+    "last": "(n, h, w, channels)",
+}
 
 #: A thread takes as long to start as to deform some thousand pixels.
 PIXELS_PER_THREAD = 2**15
@@ -59,10 +66,10 @@ class ElasticDeformer(
 
     Grey-scale images have the shape (n_samples, height, width), or (n_samples, n_features) with
     their pixels row by row. `channels` says where the channels of colour images are; all channels
-    of an image get the same map. Images are NumPy arrays, or PyTorch tensors on any device.
-    Results are of the same kind, shape and type: whole numbers are rounded to the nearest, and no
-    value leaves the range of its image and the background. Arithmetic is float32, so errors are
-    about 1e-7 of the range of values.
+    of an image get the same map. Images are NumPy arrays, or PyTorch tensors on any device, of
+    numbers or truth values. Results are of the same kind, shape and type: whole numbers are rounded
+    to the nearest, and no value leaves the range of its image and the background. Arithmetic is
+    float32, so errors are about 1e-7 of the range of values.
 
     `deform_masks` and `deform_keypoints` move what belongs to images along with them.
 
@@ -168,7 +175,6 @@ class ElasticDeformer(
         y : ignored
         """
         self._parameters()
-        X = from_tensor(X)[0]
         images = self._images(X)
         if hasattr(X, "columns"):
             validate_data(self, X, skip_check_array=True)  # learns the names of features
@@ -180,15 +186,15 @@ class ElasticDeformer(
         if shape is None or self.image_shape is not None:
             found = shape
             shape = image_shape_of(self.image_shape, math.prod(shape or images.shape[1:]))
-            check_sides(found, shape)
-        background = self._background_of(images, shape)
+            _check_sides(found, shape)
+        around = self._around(images, shape)
         low, high = float(images.min()), float(images.max())
-        around = _numbers(background)
         span = max(high - min(around), max(around) - low) or GREATEST_SPAN
         if span > float(np.finfo(np.float32).max):
             raise InputError(f"X holds {low:g} to {high:g}: expected a range that float32 holds")
         self._seed = seed_of(self.random_state)
-        self.image_shape_, self.background_ = shape, background
+        self.image_shape_ = shape
+        self.background_ = np.array(around) if len(around) > 1 else around[0]
         # A power of two, so that bytes keep every bit.
         self._unit = 2.0 ** math.ceil(math.log2(span / GREATEST_SPAN))
         return self
@@ -199,8 +205,7 @@ class ElasticDeformer(
 
     def transform(self, X: ArrayLike) -> Any:
         """The images as they are: only the images that a model is trained on are deformed."""
-        X, to_kind = from_tensor(X)
-        return to_kind(self._fitted_images(X))
+        return _in_kind_of(X, self._fitted_images(X))
 
     def deform(
         self,
@@ -228,14 +233,15 @@ class ElasticDeformer(
         """
         if "image_shape_" not in vars(self):
             self.fit(X)
-        X, to_kind = from_tensor(X)
-        images = self._fitted_images(X)
-        self._check_values(images, self.background_)
+        images, background = self._fitted_images(X), self.background_
+        around = [background] if isinstance(background, float) else background.tolist()
+        _check_values(images, around)
         result = np.empty(images.shape, images.dtype)
         planes, shown = self._planes(images), self._planes(result)
-        for part, arguments in self._parts(len(images), y, epoch, indices):
-            deform_values(planes[part], shown[part], arguments, self.background_, self._unit)
-        return to_kind(result)
+        for part, drawing in self._parts(len(images), y, epoch, indices):
+            deform = functools.partial(deform_selected, **drawing)
+            deform_values(planes[part], shown[part], deform, around, self._unit)
+        return _in_kind_of(X, result)
 
     def deform_masks(
         self,
@@ -258,20 +264,18 @@ class ElasticDeformer(
             The value outside a mask.
         """
         self._check_is_fitted()
-        masks, to_kind = from_tensor(masks)
-        check_array_like("masks", masks)
-        masks = np.asarray(masks)
+        found: AnyArray = real_array("masks", masks, finite=False)
         wanted = (3, 4) if self.channels else (3,)
-        if masks.ndim not in wanted or self._sides(masks.shape) != self.image_shape_:
+        if found.ndim not in wanted or self._sides(found.shape) != self.image_shape_:
             sides = f"(n, {self.image_shape_[0]}, {self.image_shape_[1]})"
-            raise InputError(f"masks have shape {masks.shape}, expected {sides}")
-        check_background(background, masks.dtype)
-        result = np.empty(masks.shape, masks.dtype)
-        planes, shown = self._planes(masks), self._planes(result)
-        for part, arguments in self._parts(len(masks), y, epoch, indices):
-            fields = displacements(self.image_shape_, *arguments)
+            raise InputError(f"masks have shape {found.shape}, expected {sides}")
+        check_background(background, found.dtype)
+        result = np.empty(found.shape, found.dtype)
+        planes, shown = self._planes(found), self._planes(result)
+        for part, drawing in self._parts(len(found), y, epoch, indices):
+            fields = displacements(self.image_shape_, **drawing)
             shown[part] = move_masks(planes[part], fields, background)
-        return to_kind(result)
+        return _in_kind_of(masks, result)
 
     def deform_keypoints(
         self,
@@ -296,20 +300,14 @@ class ElasticDeformer(
         float32 if the keypoints are, else float64; of the same shape.
         """
         self._check_is_fitted()
-        keypoints, to_kind = from_tensor(keypoints)
-        check_array_like("keypoints", keypoints)
-        points = np.asarray(keypoints)
-        known = points.ndim == 3 and points.shape[2] == 2 and points.dtype.kind in "iuf"
-        if not known or not np.isfinite(points).all():
-            raise InputError(
-                f"keypoints: {points.dtype} of shape {points.shape}, expected finite numbers of "
-                "shape (n, n_keypoints, 2)"
-            )
+        points: AnyArray = real_array("keypoints", keypoints)
+        if points.ndim != 3 or points.shape[2] != 2:
+            raise InputError(f"keypoints have shape {points.shape}, expected (n, n_keypoints, 2)")
         result = np.empty(points.shape, np.float32 if points.dtype == np.float32 else np.float64)
-        for part, arguments in self._parts(len(points), y, epoch, indices):
-            fields = displacements(self.image_shape_, *arguments)
+        for part, drawing in self._parts(len(points), y, epoch, indices):
+            fields = displacements(self.image_shape_, **drawing)
             result[part] = [move_points(*each) for each in zip(points[part], fields)]
-        return to_kind(result)
+        return _in_kind_of(keypoints, result)
 
     def _parameters(self) -> DeformationParameters:
         """Parameters for labels of 1, the similar ones, and 0, as `_parts` gives them."""
@@ -324,7 +322,7 @@ class ElasticDeformer(
 
     def _parts(
         self, n: int, y: ArrayLike | None, epoch: int, indices: ArrayLike | None
-    ) -> Iterator[tuple[slice, Arguments]]:
+    ) -> Iterator[tuple[slice, dict[str, Any]]]:
         """Parts of n images, and the arguments of `deform_selected` and `displacements` for each.
 
         Similar labels are 1, all others 0.
@@ -343,9 +341,10 @@ class ElasticDeformer(
         if useful > 1:  # a thread computes one grid at a time
             useful = min(useful, len(np.unique(places // IMAGES_PER_GRID)))
         backend = backends.get(self.backend, threads_of(self.threads, useful))
+        drawing = {"seed": self._seed, "epoch": int(epoch), "backend": backend}
+        drawing["parameters"] = parameters
         for part in batches(n, self.n_features_in_):
-            drawn = places[part], similar[part]
-            yield part, (*drawn, parameters, self._seed, int(epoch), backend)
+            yield part, {"indices": places[part], "labels": similar[part], **drawing}
 
     def _sides(self, shape: tuple[int, ...]) -> tuple[int, int] | None:
         """Height and width of images whose array has this shape; None if they are flat."""
@@ -354,23 +353,20 @@ class ElasticDeformer(
             return height, width
         return (shape[1], shape[2]) if len(shape) == 3 else None
 
-    def _background_of(self, images: AnyArray, shape: tuple[int, int]) -> Background:
-        """The value around images: what the user gave, or the median of their borders."""
-        found: Background
+    def _around(self, images: AnyArray, shape: tuple[int, int]) -> list[float]:
+        """The values around images or their channels: the given one, or medians of borders.
+
+        One if all are the same.
+        """
         if self.background is None:
-            borders = border_values(self._planes(images, shape).swapaxes(0, 1))
-            found = borders.astype(float) if len(set(borders.tolist())) > 1 else float(borders[0])
+            planes = self._planes(images, shape).swapaxes(0, 1)
+            around: list[float] = border_values(planes).astype(float).tolist()
+            around = around if len(set(around)) > 1 else around[:1]
         else:
             check_background(self.background, images.dtype)
-            found = float(self.background)
-        self._check_values(images, found)
-        return found
-
-    def _check_values(self, images: AnyArray, background: Background) -> None:
-        """Raises InputError unless images of their type can have this background."""
-        for value in _numbers(background):
-            check_background(value, images.dtype)
-            check_whole_numbers("X", images, value)
+            around = [float(self.background)]
+        _check_values(images, around)
+        return around
 
     def _planes(self, images: AnyArray, shape: tuple[int, int] | None = None) -> AnyArray:
         """Checked images or masks as (n, channels, h, w), if possible a view."""
@@ -383,26 +379,38 @@ class ElasticDeformer(
 
         scikit-learn's checks would take longer than to deform an image.
         """
-        check_array_like("X", X)
-        X = np.asarray(X)
-        if X.ndim not in ((4,) if self.channels else (2, 3)) or not X.size:
-            raise InputError(f"X has shape {X.shape}, expected {SHAPES[self.channels]}")
-        if X.dtype.kind not in "iuf":
-            raise InputError(f"X has type {X.dtype}, expected whole or real numbers")
-        if X.dtype.kind == "f" and not np.isfinite(X).all():
-            raise InputError("X holds NaN or infinity, expected finite numbers")
-        return X
+        images: AnyArray = real_array("X", X)
+        if images.ndim not in ((4,) if self.channels else (2, 3)) or not images.size:
+            raise InputError(f"X has shape {images.shape}, expected {SHAPES[self.channels]}")
+        return images
 
     def _fitted_images(self, X: Any) -> AnyArray:
         """Images of the shape that `fit` has seen."""
         self._check_is_fitted()
         images = self._images(X)
-        check_sides(self._sides(images.shape), self.image_shape_)
+        _check_sides(self._sides(images.shape), self.image_shape_)
         if (size := images[0].size) != self.n_features_in_:
             raise InputError(f"X holds {size} values an image, expected {self.n_features_in_}")
         return images
 
 
-def _numbers(background: Background) -> list[float]:
-    """The value around an image, or those around its channels."""
-    return background.tolist() if isinstance(background, np.ndarray) else [background]
+def _in_kind_of(given: Any, result: AnyArray) -> Any:
+    """The result as a tensor on the same device, if what was given is one, or as it is."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(given, torch.Tensor):
+        return result
+    return torch.from_numpy(result).to(given.device)
+
+
+def _check_sides(found: tuple[int, int] | None, expected: tuple[int, int]) -> None:
+    """Raises InputError if X holds images of other sides; None stands for flat ones."""
+    if found not in (None, expected):
+        sides = [f"{height} x {width}" for height, width in (found or expected, expected)]
+        raise InputError(f"X holds images of {sides[0]}, expected {sides[1]}")
+
+
+def _check_values(images: AnyArray, around: list[float]) -> None:
+    """Raises InputError unless images of their type can have these values around them."""
+    for value in around:
+        check_background(value, images.dtype)
+        check_whole_numbers("X", images, around, value, EXACT_FROM_BACKGROUND)

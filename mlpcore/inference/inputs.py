@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from mlpcore.checks import check_array_like
+from mlpcore.checks import real_array
 from mlpcore.data import embedded
 from mlpcore.data.arrays import check_values
 from mlpcore.data.class_folders import pictures_in
@@ -81,11 +81,7 @@ def check_takes_digits(network_input: NetworkInput, name: str) -> None:
 
 def _images_of_pixels(values: object, network_input: NetworkInput) -> Float32Array:
     """Images of arrays that have the shape and the values of the arrays of the training."""
-    check_array_like("pixels", values)
-    try:
-        pixels = np.asarray(values)
-    except (TypeError, ValueError):  # nested lists of different lengths, tensors on a device
-        raise InputError(f"{type(values).__name__}: expected pictures or an array") from None
+    pixels: AnyArray = real_array("pixels", values)
     height, width = shape = network_input.pixel_shape
     if pixels.shape != shape and pixels.shape[1:] not in (shape, (height * width,)):
         raise InputError(

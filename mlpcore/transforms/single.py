@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import reprlib
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -11,18 +10,23 @@ import numpy as np
 
 from mlpcore import backends
 from mlpcore.backends.arguments import check_finite
+from mlpcore.checks import real_array
 from mlpcore.deformation.deform import deform_selected, displacements
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.targets import move_boxes, move_masks, move_points
-from mlpcore.deformation.values import border_values, check_background, has_few_digits
+from mlpcore.deformation.values import (
+    EXACT_FROM_0,
+    border_values,
+    check_background,
+    check_whole_numbers,
+    deform_values,
+    limits_of,
+)
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 _FIRST, _LABEL = np.zeros(1, np.int64), np.zeros(1, np.uint8)  # of a set of one image
 _UNTURNED = np.eye(2, dtype=np.float32)[None]
-
-#: Whole numbers up to here are exact in float32.
-_EXACT = 2**24
 
 #: The value around an image, or around each of its channels; None is that of its border.
 Fill: TypeAlias = float | Sequence[float] | None
@@ -75,33 +79,34 @@ class RandomMap:
 
     def image(self, image: AnyArray, fill: Fill, channels: int) -> AnyArray:
         """Images (planes, h, w) of so many channels, of any real type, with `fill` around them."""
-        if image.dtype.kind not in "biuf":
-            raise InputError(f"image has type {image.dtype}, expected real numbers or truth values")
+        image = real_array("image", image, finite=False)
         if not image.size:
             return image.copy()
         if fill is None:
-            fills = border_values(image[:, None]).tolist()
+            around = border_values(image[:, None]).astype(float).tolist()
         else:
-            fills = _per_plane(fill, len(image), channels)
+            around = _per_plane(fill, len(image), channels)
         if image.dtype.kind != "f":
-            low, high = _limits(image.dtype)
-            fills = [min(max(each, low), high) for each in fills]
-            if not has_few_digits(image.dtype):
-                _check_exact(image, fills)
-        planes = image.astype(np.float32, copy=False)
-        if self._parameters[0] is not self._parameters[1]:
-            planes, field = np.ascontiguousarray(planes), self.displacement(*image.shape[1:])[None]
-            result = np.empty_like(planes)
-            for i, value in enumerate(fills):
-                result[i] = self._backend.deform_by(planes[i : i + 1], _UNTURNED, field, value)[0]
-        else:
-            place = _FIRST, _LABEL, self._parameters[0], *self._drawn
-            result = deform_selected(planes[None], *place, np.array(fills, np.float32))[0]
-        if image.dtype.kind != "f":
-            np.rint(result, out=result)
-            if not has_few_digits(image.dtype):  # an interpolation may leave their range
-                np.clip(result, low, high, out=result)
-        return result.astype(image.dtype, copy=False)
+            low, high = limits_of(image.dtype)
+            around = [min(max(each, low), high) for each in around]
+            check_whole_numbers("image", image, around, 0, EXACT_FROM_0)
+        result = np.empty(image.shape, image.dtype)
+        deform_values(image[None], result[None], self._deform, around)
+        return result
+
+    def _deform(
+        self, images: Float32Array, background: float | Float32Array, out: Float32Array | None
+    ) -> Float32Array:
+        """`deform_selected` of one image, whose displacements may differ in x and y."""
+        of_x, of_y = self._parameters
+        if of_x is of_y:
+            return deform_selected(images, _FIRST, _LABEL, of_x, *self._drawn, background, out)
+        result = np.empty_like(images) if out is None else out
+        field = self.displacement(*images.shape[2:])[None]
+        for plane, value in enumerate(np.broadcast_to(background, images.shape[1]).tolist()):
+            moved = self._backend.deform_by(images[:, plane], _UNTURNED, field, value)
+            result[:, plane] = moved
+        return result
 
     def mask(self, mask: AnyArray, fill: float | Sequence[float], channels: int) -> AnyArray:
         """A mask (planes, h, w) of any type; each pixel is the nearest one at its source."""
@@ -119,25 +124,6 @@ class RandomMap:
         """Boxes (k, 4) around moved boxes: left, top, right and bottom edge in pixels."""
         check_finite("boxes", boxes)
         return move_boxes(boxes, self.displacement(height, width))
-
-
-@functools.cache
-def _limits(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The least and the greatest of these whole numbers or truth values."""
-    if dtype.kind == "b":
-        return 0, 1
-    limits = np.iinfo(dtype)
-    return int(limits.min), int(limits.max)
-
-
-def _check_exact(image: AnyArray, fills: list[float]) -> None:
-    """Raises InputError unless float32 holds the whole numbers of an image and around it."""
-    low, high = min(int(image.min()), *fills), max(int(image.max()), *fills)
-    if not -_EXACT <= low <= high <= _EXACT:
-        raise InputError(
-            f"image of {image.dtype} holds {low} to {high}: expected whole numbers from "
-            f"-{_EXACT:,} to {_EXACT:,}, because float32 rounds others"
-        )
 
 
 def _per_plane(fill: float | Sequence[float], n: int, channels: int) -> list[float]:

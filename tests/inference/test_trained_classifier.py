@@ -184,7 +184,7 @@ PICTURES = [
     ("scans", "scans/9.png"),
     ("empty", "holds no pictures"),
     (None, "pixels is None: expected an array"),
-    ([[1, 2], [3]], "list"),
+    ([[1, 2], [3]], "pixels is no array"),
     (["scans/0.png", PIXELS[0]], "ndarray"),
     (Image.fromarray(np.full((50, 50), 255, np.uint8)), "the picture: no digit"),
     (PIXELS / 255, "float64: expected whole numbers from 0 to 255"),
@@ -193,7 +193,7 @@ PICTURES = [
     (PIXELS[None], "(1, 4, 28, 28): expected pixels (n, 28, 28)"),
     (np.stack(PAPER), "PIL.Image.fromarray"),
     (IMAGES, "by predict_images"),
-    (np.array([["7"]]), "shape (1, 1)"),
+    (np.array([["7"]]), "pixels has the type <U1"),
 ]
 IMAGES_REFUSED = [
     (PIXELS, "0 to 255: expected -1 (the ground) to 1, as a Dataset holds them; predict"),
