@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from mlpcore import backends
-from mlpcore.commands.options import command_parser, run_tool
+from mlpcore.commands.options import command_main, command_parser
 from mlpcore.report.tables import Rows, text_table
 from mlpcore.terminal import say
 
@@ -29,13 +29,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return command_parser("backends", "", text, "").parse_args(argv)
 
 
-def main(argv: Sequence[str]) -> int:
-    """Returns the exit status: 0, or 2 for bad input."""
+def show(options: argparse.Namespace) -> int:
+    """Prints the table and what is chosen; returns the exit status."""
+    say(table())
+    say(f"\n--backend auto chooses {backends.get().name}.")
+    return 0
 
-    def command() -> int:
-        parse(argv)
-        say(table())
-        say(f"\n--backend auto chooses {backends.get().name}.")
-        return 0
 
-    return run_tool(command)
+main = command_main(parse, show)

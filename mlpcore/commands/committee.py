@@ -13,10 +13,10 @@ from mlpcore.backends.base import Backend
 from mlpcore.checks import check_whole
 from mlpcore.commands import runs, train
 from mlpcore.commands.options import (
+    command_main,
     command_parser,
     command_text,
     folder_name,
-    run_tool,
     whole_number,
 )
 from mlpcore.data.dataset import Dataset
@@ -32,9 +32,8 @@ from mlpcore.report.committee import (
 from mlpcore.report.console import Console
 from mlpcore.report.figures import write_figures
 from mlpcore.report.members import MembersDisplay
-from mlpcore.store.committee import CommitteeFolder, holds_committee, plan, with_members
+from mlpcore.store.committee import CommitteeFolder, Member, holds_committee, plan, with_members
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.training.config import TrainingConfig
 from mlpcore.training.trainer import Trainer
 
 TEXT = """\
@@ -60,20 +59,18 @@ def parse(argv: Sequence[str]) -> train.Options:
     add("--members", type=whole_number, default=1, metavar="K", help=members)
     out = "folder of the committee, which may hold a stopped one"
     add("--out", type=folder_name, required=True, metavar="DIR", help=out)
+    cluster = parser.add_mutually_exclusive_group()
     workers = "train on N processes of this machine at once, by Dask"
-    add("--workers", type=whole_number, metavar="N", help=workers)
+    cluster.add_argument("--workers", type=whole_number, metavar="N", help=workers)
     scheduler = (
         "train on a running Dask cluster: tcp://HOST:8786, or tls://. Whoever reaches its port "
         "can run code there: use TLS on networks that others share"
     )
-    add("--scheduler", metavar="ADDRESS", help=scheduler)
+    cluster.add_argument("--scheduler", metavar="ADDRESS", help=scheduler)
     train.add_settings(parser, n_archs="+")
     options = vars(parser.parse_args(argv))
-    if "workers" in options:
-        check_whole("--workers", options["workers"], 1, MAX_WORKERS)
-        if "scheduler" in options:
-            raise InputError("--workers together with --scheduler: expected one of them")
-    return options
+    check_whole("--workers", options.get("workers", 1), 1, MAX_WORKERS)
+    return options | {"command": command_text("committee", *argv)}
 
 
 def on_cluster(options: train.Options) -> bool:
@@ -94,28 +91,18 @@ def check_cluster(options: train.Options) -> None:
         check_scheduler(options["scheduler"])
 
 
-def settings(
-    options: train.Options, begun: CommitteeFolder | None
-) -> tuple[list[TrainingConfig], Backend]:
-    """The settings of each architecture, and what judges the members on this machine."""
+def backends_of(options: train.Options, begun: CommitteeFolder | None) -> tuple[str, Backend]:
+    """The backend that trains, by name, and the one that judges the members on this machine."""
     name, threads = options.get("backend", "auto"), options.get("threads")
     if begun and "backend" not in options:  # another machine may have another best one
         name = begun.members[0].config.backend
     if on_cluster(options) and backends.available().get(name):  # why it cannot run here
-        schedule = backends.default_schedule(name)
-        return _configs(options, name, schedule), backends.get("cpu", threads)
+        return name, backends.get("cpu", threads)
     here = backends.get(name, threads)
-    return _configs(options, here.name, here.schedule), here
+    return here.name, here
 
 
-def _configs(options: train.Options, backend: str, schedule: str | None) -> list[TrainingConfig]:
-    archs = options.get("arch", ["net1"])
-    return [train.make_config(options | {"arch": arch}, backend, schedule) for arch in archs]
-
-
-def train_here(
-    committee: CommitteeFolder, data: Dataset, options: train.Options, command: str
-) -> int:
+def train_here(committee: CommitteeFolder, data: Dataset, options: train.Options) -> int:
     """Trains the members one after another; returns the exit status."""
     first = committee.members[0].config
     backend = backends.get(first.backend, options.get("threads"), first.schedule)
@@ -130,15 +117,13 @@ def train_here(
                 continue
             console.print(f"\n{place}")
             trainer = Trainer(config, data, backend, state=state)
-            status = runs.train(run, trainer, data, console, command)
+            status = runs.train(run, trainer, data, console, options["command"])
         if status:
             return status
     return 0
 
 
-def train_on_cluster(
-    committee: CommitteeFolder, data: Dataset, options: train.Options, command: str
-) -> int:
+def train_on_cluster(committee: CommitteeFolder, data: Dataset, options: train.Options) -> int:
     """Trains the members at once on a cluster; returns the exit status."""
     from mlpcore.cluster import train_members
 
@@ -155,7 +140,7 @@ def train_on_cluster(
         if not stopped_by:
             return 0
         console.print("stopped; what was computed before is saved. To go on:")
-        console.print_whole(f"  {command}")
+        console.print_whole(f"  {options['command']}")
     return 128 + stopped_by
 
 
@@ -189,27 +174,28 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
             console.print(f"report: {shown(committee.folder / runs.REPORT)}")
 
 
-def main(argv: Sequence[str]) -> int:
-    """Returns the exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
+def train_committee(options: train.Options) -> int:
+    """Returns the exit status: 0 when trained to the end, 128 + n for signal n."""
+    if on_cluster(options):
+        check_cluster(options)
+    folder, archs = Path(options["out"]), options.get("arch", ["net1"])
+    begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
+    backend, here = backends_of(options, begun)
 
-    def command() -> int:
-        options = parse(argv)
-        if on_cluster(options):
-            check_cluster(options)
-        folder = Path(options["out"])
-        begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
-        configs, here = settings(options, begun)
-        data, epochs = train.load_data(options), options.get("epochs")
-        configs = [train.for_data(each, options, data, epochs) for each in configs]
-        members = plan(configs, options["members"])
-        committee = CommitteeFolder(folder, DataSummary.of(data), members)
-        train_all = train_on_cluster if on_cluster(options) else train_here
-        again = command_text("committee", *argv)
-        with committee.locked():
-            status = train_all(committee, data, options, again)
-            if not status:
-                present(committee, data, here)
-        return status
+    def members(data: Dataset | None = None) -> tuple[Member, ...]:
+        configs = [train.make_config(options | {"arch": arch}, backend, data) for arch in archs]
+        return plan(configs, options["members"])
 
-    stopped = "stopped; the same command goes on"
-    return run_tool(command, "a smaller --arch or less data", stopped)
+    members()  # refuses bad ones before data are read
+    data = train.load_data(options)
+    committee = CommitteeFolder(folder, DataSummary.of(data), members(data))
+    with committee.locked():
+        status = (train_on_cluster if on_cluster(options) else train_here)(committee, data, options)
+        if not status:
+            present(committee, data, here)
+    return status
+
+
+main = command_main(
+    parse, train_committee, "a smaller --arch or less data", "stopped; the same command goes on"
+)

@@ -12,7 +12,7 @@ from pathlib import Path
 from mlpcore import backends
 from mlpcore.commands import train
 from mlpcore.commands.networks import add_network_arguments
-from mlpcore.commands.options import command_parser, command_text, run_tool
+from mlpcore.commands.options import command_main, command_parser, command_text
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError, shown
@@ -128,6 +128,4 @@ def draw(options: argparse.Namespace) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, or 2 for bad input."""
-    return run_tool(lambda: draw(parse(argv)), smaller="a smaller network")
+main = command_main(parse, draw, "a smaller network")

@@ -13,8 +13,8 @@ from mlpcore.commands.networks import add_network_arguments
 from mlpcore.commands.options import (
     add_backend_options,
     add_data_options,
+    command_main,
     command_parser,
-    run_tool,
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
@@ -187,41 +187,39 @@ def draw(
     return paths
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0 whatever the error rate, 2 for bad input."""
+def evaluate(options: argparse.Namespace) -> int:
+    """Returns the exit status, which is 0 whatever the error rate."""
+    copies = given_copies(options)
+    backend = backends.get(options.backend or "auto", options.threads)
+    if options.json:
+        check_result_file(options.json)
+    if options.figures:
+        check_no_link(options.figures)
+        check_writable(options.figures)
+    paths = with_members(options.networks)
+    networks = [TrainedNetwork.read(path) for path in paths]
+    # A run's epochs are read before work begins, if they are to be drawn.
+    drawn = [options.figures and each.data for each in networks]
+    histories = [read_history(path) if wanted else [] for path, wanted in zip(paths, drawn)]
+    classifier = TrainedClassifier(networks, backend, copies)
+    data = load_data(options, networks)
+    check_fit(paths, networks, data)
+    describe(paths, classifier, data)
+    images = rescale(data.test_images, data.given_range, classifier.input.value_range)
+    whole, members = classifier.evaluate(images, data.test_labels)
+    rows = [
+        (shown(path), format_layer_sizes(n.network.layer_sizes), e)
+        for path, n, e in zip(paths, networks, members)
+    ]
+    show(rows, whole, options.all, data.classes)
+    if options.json:
+        content = document(paths, classifier, data, whole, members)
+        atomic_write(options.json, content.encode())
+    if options.figures:
+        say()
+        for path in draw(options.figures, networks, histories, data, whole):
+            say(f"figure: {shown(path)}")
+    return 0
 
-    def command() -> int:
-        options = parse(argv)
-        copies = given_copies(options)
-        backend = backends.get(options.backend or "auto", options.threads)
-        if options.json:
-            check_result_file(options.json)
-        if options.figures:
-            check_no_link(options.figures)
-            check_writable(options.figures)
-        paths = with_members(options.networks)
-        networks = [TrainedNetwork.read(path) for path in paths]
-        # A run's epochs are read before work begins, if they are to be drawn.
-        drawn = [options.figures and each.data for each in networks]
-        histories = [read_history(path) if wanted else [] for path, wanted in zip(paths, drawn)]
-        classifier = TrainedClassifier(networks, backend, copies)
-        data = load_data(options, networks)
-        check_fit(paths, networks, data)
-        describe(paths, classifier, data)
-        images = rescale(data.test_images, data.given_range, classifier.input.value_range)
-        whole, members = classifier.evaluate(images, data.test_labels)
-        rows = [
-            (shown(path), format_layer_sizes(n.network.layer_sizes), e)
-            for path, n, e in zip(paths, networks, members)
-        ]
-        show(rows, whole, options.all, data.classes)
-        if options.json:
-            content = document(paths, classifier, data, whole, members)
-            atomic_write(options.json, content.encode())
-        if options.figures:
-            say()
-            for path in draw(options.figures, networks, histories, data, whole):
-                say(f"figure: {shown(path)}")
-        return 0
 
-    return run_tool(command)
+main = command_main(parse, evaluate)

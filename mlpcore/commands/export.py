@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mlpcore.commands.draw import add_precision_option, make_page
 from mlpcore.commands.networks import add_network_arguments, pretrained_note
-from mlpcore.commands.options import command_parser, run_tool
+from mlpcore.commands.options import command_main, command_parser
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
 from mlpcore.inference.classifier import PRETRAINED_FILE, load
@@ -62,26 +62,22 @@ def written(options: argparse.Namespace) -> dict[Path, tuple[bytes, str]]:
     return found
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, or 2 for bad input."""
+def export(options: argparse.Namespace) -> int:
+    """Writes the files; returns the exit status."""
+    targets = [path for path in (options.onnx, options.safetensors, options.html) if path]
+    if not targets:
+        raise InputError("nothing to write: expected --onnx, --safetensors or --html with a FILE")
+    if options.precision and not (options.safetensors or options.html):
+        raise InputError(f"--precision {options.precision}: expected --safetensors or --html")
+    if not options.networks:
+        options.networks = [PRETRAINED_FILE]
+        say(f"note: {pretrained_note(TrainedNetwork.read(PRETRAINED_FILE))}", sys.stderr)
+    for path in targets:
+        check_target(path, options.networks)
+    for path, (content, said) in written(options).items():
+        atomic_write(path, content)
+        say(f"{shown(path)}: {said}")
+    return 0
 
-    def command() -> int:
-        options = parse(argv)
-        targets = [path for path in (options.onnx, options.safetensors, options.html) if path]
-        if not targets:
-            raise InputError(
-                "nothing to write: expected --onnx, --safetensors or --html with a FILE"
-            )
-        if options.precision and not (options.safetensors or options.html):
-            raise InputError(f"--precision {options.precision}: expected --safetensors or --html")
-        if not options.networks:
-            options.networks = [PRETRAINED_FILE]
-            say(f"note: {pretrained_note(TrainedNetwork.read(PRETRAINED_FILE))}", sys.stderr)
-        for path in targets:
-            check_target(path, options.networks)
-        for path, (content, said) in written(options).items():
-            atomic_write(path, content)
-            say(f"{shown(path)}: {said}")
-        return 0
 
-    return run_tool(command, smaller="a smaller network")
+main = command_main(parse, export, "a smaller network")

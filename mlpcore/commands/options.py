@@ -9,12 +9,15 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from mlpcore import terminal
 from mlpcore.errors import InputError, printable
 from mlpcore.interrupts import raise_on_interrupt
+
+#: What adds an option to a parser.
+Add: TypeAlias = Callable[..., Any]
 
 #: Not from `signal`, because Windows lacks it.
 SIGPIPE = 13
@@ -32,6 +35,14 @@ class Parser(argparse.ArgumentParser):
         """Add an option that --help-all explains, and --help does not."""
         option = self._group.add_argument(flag, help=argparse.SUPPRESS, **settings)
         self.further[option] = help
+
+    def add_whole(self, flag: str, help: str, add: Add | None = None, **settings: Any) -> None:
+        """Add an option that is a whole number, by `add_argument` or what `add` names."""
+        (add or self.add_argument)(flag, type=whole_number, metavar="N", help=help, **settings)
+
+    def add_number(self, flag: str, help: str, add: Add | None = None) -> None:
+        """Add an option that is a number, by `add_argument` or what `add` names."""
+        (add or self.add_argument)(flag, type=number, metavar="X", help=help)
 
     def error(self, message: str) -> NoReturn:
         raise InputError(message)
@@ -139,20 +150,14 @@ def add_backend_options(parser: Parser) -> None:
     """--backend and --threads, for `backends.get(backend, threads)`."""
     names = "auto, cpu, or a name that mlpcore backends lists (auto)"
     parser.add_argument("--backend", metavar="NAME", help=names)
-    parser.add_argument(
-        "--threads",
-        type=whole_number,
-        metavar="N",
-        help="threads that compute (the available cores)",
-    )
+    parser.add_whole("--threads", "threads that compute (the available cores)")
 
 
 def add_deformation_options(parser: Parser) -> None:
     """--sigma, --alpha, --beta and --gamma, read by `given_deformation`, and --seed."""
     for name, meaning in DEFORMATION.items():
-        parser.add_argument(f"--{name}", type=number, metavar="X", help=meaning)
-    seed = "seed of all random numbers (0)"
-    parser.add_argument("--seed", type=whole_number, metavar="N", help=seed)
+        parser.add_number(f"--{name}", meaning)
+    parser.add_whole("--seed", "seed of all random numbers (0)")
 
 
 def given_deformation(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,6 +166,25 @@ def given_deformation(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # ---- exit statuses -------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def command_main(
+    parse: Callable[[Sequence[str]], T], command: Callable[[T], int], *words: str
+) -> Callable[[Sequence[str]], int]:
+    """The `main` of a subcommand: from its arguments to its exit status, as `run_tool`.
+
+    Parameters
+    ----------
+    parse
+        Turns the arguments into options.
+    command
+        Works with the options, and returns the exit status.
+    words
+        Further arguments of `run_tool`.
+    """
+    return lambda argv: run_tool(lambda: command(parse(argv)), *words)
 
 
 def run_tool(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,10 +14,9 @@ from mlpcore.commands.options import (
     add_backend_options,
     add_data_options,
     add_deformation_options,
+    command_main,
     command_parser,
     given_deformation,
-    run_tool,
-    whole_number,
 )
 from mlpcore.data import dataset
 from mlpcore.deformation.deform import deform_selected, displacements
@@ -44,12 +42,11 @@ seed and deformation give the same images as in `mlpcore train`."""
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
     parser = command_parser("preview", "[options]", TEXT, "--sigma 5 --alpha 38 --field")
-    add = parser.add_argument
-    add_whole = functools.partial(add, type=whole_number, metavar="N")
+    add, add_whole = parser.add_argument, parser.add_whole
     add_deformation_options(parser)
-    add_whole("--epoch", default=1, help="the first epoch that is shown (1)")
-    add_whole("--rows", default=10, help="number of images (10)")
-    add_whole("--columns", default=8, help="the original and N-1 epochs (8)")
+    add_whole("--epoch", "the first epoch that is shown (1)", default=1)
+    add_whole("--rows", "number of images (10)", default=10)
+    add_whole("--columns", "the original and N-1 epochs (8)", default=8)
     add("--field", action="store_true", help="draw the displacements as arrows")
     add_data_options(parser)
     add_backend_options(parser)
@@ -118,6 +115,4 @@ def preview(options: argparse.Namespace) -> int:
     return 0
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, or 2 for bad input."""
-    return run_tool(lambda: preview(parse(argv)), smaller="fewer rows or columns")
+main = command_main(parse, preview, "fewer rows or columns")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import datetime
-import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -22,18 +20,18 @@ from mlpcore.commands.options import (
     Parser,
     add_backend_options,
     add_data_options,
+    command_main,
     command_parser,
     command_text,
     folder_name,
     given_deformation,
     number,
-    run_tool,
     whole_number,
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.strokes import label_of_one_and_seven
-from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
+from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.files import check_writable
 from mlpcore.network.architecture import format_hidden_layers, parse_hidden_layers
@@ -41,7 +39,7 @@ from mlpcore.report.console import Console
 from mlpcore.report.tables import duration
 from mlpcore.store.committee import holds_committee
 from mlpcore.store.run_folder import Run, check_output
-from mlpcore.training.config import CHOICES, MILESTONES, TrainingConfig
+from mlpcore.training.config import CHOICES, MILESTONES, TrainingConfig, is_milestone
 from mlpcore.training.pace import seconds_per_epoch
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
 from mlpcore.training.schedule import MAX_EPOCHS
@@ -90,65 +88,82 @@ def parse(argv: Sequence[str]) -> Options:
         "--arch net4 --epochs 100 --out runs/net4",
         argument_default=argparse.SUPPRESS,
     )
-    add_settings(parser)
+    length = add_settings(parser)
     add = parser.add_argument
-    minutes = "instead of --epochs: as many as take about so long"
-    add("--minutes", type=number, metavar="X", help=minutes)
+    time = "instead of --epochs: as many as take about so long"
+    length.add_argument("--minutes", type=minutes, metavar="X", help=time)
     add("--out", type=folder_name, metavar="DIR", help="folder of the run (runs/NET-DATE-TIME)")
     add("--resume", metavar="RUN", help="go on with this run, up to --epochs if given")
     return vars(parser.parse_args(argv))
 
 
-def add_settings(parser: Parser, n_archs: str | None = None) -> None:
+def minutes(text: str) -> float:
+    """The type of --minutes."""
+    found = number(text)
+    if not 0 < found <= MAX_MINUTES:
+        raise argparse.ArgumentTypeError(f"{text}, expected more than 0, at most {MAX_MINUTES:,}")
+    return found
+
+
+def add_settings(parser: Parser, n_archs: str | None = None) -> Any:
     """The options of every command that trains: settings, data, and what computes.
 
-    `n_archs` is how many architectures --arch takes, as argparse says it.
+    `n_archs` is how many architectures --arch takes, as argparse says it. Returns the group of
+    --epochs, whose options exclude each other.
     """
-    add, add_further = parser.add_argument, parser.add_further
+    add, further, add_number = parser.add_argument, parser.add_further, parser.add_number
     everything = "show the settings of recipes and of the deformation, too"
     add("--help-all", action=HelpAll, nargs=0, help=everything)
     archs = "net1 ... net5, or widths such as 1000,500 (net1)"
     add("--arch", metavar="NET", nargs=n_archs, help=archs)
-    epochs = "passes over the training images (30 for MNIST)"
-    add("--epochs", type=whole_number, metavar="N", help=epochs)
+    length, epochs = parser.add_mutually_exclusive_group(), "passes over the training images"
+    length.add_argument("--epochs", type=whole_number, metavar="N", help=f"{epochs} (30 for MNIST)")
     recipes = f"{', '.join(RECIPES)} ({DEFAULT_RECIPE}): see --help-all"
     add("--recipe", choices=RECIPES, metavar="NAME", help=recipes)
-    learning_rate = "learning rate at first (modern: 0.01, else 0.001)"
-    add("--lr", type=number, metavar="X", help=learning_rate)
+    add_number("--lr", "learning rate at first (modern: 0.01, else 0.001)")
     what = "train on the images as they are; else see --sigma in --help-all"
     add("--no-deform", action="store_true", help=what)
     add_data_options(parser)
-    held_out = "test on the last N training images instead"
-    add("--hold-out", type=whole_number, metavar="N", help=held_out)
-    add("--seed", type=whole_number, metavar="N", help="seed of all random numbers (0)")
+    parser.add_whole("--hold-out", "test on the last N training images instead")
+    parser.add_whole("--seed", "seed of all random numbers (0)")
     add_backend_options(parser)
     for name, meaning in DEFORMATION.items():
-        add_further(f"--{name}", type=number, metavar="X", help=meaning)
+        add_number(f"--{name}", meaning, further)
     for name, choices in CHOICES.items():
         text = f"{', '.join(choices)}: {MEANINGS[name]}"
-        add_further(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
-    add_real = functools.partial(add_further, type=number, metavar="X")
-    add_real("--lr-end", help="of the last, with decay factor (falls 1000-fold in 2000)")
-    add_real("--lr-ratio", help="learning rate of a layer divided by the next layer's")
-    add_real("--target", help="squared: wanted output of the class, the others get -X")
-    add_real("--ones-and-sevens", help="share written as in other countries (0)")
+        further(f"--{name.replace('_', '-')}", choices=choices, metavar="NAME", help=text)
+    add_number("--lr-end", "of the last, with decay factor (falls 1000-fold in 2000)", further)
+    add_number("--lr-ratio", "learning rate of a layer divided by the next layer's", further)
+    target = "squared: wanted output of the class, the others get -X"
+    add_number("--target", target, further)
+    add_number("--ones-and-sevens", "share written as in other countries (0)", further)
     warm_up = "training images over which the learning rate rises (0)"
-    add_further("--warm-up", type=whole_number, metavar="N", help=warm_up)
+    parser.add_whole("--warm-up", warm_up, further)
+    return length
 
 
-def make_config(options: Options, backend: str, schedule: str | None) -> TrainingConfig:
-    """The settings, as far as they do not depend on data. Options come before the recipe."""
+def make_config(options: Options, backend: str, data: Dataset | None = None) -> TrainingConfig:
+    """The settings of a run on data; without them as far as they do not depend on data.
+
+    Options come before the recipe.
+    """
     given = given_deformation(options)
     if "no_deform" in options and given:
         raise InputError(f"--no-deform together with --{next(iter(given))}: expected one of them")
     hidden = parse_hidden_layers(options.get("arch", "net1"))
     settings = RECIPES[options.get("recipe", DEFAULT_RECIPE)].settings_of(hidden)
     settings |= {name: options[option] for option, name in SETTINGS.items() if option in options}
+    if "no_deform" in options:
+        given = {"alpha": 0, "beta": 0, "gamma": 0}
+    if data is not None:
+        given["similar_labels"] = data.similar_labels
+        usual = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
+        settings = {"epochs": usual} | settings
     config = TrainingConfig(
         hidden_layers=hidden,
-        deformation=IDENTITY if "no_deform" in options else DeformationParameters(**given),
+        deformation=DeformationParameters(**given),
         backend=backend,
-        schedule=schedule,
+        schedule=backends.default_schedule(backend),
         **settings,
     )
     if "target" in options and config.loss == "cross-entropy":
@@ -156,6 +171,8 @@ def make_config(options: Options, backend: str, schedule: str | None) -> Trainin
             f"--target {config.target:g} with the loss cross-entropy, which has none: expected "
             "--loss squared, or --recipe paper"
         )
+    if data is not None and config.ones_and_sevens:
+        label_of_one_and_seven(data.classes)
     return config
 
 
@@ -163,33 +180,6 @@ def load_data(options: Options) -> Dataset:
     """The data that the options name."""
     data = dataset.load(options.get("data"), name=options.get("dataset"))
     return data.hold_out(options["hold_out"]) if "hold_out" in options else data
-
-
-def for_data(
-    config: TrainingConfig, options: Options, data: Dataset, epochs: int | None
-) -> TrainingConfig:
-    """The settings for these data: which labels are similar and, without `epochs`, how many.
-
-    Raises InputError when ones and sevens are to get strokes, and the data have none.
-    """
-    if config.ones_and_sevens:
-        label_of_one_and_seven(data.classes)
-    usual = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
-    return dataclasses.replace(
-        config,
-        deformation=dataclasses.replace(config.deformation, similar_labels=data.similar_labels),
-        epochs=epochs or usual,
-        learning_rate_end=options.get("lr_end"),
-    )
-
-
-def check_minutes(options: Options) -> None:
-    """Raises InputError unless --minutes, if given, is a time and takes the place of --epochs."""
-    minutes = options.get("minutes", 1)
-    if not 0 < minutes <= MAX_MINUTES:
-        raise InputError(f"--minutes {minutes}: expected more than 0, at most {MAX_MINUTES:,}")
-    if "minutes" in options and "epochs" in options:
-        raise InputError("--minutes together with --epochs: expected one of them")
 
 
 def epochs_in(
@@ -201,9 +191,9 @@ def epochs_in(
     if config.decay == "linear":  # whose epochs are validated some MILESTONES times
         epochs += max(0, epochs - MILESTONES) * (validated / other - 1)
     epochs = int(max(1, min(epochs, MAX_EPOCHS)))
-    n_validated = sum(
-        map(dataclasses.replace(config, epochs=epochs).validates, range(1, epochs + 1))
-    )
+    n_validated = epochs
+    if config.decay == "linear":
+        n_validated = sum(is_milestone(epoch, epochs) for epoch in range(1, epochs + 1))
     taken = duration(n_validated * validated + (epochs - n_validated) * other)
     console.print(f"--minutes {minutes:g}: {epochs:,} epoch{'s' * (epochs > 1)}, in about {taken}")
     return epochs
@@ -233,16 +223,15 @@ def resume_command(folder: Path, options: Options) -> str:
 def start(options: Options, console: Console) -> int:
     """Trains a new run. Bad options are refused before data are read."""
     backend = backends.get(options.get("backend", "auto"), options.get("threads"))
-    check_minutes(options)
-    config = make_config(options, backend.name, backend.schedule)
+    config = make_config(options, backend.name)
     folder = Path(options["out"]) if "out" in options else default_folder(config)
     if holds_committee(folder):
         raise InputError(f"{shown(folder)} holds a committee: expected a new folder")
     check_output(folder)
-    data, epochs = load_data(options), options.get("epochs")
+    data = load_data(options)
     if "minutes" in options:
-        epochs = epochs_in(options["minutes"], config, data, backend, console)
-    config = for_data(config, options, data, epochs)
+        options["epochs"] = epochs_in(options["minutes"], config, data, backend, console)
+    config = make_config(options, backend.name, data)
     trainer = Trainer(config, data, backend)
     run = Run.create(folder, config, data, backend.description, trainer.state)
     with contextlib.closing(run):
@@ -284,12 +273,10 @@ def change_of_epochs(before: TrainingConfig, after: TrainingConfig, begun: int) 
     )
 
 
-def main(argv: Sequence[str]) -> int:
-    """Returns the exit status: 0 when trained to the end, 2 for bad input, 128 + n for signal n."""
+def train(options: Options) -> int:
+    """Returns the exit status: 0 when trained to the end, 128 + n for signal n."""
+    with Console(sys.stdout) as console:
+        return (resume if "resume" in options else start)(options, console)
 
-    def command() -> int:
-        options = parse(argv)
-        with Console(sys.stdout) as console:
-            return (resume if "resume" in options else start)(options, console)
 
-    return run_tool(command, "a smaller --arch or less data", "stopped before training began")
+main = command_main(parse, train, "a smaller --arch or less data", "stopped before training began")

@@ -130,8 +130,8 @@ BAD = [
     ("train --lr fast", "'fast', expected a number"),
     ("train --lr-end 1e-5", "learning rate end 1e-05 with the decay linear"),
     ("train --target 1.5", "--target 1.5 with the loss cross-entropy"),
-    ("train --minutes 0", "--minutes 0.0: expected more than 0"),
-    ("train --minutes 5 --epochs 2", "--minutes together with --epochs"),
+    ("train --minutes 0", "--minutes: 0, expected more than 0"),
+    ("train --minutes 5 --epochs 2", "--epochs: not allowed with argument --minutes"),
     ("train --no-deform --sigma 5", "--no-deform together with --sigma"),
     ("train --backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
     ("train --epoch 9", "--epoch"),  # no abbreviations

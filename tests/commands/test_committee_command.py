@@ -117,7 +117,7 @@ def test_stopped_anywhere_the_same_command_goes_on_to_the_same_bits(
         ("--members 0 --out new", "members 0: expected a whole number from 1 to 1,000"),
         ("--minutes 2", "unrecognized arguments: --minutes 2"),
         ("--workers 0", "--workers 0: expected a whole number from 1 to 1,000"),
-        ("--workers 2 --scheduler x", "--workers together with --scheduler"),
+        ("--workers 2 --scheduler x", "--scheduler: not allowed with argument --workers"),
         ("--scheduler=", "no address of a Dask scheduler: expected"),
         ("--scheduler nowhere", "no Dask scheduler at nowhere: "),
     ],

@@ -27,7 +27,6 @@ from small_runs import (
     MODERN,
     assert_same_result,
     load_run,
-    make_config,
     make_pixels,
     write_arrays,
     write_idx,
@@ -132,7 +131,7 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
     ],
 )  # fmt: skip
 def test_options_and_then_the_recipe_reach_the_settings(options, expected):
-    config = command.make_config(command.parse(options.split()), "scalar", "sparse")
+    config = command.make_config(command.parse(options.split()), "scalar")
     assert (config.backend, config.schedule) == ("scalar", "sparse")
     assert {name: getattr(config, name) for name in expected} == expected
 
@@ -163,8 +162,8 @@ def test_minutes_become_epochs_before_training(
 def test_epochs_of_a_run_without_a_number(monkeypatch, samples, most, epochs):
     monkeypatch.setattr(command, "DEFAULT_SAMPLES", samples)
     monkeypatch.setattr(command, "MAX_DEFAULT_EPOCHS", most)
-    config = command.for_data(make_config(), {"lr_end": 0.01}, DATA, None)
-    assert (config.epochs, config.learning_rate_end) == (epochs, 0.01)
+    config = command.make_config({"arch": "8"}, "scalar", DATA)
+    assert (config.epochs, config.deformation.similar_labels) == (epochs, (1,))
 
 
 def test_without_mnist_digits_that_know_one_and_seven(call):
