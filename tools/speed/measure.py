@@ -2,24 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import datetime
+import os
+import platform
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import metadata
 from typing import Any, TypeAlias
 
-from mlpcore import backends
+from mlpcore import __version__, backends
 from mlpcore.backends.cuda.backend import SCHEDULES as CUDA_SCHEDULES
 from mlpcore.data.dataset import Dataset
-from mlpcore.network.architecture import format_hidden_layers
+from mlpcore.network.architecture import count_parameters, format_hidden_layers
 from mlpcore.store import provenance
-from speed.machine import Limits, describe, measure_limits
 from speed.peers.base import Peer, failure_text
 from speed.problem import TOLERANCE, Problem, make_problem
-from speed.results import BASE, Report, Row, utc_now
 from speed.routines import ROUTINES
-from speed.timing import Case, Settings, measure
+from speed.timing import Case, Settings, Timing, measure
 
-#: Backends that are columns of the table, whether they can run here or not.
-COLUMNS = (*backends.INSTRUCTION_SETS, "cuda")
+#: The standard processor, which ratios refer to: the backend with one thread.
+BASE = "scalar", 1
+
+#: Libraries whose versions decide the figures, where they are installed.
+LIBRARIES = ("numpy", "torch", "jax", "pycuda")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A backend or a peer at a routine: the time of a sample or an image, or why there is none."""
+
+    network: str
+    routine: str
+    name: str
+    threads: int
+    peer: bool
+    timing: Timing | None = None
+    reason: str = ""  #: why there is no time, or what else to know
+    error: float | None = None  #: greatest relative error of what it computes
+
+    @property
+    def seconds(self) -> float:
+        """Infinite without a time."""
+        return self.timing.seconds if self.timing else float("inf")
+
+    @property
+    def wrong(self) -> bool:
+        """Whether what it computes is too far from the oracle's."""
+        return self.error is not None and not self.error <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that a run has found, in SI units: the content of its JSON document."""
+
+    machine: dict[str, str]
+    settings: Settings
+    data: str  #: the name of the data set
+    parameters: dict[str, int]  #: weights and biases of each network
+    rows: list[Row]
+
 
 #: A row without its time, and what to time.
 Entry: TypeAlias = tuple[Row, Case | None]
@@ -27,7 +69,7 @@ Entry: TypeAlias = tuple[Row, Case | None]
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure."""
+    """What to measure, of what can run here."""
 
     data: Dataset
     architectures: tuple[tuple[int, ...], ...]
@@ -38,12 +80,8 @@ class Plan:
     peers: tuple[Peer, ...] = ()
 
     def backends_of(self, routine: str) -> list[tuple[str, int]]:
-        """Those that run here and have the routine's schedule, with each number of threads.
-
-        The base of ratios comes first, also where it was not asked for.
-        """
-        named = [n for n in COLUMNS if n in self.backends and not unavailable(n)]
-        pairs = [(n, t) for n in named for t in ((1,) if n == "cuda" else self.threads)]
+        """Those with the routine's schedule, with each number of threads; the base comes first."""
+        pairs = [(n, t) for n in self.backends for t in ((1,) if n == "cuda" else self.threads)]
         schedule = ROUTINES[routine].schedule
         return [
             (name, threads)
@@ -51,54 +89,46 @@ class Plan:
             if schedule in (None, *(CUDA_SCHEDULES if name == "cuda" else backends.SCHEDULES))
         ]
 
-    def peers_of(self, routine: str) -> list[tuple[Peer, int]]:
-        """Those that can run here, with each number of threads that suits them."""
-        some = [each for each in self.peers if each.routine == routine and not each.missing()]
-        return [(each, n) for each in some for n in sorted(each.threads(self.threads[-1]))]
 
-    def missing(self) -> dict[str, str]:
-        """Backends and peers that were asked for and cannot run here, with the reason."""
-        reasons = {name: unavailable(name) for name in self.backends}
-        wanted = (peer for peer in self.peers if peer.routine in self.routines)
-        reasons |= {peer.name: peer.missing() for peer in wanted}
-        return {name: reason for name, reason in reasons.items() if reason}
+def describe() -> dict[str, str]:
+    """The time, the source, the machine and the versions, for the head of tables and documents."""
+    no_gpu = backends.available()["cuda"]
+    versions = [f"mlpcore {__version__}", f"Python {platform.python_version()}"]
+    for name in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            versions.append(f"{name} {metadata.version(name)}")
+    return {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "revision": provenance.revision() or "not known",
+        "CPU": f"{provenance.machine()} (load {os.getloadavg()[0]:.2f})",
+        "GPU": f"none ({no_gpu})" if no_gpu else backends.get("cuda").description,
+        "versions": ", ".join(versions),
+    }
 
 
-def unavailable(name: str) -> str | None:
-    """Why a backend cannot run here, also one that this build does not have."""
-    return backends.available().get(name, "this build has no such backend")
-
-
-def set_up(row: Row, problem: Problem, backend: Any, limits: Limits | None) -> Entry:
+def set_up(row: Row, problem: Problem, backend: Any) -> Entry:
     """Checks a backend or a peer at a routine; the case is None for a wrong result."""
-    routine = ROUTINES[row.routine]
-    outcome, case = routine.enter(problem, backend)
-    row = replace(row, error=problem.error(routine.enter, outcome))
-    if routine.work:
-        reads, updates = routine.work(problem, backend)
-        floor = sum(map(limits.seconds, reads)) if limits else None
-        row = replace(row, moved=sum(reads), updated=updates, floor=floor or None)
+    enter = ROUTINES[row.routine].enter
+    outcome, case = enter(problem, backend)
+    # A network that does not fit into a GPU's multiprocessors streams, and its notice says why.
+    notice = getattr(backend, "notice", None) or ""
+    row = replace(row, error=problem.error(enter, outcome), reason=notice)
     if not row.wrong:
         return row, case
     return replace(row, reason=f"wrong: off the oracle by more than {TOLERANCE:.0e}"), None
 
 
-def measure_routine(
-    network: str, routine: str, problem: Problem, plan: Plan, limits: Mapping[int, Limits]
-) -> list[Row]:
-    """Times all backends and peers of a routine; `limits` are by the CPU's number of threads."""
+def measure_routine(network: str, routine: str, problem: Problem, plan: Plan) -> list[Row]:
+    """Times all backends and peers of a routine."""
     entries: list[Entry] = []
     for name, n in plan.backends_of(routine):
         backend = backends.get(name, n, ROUTINES[routine].schedule)
-        row, here = Row(network, routine, name, n, peer=False), limits.get(n)
-        row, case = set_up(row, problem, backend, None if name == "cuda" else here)
-        # A network that does not fit into a GPU's multiprocessors streams, and this says why.
-        notice = getattr(backend, "notice", None) or ""
-        entries.append((replace(row, reason=row.reason or notice), case))
-    for peer, n in plan.peers_of(routine):
-        row, here = Row(network, routine, peer.name, n, peer=True), limits.get(n)
+        entries.append(set_up(Row(network, routine, name, n, peer=False), problem, backend))
+    peers = [peer for peer in plan.peers if peer.routine == routine]
+    for peer, n in ((each, n) for each in peers for n in sorted(each.threads(plan.threads[-1]))):
+        row = Row(network, routine, peer.name, n, peer=True)
         try:
-            entries.append(set_up(row, problem, peer.backend(n), None if peer.gpu else here))
+            entries.append(set_up(row, problem, peer.backend(n)))
         except Exception as failure:  # of another library: the others go on
             entries.append((replace(row, reason=failure_text(failure)), None))
     timings = iter(measure([case for _, case in entries if case], plan.settings))
@@ -107,29 +137,19 @@ def measure_routine(
 
 def measure_plan(plan: Plan, progress: Callable[[str], object] = lambda title: None) -> Report:
     """The whole run; `progress` is told in a few words what comes next."""
-    report = Report(
-        date=utc_now(),
-        revision=provenance.revision(),
-        machine=describe(),
-        settings=plan.settings,
-        data=plan.data.name,
-        limits=[],
-        missing=plan.missing(),
-        notes=[],
-        rows=[],
-    )
-    for threads in plan.threads:
-        progress(f"limits of the machine, threads: {threads}")
-        report.limits.append(measure_limits(threads, plan.settings))
-    limits = {each.threads: each for each in report.limits}
-    for hidden in plan.architectures:
-        network, problems = format_hidden_layers(hidden), dict[str, Problem]()
+    parameters = {
+        format_hidden_layers(hidden): count_parameters(
+            (plan.data.n_inputs, *hidden, plan.data.n_classes)
+        )
+        for hidden in plan.architectures
+    }
+    report = Report(describe(), plan.settings, plan.data.name, parameters, [])
+    for hidden, network in zip(plan.architectures, parameters):
+        problems: dict[str, Problem] = {}
         for routine in filter(plan.backends_of, plan.routines):
             recipe = ROUTINES[routine].recipe
             progress(f"{network}: {routine}")
             if recipe not in problems:
-                problem = problems[recipe] = make_problem(plan.data, hidden, recipe)
-                active = ", ".join(f"{share:.0%}" for share in problem.active)
-                report.notes.append(f"{network}, recipe {recipe}: active inputs {active}.")
-            report.rows.extend(measure_routine(network, routine, problems[recipe], plan, limits))
+                problems[recipe] = make_problem(plan.data, hidden, recipe)
+            report.rows.extend(measure_routine(network, routine, problems[recipe], plan))
     return report

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -16,18 +14,14 @@ from mlpcore.data.dataset import Dataset
 from mlpcore.data.scaling import BACKGROUNDS
 from mlpcore.deformation import deform
 from mlpcore.network import Network
+from mlpcore.network.architecture import count_parameters
 from mlpcore.training import Trainer, TrainingConfig
 from mlpcore.training.recipes import RECIPES
-from mlpcore.training.state import EpochMetrics
-from mlpcore.training.trainer import Observer
 from mlpcore.typing import AnyArray, Float32Array, Int32Array, UInt8Array
 from speed.timing import Case
 
-#: Images that the routines work on, and how many of them show which inputs are active.
-IMAGES, COUNTED = 10_000, 1000
-
-#: Of a run whose first epoch trains rectifiers.
-EPOCHS = 30
+#: Images that the routines work on.
+IMAGES = 10_000
 
 #: Samples after which trained weights are compared with the oracle's, and multiply-adds that the
 #: oracle may spend on them: in float64 and beyond any cache, it does some 1e8 in a second.
@@ -65,22 +59,10 @@ class Problem:
         return self.images.reshape(len(self.images), -1)
 
     @property
-    def parameters(self) -> list[int]:
-        """Weights and biases of each layer."""
-        return [n_out * (n_in + 1) for n_in, n_out in pairwise(self.network.layer_sizes)]
-
-    @cached_property
-    def active(self) -> list[float]:
-        """The share of each layer's inputs that is not 0, for the first images."""
-        states, backend = [self.flat_images[:COUNTED]], backends.get("cpu")
-        for layer in range(self.network.n_layers - 1):
-            states.append(backend.forward(self.network, layer, states[-1]))
-        return [float(np.mean(x != 0)) for x in states]
-
-    @property
     def checked(self) -> int:
         """Samples of training that the oracle can afford."""
-        return int(np.clip(ORACLE_BUDGET / sum(self.parameters) / 3, 2, CHECKED))
+        products = 3 * count_parameters(self.network.layer_sizes)
+        return int(np.clip(ORACLE_BUDGET / products, 2, CHECKED))
 
     def change(self, network: Network) -> Outcome:
         """A network's weights and biases with those that they started from."""
@@ -105,13 +87,6 @@ class Problem:
         return float(max(errors))
 
 
-class _OneEpoch(Observer):
-    """Stops a training after its first epoch."""
-
-    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        trainer.request_stop()
-
-
 def make_problem(
     data: Dataset, hidden: Sequence[int], recipe: str, images: int = IMAGES
 ) -> Problem:
@@ -121,8 +96,8 @@ def make_problem(
     """
     backend, n = backends.get("cpu"), len(data.train_labels)
     settings = RECIPES[recipe].settings_of(hidden)
-    config = TrainingConfig(hidden_layers=tuple(hidden), epochs=EPOCHS, **settings)
-    trainer = Trainer(config, data, backend, [_OneEpoch()])
+    config = TrainingConfig(hidden_layers=tuple(hidden), epochs=1, **settings)
+    trainer = Trainer(config, data, backend)
     if config.activation == "relu":
         trainer.run()
     network, background = trainer.state.network, BACKGROUNDS[config.input_range]

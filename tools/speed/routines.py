@@ -1,27 +1,19 @@
-"""What is timed on a backend, and the least time that it can take: the rows of the table.
+"""What is timed on a backend: the rows of the table.
 
 Only the public operations of `mlpcore.backends.base` are called; they return when their work is
 done, on a GPU too. A layer's routine takes the layers in turn, each for many samples one after
 the other, as the paper times its kernels: a layer that fits a cache stays there, which it would
 not during training. The on-line step is timed as training runs it.
-
-The floor of a routine is the least time in which the weights that a sample needs can be read.
-They are as near as they fit: what fits into the L1 caches costs nothing, the next part comes at
-the bandwidth of the L2 caches, then L3, then DRAM. No order of access does better. Inactive neurons
-need no weights. Arithmetic, states and barriers are not counted; they can only raise the cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from mlpcore.backends.arguments import IMAGES_PER_GRID
 from mlpcore.backends.base import Backend
-from mlpcore.backends.simd import SimdBackend
 from mlpcore.deformation import DeformationParameters, deform
 from mlpcore.typing import AnyArray
 from speed.problem import Enter, Outcome, Problem
@@ -38,25 +30,17 @@ STEP, LAYER, MANY = 64, 16, 1024
 FEW = 3
 
 
-class Work(NamedTuple):
-    """What a sample takes."""
-
-    reads: Sequence[float]  #: bytes of the weights that are read at a time
-    updates: float = 0.0  #: weights and biases
-
-
 @dataclass(frozen=True)
 class Routine:
     """A row of the table.
 
     `enter` is a function of a problem and a backend. It returns what the backend computes for a
     few samples, to be compared with the oracle's results at once, and what is timed afterwards.
-    `work` is for the floor. `schedule` is for `backends.get`, where a backend is not to choose;
-    backends without it are left out. `recipe` is the network's.
+    `schedule` is for `backends.get`, where a backend is not to choose; backends without it are
+    left out. `recipe` is the network's.
     """
 
     enter: Enter
-    work: Callable[[Problem, Backend], Work] | None = None
     schedule: str | None = None
     recipe: str = "paper"
 
@@ -112,21 +96,6 @@ def step(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     return problem.change(network), Case(run, STEP, len(problem.order) // STEP * STEP, length=8.0)
 
 
-def step_work(problem: Problem, backend: Backend) -> Work:
-    """The layers above the first are read on the way up and again on the way down.
-
-    However long updates are put off, each sample does that. The first layer's products and all
-    updates can be made for many samples at a time: their traffic shrinks as the block grows, so it
-    is not counted. A backend that packs weights reads fewer bytes.
-    """
-    shares, counts = problem.active, problem.parameters
-    read = [4 * n for n in counts[1:]]
-    if isinstance(backend, SimdBackend):
-        read = backend.pass_bytes(problem.network)
-    resident = sum(share * n for share, n in zip(shares[1:], read))
-    return Work((resident, resident), sum(share * n for share, n in zip(shares, counts)))
-
-
 def deformation(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     images, out = backend.put(problem.images), backend.put(np.zeros_like(problem.images))
 
@@ -148,17 +117,13 @@ def inference(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
     return outcome, Case(run, IMAGES_PER_GRID, len(images), length=8.0)
 
 
-#: The routine whose schedule leaves inactive neurons out.
-SPARSE = "step-sparse"
-
 ROUTINES = {
-    "forward": Routine(forward, lambda p, _: Work([4 * n for n in p.parameters])),
-    "backward": Routine(backward, lambda p, _: Work([4 * n for n in p.parameters[1:]])),
-    "step": Routine(step, step_work),
-    "step-deferred": Routine(step, step_work, "deferred"),
-    "step-streaming": Routine(step, step_work, "streaming"),
-    SPARSE: Routine(step, step_work, "sparse", "modern"),
-    "step-relu-dense": Routine(step, step_work, "deferred", "modern"),
+    "forward": Routine(forward),
+    "backward": Routine(backward),
+    "step": Routine(step),
+    "step-deferred": Routine(step, "deferred"),
+    "step-streaming": Routine(step, "streaming"),
+    "step-sparse": Routine(step, "sparse", "modern"),
     "deformation": Routine(deformation),
     "inference": Routine(inference),
 }

@@ -1,155 +1,81 @@
-"""What runs have found, as tables in Markdown: medians over the runs, and the paper beside us.
-
-A ratio compares two times of the same run, which took turns. The tables have the median of the
-runs' ratios.
-"""
+"""What a run has found, as tables in Markdown, with the paper beside us."""
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from mlpcore.errors import printable
-from mlpcore.report.tables import NONE, escape, markdown_table
-from speed.machine import Limits
-from speed.results import BASE, Key, Report, Row
+from matplotlib.ticker import EngFormatter
 
-#: Characters that are shown of a cell or a note.
-LONG = 1000
+from mlpcore.report.tables import NONE, Rows, markdown_table
+from speed.measure import BASE, Report, Row
 
 EXPLANATION = (
-    "Time: of a sample or an image, the median of the repeats; spread: the fastest and the "
-    "slowest. With several runs: the median of their times, and the least and the greatest.",
+    "Time: of a sample or an image, the median of the repeats; spread: the fastest and slowest.",
     "x scalar: times as fast as plain C on one thread; x ours: times as long as our fastest.",
-    "GB/s: the bytes of weights that have to be read at least. Weights are float32; in large "
-    "networks' steps avx2 and avx512 read 21 bits, unless the row says otherwise.",
-    "Floor: the least time to read them, with as many threads of this CPU, over the time.",
     "Error: greatest difference from the float64 oracle, relative to the result, or to what "
     "training has changed.",
 )
 
 
-def table(
-    title: str,
-    headers: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    notes: Iterable[str] = (),
-    left: int = 1,
-) -> str:
-    """A table with its title and notes; the first `left` columns are aligned to the left.
-
-    What a terminal would obey is escaped.
-    """
-    cells = [tuple(printable(cell, LONG) for cell in row) for row in (headers, *rows)]
-    align = ("l" * left).ljust(len(headers), "r")
-    blocks = [f"**{escape(printable(title))}**", markdown_table(cells, align)]
-    return "\n\n".join([*blocks, *(escape(printable(note, LONG)) for note in notes)]) + "\n"
+def table(title: str, rows: Rows, notes: Iterable[str] = (), left: int = 1) -> str:
+    """A table with its title and notes; the first `left` columns are aligned to the left."""
+    align = ("l" * left).ljust(len(rows[0]), "r")
+    return "\n\n".join([f"**{title}**", markdown_table(rows, align), *notes]) + "\n"
 
 
-# ---- cells -------------------------------------------------------------------------------------
+def digits(value: float) -> str:
+    """A number with three significant digits."""
+    return f"{float(f'{value:.3g}'):,g}"
 
 
 def short_time(seconds: float) -> str:
     """A measured time with three digits: 37.2 µs."""
-    units = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
-    # 0.9995 of a unit and more are 1.00 with three digits.
-    unit, size = next((each for each in units if seconds >= 0.9995 * each[1]), units[-1])
-    return f"{digits(seconds / size)} {unit}"
+    return EngFormatter("s")(float(f"{seconds:.3g}"))
 
 
-def digits(value: float) -> str:
-    """A number with three significant digits, or all before the point, without an exponent."""
-    if value <= 0:
-        return NONE
-    rounded = float(f"{value:.3g}")
-    places = max(0, 2 - math.floor(math.log10(rounded)))
-    return f"{rounded if places else value:,.{min(places, 4)}f}"
-
-
-def ratio(rows: Sequence[Row], others: Sequence[Row]) -> str:
-    """The times of some rows over those of others in the same runs."""
-    ratios = [row.seconds / other.seconds for row, other in zip(rows, others)]
-    if not ratios:
-        return NONE
-    text = f"{digits(statistics.median(ratios))}x"
-    return text if len(ratios) == 1 else f"{text} ({digits(min(ratios))} to {digits(max(ratios))})"
-
-
-def column(backend: str, threads: int) -> str:
+def column(row: Row) -> str:
     """A backend with its threads; a GPU has none of ours."""
-    return backend if backend == "cuda" else f"{backend}, {threads}"
+    return row.name if row.name == "cuda" else f"{row.name}, {row.threads}"
 
 
-# ---- tables ------------------------------------------------------------------------------------
+def head(machine: Mapping[str, str]) -> str:
+    """What everything was measured on."""
+    return table("The machine", [("", ""), *machine.items()], left=2)
 
 
-def head(
-    date: str,
-    revision: str,
-    machine: Mapping[str, str],
-    missing: Mapping[str, str],
-    limits: Sequence[Limits] = (),
-) -> str:
-    """What everything was measured on, and what could not be."""
-    rows = [("date", date[:10]), ("revision", revision or "not known"), *machine.items()]
-    for each in limits:
-        speeds = (f"{name} {digits(speed / 1e9)}" for name, _, speed in each.levels)
-        rows.append((f"GB/s read, threads: {each.threads}", ", ".join(speeds)))
-    rows += [(f"without {name}", reason) for name, reason in missing.items()]
-    return table("The machine", ("", ""), rows, left=2)
+def find(report: Report, network: str, routine: str, by: tuple[str, int] | None) -> Row | None:
+    """The row of a backend and its threads, or of our fastest; None without a time."""
+    ours = (
+        row
+        for row in report.rows
+        if (row.network, row.routine, row.peer) == (network, routine, False)
+        and row.timing
+        and by in (None, (row.name, row.threads))
+    )
+    return min(ours, key=lambda row: row.seconds, default=None)
 
 
-def median(rows: Sequence[Row]) -> float:
-    """The median of the runs' seconds."""
-    return statistics.median(row.seconds for row in rows)
-
-
-def timed(runs: Sequence[Report]) -> dict[Key, list[Row]]:
-    """The rows of every run; none where a run has no time."""
-    rows = zip(*(run.rows for run in runs), strict=True)
-    return {each[0].key: list(each) if all(r.timing for r in each) else [] for each in rows}
-
-
-def fastest(rows: Mapping[Key, list[Row]], network: str, routine: str) -> list[Row]:
-    """Those of our fastest backend with its number of threads."""
-    ours = (own for key, own in rows.items() if key[:2] == (network, routine) and not key[-1])
-    return min(filter(None, ours), key=median, default=[])
-
-
-HEADERS = ("Routine", "By", "Time", "Spread", "x scalar", "x ours", "GB/s", "Floor", "Error")
-
-
-def cells(own: Sequence[Row], standard: Sequence[Row], ours: Sequence[Row]) -> list[str]:
-    """Of rows with times: the time and what follows from it; `ours` is empty for our rows."""
-    seconds, timings = median(own), [row.timing for row in own if row.timing]
-    low = min(each.low for each in timings) / seconds - 1
-    high = max(each.high for each in timings) / seconds - 1
-    floors = [row.floor / row.seconds for row in own if row.floor]
-    return [
-        short_time(seconds),
-        f"{low:+.0%} {high:+.0%}",
-        ratio(standard, own),
-        ratio(own, ours),
-        digits(own[0].moved / seconds / 1e9),
-        f"{statistics.median(floors):.0%}" if floors else NONE,
-        f"{own[0].error or 0:.0e}",
-    ]
-
-
-def network_table(network: str, runs: Sequence[Report]) -> str:
+def network_table(report: Report, network: str) -> str:
     """Every time of a network, peers included."""
-    rows, lines, notes, before = timed(runs), [], [], ""
-    for row in (row for row in runs[0].rows if row.network == network):
-        own, by = rows[row.key], column(row.name, row.threads)
-        standard = rows.get((network, row.routine, *BASE, False), [])
-        ours = fastest(rows, network, row.routine) if row.peer else []
-        line = cells(own, standard, ours) if own else [NONE] * (len(HEADERS) - 2)
-        lines.append(("" if row.routine == before else row.routine, by, *line))
-        before = row.routine
+    lines: Rows = [("Routine", "By", "Time", "Spread", "x scalar", "x ours", "Error")]
+    notes = []
+    for row in (row for row in report.rows if row.network == network):
+        line = [NONE] * 5
+        if row.timing:
+            standard = find(report, network, row.routine, BASE)
+            ours = find(report, network, row.routine, None) if row.peer else None
+            spread = (each / row.seconds - 1 for each in (row.timing.low, row.timing.high))
+            line = [
+                short_time(row.seconds),
+                "{:+.0%} {:+.0%}".format(*spread),
+                f"{digits(standard.seconds / row.seconds)}x" if standard else NONE,
+                f"{digits(row.seconds / ours.seconds)}x" if ours else NONE,
+                f"{row.error or 0:.0e}",
+            ]
+        lines.append((row.routine, column(row), *line))
         if row.reason:
-            notes.append(f"{by}, {row.routine}: {row.reason}.")
-    return table(network, HEADERS, lines, notes, left=2)
+            notes.append(f"{column(row)}, {row.routine}: {row.reason}.")
+    return table(network, lines, notes, left=2)
 
 
 # ---- the paper ---------------------------------------------------------------------------------
@@ -171,30 +97,27 @@ CLAIMS = (
 )
 
 
-def claims_table(network: str, runs: Sequence[Report]) -> list[str]:
+def claims_table(report: Report, network: str) -> list[str]:
     """The paper beside us, as far as that was measured."""
-    rows, lines = timed(runs), []
+    lines: Rows = [("The paper's claim", "Paper", f"Ours, {network}", "times better")]
     for what, routine, by, paper, unit in CLAIMS:
-        own = rows.get((network, routine, *by, False)) if by else fastest(rows, network, routine)
-        standard = rows.get((network, routine, *BASE, False))
+        own, standard = (find(report, network, routine, each) for each in (by, BASE))
         if own and standard:
             figure = {
-                "x": median(standard) / median(own),
-                " GB/s": own[0].moved / median(own) / 1e9,
-                " G/s": own[0].updated / median(own) / 1e9,
-                " s": EPOCH * median(own),
+                "x": standard.seconds / own.seconds,
+                " GB/s": 4e-9 * report.parameters[network] / own.seconds,
+                " G/s": 1e-9 * report.parameters[network] / own.seconds,
+                " s": EPOCH * own.seconds,
             }[unit]
             better = paper / figure if unit == " s" else figure / paper
-            ours = f"{digits(figure)}{unit} ({column(own[0].name, own[0].threads)})"
+            ours = f"{digits(figure)}{unit} ({column(own)})"
             lines.append((what, f"{paper}{unit}", ours, f"{digits(better)}x"))
-    headers = ("The paper's claim", "Paper", f"Ours, {network}", "times better")
-    return [table("The paper beside us", headers, lines)] if lines else []
+    return [table("The paper beside us", lines)] if len(lines) > 1 else []
 
 
-def all_tables(runs: Sequence[Report]) -> list[str]:
-    """Of one run or of several on the same machine, in the order in which they are shown."""
-    first = runs[0]
-    tables = [head(first.date, first.revision, first.machine, first.missing, first.limits)]
-    for network in dict.fromkeys(row.network for row in first.rows):
-        tables += [network_table(network, runs), *claims_table(network, runs)]
-    return [*tables, *(f"{note}\n" for note in (*first.notes, *EXPLANATION))]
+def all_tables(report: Report) -> list[str]:
+    """The tables of a run, in the order in which they are shown."""
+    tables = [head(report.machine)]
+    for network in report.parameters:
+        tables += [network_table(report, network), *claims_table(report, network)]
+    return [*tables, *(f"{note}\n" for note in EXPLANATION)]

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeAlias
-
-from msgspec import Meta
-
-#: Seconds as a document may hold them: positive and finite.
-Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=1e12)]
 
 
 @dataclass(frozen=True)
@@ -56,26 +49,19 @@ class Case:
 class Timing:
     """Seconds per unit: the median of the repeats, the fastest and the slowest."""
 
-    seconds: Seconds
-    low: Seconds
-    high: Seconds
+    seconds: float
+    low: float
+    high: float
     units: int  #: in each repeat
     repeats: int
 
 
 def pilot(case: Case, seconds: float) -> int:
-    """Units that take `seconds` or more. The first run only warms up."""
+    """Units that take `seconds` or more, in two tries of which one may be disturbed."""
     units = case.step
-    case.run(units)
-    while units < case.most:
-        duration = case.duration(units)
-        if duration >= seconds:  # twice: a disturbance could make all repeats too short
-            duration = min(duration, case.duration(units))
-        if duration >= seconds:
-            break
-        # A little more than enough, but at most ten times: one timing may be much too short.
-        growth = min(10.0, 1.2 * seconds / max(duration, 1e-9))
-        units = min(case.most, case.step * math.ceil(units * growth / case.step))
+    case.run(units)  # warms up
+    while units < case.most and min(case.duration(units) for _ in range(2)) < seconds:
+        units = min(case.most, 2 * units)
     return units
 
 

@@ -97,26 +97,24 @@ class ByHand:
 
 
 class Graph(ByHand):
-    """A whole step by hand, recorded as a CUDA graph and replayed; compiled before, or not.
+    """A whole step by hand, recorded as a CUDA graph and replayed.
 
     The graph finds its sample itself: it looks up the order at a position that it moves on.
     """
 
-    def __init__(self, threads: int, compiled: bool = False):
+    def __init__(self, threads: int):
         super().__init__(threads, "cuda")
-        self.compiled = compiled
         self.graph: Any = None
 
     def record(self, layers: Layers, images: Tensor, labels: Tensor, n: int, rate: float) -> None:
         """Makes the graph, for orders of up to n samples."""
         torch, targets = self.torch, self.targets[labels.long()]
-        step = torch.compile(self.step) if self.compiled else self.step
         self.places = torch.zeros(n, dtype=torch.int64, device="cuda")
         self.position = torch.zeros(1, dtype=torch.int64, device="cuda")
 
         def next_step() -> None:
             i = self.places.index_select(0, self.position)
-            step(layers, images.index_select(0, i)[0], targets.index_select(0, i)[0], rate)
+            self.step(layers, images.index_select(0, i)[0], targets.index_select(0, i)[0], rate)
             self.position.add_(1)
 
         start = [(w.clone(), b.clone()) for w, b in layers]
