@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import numbers
@@ -25,29 +24,33 @@ Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=LEAST_RATE, le=GREATEST_RATE)
 """A learning rate, or a factor of one."""
 
 
-def convert_fields(settings: Any) -> None:
-    """Convert the fields of a frozen dataclass to their types, whose bounds are `msgspec.Meta`.
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What JSON in files has: decoding checks types and bounds, and refuses unknown fields."""
 
-    NumPy's numbers become Python's, lists become tuples, and dictionaries become dataclasses.
+
+def convert_fields(settings: Record) -> None:
+    """Convert the fields of a record to their types, whose bounds are `msgspec.Meta`.
+
+    NumPy's numbers become Python's, lists become tuples, and dictionaries become records.
 
     Raises
     ------
     InputError
         When a value is not of its type, or out of its bounds.
     """
-    for name, kind, is_dataclass in _fields(settings.__class__):
+    for name, kind, is_record in _fields(settings.__class__):
         value = getattr(settings, name)
-        if kind is Any or (is_dataclass and isinstance(value, kind)):
+        if kind is Any or (is_record and isinstance(value, kind)):
             continue
         try:
             result = msgspec.convert(_plain(value), kind)
         except msgspec.ValidationError as error:
             names = get_args(kind) if get_origin(kind) is Literal else ()
-            expected = kind.__name__ if is_dataclass else " or ".join(names)
+            expected = kind.__name__ if is_record else " or ".join(names)
             expected = expected or _in_words(str(error))
             label = name.replace("_", " ")
             raise InputError(f"{label} {reprlib.repr(value)}: expected {expected}") from None
-        object.__setattr__(settings, name, result)
+        msgspec.structs.force_setattr(settings, name, result)
 
 
 WORDS = {
@@ -72,10 +75,12 @@ def _in_words(message: str) -> str:
 
 
 @functools.cache
-def _fields(settings: Any) -> list[tuple[str, Any, bool]]:
-    """The name and the type of each field, and whether this is a dataclass."""
+def _fields(settings: type[Record]) -> list[tuple[str, Any, bool]]:
+    """The name and the type of each field, and whether this is a record."""
     hints = get_type_hints(settings, include_extras=True).items()
-    return [(name, kind, dataclasses.is_dataclass(kind)) for name, kind in hints]
+    return [
+        (name, kind, isinstance(kind, type) and issubclass(kind, Record)) for name, kind in hints
+    ]
 
 
 def _plain(value: Any) -> Any:

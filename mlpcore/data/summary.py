@@ -6,10 +6,9 @@ import hashlib
 import os
 from typing import Annotated, TypeAlias
 
-import msgspec
 from msgspec import Meta
 
-from mlpcore.checks import check_whole
+from mlpcore.checks import Record, check_whole
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.scaling import MAX_SIDE
@@ -20,7 +19,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Side: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)]
 
 
-class DataSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DataSummary(Record, frozen=True):
     """Which data a run was trained on.
 
     Attributes

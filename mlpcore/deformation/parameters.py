@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.backends.arguments import MAX_SIGMA
-from mlpcore.checks import check_whole, convert_fields
+from mlpcore.checks import Record, check_whole, convert_fields
 from mlpcore.errors import InputError
 from mlpcore.typing import Float64Array
 
 
-@dataclass(frozen=True)
-class DeformationParameters:
+class DeformationParameters(Record, frozen=True):
     """How strongly images are deformed. The defaults are within the paper's ranges.
 
     It has scikit-learn's `get_params` and `set_params`, so that a search finds its parameters by
@@ -77,7 +74,7 @@ class DeformationParameters:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name. `deep` changes nothing: none of them has parameters itself."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return structs.asdict(self)
 
     def set_params(self, **params: Any) -> DeformationParameters:
         """An instance with other values of these parameters; this one stays as it is.
@@ -91,7 +88,7 @@ class DeformationParameters:
         for name in params:
             if name not in names:
                 raise InputError(f"deformation parameter {name}: expected {', '.join(names)}")
-        return dataclasses.replace(self, **params)
+        return structs.replace(self, **params)
 
     @property
     def is_identity(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import math
 import traceback
@@ -12,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from sklearn.exceptions import ConvergenceWarning
 
 from mlpcore.errors import InputError
@@ -243,4 +243,4 @@ def train_by_steps(samples: Samples, steps: Steps) -> float:
 
 def constant_rate(config: TrainingConfig) -> TrainingConfig:
     """The settings of a `partial_fit`: those of an epoch at the learning rate of the first."""
-    return dataclasses.replace(config, decay="factor", learning_rate_end=None, warm_up=0)
+    return structs.replace(config, decay="factor", learning_rate_end=None, warm_up=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import fields
 from typing import Any
 
 from sklearn.base import BaseEstimator
@@ -24,7 +23,7 @@ from mlpcore.training.config import TrainingConfig
 from mlpcore.typing import AnyArray, Float32Array
 
 #: Parameters that `TrainingConfig` takes as they are.
-PASSED_ON = {field.name for field in fields(TrainingConfig)} - {"deformation"}
+PASSED_ON = set(TrainingConfig.__struct_fields__) - {"deformation"}
 
 
 class Settings(BaseEstimator):  # type: ignore[misc]

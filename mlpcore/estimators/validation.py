@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.model_selection import train_test_split
@@ -113,7 +114,7 @@ def deformation_of(deformation: Any, classes: AnyArray) -> DeformationParameters
     if not isinstance(deformation, DeformationParameters):
         raise InputError(f"deformation {deformation!r}: expected DeformationParameters or None")
     similar = np.flatnonzero(are_similar(classes, deformation.similar_labels))
-    return dataclasses.replace(deformation, similar_labels=tuple(similar.tolist()))
+    return structs.replace(deformation, similar_labels=tuple(similar.tolist()))
 
 
 # ---- labels ------------------------------------------------------------------------------

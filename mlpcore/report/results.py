@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from msgspec import structs
 
 from mlpcore.data.dataset import MNIST, test_images_text
 from mlpcore.data.summary import DataSummary
@@ -173,8 +174,8 @@ The network of that epoch, on {images}. Misclassified: {describe_error(evaluatio
 
 def setting_lines(config: TrainingConfig, backend: str) -> list[str]:
     """A line for each setting that has a meaning beside the others."""
-    settings = dataclasses.asdict(config)
-    settings |= settings.pop("deformation")
+    settings = structs.asdict(config)
+    settings |= structs.asdict(settings.pop("deformation"))
     if config.loss == "cross-entropy":
         del settings["target"]
     if not config.ones_and_sevens:

@@ -13,16 +13,15 @@ The document is written before anything is trained, and has the fields of `Docum
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
-from mlpcore.checks import check_whole
+from mlpcore.checks import Record, check_whole
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
@@ -41,16 +40,14 @@ DOCUMENT = "committee.json"
 MAX_MEMBERS = 1000
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Record, frozen=True):
     """A member of a committee: the name of its folder, and its settings."""
 
     name: Annotated[str, Meta(pattern=r"^\w[\w-]*\Z")]
     config: TrainingConfig
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Record, frozen=True):
     """The content of ``committee.json``. The first two are for human readers."""
 
     library: str
@@ -85,14 +82,14 @@ def plan(configs: Sequence[TrainingConfig], n: int = 1) -> tuple[Member, ...]:
         for k in range(1, n + 1):
             folder = name.replace(",", "-") + (f"-{k}" if n > 1 else "")
             seed = config.seed + len(members)
-            members.append(Member(folder, dataclasses.replace(config, seed=seed)))
+            members.append(Member(folder, structs.replace(config, seed=seed)))
     return tuple(members)
 
 
 def _flat(config: TrainingConfig) -> dict[str, object]:
     """The settings, and the deformation's among them."""
-    values = dataclasses.asdict(config)
-    return values | values.pop("deformation")
+    values = structs.asdict(config)
+    return values | structs.asdict(values.pop("deformation"))
 
 
 @dataclass(frozen=True)

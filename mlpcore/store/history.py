@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ MAX_LINE = 2**10
 def history_lines(history: Iterable[EpochMetrics]) -> Iterator[bytes]:
     """A line of JSON for each epoch. Human readers get percentages, too."""
     for metrics in history:
-        values = dataclasses.asdict(metrics)
+        values = msgspec.structs.asdict(metrics)
         for name in ("training_error", "validation_error", "test_error"):
             if values[f"{name}s"] is not None:
                 values[name] = round(getattr(metrics, name), 4)

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mlpcore.checks import Record
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.store.documents import to_json
@@ -44,8 +45,7 @@ LABEL_TYPES: dict[str, type] = {
 }
 
 
-@dataclass(frozen=True)
-class Standardisation:
+class Standardisation(Record, frozen=True):
     """A feature x becomes (x - mean) factor, but no more than `limit` and no less than -`limit`."""
 
     means: tuple[float, ...]

@@ -36,14 +36,14 @@ The weights are as in `mlpcore.store.weights`. To its metadata both files add
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from mlpcore.checks import check_whole
+from msgspec import structs
+
+from mlpcore.checks import Record, check_whole
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
@@ -78,8 +78,7 @@ RUN_FILES = (CONFIG, METRICS, BEST, LAST)
 SAVING_SHARE = 0.02
 
 
-@dataclass(frozen=True)
-class Document:
+class Document(Record, frozen=True):
     """The content of ``config.json``. The first four are for human readers."""
 
     library: str
@@ -90,8 +89,7 @@ class Document:
     data: DataSummary
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(Record, frozen=True):
     """The place in a run at which its last network is.
 
     Attributes
@@ -260,7 +258,7 @@ class Run(Observer):
         """Record what `TrainingConfig.with_epochs` returned for the state that `load` read."""
         path = self.folder / CONFIG
         document = read_document(path, Document)
-        write_document(path, dataclasses.replace(document, training=config), self._lock)
+        write_document(path, structs.replace(document, training=config), self._lock)
         self.config = config
 
     def check_data(self, dataset: Dataset) -> None:

@@ -11,15 +11,13 @@ rounding. Every random number follows from the seed (`mlpcore.philox`).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias, get_args
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
-from mlpcore.checks import Rate, check_whole, convert_fields
+from mlpcore.checks import Rate, Record, check_whole, convert_fields
 from mlpcore.data.scaling import InputRange
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
@@ -64,8 +62,7 @@ def is_milestone(epoch: int, epochs: int) -> bool:
     return epoch in (1, epochs) or epoch % math.ceil(epochs / MILESTONES) == 0
 
 
-@dataclass(frozen=True)
-class TrainingConfig(LearningRates):
+class TrainingConfig(LearningRates, Record, frozen=True):
     """The settings of a run. With the same data they give the same weights, bit for bit.
 
     This holds if `backend` and `schedule` name what computes; "auto" may differ between machines.
@@ -134,7 +131,7 @@ class TrainingConfig(LearningRates):
     ones_and_sevens: Annotated[float, Meta(ge=0, le=1)] = 0.0
     decay: Decay = "factor"
     warm_up: Annotated[int, Meta(ge=0, le=MAX_WARM_UP)] = 0
-    deformation: DeformationParameters = field(default_factory=DeformationParameters)
+    deformation: DeformationParameters = DeformationParameters()
     seed: int = 0
     backend: str = "auto"
     schedule: str | None = None
@@ -151,8 +148,8 @@ class TrainingConfig(LearningRates):
     def __post_init__(self) -> None:
         convert_fields(self)
         similar = self.deformation.label_bytes()
-        deformation = dataclasses.replace(self.deformation, similar_labels=similar)
-        object.__setattr__(self, "deformation", deformation)  # the instance is frozen
+        deformation = structs.replace(self.deformation, similar_labels=similar)
+        structs.force_setattr(self, "deformation", deformation)  # the instance is frozen
         check_whole("seed", self.seed, 0, 2**64 - 1)
         check_target(self.target)
         self._check_end()
@@ -164,7 +161,7 @@ class TrainingConfig(LearningRates):
         """Gives `learning_rate_end` its default, or raises InputError."""
         if self.decay == "factor" and self.learning_rate_end is None:
             end = default_learning_rate_end(self.learning_rate, self.epochs)
-            object.__setattr__(self, "learning_rate_end", end)
+            structs.force_setattr(self, "learning_rate_end", end)
         elif self.decay != "factor" and self.learning_rate_end is not None:
             raise InputError(
                 f"learning rate end {self.learning_rate_end} with the decay {self.decay}, which "
@@ -209,7 +206,7 @@ class TrainingConfig(LearningRates):
         end = self.learning_rate_end
         if end == default_learning_rate_end(self.learning_rate, self.epochs):
             end = None  # and so the default again
-        return dataclasses.replace(
+        return structs.replace(
             self, epochs=epochs, learning_rate_end=end, earlier=self.schedules_until(begun)
         )
 
@@ -220,4 +217,4 @@ class TrainingConfig(LearningRates):
     def _before(self, epoch: int) -> dict[str, Any]:
         """What the epochs before this one depend on."""
         schedule = {"epochs": 0, "learning_rate_end": None, "earlier": self.schedules_until(epoch)}
-        return dataclasses.asdict(self) | schedule
+        return structs.asdict(self) | schedule

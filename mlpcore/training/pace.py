@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import msgspec
+
 from mlpcore.backends.arguments import IMAGES_PER_GRID
 from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import Dataset
@@ -28,7 +30,7 @@ def seconds_per_epoch(
     InputError
         As `Trainer`, and a `Diverged` as `Trainer.run`.
     """
-    config = dataclasses.replace(config, epochs=2)
+    config = msgspec.structs.replace(config, epochs=2)
     n, n_test = len(dataset.train_labels), len(dataset.test_labels)
     part = min(IMAGES_PER_GRID, n)
     while True:

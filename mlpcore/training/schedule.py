@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, structs
 
-from mlpcore.checks import Rate, check_rate, check_whole, convert_fields
+from mlpcore.checks import Rate, Record, check_rate, check_whole, convert_fields
 from mlpcore.errors import InputError
 
 PAPER_LEARNING_RATE = 1e-3
@@ -41,8 +39,7 @@ def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
 PAPER_LEARNING_RATE_END = default_learning_rate_end(PAPER_LEARNING_RATE, SCHEDULE_EPOCHS)
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(Record, frozen=True):
     """The schedule of the learning rate that held until `until` epochs of a run were done.
 
     `epochs` and `learning_rate_end` are as in `TrainingConfig`, and were the run's until then.
@@ -89,7 +86,7 @@ class LearningRates:
             return ()
         for each in (*self.earlier, Schedule(self.epochs, self.epochs, self.learning_rate_end)):
             if not result or result[-1].until < epoch:
-                result.append(dataclasses.replace(each, until=min(each.until, epoch)))
+                result.append(structs.replace(each, until=min(each.until, epoch)))
         return tuple(result)
 
     def learning_rate_at(self, epoch: int, part: float = 0.5) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Annotated, TypeAlias
 
+import msgspec
 from msgspec import Meta
 
 from mlpcore.network import Network
@@ -16,8 +17,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Sum: TypeAlias = Annotated[float, Meta(ge=0)]
 
 
-@dataclass(frozen=True)
-class EpochMetrics:
+class EpochMetrics(msgspec.Struct, frozen=True):
     """What an epoch measured. The first epoch is number 1; times are in seconds.
 
     Training errors and loss (the mean of the network's) are of the deformed images, each just
@@ -60,8 +60,7 @@ class EpochMetrics:
         return _seconds(self)
 
 
-@dataclass
-class EpochProgress:
+class EpochProgress(msgspec.Struct, forbid_unknown_fields=True):
     """The part of an epoch that is done: samples, sums over them, and seconds spent."""
 
     samples: Count = 0

@@ -9,13 +9,13 @@ gets this state asks its source for the rest.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
+import msgspec
 import numpy as np
 
 from mlpcore.backends.base import Backend, TrainingResult
@@ -277,7 +277,7 @@ class Trainer:
 
     def _on_samples(self, before: EpochProgress, result: TrainingResult) -> bool:
         """Count what a `Backend.train` call has done so far; returns whether to stop."""
-        self.state.progress = dataclasses.replace(
+        self.state.progress = msgspec.structs.replace(
             before,
             samples=before.samples + result.samples,
             errors=before.errors + result.errors,

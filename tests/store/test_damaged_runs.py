@@ -7,6 +7,7 @@ import shutil
 from contextlib import closing
 
 import pytest
+from msgspec import structs
 
 from mlpcore.network import Network
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run, read_history
@@ -61,7 +62,7 @@ def test_damaged_files_are_refused(stopped, name, damage):
     [
         ("training", {"hidden_layers": [9, 7]}, f"{LAST} is of another run: 35-9-6-3, expected"),
         ("training", {"seed": 6}, f"{LAST} has other settings than {CONFIG}"),
-        ("training", {"skip": 0.5}, f"{CONFIG} is damaged: it has other fields"),
+        ("training", {"skip": 0.5}, f"{CONFIG} is damaged: Object contains unknown field `skip`"),
         ("training", {"loss": "cross-entropy"}, f"{LAST} is of another run: squared, expected"),
         ("training", {"input_range": "unit"}, f"{LAST} is of another run: {{"),
         ("data", {"held_out": 61}, f"{CONFIG} is damaged: held_out 61: expected"),
@@ -110,10 +111,9 @@ def test_other_data(stopped, data):
     [
         ({"epoch": -1}, "epoch -1: expected"),
         ({"epoch": 4}, "epoch 4: expected"),
-        ({"progress": {}}, "it has other fields"),
         ({"progress": {"samples": 231}}, "samples 231: expected"),
         ({"progress": {"loss": -1}}, "Expected `float` >= 0"),
-        ({"training": {}}, "it has other fields"),
+        ({"training": {}}, "has other settings than config.json beside it"),
         ({"metrics_sha256": "0"}, f"{METRICS} is damaged: its first 2 lines do not fit"),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_place_that_makes_no_sense(stopped, changes, words):
 )
 def test_metrics_out_of_range(stopped, changes):
     first = read_history(stopped)[0]
-    values = dataclasses.asdict(first)
+    values = structs.asdict(first)
     (stopped / METRICS).write_text(json.dumps(values))
     assert read_history(stopped) == [first]
     (stopped / METRICS).write_text(json.dumps(values | changes))

@@ -1,10 +1,10 @@
 """Small data, small runs and comparisons for the tests of training, run folders and commands."""
 
-import dataclasses
 from contextlib import closing
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from idx_files import write_set
 from mlpcore import backends
@@ -98,9 +98,9 @@ def same_weights(a, b):
 
 def without_times(history):
     """Metrics with all times zero."""
-    names = [field.name for field in dataclasses.fields(EpochMetrics)]
+    names = EpochMetrics.__struct_fields__
     times = {name: 0.0 for name in names if name.endswith("_seconds")}
-    return [dataclasses.replace(m, **times) for m in history]
+    return [structs.replace(m, **times) for m in history]
 
 
 def assert_same_result(a, b):

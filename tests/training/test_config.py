@@ -112,7 +112,6 @@ def test_the_number_of_epochs_changes_again():
     [
         ("factor", {"epochs": "7"}),
         ("factor", {"unknown": 1}),
-        ("factor", {"deformation": {}}),
         ("linear", {"earlier": [{"until": 2, "epochs": 9}]}),
         *(
             ("linear", {"earlier": [{"until": until, "epochs": n, "learning_rate_end": end}] * k})
@@ -131,15 +130,6 @@ def test_damaged_settings(decay, damage):
     assert from_json(json.dumps(values), TrainingConfig).epochs == 7
     with pytest.raises(InputError):
         from_json(json.dumps(values | damage), TrainingConfig)
-
-
-def test_settings_from_before_one_of_them_was_there():
-    """They are read with what they meant, and written again as they were."""
-    before = to_json(make_config())
-    assert "ones_and_sevens" not in before
-    assert from_json(before, TrainingConfig).ones_and_sevens == 0
-    after = make_config(ones_and_sevens=0.25)
-    assert from_json(to_json(after), TrainingConfig) == after
 
 
 REFUSED = {
