@@ -64,7 +64,7 @@ lint: $(CHECKERS)
 	PYTHONPATH=tools $(BIN)/lint-imports
 	PATH="$(BIN):$$PATH" cython-lint mlpcore # it calls pycodestyle
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network.network mlpcore.backends.simd mlpcore.estimators.feature_row
+	$(BIN)/python -m mypy.stubtest $(STUBTEST) mlpcore.network.network mlpcore.backends.simd mlpcore.estimators.stream_network
 	$(BIN)/clang-format --dry-run --Werror $(C_FILES) $(CUDA_FILES) $(UNBUILT_FILES)
 
 # The C core for systems that are not here, by Zig: warnings are errors, and nothing runs.

@@ -150,7 +150,7 @@ setup(
     ext_modules=cythonize(
         [
             extension("mlpcore.network.network", "mlpcore/network/network.pyx"),
-            extension("mlpcore.estimators.feature_row", "mlpcore/estimators/feature_row.pyx"),
+            extension("mlpcore.estimators.stream_network", "mlpcore/estimators/stream_network.pyx"),
             extension("mlpcore.backends.simd", "mlpcore/backends/simd.pyx"),
         ],
         language_level=3,

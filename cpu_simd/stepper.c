@@ -38,7 +38,6 @@ static int allocate_layer(step_layer *l, const mlp_layer *layer)
     l->inputs[layer->n_in] = 1.0f;
     l->n_active = layer->n_in + 1;
     for (int j = 0; j < l->n_active; j++) l->active[j] = j;
-    for (int tile = 0; tile < mlp_n_tiles(layer); tile++) mlp_read_tile(layer, tile, l->tiles);
     return 0;
 }
 
@@ -54,7 +53,10 @@ mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *netw
     int failed = !stepper->layers || !stepper->outputs;
     for (int l = 0; !failed && l < network->n_layers; l++)
         failed = allocate_layer(&stepper->layers[l], &network->layers[l]);
-    if (!failed) return stepper;
+    if (!failed) {
+        mlp_load_steps(stepper);
+        return stepper;
+    }
     mlp_free_stepper(stepper);
     return NULL;
 }
@@ -154,11 +156,20 @@ void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *out
     mlp_finish_outputs(top, outputs, 1);
 }
 
-void mlp_store_steps(const mlp_stepper *stepper)
+void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network)
+{
+    for (int i = 0; i < stepper->n_layers; i++) {
+        const mlp_layer *layer = &network->layers[i];
+        for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
+            mlp_write_tile(layer, tile, stepper->layers[i].tiles);
+    }
+}
+
+void mlp_load_steps(mlp_stepper *stepper)
 {
     for (int i = 0; i < stepper->n_layers; i++) {
         const step_layer *l = &stepper->layers[i];
         for (int tile = 0; tile < mlp_n_tiles(l->layer); tile++)
-            mlp_write_tile(l->layer, tile, l->tiles);
+            mlp_read_tile(l->layer, tile, l->tiles);
     }
 }

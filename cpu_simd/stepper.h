@@ -34,7 +34,10 @@ double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
 /* The outputs (n_out) for a sample. */
 void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs);
 
-/* Copies the weights to the network. */
-void mlp_store_steps(const mlp_stepper *stepper);
+/* Copies the weights to a network of the same layers. */
+void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network);
+
+/* Copies the weights from the network again. */
+void mlp_load_steps(mlp_stepper *stepper);
 
 #endif

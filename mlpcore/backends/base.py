@@ -276,7 +276,8 @@ class Stepper:
     they are cut into calls. This class is what other backends do: each call is one of
     `Backend.train`.
 
-    The network belongs to the stepper: read it from `network`, which brings it up to date.
+    The network belongs to the stepper: read it from `network`. Threads may share a stepper of an
+    instruction set: no other one learns or predicts in the middle of a sample.
     """
 
     def __init__(self, backend: Backend, network: Network):
@@ -310,9 +311,10 @@ class Stepper:
 
     @property
     def network(self) -> Network:
-        """The network with the weights as they are now."""
-        self._backend.store(self._loaded, self._network)
-        return self._network
+        """The network with the weights as they are now, which no later step changes."""
+        network = self._network.copy()
+        self._backend.store(self._loaded, network)
+        return network
 
 
 def _dense(images: Any) -> Float32Array:

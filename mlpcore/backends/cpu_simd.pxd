@@ -64,7 +64,8 @@ cdef extern from "stepper.h" nogil:
     double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
                     const float *learning_rates, float target, float weight, int *errors)
     void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs)
-    void mlp_store_steps(const mlp_stepper *stepper)
+    void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network)
+    void mlp_load_steps(mlp_stepper *stepper)
 
 cdef extern from "packed.h" nogil:
     int mlp_is_packed(const mlp_network *network, int l, Py_ssize_t from_)

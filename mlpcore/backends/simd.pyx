@@ -39,6 +39,7 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_free_stepper,
     mlp_is_packed,
     mlp_kernels,
+    mlp_load_steps,
     mlp_new_stepper,
     mlp_packed_passes,
     mlp_packed_stride,
@@ -493,26 +494,39 @@ cdef class _Samples:
         return sample
 
 
-cdef class _Steps:
-    """A stepper of the C backend."""
-
-    cdef mlp_stepper *c
-    cdef Network network
-    cdef _Settings settings  # whose kernels it calls
-    cdef int n_in, n_classes
-    cdef bint changed  # since the network got the weights
-    cdef object learning_rate  # the last one
-    cdef const float[::1] rates  # of each layer
+cdef class CStepper:
+    """A stepper of the C backend. It learns and predicts each sample without Python code."""
 
     def __cinit__(self, _Settings settings, Network network):
-        self.settings, self.network = settings, network
+        self.network = self.stored = network
         self.n_in, *_, self.n_classes = network.layer_sizes
+        self.same_rates = np.empty(network.n_layers, np.float32)
         self.c = mlp_new_stepper(settings.kernels, &network.c)
         if self.c == NULL:
             raise MemoryError("no memory for the weights of a stepper")
 
     def __dealloc__(self):
         mlp_free_stepper(self.c)
+
+    cdef double learn(self, const float *inputs, int label, float rate, float weight) noexcept:
+        cdef mlp_sample sample
+        cdef int i, errors = 0
+        sample.values, sample.indices, sample.n = inputs, NULL, 0
+        for i in range(self.network.c.n_layers):
+            self.same_rates[i] = rate
+        self.changed = True
+        return mlp_step(self.c, &sample, label, &self.same_rates[0], 1.0, weight, &errors)
+
+    cdef void outputs(self, const float *inputs, float *outputs) noexcept:
+        cdef mlp_sample sample
+        sample.values, sample.indices, sample.n = inputs, NULL, 0
+        mlp_step_outputs(self.c, &sample, outputs)
+
+    cdef void store(self, Network network) noexcept:
+        mlp_store_steps(self.c, &network.c)
+
+    cdef void load(self) noexcept:
+        mlp_load_steps(self.c)
 
     def train(self, images, labels, learning_rate, double target, sample_weight):
         cdef _Samples samples = _Samples(images, self.n_in)
@@ -559,11 +573,14 @@ cdef class _Steps:
         return outputs
 
     def current(self):
-        """The network with the weights as they are now."""
+        """The network with the weights as they are now, which no later step changes."""
+        cdef Network network
         if self.changed:
-            mlp_store_steps(self.c)
+            network = self.network.copy()
             self.changed = False
-        return self.network
+            self.store(network)
+            self.stored = network
+        return self.stored
 
 
 cdef int _let_others() except -1:
@@ -581,17 +598,17 @@ class SimdStepper(Stepper):
     """
 
     def __init__(self, backend, network):
-        self._steps = _Steps(backend._settings, network)
+        self.steps = CStepper(backend._settings, network)
 
     def train(self, images, labels, learning_rate, target=1.0, sample_weight=None):
-        return self._steps.train(images, labels, learning_rate, target, sample_weight)
+        return self.steps.train(images, labels, learning_rate, target, sample_weight)
 
     def predict(self, images):
-        return self._steps.predict(images)
+        return self.steps.predict(images)
 
     @property
     def network(self):
-        return self._steps.current()
+        return self.steps.current()
 
 
 cdef mlp_deformation _deformation(shape, fields, backgrounds):

@@ -325,7 +325,8 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         samples, apart from rounding and from `deformation`, for which each call is an epoch. Calls
         with up to 32 samples, or with sparse ones, cost little beside their steps, and give the
         same bits however the samples are cut into such calls. Shuffle sorted samples first.
-        `callbacks` are not called. If it raises `Diverged`, the estimator is not fitted any more.
+        `callbacks` are not called. Other threads may predict meanwhile, but not train. If it raises
+        `Diverged`, the estimator is not fitted any more.
 
         Parameters
         ----------
@@ -378,10 +379,11 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         network, self.target_ = self._current_network(), config.target
         backend = self._get_backend(network)
         if not few or not config.deformation.is_identity:
-            self._steps, state = None, TrainingState(network)
+            state = TrainingState(network.copy())  # other threads may predict by the old one
             epoch = FIRST_PARTIAL_EPOCH + self._n_calls + len(self._history)
             source = self._source(samples, config, backend, epoch)
             Trainer(config, source, backend, state=state).run()
+            self._network, self._steps = state.network, None
             return state.history[0].loss
         self._steps = Steps(
             PARAMETERS(self),

@@ -41,7 +41,7 @@ def copy_of(mlp: Any) -> Any:
     """A copy of a fitted classifier that training it further leaves as it is."""
     result = copy.copy(mlp)
     for name in ("_network", "loss_curve_", "validation_scores_"):
-        setattr(result, name, copy.copy(getattr(mlp, name)))
+        setattr(result, name, copy.copy(getattr(result, name)))
     return result
 
 
@@ -52,7 +52,8 @@ class EpochRecord(Observer):
         self.mlp = mlp
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Adds the epoch; the network is the one in training."""
+        """Adds the epoch, and the network as it is after it."""
+        self.mlp._network = trainer.state.network
         self.mlp.loss_curve_.append(metrics.loss)
         self.mlp.t_ += metrics.n_train
         self.mlp._history = trainer.state.history

@@ -126,8 +126,9 @@ class FittedNetwork:
         if rows is None:
             check_array_like("X", X)
             rows = canonical(validate_data(self, X, reset=False, **INPUTS))
-        if self._steps is not None and (rows.shape[0] <= FEW or issparse(rows)):
-            outputs = self._steps.stepper.predict(rows)
+        steps = self._steps  # which another thread may drop
+        if steps is not None and (rows.shape[0] <= FEW or issparse(rows)):
+            outputs = steps.stepper.predict(rows)
             if np.isfinite(outputs).all():
                 return outputs
         network = self._current_network()
@@ -148,13 +149,14 @@ class FittedNetwork:
 
     def _current_network(self) -> Network:
         """The network with the weights as they are now, which the caller must not change."""
-        return self._network if self._steps is None else self._steps.stepper.network
+        steps = self._steps
+        return self._network if steps is None else steps.stepper.network
 
     def __getstate__(self) -> Any:
-        state: Any = super().__getstate__()
-        if self._steps is not None:
-            self._current_network()
-            state["_steps"] = None
+        state = dict(super().__getstate__())  # type: ignore[call-overload]  # not `__dict__` itself
+        steps = state.get("_steps")
+        if steps is not None:
+            state |= {"_network": steps.stepper.network, "_steps": None}
         return state
 
     # ---- fitted attributes -------------------------------------------------------------
@@ -162,9 +164,9 @@ class FittedNetwork:
     @property
     def network_(self) -> Network:
         """The weights. Whoever reads them may change them."""
-        network = self._current_network()
+        self._network = self._current_network()
         self._steps = None
-        return network
+        return self._network
 
     @property
     def coefs_(self) -> list[Float32Array]:

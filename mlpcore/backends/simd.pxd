@@ -1,0 +1,19 @@
+"""The stepper of the C backend, for estimators that call it without Python code in between."""
+
+from mlpcore.backends.cpu_simd cimport mlp_stepper
+from mlpcore.network.network cimport Network
+
+cdef class CStepper:
+    cdef mlp_stepper *c
+    cdef readonly Network network  # whose layers C knows
+    cdef Network stored  # with the weights as they were when they were stored last
+    cdef readonly int n_in, n_classes
+    cdef bint changed  # since then
+    cdef object learning_rate  # the last one
+    cdef const float[::1] rates  # of each layer
+    cdef float[::1] same_rates  # of each layer, for `learn`
+
+    cdef double learn(self, const float *inputs, int label, float rate, float weight) noexcept
+    cdef void outputs(self, const float *inputs, float *outputs) noexcept
+    cdef void store(self, Network network) noexcept
+    cdef void load(self) noexcept

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from mlpcore.network.network import Network
+from mlpcore.store.onnx_estimator import Standardisation
+from mlpcore.typing import Float32Array
+
+__all__ = ["StreamNetwork"]
+
+class StreamNetwork:
+    @property
+    def columns(self) -> dict[Hashable, int]: ...
+    @property
+    def codes(self) -> dict[Hashable, int]: ...
+    @property
+    def labels(self) -> list[Any]: ...
+    def __init__(
+        self,
+        hidden: tuple[int, ...],
+        standardise: bool,
+        seed: int,
+        labels: Iterable[Hashable] = (),
+    ) -> None: ...
+    def learn(
+        self, x: Any, y: Hashable, rate: float, weight: float, max_features: int
+    ) -> float: ...
+    def predict(self, x: Any) -> Float32Array | None: ...
+    @property
+    def network(self) -> Network | None: ...
+    @property
+    def standardisation(self) -> Standardisation | None: ...
