@@ -109,10 +109,23 @@ sanitize: $(SANITIZED) $(SANITIZED)-threads
 		PYTHONPATH=$(abspath $(SANITIZED)-threads) LD_PRELOAD="$(call library,tsan)" \
 		$(BIN)/python tests/support/data_races.py
 
-# An hour of hostile tries: kills, power cuts, full disks, damaged files, wrong arguments. See
-# docs/robustness.md. Power cuts and full disks need to mount a disk. ARGS='--minutes 5' shortens it.
+# Rounds of hostile tries, each with other random numbers, until MINUTES are over or a promise is broken:
+# kills, power cuts, full disks, damaged files, wrong arguments. See docs/robustness.md. Power cuts and
+# full disks need to mount a disk. Wrong arguments go to the C code under the sanitizers.
+MINUTES ?= 60
+SEED ?= 0
+CAMPAIGNS ?= disasters hostile_runs hostile_data hostile_pictures onnx_files integers wrong_arguments
+wrong_arguments_ENV := LD_PRELOAD="$(call library,asan) $(call library,ubsan)" OPENBLAS_NUM_THREADS=1 \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2000 \
+	PYTHONPATH=$(abspath $(SANITIZED))
+torture: export HYPOTHESIS_PROFILE = torture
 torture: $(SANITIZED)
-	$(BIN)/python tools/torture.py --preload "$(call library,asan) $(call library,ubsan)" $(ARGS)
+	end=$$(($$(date +%s) + 60 * $(MINUTES))); seed=$(SEED); \
+	while [ $$(date +%s) -lt $$end ]; do \
+		$(foreach name,$(CAMPAIGNS),echo "$(name), seed $$seed:" && \
+			$($(name)_ENV) $(BIN)/pytest -p no:cacheprovider --hypothesis-seed=$$seed \
+			tests/robustness/test_$(name).py $(ARGS) && ) seed=$$((seed + 1)) || exit 1; \
+	done
 
 # What only a GPU can show: tests, compute-sanitizer, and speed beside other programs. It uses the
 # Python on the PATH and installs nothing, because a machine with a GPU may have no package index. What

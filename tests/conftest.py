@@ -19,7 +19,7 @@ settings.register_profile(
     settings.get_profile("mlpcore"),
     derandomize=False,
     database=None,
-    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", 1000)),
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", 400)),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "mlpcore"))
 

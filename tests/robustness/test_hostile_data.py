@@ -11,9 +11,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import forked
 from hostile import TEXTS, damaged
 from idx_files import idx_bytes, small_set
-from torture import forked
 
 COMMANDS = (
     "train --arch 3 --epochs 1 --threads 1 --out run --data",

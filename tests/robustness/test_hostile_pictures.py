@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
+import forked
 from hostile import damaged
-from torture import forked
 
 #: Kinds of files, modes of their pixels, and options.
 KINDS = [

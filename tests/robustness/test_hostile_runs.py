@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import forked
 from hostile import TEXTS, changed, damaged
 from mlpcore.data.dataset import load
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES
 from mlpcore.store.weights import read_network, write_network
 from small_runs import finish_run, make_config, make_pixels
-from torture import forked
 
 COMMANDS = (
     "train --resume run --threads 1",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import forked
 import mlpcore
 from mlpcore.__main__ import main
 from mlpcore.network import Network
@@ -16,7 +17,6 @@ from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import read_history
 from mlpcore.store.weights import write_network
 from small_runs import write_idx
-from torture import forked
 
 ROOT = Path(mlpcore.__file__).parents[1]
 

@@ -4,19 +4,15 @@ A fork is as good as a new interpreter and a hundred times faster. A crash, a ha
 without end then happens in the child.
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import signal
 import sys
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mlpcore.__main__ import main
 from mlpcore.errors import MAX_LINE
-from mlpcore.typing import StrPath
 
 #: Seconds after which SIGALRM ends a child, which other processes may keep waiting for minutes, and
 #: bytes that it may allocate.
@@ -29,24 +25,13 @@ MAX_MEMORY, MAX_SECONDS = 2**29, 10.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a child ended.
+    """How a child ended."""
 
-    Attributes
-    ----------
-    status : int
-        The exit status, or a signal as a negative number; 70 after an exception.
-    out, err : str
-    seconds : float
-        Of the processor.
-    memory : int
-        By how many bytes the child's peak exceeded its parent's memory.
-    """
-
-    status: int
+    status: int  #: of its exit, or a signal as a negative number; 70 after an exception
     out: str
     err: str
-    seconds: float
-    memory: int
+    seconds: float  #: of the processor
+    memory: int  #: bytes by which the child's peak exceeded its parent's memory
 
 
 @dataclass
@@ -58,12 +43,12 @@ class Child:
     err: int
     memory: int
 
-    def kill(self) -> Outcome:
+    def kill(self):
         """Kill it, unless it has ended."""
         os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
-    def wait(self) -> Outcome:
+    def wait(self):
         """Wait for its end."""
         _, status, usage = os.wait4(self.pid, 0)
         grown = max(0, 1024 * usage.ru_maxrss - self.memory)
@@ -72,14 +57,14 @@ class Child:
         return Outcome(os.waitstatus_to_exitcode(status), out, err, seconds, grown)
 
 
-def _content(descriptor: int) -> str:
+def _content(descriptor):
     """All of a file in memory, which is closed."""
     with open(descriptor, encoding="utf-8", errors="surrogateescape", newline="") as file:
         file.seek(0)
         return file.read()
 
 
-def start(work: Callable[[], int], folder: StrPath = ".") -> Child:
+def start(work, folder="."):
     """Start a child that works in a folder; the result of the work is its exit status."""
     streams = os.memfd_create("stdout"), os.memfd_create("stderr")
     with open("/proc/self/statm") as file:
@@ -92,12 +77,12 @@ def start(work: Callable[[], int], folder: StrPath = ".") -> Child:
     return Child(pid, *streams, resident)
 
 
-def call(*argv: str, folder: StrPath = ".") -> Outcome:
+def call(*argv, folder="."):
     """The outcome of a command in a folder."""
     return start(lambda: main(argv), folder).wait()
 
 
-def _run(work: Callable[[], int], folder: StrPath, streams: tuple[int, int]) -> None:
+def _run(work, folder, streams):
     """What the child does; it never returns."""
     status = 70
     try:
@@ -122,7 +107,7 @@ def _run(work: Callable[[], int], folder: StrPath, streams: tuple[int, int]) -> 
         os._exit(status)
 
 
-def fault(outcome: Outcome) -> str:
+def fault(outcome):
     """What is wrong with how a command ended; nothing if it worked, or refused in one line."""
     said, lines = outcome.err.splitlines(), (outcome.out + outcome.err).split("\n")
     refusals = [line for line in said if line.startswith("error: ")]

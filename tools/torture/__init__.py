@@ -1,1 +1,0 @@
-"""Campaigns of hostile tries: `disasters` and Hypothesis's properties of tests/robustness."""
