@@ -13,8 +13,8 @@ from mlpcore.data.dataset import Dataset, test_images_text
 from mlpcore.errors import printable_lines, shown
 from mlpcore.evaluation.committee import compare, shared_errors
 from mlpcore.evaluation.evaluation import Evaluation
-from mlpcore.report.figures import confusion, misclassified
-from mlpcore.report.page import BLUE, GREY, LIGHT, MARGIN, RED, WIDTH, new_page
+from mlpcore.report.figures import confusion, draw_matrix, misclassified
+from mlpcore.report.page import BLUE, GREY, LIGHT, RED, new_page
 from mlpcore.report.results import figure_section, setting_lines
 from mlpcore.report.tables import NONE, Rows, kind_of_test, markdown_table
 from mlpcore.store.committee import CommitteeFolder
@@ -141,20 +141,15 @@ def members_figure(judged: JudgedCommittee) -> Figure:
     """The errors of the members and of the committee, with their intervals."""
     shown, kind, mean = [*judged.members, judged.whole], judged.kind, judged.mean_test_rate
     lines = [f"Dots: {kind} errors. Bars: 95 % intervals. Line: mean of the members, {mean:.3f} %."]
-    step, left, below = 0.24, 1.6, 0.55
-    figure, *_ = new_page(judged.title, lines, step * len(shown) + below + MARGIN)
-    _, height = figure.get_size_inches()
-    frame = (left / WIDTH, below / height, 1 - (left + MARGIN) / WIDTH, step * len(shown) / height)
-    axes = figure.add_axes(frame)
+    figure = new_page(judged.title, lines, 0.24 * len(shown) + 0.8)
+    axes = figure.subplots()
     for y, each in enumerate(shown):
         colour = RED if each is judged.whole else BLUE
         axes.plot(each.test.interval, (y, y), color=colour, linewidth=2, alpha=0.5)
         axes.plot(each.test.error_rate, y, "o", color=colour, markersize=5)
     axes.axvline(mean, color=GREY, linewidth=0.8)
     axes.set(ylim=(len(shown) - 0.5, -0.5), xlim=(0, None))
-    axes.set_yticks(range(len(shown)), [each.name for each in shown])
-    for label in axes.get_yticklabels():
-        label.set_parse_math(False)
+    axes.set_yticks(range(len(shown)), [each.name for each in shown], parse_math=False)
     axes.set_xlabel(f"{kind} error (%)", size=9)
     axes.tick_params(labelsize=8)
     axes.grid(color=LIGHT, axis="x")
@@ -164,30 +159,15 @@ def members_figure(judged: JudgedCommittee) -> Figure:
 
 def agreement(judged: JudgedCommittee) -> Figure:
     """How many test images two members both get wrong, for every pair of them."""
-    members = judged.members
-    shared = shared_errors([each.test for each in members])
-    n = len(members)
+    shared = shared_errors([each.test for each in judged.members])
     lines = [
         f"How many {judged.kind} images two members both get wrong. Diagonal: errors of each.",
         "The darker, the larger the share of the errors of the member of the row.",
     ]
-    left, below = 1.6, 0.9
-    side = min(0.9 * n, WIDTH - left - MARGIN)
-    figure, *_ = new_page(judged.title, lines, side + below + MARGIN)
-    _, height = figure.get_size_inches()
-    axes = figure.add_axes((left / WIDTH, below / height, side / WIDTH, side / height))
+    side = min(0.9 * len(shared), 5.0)
+    figure = new_page(judged.title, lines, side + 1.2)
+    axes = figure.subplots()
     share = shared / np.maximum(1, shared.diagonal())[:, None]
-    np.fill_diagonal(share, 0)
-    axes.imshow(share, cmap="Blues", vmin=0, vmax=1)
-    size = min(9.0, 30 * side / n)
-    for i, j in np.ndindex(n, n):
-        colour = "white" if share[i, j] > 0.6 else "black"
-        weight = "bold" if i == j else "normal"
-        text = str(shared[i, j])
-        axes.text(j, i, text, size=size, color=colour, weight=weight, ha="center", va="center")
-    names = [each.name for each in members]
-    axes.set_xticks(range(n), names, rotation=90)
-    axes.set_yticks(range(n), names)
-    axes.tick_params(labelsize=max(4.0, size), length=0)
-    axes.spines[:].set_color(GREY)
+    draw_matrix(axes, share, shared, [each.name for each in judged.members], side)
+    axes.tick_params(axis="x", rotation=90)
     return figure

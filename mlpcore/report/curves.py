@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlpcore.report.page import BLUE, DPI, GREY, LIGHT, MARGIN, RED, WIDTH, head_height, whole_page
+from mlpcore.report.page import BLUE, GREY, LIGHT, RED, new_page
 from mlpcore.report.tables import duration, kind_of_test
 from mlpcore.training.state import EpochMetrics, best_of
 from mlpcore.typing import Float64Array
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 #: Curves of fewer epochs are drawn as they are. Others are smoothed over a fiftieth on each side.
 MIN_SMOOTHED = 50
-
-#: From the edges of the page to the axes, and the heights of both, in inches.
-LEFT, RIGHT, BOTTOM, UPPER, GAP, LOWER = 0.9, 0.2, 0.55, 2.5, 0.2, 1.0
-
-#: From the top of the legend to the upper axes.
-LEGEND = 0.35
 
 
 def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: str = "") -> Figure:
@@ -44,8 +38,6 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     title
         The first line, such as `page.title_of` the network and its data.
     """
-    from matplotlib.figure import Figure
-
     best = best_of(history)
     assert best is not None
     kind = kind_of_test(held_out)
@@ -57,25 +49,18 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     reach = len(history) // MIN_SMOOTHED  # epochs on either side that are averaged with each
     if reach:
         lines[-1] += f" Lines: means over {2 * reach + 1} epochs. Pale: every epoch."
-    top = head_height(len(lines) + bool(title)) + LEGEND
-    height = top + UPPER + GAP + LOWER + BOTTOM
-    figure = Figure(figsize=(WIDTH, height), dpi=DPI)
-    whole_page(figure, title, lines)
-    width = (WIDTH - LEFT - RIGHT) / WIDTH
-    lower = figure.add_axes((LEFT / WIDTH, BOTTOM / height, width, LOWER / height))
-    bottom = (BOTTOM + LOWER + GAP) / height
-    upper = figure.add_axes((LEFT / WIDTH, bottom, width, UPPER / height), sharex=lower)
+    figure = new_page(title, lines, 4.6)
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(5, 2))
     _draw_errors(upper, history, best, kind, reach)
     rates = [m.learning_rate for m in history]
     lower.plot([m.epoch for m in history], rates, color="black", **_line_style(len(history)))
     log_axis(lower, rates, 5)
     for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
         axes.set_ylabel(label, size=9)
-        axes.yaxis.set_label_coords(-0.105, 0.5)
         axes.tick_params(labelsize=9)
         axes.grid(color=LIGHT)
         axes.spines[["top", "right"]].set_visible(False)
-    upper.tick_params(labelbottom=False)
+    figure.align_ylabels()
     _epoch_axis(lower, len(history), f"epoch of {best.n_train:,} images")
     return figure
 
@@ -114,10 +99,7 @@ def _draw_errors(
     circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
     axes.plot(best.epoch, best.validation_error, color=BLUE, **circle)
     log_axis(axes, list(itertools.chain.from_iterable(shown)))
-    axes.legend(
-        ncols=3, fontsize=9, frameon=False, loc="upper left", borderpad=0, borderaxespad=0,
-        bbox_to_anchor=((MARGIN - LEFT) / (WIDTH - LEFT - RIGHT), 1 + LEGEND / UPPER),
-    )  # fmt: skip
+    axes.legend(ncols=3, fontsize=9, frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
 
 
 def _line_style(n: int) -> dict[str, Any]:

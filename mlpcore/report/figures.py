@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,17 +17,7 @@ from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, make_folder
 from mlpcore.network import Network
 from mlpcore.report.curves import learning_curves
-from mlpcore.report.page import (
-    DPI,
-    GREY,
-    MARGIN,
-    RED,
-    WIDTH,
-    Tiles,
-    new_page,
-    png,
-    title_of,
-)
+from mlpcore.report.page import DPI, GREY, LIGHT, RED, Tiles, new_page, png, title_of
 from mlpcore.report.results import describe_error, describe_second
 from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray, StrPath
@@ -38,9 +28,6 @@ if TYPE_CHECKING:
 
 #: The cells of a confusion matrix of more classes have no room for numbers.
 MAX_NUMBERED = 20
-
-#: Blue below zero, white at zero, red above.
-DIVERGING = "RdBu_r"
 
 
 def misclassified(images: AnyArray, evaluation: Evaluation, title: str = "") -> Figure:
@@ -64,15 +51,19 @@ def misclassified(images: AnyArray, evaluation: Evaluation, title: str = "") -> 
         lines.append(describe_second(evaluation))
         if n < len(wrong):
             lines[-1] += f" Shown are the first {n} of {len(wrong):,} misclassified."
-    figure, axes, top = new_page(title, lines, tiles.height(n))
-    for k in range(n):
-        x, y = tiles.draw(axes, k, top, images[wrong.indices[k]], "gray_r")
-        right, below = x + tiles.width, y + tiles.image_height + 0.03
-        axes.text(right, y - 0.02, str(wrong.labels[k]), size=7, ha="right", va="bottom")
-        first, second = wrong.guesses[k]
-        axes.text(x, below, str(first), size=7, color=RED, ha="left", va="top")
-        bold = "bold" if second == wrong.labels[k] else "normal"
-        axes.text(right, below, str(second), size=7, weight=bold, ha="right", va="top")
+    figure = new_page(title, lines, tiles.height(n))
+    if not n:
+        return figure
+    axes = figure.subplots()
+    _, corners = tiles.draw(axes, images[wrong.indices[:n]], "gray_r")
+    for k, (left, top) in enumerate(corners - 0.5):
+        label, (first, second) = wrong.labels[k], wrong.guesses[k]
+        right, below = left + tiles.text_width, top + images.shape[1] + tiles.pad
+        style: dict[str, Any] = {"size": 7, "in_layout": False}
+        bold = "bold" if second == label else "normal"
+        axes.text(right, top - tiles.pad, str(label), ha="right", va="bottom", **style)
+        axes.text(left, below, str(first), color=RED, va="top", **style)
+        axes.text(right, below, str(second), weight=bold, ha="right", va="top", **style)
     return figure
 
 
@@ -100,25 +91,15 @@ def first_layer(network: Network, image_shape: tuple[int, int], data_name: str =
         f"Weights of the first layer's neurons: {which}, by decreasing norm.",
         "The scale ends where 0.1 % of these weights are beyond it.",
     )
-    title = title_of(network, data_name)
-    figure, axes, top = new_page(title, lines, tiles.height(len(shown)))
-    _draw_scale(axes, limit, top - 0.24)
-    for k, neuron in enumerate(shown):
-        image = np.clip(weights[neuron].reshape(image_shape), -limit, limit) / np.float32(limit)
-        tiles.draw(axes, k, top, image, DIVERGING)
+    figure = new_page(title_of(network, data_name), lines, tiles.height(len(shown)) + 0.5)
+    axes = figure.subplots()
+    images = np.clip(weights[shown], -limit, limit) / np.float32(limit)
+    image, _ = tiles.draw(axes, images.reshape(-1, *image_shape), "RdBu_r")
+    place: dict[str, Any] = {"location": "bottom", "anchor": (0, 0), "panchor": False}
+    bar = figure.colorbar(image, ax=axes, shrink=0.25, **place)
+    bar.set_ticks([-1, 0, 1], labels=[f"{value:.2g}" for value in (-limit, 0, limit)])
+    bar.ax.tick_params(labelsize=7)
     return figure
-
-
-def _draw_scale(axes: Axes, limit: float, y: float) -> None:
-    """Draws the colours from -limit to limit as a bar at the right edge of a page."""
-    right, width, height = WIDTH - MARGIN, 1.5, 0.1
-    frame = (right - width, right, y + height, y)
-    axes.imshow(np.linspace(-1, 1, 255)[None], cmap=DIVERGING, extent=frame, aspect="auto")
-    for x, value in ((0.0, -limit), (0.5, 0.0), (1.0, limit)):
-        axes.text(
-            right - width * (1 - x), y - 0.03, f"{value:.2g}", size=7,
-            ha="center" if x < 1 else "right", va="bottom",
-        )  # fmt: skip
 
 
 def confusion(evaluation: Evaluation, title: str = "") -> Figure:
@@ -126,46 +107,54 @@ def confusion(evaluation: Evaluation, title: str = "") -> Figure:
 
     `title` is as for `misclassified`.
     """
-    from matplotlib import colormaps
-    from matplotlib.patches import Rectangle
-
-    matrix, n_classes = evaluation.confusion, evaluation.n_classes
-    numbered = n_classes <= MAX_NUMBERED
-    side = min(0.5 * n_classes, 5.0)
-    cell = side / n_classes
-    lines = [
-        f"Confusion matrix: {describe_error(evaluation)}.",
-        "Rows: label. Columns: first guess.",
-    ]
-    errors = np.where(np.eye(n_classes, dtype=bool), 0, matrix)
+    matrix, n = evaluation.confusion, evaluation.n_classes
+    errors = matrix - np.diag(matrix.diagonal())
     most = max(1, int(errors.max()))
-    lines[-1] += " Right: errors of each label." if numbered else f" Darkest: {most:,} errors."
-    figure, axes, top = new_page(title, lines, 0.25 + side + MARGIN)
-    left, top = MARGIN + 0.35, top + 0.25
-    shades = colormaps["Blues"](0.1 + 0.7 * errors / most)
-    shades[errors == 0] = 1.0
-    shades[np.diag_indices(n_classes)] = (0.9, 0.9, 0.9, 1.0)
-    frame = (left, left + side, top + side, top)
-    axes.imshow(shades, extent=frame, aspect="auto", interpolation="nearest")
-    axes.add_patch(Rectangle((left, top), side, side, fill=False, edgecolor=GREY, linewidth=0.6))
-    size = min(9.0, 72 * cell / (0.7 * max(2, len(f"{matrix.max()}"))))
-    label_size, step = max(6.0, min(9.0, size + 1)), max(1, math.ceil(0.25 / cell))
-    for k in range(0, n_classes, step):
-        centre = (k + 0.5) * cell
-        axes.text(left - 0.06, top + centre, str(k), size=label_size, ha="right", va="center")
-        axes.text(left + centre, top - 0.12, str(k), size=label_size, ha="center", va="center")
-    for i, row in enumerate(matrix if numbered else ()):
-        y = top + (i + 0.5) * cell
-        for j in np.flatnonzero(row):
-            dark = i != j and errors[i, j] > 0.7 * most
-            axes.text(
-                left + (j + 0.5) * cell, y, str(row[j]), size=size, ha="center", va="center",
-                color="white" if dark else "black",
-            )  # fmt: skip
-        total = int(row.sum())
-        text = f"{total - row[i]:,} of {total:,}"
-        axes.text(left + side + 0.08, y, text, size=min(8.0, size), va="center")
+    lines = [f"Confusion matrix: {describe_error(evaluation)}."]
+    lines.append(f"The darker, the more errors, up to {most:,}. Right: errors of each label.")
+    side = min(0.5 * n, 5.0)
+    figure = new_page(title, lines, side + 0.7)
+    axes = figure.subplots()
+    names = list(map(str, range(n)))
+    draw_matrix(axes, errors / most, matrix if n <= MAX_NUMBERED else None, names, side)
+    axes.set_xlabel("first guess", size=9)
+    axes.set_ylabel("label", size=9)
+    axes.xaxis.set_label_position("top")
+    axes.tick_params(labeltop=True, labelbottom=False)
+    places = axes.get_yticks()
+    totals = [f"{errors[k].sum():,} of {matrix[k].sum():,}" for k in places]
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(places, totals)
+    right.tick_params(length=0, labelsize=7)
     return figure
+
+
+def draw_matrix(
+    axes: Axes, shades: AnyArray, numbers: AnyArray | None, names: Sequence[str], side: float
+) -> None:
+    """Draws shades (n, n) from 0, white, to 1, with numbers on them; the diagonal is grey.
+
+    `side` is that of the matrix in inches. Of many names, only some have room.
+    """
+    from matplotlib import colormaps
+
+    n = len(names)
+    blues = colormaps["Blues"].with_extremes(bad=LIGHT)
+    off_diagonal = np.where(np.eye(n, dtype=bool), np.nan, shades)
+    # Black numbers can be read on all shades up to two thirds of the map.
+    axes.imshow(off_diagonal, blues, vmin=0, vmax=1.5, interpolation="nearest")
+    axes.set_anchor("NW")
+    if numbers is not None:
+        size = min(9.0, 60 * side / n / (0.7 * max(2, len(f"{numbers.max()}"))))
+        style: dict[str, Any] = {"size": size, "ha": "center", "va": "center", "in_layout": False}
+        for i, j in zip(*np.nonzero(numbers)):
+            axes.text(j, i, str(numbers[i, j]), **style)
+    places = range(0, n, max(1, math.ceil(0.25 * n / side)))
+    shown = [names[place] for place in places]
+    axes.set_xticks(places, shown, parse_math=False)
+    axes.set_yticks(places, shown, parse_math=False)
+    axes.tick_params(length=0, labelsize=8)
+    axes.spines[:].set_color(GREY)
 
 
 def evaluation_figures(

@@ -1,4 +1,4 @@
-"""Pages 7 inches wide: lines of text, and images in tiles below them.
+"""Pages 7 inches wide: lines of text, and below them what Matplotlib's constrained layout places.
 
 Nothing in the figures uses pyplot, which has global state. Matplotlib takes half a second to
 import, and so it is imported inside the functions. Colours also differ in lightness, for print and
@@ -13,6 +13,8 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mlpcore.errors import printable
 from mlpcore.network import Network
 from mlpcore.network.architecture import PRESETS, format_hidden_layers, format_layer_sizes
@@ -21,9 +23,10 @@ from mlpcore.typing import AnyArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 #: Lengths are in inches, font sizes in points.
-WIDTH, MAX_HEIGHT, MARGIN = 7.0, 10.0, 0.3
+WIDTH, MAX_HEIGHT, MARGIN, PAD = 7.0, 10.0, 0.3, 0.04
 DPI = 200
 
 #: From a line of text to the next.
@@ -35,6 +38,10 @@ BLUE, RED, GREY, LIGHT = "#0072B2", "#D55E00", "#808080", "#e8e8e8"
 #: The most images or neurons in a figure.
 MAX_TILES = 100
 
+#: The mean side of an image in a mosaic, the least width of two numbers beside each other, and the
+#: least distance between images.
+SIDE, LEAST, GAP = 0.52, 0.42, 0.1
+
 #: The most characters of layers, and of a name of data, for which a title has room.
 MAX_LAYERS, MAX_NAME = 38, 26
 
@@ -45,101 +52,86 @@ def title_of(network: Network, data_name: str) -> str:
     title, name = format_layer_sizes(sizes), format_hidden_layers(sizes[1:-1])
     if name in PRESETS:
         title = f"{name} ({title})"
-    title = _shortened(title, MAX_LAYERS)
-    return f"{title} on {_shortened(data_name, MAX_NAME)}" if data_name else title
+    title = printable(title, MAX_LAYERS)
+    return f"{title} on {printable(data_name, MAX_NAME)}" if data_name else title
 
 
-def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-class Tiles:
-    """Images in rows on a page, with room for text above and below each image.
-
-    Attributes
-    ----------
-    width
-        Of a tile, in inches. A narrower image is in its centre.
-    capacity
-        The tiles that fit a page.
-    """
-
-    #: The mean side of an image, and the least width of two numbers beside each other.
-    SIDE, LEAST, GAP = 0.52, 0.42, 0.1
-
-    def __init__(self, image_shape: Sequence[int], above: float = 0.0, below: float = 0.0):
-        height, width = image_shape
-        scale = self.SIDE / math.sqrt(height * width)  # the same area for every shape
-        scale = min(scale, (WIDTH - 2 * MARGIN) / width, 0.4 * MAX_HEIGHT / height)
-        self._above, self._image_width = above, scale * width
-        self.image_height = scale * height
-        self.width = max(self._image_width, self.LEAST)
-        self._row_height = above + self.image_height + below
-        self._columns = max(1, int((WIDTH - 2 * MARGIN + self.GAP) / (self.width + self.GAP)))
-        rows = max(1, int((MAX_HEIGHT - head_height(4) - MARGIN) / self._row_height))
-        self.capacity = min(MAX_TILES, rows * self._columns)
-
-    def height(self, n: int) -> float:
-        """The height of n tiles and the margin below them."""
-        return math.ceil(n / self._columns) * self._row_height + MARGIN
-
-    def draw(
-        self, axes: Axes, k: int, top: float, image: AnyArray, colours: str
-    ) -> tuple[float, float]:
-        """Draws an image in [-1, 1] with a frame in tile k; the rows begin at `top`.
-
-        Returns the left edge of the tile and the upper edge of the image.
-        """
-        from matplotlib.patches import Rectangle
-
-        row, column = divmod(k, self._columns)
-        x = MARGIN + column * (self.width + self.GAP)
-        y = top + row * self._row_height + self._above
-        left, width, height = (
-            x + (self.width - self._image_width) / 2,
-            self._image_width,
-            self.image_height,
-        )
-        frame = (left, left + width, y + height, y)
-        axes.imshow(image, cmap=colours, vmin=-1, vmax=1, extent=frame, aspect="auto")
-        edge: dict[str, Any] = {"fill": False, "edgecolor": GREY, "linewidth": 0.4}
-        axes.add_patch(Rectangle((left, y), width, height, **edge))
-        return x, y
-
-
-def head_height(n_lines: int) -> float:
-    """The height of lines of text at the top of a page."""
-    return 0.25 + LINE * n_lines
-
-
-def new_page(title: str, lines: Sequence[str], height: float) -> tuple[Figure, Axes, float]:
-    """A new figure: a title and lines of text, and below them an empty space of a height.
-
-    Also returns axes over the whole figure, in inches from its upper left corner, and where in
-    them the empty space begins.
-    """
-    from matplotlib.figure import Figure
-
-    top = head_height(len(lines) + bool(title))
-    figure = Figure(figsize=(WIDTH, top + height), dpi=DPI)
-    return figure, whole_page(figure, title, lines), top
-
-
-def whole_page(figure: Figure, title: str, lines: Sequence[str]) -> Axes:
-    """Axes over a whole figure, in inches from its upper left corner, with text at the top.
+def new_page(title: str, lines: Sequence[str], height: float) -> Figure:
+    """A new figure: a title and lines of text, and below them room of a height for axes.
 
     A name of data may hold any characters, which are no formulas.
     """
-    width, height = figure.get_size_inches()
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, width), ylim=(height, 0))
-    axes.axis("off")
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     texts = [(10, "bold", title)] * bool(title) + [(9, "normal", line) for line in lines]
+    whole = height + LINE * len(texts) + MARGIN
+    left = (MARGIN - PAD) / WIDTH
+    engine = ConstrainedLayoutEngine(rect=(left, 0, 1 - 2 * left, height / whole), w_pad=PAD)
+    figure = Figure(figsize=(WIDTH, whole), dpi=DPI, layout=engine)
     for k, (size, weight, text) in enumerate(texts):
-        y = 0.25 + LINE * k
-        text = printable(text)
-        axes.text(MARGIN, y, text, size=size, weight=weight, va="center", parse_math=False)
-    return axes
+        y = 1 - (LINE * k + MARGIN - LINE / 2) / whole
+        figure.text(
+            MARGIN / WIDTH, y, printable(text), size=size, weight=weight, va="center",
+            parse_math=False,
+        )  # fmt: skip
+    return figure
+
+
+def mosaic(
+    images: AnyArray, columns: int, above: int = 0, below: int = 1, beside: int = 1
+) -> tuple[AnyArray, AnyArray]:
+    """Images (n, h, w) in rows of so many, as one image with NaN around them.
+
+    Each has so many pixels above, below and at its right for itself. Returns also the column and
+    the row of the first pixel of each, (n, 2).
+    """
+    n, height, width = images.shape
+    rows, tile = -(-n // columns), (above + height + below, width + beside)
+    sheet = np.full((rows, tile[0], columns, tile[1]), np.nan)
+    row, column = np.divmod(np.arange(n), columns)
+    sheet[row, above : above + height, column, :width] = images
+    corners = np.stack([column * tile[1], row * tile[0] + above], axis=-1)
+    return sheet.reshape(rows * tile[0], columns * tile[1])[:, :-beside], corners
+
+
+class Tiles:
+    """A mosaic of images on a page, with room for text above and below each image.
+
+    Attributes
+    ----------
+    capacity
+        The images that fit a page.
+    pad, text_width
+        The distance from an image to its text and the width of this, in pixels.
+    """
+
+    def __init__(self, image_shape: Sequence[int], above: float = 0.0, below: float = GAP):
+        height, width = image_shape
+        inches = SIDE / math.sqrt(height * width)  # of a pixel: the same area for every shape
+        inches = min(inches, (WIDTH - 2 * MARGIN) / width, 0.4 * MAX_HEIGHT / height)
+        beside = max(GAP, LEAST + GAP - inches * width)
+        self._room = [math.ceil(each / inches) for each in (above, below, beside)]
+        self._row_height = inches * (self._room[0] + height + self._room[1])
+        tile = width + self._room[2]
+        self._columns = max(1, int((WIDTH - 2 * MARGIN) / inches + self._room[2]) // tile)
+        rows = max(1, int((MAX_HEIGHT - 4 * LINE - 2 * MARGIN) / self._row_height))
+        self.capacity, self.pad = min(MAX_TILES, rows * self._columns), 0.03 / inches
+        self.text_width = max(width, LEAST / inches)
+
+    def height(self, n: int) -> float:
+        """The height of n images and the margin below them."""
+        return math.ceil(n / self._columns) * self._row_height + MARGIN / 2
+
+    def draw(self, axes: Axes, images: AnyArray, colours: str) -> tuple[AxesImage, AnyArray]:
+        """Draws images (n, h, w) in [-1, 1]; returns also the corners of `mosaic`."""
+        from matplotlib import colormaps
+
+        sheet, corners = mosaic(images, min(self._columns, max(1, len(images))), *self._room)
+        shades = colormaps[colours].with_extremes(bad=LIGHT)
+        axes.set_anchor("NW")
+        axes.axis("off")
+        return axes.imshow(sheet, shades, vmin=-1, vmax=1, interpolation="nearest"), corners
 
 
 def png(figure: Figure, **settings: Any) -> bytes:

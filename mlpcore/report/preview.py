@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlpcore.report.page import png
+from mlpcore.report.page import mosaic, png
 from mlpcore.typing import AnyArray, Float32Array
 
 #: The least inches from one image to the next: labels need them.
@@ -41,16 +41,15 @@ def draw(
     """
     from matplotlib.figure import Figure
 
-    rows, columns, height, width = images.shape
+    _, columns, height, width = images.shape
     gap = max(1, max(height, width) // 10)
-    framed = np.pad(images, ((0, 0), (0, 0), (0, gap), (0, gap)), constant_values=np.nan)
-    sheet = framed.swapaxes(1, 2).reshape(rows * (height + gap), -1)[:-gap, :-gap]
+    sheet, corners = mosaic(images.reshape(-1, height, width), columns, below=gap, beside=gap)
+    lefts, tops = corners[:columns, 0], corners[::columns, 1]
     scale = max(CELL_WIDTH / (width + gap), CELL_HEIGHT / (height + gap))
     figure = Figure(figsize=(scale * sheet.shape[1], scale * sheet.shape[0]))
     axes = figure.add_axes((0, 0, 1, 1))  # labels lie outside: `savefig` makes room for them
     darkest = 1 if displacements is None else 2 / INK_UNDER_ARROWS - 1
     axes.imshow(sheet, "gray_r", vmin=-1, vmax=darkest, interpolation="nearest")
-    tops, lefts = np.arange(rows) * (height + gap), np.arange(columns) * (width + gap)
     axes.set_yticks(tops + (height - 1) / 2, row_names, size=7, parse_math=False)
     axes.set_xticks(lefts + (width - 1) / 2, column_names, size=7)
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
