@@ -3,14 +3,17 @@
 import contextlib
 import os
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
+from mlpcore import backends, dataset
 from mlpcore.__main__ import main
 from mlpcore.commands import committee, runs
 from mlpcore.data import mnist
 from mlpcore.training.trainer import Trainer
-from small_runs import isolate, write_idx
+from small_runs import finish_run, isolate, make_config, write_idx
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +31,27 @@ def data(tmp_path):
     return str(write_idx(tmp_path / "letters"))
 
 
+@pytest.fixture(scope="package")
+def made(tmp_path_factory):
+    """A folder of small IDX files, and two finished runs on them."""
+    folder = tmp_path_factory.mktemp("made")
+    data = dataset.load(write_idx(folder / "letters"))
+    for name, changes in (
+        ("run", {"learning_rate": 0.008}),  # which leaves some errors
+        ("other", {"hidden_layers": (7,), "seed": 8}),
+    ):
+        config = make_config(backend="scalar", **changes)
+        finish_run(folder / name, config, data, backends.get("scalar", 1))
+    return folder
+
+
+@pytest.fixture
+def made_here(made, isolated, monkeypatch):
+    """Copies of what is made, in the working folder."""
+    shutil.copytree(made, ".", dirs_exist_ok=True)
+    monkeypatch.setenv("MLPCORE_BACKEND", "scalar")
+
+
 @pytest.fixture
 def call(capsys):
     """Calls a command that must succeed; returns what it prints."""
@@ -42,17 +66,23 @@ def call(capsys):
     return run
 
 
+def contents():
+    """Everything in the working folder."""
+    paths = sorted(Path().rglob("*"))
+    return {path: path.read_bytes() if path.is_file() else None for path in paths}
+
+
 @pytest.fixture
 def refusal(capsys):
     """Calls a command that must refuse; returns its one line on stderr. Nothing is written."""
 
     def run(*argv):
         capsys.readouterr()
-        before = sorted(os.walk("."))
+        before = contents()
         assert main([str(each) for each in argv]) == 2
         err = capsys.readouterr().err
         assert re.fullmatch(r"error: [^\n]+\n", err)
-        assert sorted(os.walk(".")) == before
+        assert contents() == before
         return err
 
     return run

@@ -14,11 +14,6 @@ from mlpcore import InputError, backends
 from mlpcore.__main__ import COMMANDS, main
 from mlpcore.commands import options
 from mlpcore.commands.options import command_text, run_tool
-from mlpcore.data import dataset
-from mlpcore.network import Network
-from mlpcore.store.inputs import NetworkInput
-from mlpcore.store.weights import write_network
-from mlpcore.terminal import say
 
 ROOT = Path(mlpcore.__file__).parents[1]
 HEAVY = {"numpy", "mlpcore.backends", "matplotlib", "rich", "sklearn", "PIL"}
@@ -115,93 +110,3 @@ def test_what_the_output_cannot_show_is_escaped(encoding):
     result = python(code, PYTHONIOENCODING=encoding)
     assert (result.returncode, result.stderr) == (0, b"")
     assert result.stdout.split() == [rb"\xe9pigraphe", rb"\udcff"]
-
-
-# Bad arguments
-
-BAD = [
-    ("trian", "'trian': expected train, committee"),
-    ("--verbose", "'--verbose': expected train"),
-    ("backends now", "unrecognized arguments: now"),
-    ("--version now", "'--version' before 'now'"),
-    ("train --arch 99999999", "99,999,999"),
-    (f"train --arch {'2,' * 29_999}", "30,000 hidden layers: expected at most 100"),
-    ("train --epochs 0", "epochs 0"),
-    ("train --lr fast", "'fast', expected a number"),
-    ("train --lr-end 1e-5", "learning rate end 1e-05 with the decay linear"),
-    ("train --target 1.5", "--target 1.5 with the loss cross-entropy"),
-    ("train --minutes 0", "--minutes: 0, expected more than 0"),
-    ("train --minutes 5 --epochs 2", "--epochs: not allowed with argument --minutes"),
-    ("train --no-deform --sigma 5", "--no-deform together with --sigma"),
-    ("train --backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
-    ("train --epoch 9", "--epoch"),  # no abbreviations
-    ("train --out /proc/run", "/proc/run"),
-    ("train --data=", "'', expected a folder"),
-    ("train --out file", "file"),
-    ("train --resume none", "none/config.json"),
-    ("train --resume none --hold-out 5", "--hold-out together with --resume"),
-    ("evaluate", "RUN|WEIGHTS"),
-    ("evaluate none", "none does not exist: expected the folder of a run or of a committee"),
-    ("evaluate .", ". holds no best.safetensors: expected a run of at least one epoch"),
-    ("evaluate /dev/zero", "/dev/zero is not a regular file"),
-    ("evaluate file", "not the expected safetensors file"),
-    ("evaluate net --json none/x.json", "cannot write none/x.json: No such file"),
-    ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
-    ("evaluate net --figures file", "file"),
-    ("evaluate net --figures link", "cannot write link, a link"),
-    ("predict", "PATH"),
-    ("predict net a.png --show --json", "--show together with --json"),
-    ("predict net a.png --save-normalised file", "file exists: expected a new folder"),
-    ("read", "PATH"),
-    ("read a.png --columns 0", "columns 0: expected"),
-    ("read a.png --show found.jpg", "--show found.jpg: expected a name that ends in .png"),
-    ("read a.png b.png --show found.png", "--show with 2 pictures: expected one"),
-    ("preview --rows 2.5", "'2.5', expected a whole number"),
-    ("preview --seed -1", "seed -1: expected"),
-    ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),
-    ("predict pretrained", "is a network: expected pictures beside it"),
-    ("predict runs/typo file", "runs/typo does not exist: expected a picture, a folder of"),
-    (f"predict other.safetensors {ROOT}/docs/images/drawn.png", "a network for images of 29 x 31"),
-    ("predict pretrained empty", "the folder empty holds no pictures"),
-    ("draw ", "'', expected a path"),
-    ("draw missing", "missing does not exist: expected the folder of a run"),
-    ("draw other.safetensors", "grey pictures of one object"),
-    ("train --data no\nwhere", "no\\nwhere"),
-    ("train --arch 3\n4", "3\\n4"),
-    ("train --dataset mnist", "MNIST was not found"),
-    ("train --dataset digits --hold-out 1442", "expected 1 to 1,441"),
-    ("train --dataset digits --arch 999999,999999", "GiB"),
-    ("preview --dataset digits --rows 0", "rows 0: expected a whole number from 1 to 100"),
-    ("preview --dataset digits --columns 1", "columns 1: expected a whole number from 2"),
-    ("preview --dataset digits --epoch 0", "epoch 0: expected"),
-]
-
-
-@pytest.mark.parametrize(("argv", "words"), BAD)
-def test_bad_arguments_are_refused_in_one_line(refusal, monkeypatch, argv, words):
-    """Before data are read, unless these are what is wrong."""
-
-    def load(*args, **kwargs):
-        raise AssertionError("data are loaded first")
-
-    if "--data" not in argv:
-        monkeypatch.setattr(dataset, "load", load)
-    Path("file").touch()
-    Path("empty").mkdir()
-    os.mkfifo("pipe")
-    os.symlink(".", "link")
-    mnist = NetworkInput("MNIST", (29, 29), (28, 28))
-    write_network(Path("net"), Network((841, 10), seed=1), mnist.to_metadata())
-    oblong = NetworkInput("letters", (29, 31), (29, 30))
-    write_network(Path("other.safetensors"), Network((899, 10), seed=1), oblong.to_metadata())
-    assert words in refusal(*argv.split(" "))
-
-
-def test_what_would_control_the_terminal_is_escaped(refusal, capsys):
-    """And long texts are shortened, on both streams, wherever they come from."""
-    assert r"'\x1b]0;title\x07': expected" in refusal("\x1b]0;title\x07")
-    text = refusal("train", "x" * 100_000)
-    assert len(text) < 310 and text.startswith("error: unrecognized arguments: xxx")
-    say("a\x1b[31m\u202e\n" + "y" * 1000)
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == r"a\x1b[31m\u202e" and len(second) == 300

@@ -1,4 +1,4 @@
-"""`mlpcore train`: what it prints and writes, how it stops and goes on, what it refuses."""
+"""`mlpcore train`: what it prints and writes, how it stops and goes on."""
 
 import json
 import os
@@ -12,16 +12,16 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from mlpcore import backends, files
+from mlpcore import backends
 from mlpcore.__main__ import main
 from mlpcore.commands import runs
 from mlpcore.commands import train as command
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
+from mlpcore.files import LOCK_FILE
 from mlpcore.report.console import Console
 from mlpcore.report.results import describe_second
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.training.trainer import Trainer
 from small_runs import (
     DATA,
     MODERN,
@@ -54,9 +54,7 @@ def test_a_run_prints_plain_lines_and_a_table(train, data):
     state = load_run("r")
     assert f"{state.history[1].validation_error:.2f} %" in lines[5]
     assert f"{state.best_metrics.test_error:.2f} %" in lines[-1]
-    assert sorted(os.listdir("r")) == sorted(
-        [BEST, LAST, CONFIG, METRICS, runs.REPORT, files.LOCK_FILE]
-    )
+    assert sorted(os.listdir("r")) == sorted([BEST, LAST, CONFIG, METRICS, runs.REPORT, LOCK_FILE])
 
 
 @pytest.mark.figures
@@ -70,8 +68,7 @@ def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
     assert title.endswith(" on letters")
     assert (images.shape, test.errors, test.n) == ((60, 7, 5), best.test_errors, 60)
     assert f"Misclassified: {best.test_errors} of 60 images, {best.test_error:.2f} %" in text
-    for line in ("- sigma: 5.5", "- epochs: 5", describe_second(test)):
-        assert line in text.splitlines()
+    assert {"- sigma: 5.5", "- epochs: 5", describe_second(test)} <= set(text.splitlines())
     shown = re.findall(r"!\[[a-z ]+\]\((.*)\)", text)
     assert sorted(Path("r", file) for file in shown) == sorted(Path("r", "figures").iterdir())
     assert len(shown) == 4
@@ -167,16 +164,21 @@ def test_epochs_of_a_run_without_a_number(monkeypatch, samples, most, epochs):
 
 
 def test_without_mnist_digits_that_know_one_and_seven(call):
-    """Each run has a folder of its own."""
-    for _ in range(2):
-        out = call("train", *QUICK, "--arch", "4,5", "--epochs", "1")
+    """Each run has a folder of its own; strokes name themselves wherever the run is."""
+    for strokes in ((), ("--ones-and-sevens", "0.3")):
+        out = call("train", *QUICK, "--arch", "4,5", "--epochs", "1", *strokes)
     assert out.startswith("note: MNIST was not found")
     assert "data: scikit-learn digits" in out
-    first, second = sorted(Path("runs").iterdir())
-    assert re.fullmatch(r"4-5-\d{8}-\d{6}", first.name) and second.name.startswith("4-5-")
-    settings = json.loads((first / CONFIG).read_text())["training"]
+    assert "; strokes on 30 % of the ones and sevens; " in out
+    folders = sorted(Path("runs").iterdir(), key=lambda path: path.stat().st_ctime)
+    assert all(re.fullmatch(r"4-5-\d{8}-\d{6}(-2)?", each.name) for each in folders)
+    settings = json.loads((folders[0] / CONFIG).read_text())["training"]
     assert settings["deformation"]["similar_labels"] == [1, 7]
-    call("train", "--resume", second)
+    call("export", folders[1], "--safetensors", "net.safetensors")
+    for path in (folders[1], "net.safetensors"):
+        assert TrainedNetwork.read(path).metadata["ones_and_sevens"] == "0.3"
+    assert "strokes on 30 %" in call("train", "--resume", folders[1], "--epochs", "2")
+    assert "- ones and sevens: 0.3" in (folders[1] / runs.REPORT).read_text().splitlines()
 
 
 def test_held_out_images_take_the_place_of_the_test_images(train, call, data):
@@ -253,8 +255,6 @@ def test_a_finished_run_goes_on_to_more_epochs(train, call):
     said = "epochs: 4 instead of 2; the learning rate is 0.0025 in epoch 2, 0.00375 in the next"
     assert f"{said}, and 0.00125 in the last\n" in out
     assert "resumed: 2 of 4 epochs done" in out and out.splitlines()[-1].startswith("8, 4 epochs")
-    rates = [metrics.learning_rate for metrics in load_run("r").history]
-    assert rates == pytest.approx([0.0075, 0.0025, 0.00375, 0.00125])
     lines = Path("r", runs.REPORT).read_text().splitlines()
     assert {"- epochs: 4 (until epoch 2: 2)", "- loss: cross-entropy"} <= set(lines)
     assert not any(line.startswith(("- target", "- learning rate end")) for line in lines)
@@ -271,7 +271,6 @@ def test_a_run_on_arrays_in_a_file(call, refusal, tmp_path):
     said = f"data: insects ({file}): 230 training and 60 test images of 7 x 5, values 0 to 1\n"
     assert out.startswith(said)
     assert "- 3 classes: ant, bee, cat" in Path("r", runs.REPORT).read_text().splitlines()
-    assert "resumed: 2 of 3" in call("train", "--resume", "r", "--epochs", "3")
     out = call("evaluate", "r")
     assert re.search(r"label +ant +bee +cat\n", out) and re.search(r"\d +(ant|bee|cat) ", out)
     assert not re.search(r"note|\n *[012] ", out.split("misclassified")[0])
@@ -280,35 +279,6 @@ def test_a_run_on_arrays_in_a_file(call, refusal, tmp_path):
     assert "are not those" in refusal("train", "--resume", "r")
     file.unlink()
     assert f"cannot read {file}" in refusal("train", "--resume", "r")
-
-
-def test_strokes_on_ones_and_sevens_name_themselves(call, refusal):
-    """In what is printed, in the settings and in the weights, and a stopped run keeps them."""
-    digits = ("--dataset", "digits", "--ones-and-sevens", "0.3", *QUICK)
-    assert "; strokes on 30 % of the ones and sevens; " in call("train", *digits, "--out", "r")
-    assert "- ones and sevens: 0.3" in Path("r", runs.REPORT).read_text().splitlines()
-    call("export", "r", "--safetensors", "net.safetensors")
-    for path in ("r", "net.safetensors"):
-        assert TrainedNetwork.read(path).metadata["ones_and_sevens"] == "0.3"
-    assert "strokes on 30 %" in call("train", "--resume", "r", "--epochs", "3")
-
-
-def test_what_is_refused_beside_a_run(train, refusal, data, monkeypatch):
-    train()
-    before = {path: path.read_bytes() for path in Path("r").iterdir()}
-    for options, words in (
-        ("--resume r --seed 3", "--seed together with --resume: expected only --epochs, --threads"),
-        ("--resume r --epochs 1", "epochs 1: expected at least 2"),
-        (f"--data {data} --out r", "r already holds a run"),
-        (f"--data {data} --out new --ones-and-sevens 1", "classes '0, 1, 2': expected 1 and 7"),
-    ):
-        assert words in refusal("train", *options.split())
-    monkeypatch.setattr(Trainer, "run", None)  # nothing is computed in vain
-    denied = mock.Mock(side_effect=PermissionError(13, "Permission denied"))
-    monkeypatch.setattr(files.tempfile, "mkdtemp", denied)
-    text = refusal("train", "--resume", "r", "--epochs", "3")
-    assert text == "error: cannot write to r: Permission denied\n"
-    assert before == {path: path.read_bytes() for path in Path("r").iterdir()}
 
 
 def test_divergence_ends_with_one_line(data, capsys):

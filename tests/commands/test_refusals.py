@@ -1,0 +1,253 @@
+"""Bad arguments, data and files: each command refuses them in one line and writes nothing."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlpcore.__main__ import main
+from mlpcore.commands import committee, train
+from mlpcore.data import dataset
+from mlpcore.network import Network
+from mlpcore.store.committee import DOCUMENT, CommitteeFolder
+from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
+from mlpcore.store.weights import write_network
+from mlpcore.terminal import say
+from mlpcore.training.trainer import Trainer
+from mlpcore.web import page
+from small_runs import write_idx
+
+#: A committee of three in the folder ``c``, which is there.
+C = (
+    "committee --data letters --arch 8,6 7,5 12 --epochs 3 --recipe paper --lr 0.01 --threads 1 "
+    "--backend scalar --out c"
+)
+
+REFUSED = [
+    ("trian", "'trian': expected train, committee"),
+    ("--verbose", "'--verbose': expected train"),
+    ("backends now", "unrecognized arguments: now"),
+    ("--version now", "'--version' before 'now'"),
+    ("\x1b]0;title\x07", r"'\x1b]0;title\x07': expected"),
+    # train
+    (f"train --arch {'2,' * 29_999}", "30,000 hidden layers: expected at most 100"),
+    ("train --arch 3\n4", "3\\n4"),
+    ("train --epochs 0", "epochs 0"),
+    ("train --lr fast", "'fast', expected a number"),
+    ("train --lr-end 1e-5", "learning rate end 1e-05 with the decay linear"),
+    ("train --target 1.5", "--target 1.5 with the loss cross-entropy"),
+    ("train --minutes 0", "--minutes: 0, expected more than 0"),
+    ("train --minutes 5 --epochs 2", "--epochs: not allowed with argument --minutes"),
+    ("train --no-deform --sigma 5", "--no-deform together with --sigma"),
+    ("train --backend mmx", "'mmx': expected auto, cpu, reference, scalar"),
+    ("train --epoch 9", "--epoch"),  # no abbreviations
+    ("train --out /proc/run", "/proc/run"),
+    ("train --out file", "file"),
+    ("train --out run", "run already holds a run"),
+    ("train --out c", "c holds a committee"),
+    ("train --data=", "'', expected a folder"),
+    ("train --data no\nwhere", "no\\nwhere"),
+    ("train --dataset mnist", "MNIST was not found"),
+    ("train --dataset digits --hold-out 1442", "expected 1 to 1,441"),
+    ("train --dataset digits --arch 999999,999999", "GiB"),
+    ("train --data letters --ones-and-sevens 1", "classes '0, 1, 2': expected 1 and 7"),
+    ("train --resume none", "none/config.json"),
+    ("train --resume none --hold-out 5", "--hold-out together with --resume: expected only --ep"),
+    ("train --resume run --epochs 2", "epochs 2: expected at least 3"),
+    ("train --resume run --data letters2", "are not those that the run in run began with"),
+    # committee
+    (f"{C} --sigma 5", "c holds a committee with sigma 6.0 for the member 8-6: expected"),
+    (f"{C} --lr 0.02", "learning rate 0.01"),
+    (f"{C} --seed 1", "with seed 0"),
+    (f"{C} --arch 8,6 12", "members 8-6, 7-5, 12: expected the same command"),
+    (f"{C} --members 2", "members 8-6, 7-5, 12: expected the same command"),
+    (f"{C} --data letters2", "letters2 are not those that the committee in c began with"),
+    (f"{C} --hold-out 30", "are not those that the committee in c began with"),
+    (f"{C} --out run", "run already holds"),
+    (f"{C} --arch net1 1000,500 --out new", "--arch net1 net1: expected each once"),
+    (f"{C} --arch net1 two", "architecture 'two': 'two' is not a width"),
+    (f"{C} --members 0 --out new", "members 0: expected a whole number from 1 to 1,000"),
+    (f"{C} --minutes 2", "unrecognized arguments: --minutes 2"),
+    (f"{C} --workers 0", "--workers 0: expected a whole number from 1 to 1,000"),
+    (f"{C} --workers 2 --scheduler x", "--scheduler: not allowed with argument --workers"),
+    (f"{C} --scheduler=", "no address of a Dask scheduler: expected"),
+    (f"{C} --scheduler nowhere", "no Dask scheduler at nowhere: "),
+    # evaluate
+    ("evaluate", "RUN|WEIGHTS"),
+    ("evaluate none", "none does not exist: expected the folder of a run or of a committee"),
+    ("evaluate .", ". holds no best.safetensors: expected a run of at least one epoch"),
+    ("evaluate c", "c/8-6"),
+    ("evaluate net --json none/x.json", "cannot write none/x.json: No such file"),
+    ("evaluate net --json pipe", "cannot write pipe: expected a file or a new name"),
+    ("evaluate net --figures file", "file"),
+    ("evaluate net --figures link", "cannot write link, a link"),
+    (f"evaluate run --json run/{LAST}", f"{LAST} belongs to a run"),
+    ("evaluate run --strength 1", "--strength without --copies: expected both or none"),
+    ("evaluate run --copies 0", "copies 0: expected"),
+    ("evaluate run --dataset digits", "3 classes: expected images of 29 x 29 and 10"),
+    ("evaluate sixteen --data letters", "from 0 to 255: expected 0 to 16, as in the training"),
+    ("evaluate half --figures f", METRICS),
+    # predict and read
+    ("predict", "PATH"),
+    ("predict net a.png --show --json", "--show together with --json"),
+    ("predict pretrained", "is a network: expected pictures beside it"),
+    ("predict runs/typo file", "runs/typo does not exist: expected a picture, a folder of"),
+    ("predict oblong.safetensors file", "a network for images of 29 x 31"),
+    ("predict net a.png --save-normalised file", "file exists: expected a new folder"),
+    ("predict pretrained empty", "the folder empty holds no pictures"),
+    ("read", "PATH"),
+    ("read a.png --columns 0", "columns 0: expected"),
+    ("read a.png --show found.jpg", "--show found.jpg: expected a name that ends in .png"),
+    ("read a.png b.png --show found.png", "--show with 2 pictures: expected one"),
+    # preview, draw and export
+    ("preview --rows 2.5", "'2.5', expected a whole number"),
+    ("preview --seed -1", "seed -1: expected"),
+    ("preview --out a.jpg", "--out a.jpg: expected a name that ends in .png"),
+    ("preview --dataset digits --rows 0", "rows 0: expected a whole number from 1 to 100"),
+    ("preview --dataset digits --columns 1", "columns 1: expected a whole number from 2"),
+    ("preview --dataset digits --epoch 0", "epoch 0: expected"),
+    ("draw ", "'', expected a path"),
+    ("draw missing", "missing does not exist: expected the folder of a run"),
+    ("draw oblong.safetensors", "grey pictures of one object"),
+    ("export net", "nothing to write"),
+    ("export net --safetensors hard-link", "is the network itself"),
+    (f"export net --safetensors run/{CONFIG.upper()}", "belongs to a run"),
+    ("export net --onnx a.onnx --precision float16", "or --html"),
+    ("export net --html a.html", "float16 halves it"),
+]
+
+
+def write(name, sizes, shape=(29, 29), data="letters", pixels=(28, 28), **seen):
+    metadata = NetworkInput(data, shape, pixels, **seen).to_metadata()
+    write_network(Path(name), Network(sizes, 1), metadata)
+
+
+@pytest.fixture(scope="module")
+def committee_begun(made, tmp_path_factory):
+    """The folder of a committee of which nothing is trained."""
+    folder = tmp_path_factory.mktemp("begun")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr(committee, "train_here", lambda *arguments: 1)
+        shutil.copytree(made / "letters", "letters")
+        assert main(C.split()) == 1
+    return folder / "c"
+
+
+@pytest.fixture
+def everything(made_here, committee_begun, monkeypatch):
+    """What the calls above name, in the working folder."""
+    monkeypatch.setattr(page, "MAX_BYTES", 10_000)
+    shutil.copytree(committee_begun, "c")
+    write_idx(Path("letters2"), n_train=231)
+    Path("file").touch()
+    Path("empty").mkdir()
+    os.mkfifo("pipe")
+    os.symlink(".", "link")
+    write("net", (841, 10))
+    Path("hard-link").hardlink_to("net")
+    write("oblong.safetensors", (899, 10), (29, 31), pixels=(29, 30))
+    write("sixteen", (35, 3), (7, 5), pixels=(7, 5), value_range=(0, 16))
+    shutil.copytree("run", "half")
+    Path("half", METRICS).unlink()
+
+
+@pytest.mark.parametrize(("argv", "words"), REFUSED, ids=lambda text: text[:40])
+def test_a_command_refuses_in_one_line(everything, refusal, monkeypatch, argv, words):
+    """Before data are read, unless these are what is wrong."""
+
+    def load(*args, **kwargs):
+        raise AssertionError("data are loaded first")
+
+    if "--data" not in argv:
+        monkeypatch.setattr(dataset, "load", load)
+    assert words in refusal(*argv.split(" "))
+
+
+def test_what_would_fill_the_terminal_is_shortened(refusal, capsys):
+    text = refusal("train", "x" * 100_000)
+    assert len(text) < 310 and text.startswith("error: unrecognized arguments: xxx")
+    say("a\x1b[31m\u202e\n" + "y" * 1000)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == r"a\x1b[31m\u202e" and len(second) == 300
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_computed(
+    made_here, refusal, monkeypatch
+):
+    def deny(*arguments, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Trainer, "run", None)
+    monkeypatch.setattr("mlpcore.files.tempfile.mkdtemp", deny)
+    text = refusal("train", "--resume", "run", "--epochs", "4")
+    assert text == "error: cannot write to run: Permission denied\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "argv", "extra"),
+    [
+        ("distributed", f"{C} --workers 2", "'cluster'"),
+        ("distributed", f"{C} --scheduler tcp://127.0.0.1:1", "'cluster'"),
+        ("onnx", "export run --onnx a.onnx", "'export'"),
+    ],
+)
+def test_a_package_that_is_missing_is_named(made_here, refusal, monkeypatch, module, argv, extra):
+    for name in [name for name in sys.modules if name.startswith("mlpcore.cluster")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)  # as if it were not installed
+    assert f"extra {extra}" in refusal(*argv.split())
+
+
+def test_of_two_committees_begun_at_once_in_one_folder_one_is_refused(
+    made_here, call, refusal, monkeypatch
+):
+    """Whichever writes its document first; the other neither replaces it nor waits."""
+    load_data, inner = train.load_data, [C.split()]
+
+    def begin_another(options):
+        while inner:
+            call(*inner.pop())
+        return load_data(options)
+
+    monkeypatch.setattr(train, "load_data", begin_another)
+    assert main([*C.split(), "--sigma", "5"]) == 2
+    with CommitteeFolder.open("c").locked():
+        assert "c is in use by another process" in refusal(*C.split())
+    assert "member 1 of 3: 8-6, seed 0, is trained" in call(*C.split())
+
+
+def test_a_link_among_the_members_is_not_written_through(made_here, refusal):
+    Path("c").mkdir()
+    for target in ("../run", "../nowhere"):
+        Path("c/8-6").symlink_to(target)
+        assert main(C.split()) == 2
+        assert "cannot write c/8-6, a link" in refusal(*C.split())
+        Path("c/8-6").unlink()
+
+
+DAMAGES = [
+    (DOCUMENT, "}", "", f"c/{DOCUMENT} is damaged"),
+    (DOCUMENT, '"7-5"', '"../x"', f"c/{DOCUMENT} is damaged: Expected `str` matching"),
+    (DOCUMENT, '"7-5"', '"12"', f"c/{DOCUMENT} is damaged: expected members of differ"),
+    (DOCUMENT, '"seed"', '"seeds"', f"c/{DOCUMENT} is damaged: Object contains unknown field"),
+    (f"7-5/{LAST}", "seed", "", f"c/7-5/{LAST}"),
+    (f"7-5/{CONFIG}", '"seed": 1', '"seed": 9', "c/7-5 is the run of other settings"),
+    (f"7-5/{BEST}", "7,5", "5,7", f"c/7-5/{BEST}"),
+]
+
+
+def test_a_damaged_member_is_named(made_here, call, refusal):
+    call(*C.split())
+    for name, old, new, words in DAMAGES:
+        path = Path("c", name)
+        content = path.read_bytes()
+        path.write_bytes(content.replace(old.encode(), new.encode()))
+        assert words in refusal(*C.split())
+        path.write_bytes(content)
+    for argv in "evaluate c", "predict c x.png", "export c --onnx c.onnx":
+        Path("c/7-5", BEST).write_bytes(b"x" * 99)
+        assert f"c/7-5/{BEST}" in refusal(*argv.split())
