@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import functools
 import math
-import sys
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any
 
@@ -19,19 +17,25 @@ from mlpcore.network.network import Network
 from mlpcore.store.onnx_estimator import EstimatorNetwork
 from mlpcore.training.trainer import Diverged
 
+try:
+    from river.base import Classifier
+except ImportError:
+    Classifier = object
 
-class StreamMLPClassifier:
+
+class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     """A multilayer perceptron that learns from a stream, one sample at a time.
 
     Each `learn_one` is one step of back-propagation. Hidden neurons are rectifiers, outputs are a
     softmax with cross-entropy. The learning rate stays the same for ever, so that the network
     follows a stream that drifts.
 
-    A sample is a dictionary of named numbers, as in River, or an array or a list of numbers. A
-    name that has not been seen before gets an input, and a new label an output; the other weights
-    stay as they are. Names that a sample lacks are 0.
+    A sample is a dictionary of named numbers, as in River, or another row with names, such as a
+    pandas.Series or a named tuple; or an array or a list of numbers. A name that has not been seen
+    before gets an input, and a new label an output; the other weights stay as they are. Names that
+    a sample lacks are 0.
 
-    When River is imported before a classifier is made, this is a `river.base.Classifier`.
+    Where River is installed, this is a `river.base.Classifier`.
 
     Parameters
     ----------
@@ -94,7 +98,6 @@ class StreamMLPClassifier:
         self.max_features = max_features
         self.seed = seed
         self._network = StreamNetwork(hidden, standardise, seed, () if classes is None else classes)
-        self._join_river()
 
     # ---- one sample ------------------------------------------------------------------
 
@@ -188,29 +191,5 @@ class StreamMLPClassifier:
             standardisation=of.standardisation,
         )
 
-    # ---- copies, and River -----------------------------------------------------------
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        plain = getattr(self, "_plain", type(self))
-        return object.__new__, (plain,), self.__dict__
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self._join_river()
-
     def __copy__(self) -> Any:
         return copy.deepcopy(self)  # a network belongs to one stepper
-
-    def _join_river(self) -> None:
-        """Become one of River's classifiers, if River is there to ask for them."""
-        if type(self) is StreamMLPClassifier and "river.base" in sys.modules:
-            self.__class__ = _of_river()
-
-
-@functools.cache
-def _of_river() -> Any:
-    """The class that is also one of River's, which mlpcore does not import by itself."""
-    bases = (StreamMLPClassifier, sys.modules["river.base"].Classifier)
-    name, doc = StreamMLPClassifier.__name__, StreamMLPClassifier.__doc__
-    body = {"__module__": "mlpcore", "__doc__": doc, "_plain": StreamMLPClassifier}
-    return type(name, bases, body)

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 from mlpcore.network.network import Network
-from mlpcore.store.onnx_estimator import Standardisation
+from mlpcore.network.standardisation import Standardisation
 from mlpcore.typing import Float32Array
 
 __all__ = ["StreamNetwork"]

@@ -9,7 +9,6 @@ from libc.string cimport memcpy, memset
 
 import reprlib
 import threading
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from mlpcore import backends
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.errors import InputError
 from mlpcore.estimators.stability import warn_of_step
-from mlpcore.store.onnx_estimator import Standardisation
+from mlpcore.network.standardisation import Standardisation
 
 from mlpcore.backends.simd cimport CStepper
 from mlpcore.network.network cimport Network, mlp_layer, mlp_network
@@ -222,11 +221,13 @@ cdef class StreamNetwork:
     # ---- reading ---------------------------------------------------------------------
 
     cdef Sample _read(self, x):
-        """The features and numbers of a sample, which is a mapping or (n,) numbers."""
+        """The features and numbers of a sample, which has named numbers or is (n,) numbers."""
         cdef Sample sample = Sample.__new__(Sample)
         cdef double square = 0.0
         cdef Py_ssize_t k
-        cdef bint named = isinstance(x, (dict, Mapping))
+        if hasattr(x, "_asdict"):  # a named tuple, as pandas' `itertuples` makes it
+            x = x._asdict()
+        cdef bint named = type(x) is dict or hasattr(x, "keys")  # as `dict` asks
         cdef list names
         self._check_kind(x, named)
         try:

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlpcore.checks import Record
 from mlpcore.errors import InputError
 from mlpcore.network import Network
+from mlpcore.network.standardisation import Standardisation
 from mlpcore.store.documents import to_json
 from mlpcore.store.inputs import output_metadata
 from mlpcore.store.onnx_graph import Graph
@@ -43,14 +43,6 @@ LABEL_TYPES: dict[str, type] = {
     "b": np.bool_,
     "U": np.object_,
 }
-
-
-class Standardisation(Record, frozen=True):
-    """A feature x becomes (x - mean) factor, but no more than `limit` and no less than -`limit`."""
-
-    means: tuple[float, ...]
-    factors: tuple[float, ...]
-    limit: float
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,10 @@
 import copy
 import math
 import pickle
-from collections import UserDict
+import sqlite3
+import subprocess
+import sys
+from collections import UserDict, namedtuple
 from decimal import Decimal
 
 import numpy as np
@@ -47,8 +50,22 @@ def shuffled(row):
     return dict(pairs[2:] + pairs[:2])
 
 
+def sqlite_row(row):
+    database = sqlite3.connect(":memory:")
+    database.row_factory = sqlite3.Row
+    names = ", ".join(f"{value!r} as {name}" for name, value in shuffled(row).items())
+    return database.execute(f"select {names}").fetchone()
+
+
 @pytest.mark.parametrize(
-    "make", [shuffled, lambda row: UserDict(named(row)), lambda row: named(row.astype(object))]
+    "make",
+    [
+        shuffled,
+        sqlite_row,
+        lambda row: UserDict(named(row)),
+        lambda row: named(row.astype(object)),
+        lambda row: namedtuple("Row", named(row))(*row),
+    ],
 )
 def test_names_in_any_order_and_any_mapping_give_the_same_bits(make):
     assert predictions(learnt(make), make) == predictions(learnt())
@@ -319,13 +336,29 @@ def test_rivers_pipelines_and_evaluation(river, scaled):
     assert score.get() > 0.85
 
 
-def test_a_pickle_made_beside_river_is_read_without_it(river, monkeypatch):
-    from river import base
+class Tuned(StreamMLPClassifier):
+    """A class of somebody else."""
 
+
+@pytest.mark.parametrize("kind", [StreamMLPClassifier, Tuned])
+def test_rivers_clones(river, kind):
+    from river import preprocessing
+
+    model = preprocessing.StandardScaler() | kind()
+    for x, y in zip(*clouds()):
+        model.learn_one(named(x), y)
+    assert predictions(model.clone(include_attributes=True)) == predictions(model)
+    assert predictions(model.clone())[0] == {}
+    assert type(pickle.loads(pickle.dumps(model))[kind.__name__]) is kind
+
+
+def test_a_pickle_made_with_river_is_read_without_it(river):
+    """A classifier is one of River's, even before somebody imports River."""
     model = learnt()
-    assert isinstance(model, base.Classifier)
-    data = pickle.dumps(model)
-    monkeypatch.delitem(__import__("sys").modules, "river.base")
-    alone = pickle.loads(data)
-    assert type(alone) is StreamMLPClassifier
-    assert predictions(alone) == predictions(model)
+    before = "import mlpcore; mlp = mlpcore.StreamMLPClassifier(); import river.base; "
+    code = before + "assert isinstance(mlp, river.base.Classifier)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    code = "import pickle, sys; sys.modules['river'] = None; mlp = pickle.load(sys.stdin.buffer); "
+    code += f"print(type(mlp).__mro__[1:], mlp.predict_proba_one({GOOD}))"
+    found = subprocess.check_output([sys.executable, "-c", code], input=pickle.dumps(model))
+    assert found.decode().strip() == f"{(object,)} {model.predict_proba_one(GOOD)}"

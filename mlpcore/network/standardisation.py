@@ -1,0 +1,13 @@
+"""How features are scaled before the first layer of a network that learnt a stream."""
+
+from __future__ import annotations
+
+from mlpcore.checks import Record
+
+
+class Standardisation(Record, frozen=True):
+    """A feature x becomes (x - mean) factor, but no more than `limit` and no less than -`limit`."""
+
+    means: tuple[float, ...]
+    factors: tuple[float, ...]
+    limit: float
