@@ -2,6 +2,7 @@
 #include "first_layer.h"
 
 #include "buffers.h"
+#include "train_decay.h"
 #include "train_sparse.h"
 
 /* How many samples groups[i] of a block holds. */
@@ -43,15 +44,17 @@ static void load_images(const mlp_worker *self, int begin, int n, mlp_block *b)
     }
 }
 
-/* input_dots[t][s] = eta x_s . x_t, s < t. */
+/* input_dots[t][s] = eta x_s . x_t, s < t; without the bias's 1, times what weights kept since. */
 static void multiply_inputs(const mlp_worker *self, const mlp_block *b)
 {
     const mlp_schedule *schedule = self->schedule;
     const int stride = schedule->training->network->layers[0].stride;
+    const float *kept = schedule->buffers[0].kept;
     for (int t = self->thread; t < b->n; t += self->n_threads) {
         float *dots = schedule->input_dots + (ptrdiff_t)t * schedule->block;
         schedule->kernels->dots(b->rows, stride, t, b->rows + (ptrdiff_t)t * stride, 0, stride,
                                 dots);
+        for (int s = 0; kept && s < t; s++) dots[s] = kept[t - 1 - s] * (dots[s] - 1.0f) + 1.0f;
         for (int s = 0; s < t; s++) dots[s] *= schedule->training->learning_rates[0];
     }
 }
@@ -81,11 +84,13 @@ static void update_dense(const mlp_worker *self, const mlp_block *block, int n_n
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++) {
         int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
+        mlp_decay_rows(schedule, 0, block->n, begin, end);
         for (int i = 0; i * MLP_CHUNK_SAMPLES < block->n; i++)
             kernels->update_foreground(layer,
                                        b->deltas + (ptrdiff_t)i * MLP_CHUNK_SAMPLES * b->width,
                                        b->width, group_samples(block, i), &block->groups[i],
                                        schedule->training->learning_rates[0], begin, end);
+        mlp_set_biases(schedule, 0, begin, end);
         if (n_next) {
             kernels->product(layer, schedule->ones, begin, end, schedule->row_sums);
             kernels->product_block(layer, &schedule->panels, n_next, begin, end, products, panel);
@@ -98,8 +103,9 @@ static void update_dense(const mlp_worker *self, const mlp_block *block, int n_n
 void mlp_update_first(const mlp_worker *self, const mlp_block *block, const mlp_block *next,
                       int n_next)
 {
+    mlp_decay_deltas(self, 0, block->n);
     if (self->schedule->buffers[0].tiles)
-        mlp_update_first_tiles(self, next, n_next);
+        mlp_update_first_tiles(self, block, next, n_next);
     else
         update_dense(self, block, n_next);
 }

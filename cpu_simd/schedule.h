@@ -26,6 +26,10 @@ typedef struct {
     float *tiles;      /* the weights by inputs (sparse.h); NULL if the layer is dense */
     mlp_uses uses;     /* sparse: of its inputs in the block */
     mlp_list *active;  /* sparse: its active inputs at the current sample; a list per thread */
+    float *kept;       /* train_decay.h: the share of the weights left after t samples of a block,
+                        * t <= `block`; NULL if weights do not decay */
+    float *lost;       /* 1 - kept[t] */
+    float *biases;     /* at the block's start */
     int width;         /* n_out and the bias, padded */
 } mlp_layer_buffers;
 

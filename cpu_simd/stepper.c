@@ -5,11 +5,16 @@
 #include "buffers.h"
 #include "output.h"
 
+/* When weights decay, those of a layer are `tiles` times one scale, so that a step need not touch
+ * the rows of inputs that are zero. The tiles take over a scale that becomes smaller than this. */
+#define LEAST_SCALE 0x1p-40
+
 /* A layer's weights and its vectors at the current sample. */
 typedef struct {
     const mlp_layer *layer;
-    float *tiles;  /* the weights by inputs */
-    float *inputs; /* x, with the bias and the padding */
+    float *tiles; /* the weights by inputs, but for the scale; biases have none */
+    double scale;
+    float *inputs; /* x, with the bias's 1 / scale and the padding */
     int *active;   /* the inputs that a step reads: those that are not zero, or all */
     int n_active;  /* how many */
     float *sums;   /* W x */
@@ -28,6 +33,7 @@ static int allocate_layer(step_layer *l, const mlp_layer *layer)
 {
     const size_t inputs = (size_t)layer->stride, outputs = (size_t)mlp_padded(layer->n_out);
     l->layer = layer;
+    l->scale = 1.0;
     l->tiles = mlp_floats((size_t)mlp_tiles_size(layer));
     l->inputs = mlp_floats(inputs);
     l->active = mlp_allocate((inputs + MLP_ALIGN) * sizeof *l->active);
@@ -98,6 +104,11 @@ static void set_sample(const mlp_stepper *stepper, const mlp_sample *sample)
     l->n_active = sample->n + 1;
 }
 
+static void multiply(float *values, ptrdiff_t n, double factor)
+{
+    for (ptrdiff_t i = 0; i < n; i++) values[i] *= (float)factor;
+}
+
 /* Neurons of tanh learn at a state of 0, too, so all inputs of the layer above are active. */
 static void forward(const mlp_stepper *stepper, const mlp_sample *sample)
 {
@@ -112,29 +123,50 @@ static void forward(const mlp_stepper *stepper, const mlp_sample *sample)
             kernels->product_rows(l->tiles + mlp_tile_offset(layer, tile),
                                   mlp_tile_width(layer, tile), l->active, l->n_active, l->inputs, 1,
                                   l->sums + mlp_tile_begin(layer, tile));
+        if (l->scale != 1.0) multiply(l->sums, layer->n_out, l->scale);
         kernels->activate[layer->activation](l->sums, 0, layer->n_out, states);
     }
 }
 
+/* Multiplies the weights, but not the biases, by the scale, which becomes 1. */
+static void take_scale(step_layer *l)
+{
+    const mlp_layer *layer = l->layer;
+    for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
+        multiply(l->tiles + mlp_tile_offset(layer, tile),
+                 (ptrdiff_t)mlp_tile_width(layer, tile) * layer->n_in, l->scale);
+    l->scale = 1.0;
+}
+
 /* Updates layer i, and computes the deltas of the layer below from its weights as they were. */
-static void backward(const mlp_stepper *stepper, int i, float learning_rate)
+static void backward(const mlp_stepper *stepper, int i, float learning_rate, double kept)
 {
     const mlp_kernels *kernels = stepper->kernels;
-    const step_layer *l = &stepper->layers[i];
+    step_layer *l = &stepper->layers[i];
     const mlp_layer *layer = l->layer;
+    const double before = l->scale;
+    l->scale *= kept > LEAST_SCALE ? kept : LEAST_SCALE; /* so little is nothing in float32 */
+    if (l->scale != 1.0) {
+        l->inputs[layer->n_in] = (float)l->scale;
+        learning_rate = (float)((double)learning_rate / l->scale);
+    }
     for (int k = layer->n_out; k < mlp_padded(layer->n_out); k++) l->deltas[k] = 0.0f;
     for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
         kernels->step_rows(l->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile),
                            l->active, l->n_active, l->inputs,
                            l->deltas + mlp_tile_begin(layer, tile), learning_rate, tile == 0,
                            i == 0 ? NULL : l->dots);
+    if (before != 1.0) multiply(l->dots, layer->n_in, before);
+    if (l->scale < LEAST_SCALE) take_scale(l);
+    l->inputs[layer->n_in] = (float)(1.0 / l->scale);
     if (i > 0)
         kernels->delta_hidden[l[-1].layer->activation](l->dots, l->inputs, 0, layer->n_in,
                                                        l[-1].deltas);
 }
 
 double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
-                const float *learning_rates, float target, float weight, int *errors)
+                const float *learning_rates, const double *kept, float target, float weight,
+                int *errors)
 {
     const step_layer *top = &stepper->layers[stepper->n_layers - 1];
     const float *y = stepper->outputs;
@@ -144,7 +176,8 @@ double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
     if (!isfinite(outcome.loss)) return outcome.loss;
     mlp_output_deltas(stepper->kernels, top->layer, y, label, target, weight, &outcome, 0,
                       top->layer->n_out, top->deltas);
-    for (int i = stepper->n_layers - 1; i >= 0; i--) backward(stepper, i, learning_rates[i]);
+    for (int i = stepper->n_layers - 1; i >= 0; i--)
+        backward(stepper, i, learning_rates[i], kept ? kept[i] : 1.0);
     return (double)weight * outcome.loss;
 }
 
@@ -159,17 +192,21 @@ void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *out
 void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network)
 {
     for (int i = 0; i < stepper->n_layers; i++) {
+        const step_layer *l = &stepper->layers[i];
         const mlp_layer *layer = &network->layers[i];
-        for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
-            mlp_write_tile(layer, tile, stepper->layers[i].tiles);
+        for (int tile = 0; tile < mlp_n_tiles(layer); tile++) mlp_write_tile(layer, tile, l->tiles);
+        for (ptrdiff_t k = 0; l->scale != 1.0 && k < layer->n_out; k++)
+            multiply(layer->weights + k * layer->stride, layer->n_in, l->scale);
     }
 }
 
 void mlp_load_steps(mlp_stepper *stepper)
 {
     for (int i = 0; i < stepper->n_layers; i++) {
-        const step_layer *l = &stepper->layers[i];
+        step_layer *l = &stepper->layers[i];
         for (int tile = 0; tile < mlp_n_tiles(l->layer); tile++)
             mlp_read_tile(l->layer, tile, l->tiles);
+        l->scale = 1.0;
+        l->inputs[l->layer->n_in] = 1.0f;
     }
 }

@@ -3,6 +3,7 @@
 
 #include "buffers.h"
 #include "schedule.h"
+#include "train_decay.h"
 #include "train_sparse.h"
 
 static int allocate_layer(mlp_layer_buffers *b, const mlp_layer *layer, int block)
@@ -91,7 +92,7 @@ static int allocate(mlp_schedule *schedule, int n_threads)
     if (allocate_deferred(schedule, n_threads)) return -1;
     for (int l = 0; l < network->n_layers; l++)
         if (allocate_layer(&schedule->buffers[l], &network->layers[l], schedule->block) ||
-            mlp_allocate_sparse(schedule, l, n_threads))
+            mlp_allocate_decay(schedule, l) || mlp_allocate_sparse(schedule, l, n_threads))
             return -1;
     return allocate_packed(schedule);
 }
@@ -103,6 +104,7 @@ static void release(mlp_schedule *schedule)
         float *all[] = {b->sums, b->states, b->deltas, b->partials, b->state_dots, b->delta_dots};
         for (size_t i = 0; i < sizeof all / sizeof *all; i++) mlp_free(all[i]);
         mlp_free_packed(&b->packed);
+        mlp_free_decay(schedule, l);
         mlp_free_sparse(schedule, l);
     }
     mlp_free(schedule->buffers);

@@ -17,6 +17,8 @@ typedef struct {
     int n_samples;               /* steps */
     const float *learning_rates; /* of each layer */
     float target;                /* t of the class; -t is that of the others */
+    double weight_decay;         /* weights, but not biases, shrink by exp(-eta weight_decay) in
+                                  * each step, before its update */
     int block;                   /* samples between two updates, 1 or more */
     ptrdiff_t packed_from;       /* weights above the first layer from which on packed ones are
                                   * read; negative: never */

@@ -22,17 +22,21 @@
  */
 #include "buffers.h"
 #include "first_layer.h"
+#include "train_decay.h"
 #include "train_sparse.h"
 
-/* coefficients[s] = eta_l (bias + sum over the tiles of dots[tile][s]), s < n. */
+/* coefficients[s] = eta_l (bias + sum over the tiles of dots[tile][s]), s < n; the sum of samples
+ * before the last times what weights kept since (train_decay.h). */
 static const float *add_dots(const mlp_worker *self, int l, const float *dots, int n_tiles,
                              float bias, int n)
 {
     const mlp_schedule *schedule = self->schedule;
     float *c = schedule->coefficients + (ptrdiff_t)self->thread * schedule->block;
-    for (int s = 0; s < n; s++) c[s] = bias;
+    const float *kept = schedule->buffers[l].kept;
+    for (int s = 0; s < n; s++) c[s] = kept ? 0.0f : bias;
     for (int tile = 0; tile < n_tiles; tile++)
         for (int s = 0; s < n; s++) c[s] += dots[(ptrdiff_t)tile * schedule->block + s];
+    for (int s = 0; kept && s < n; s++) c[s] = bias + kept[n - 1 - s] * c[s];
     for (int s = 0; s < n; s++) c[s] *= schedule->training->learning_rates[l];
     return c;
 }
@@ -61,6 +65,7 @@ static void finish_forward(const mlp_worker *self, int l, int t, float *sums,
     float *states = b->states + (ptrdiff_t)t * b->width;
     int begin, end;
     mlp_worker_rows(self, l, &begin, &end);
+    mlp_decay_sums(self, l, t, sums);
     schedule->kernels->correct(b->deltas, b->width, t, coefficients, begin, end, sums);
     schedule->kernels->activate[schedule->training->network->layers[l].activation](sums, begin, end,
                                                                                    states);
@@ -138,6 +143,7 @@ static void finish_backward(const mlp_worker *self, int l, int t)
     int begin, end, n_tiles = mlp_n_tiles(above);
     mlp_worker_rows(self, l, &begin, &end);
     kernels->sum_tiles(b[1].partials, n_tiles, above->stride, begin, end, b->sums);
+    for (int i = begin; b[1].kept && i < end; i++) b->sums[i] *= b[1].kept[t];
     kernels->correct(b->states, b->width, t,
                      add_dots(self, l + 1, b[1].delta_dots, n_tiles, 0.0f, t), begin, end, b->sums);
     const mlp_layer *layer = &schedule->training->network->layers[l];
@@ -171,8 +177,10 @@ static void update_and_pack(const mlp_worker *self, int l, int n, int pack, int 
     mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[l];
     mlp_layer_buffers *b = &schedule->buffers[l];
+    mlp_decay_rows(schedule, l, n, begin, end);
     schedule->kernels->update_block(layer, b->deltas, b->width, b[-1].states, n,
                                     schedule->training->learning_rates[l], begin, end);
+    mlp_set_biases(schedule, l, begin, end);
     if (pack && b->packed.words) schedule->kernels->pack_weights(layer, begin, end, &b->packed);
 }
 
@@ -185,7 +193,8 @@ static void update_upper(const mlp_worker *self, int n, int n_next)
     for (int l = 1; l < schedule->training->network->n_layers; l++) {
         int begin, end;
         mlp_worker_rows(self, l, &begin, &end);
-        if (schedule->buffers[l].tiles) mlp_update_tiles(self, l);
+        mlp_decay_deltas(self, l, n);
+        if (schedule->buffers[l].tiles) mlp_update_tiles(self, l, n);
         for (int i = begin; !schedule->buffers[l].tiles && i < end; i += MLP_PACKED_ROWS)
             update_and_pack(self, l, n, pack, i,
                             end - i < MLP_PACKED_ROWS ? end : i + MLP_PACKED_ROWS);

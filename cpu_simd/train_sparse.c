@@ -5,6 +5,7 @@
 #include "train_sparse.h"
 
 #include "buffers.h"
+#include "train_decay.h"
 
 /* Inputs whose rows are updated and then multiplied with the next block while they are in the
  * nearest cache. */
@@ -157,23 +158,25 @@ void mlp_note_uses(const mlp_worker *self, int l, int t)
          t);
 }
 
-/* Updates the rows of a tile of layer l by the block's uses. */
-static void update_tile(const mlp_schedule *schedule, int l, int tile, int begin, int end)
+/* Updates the rows of a tile of layer l by the uses of a block of n samples. */
+static void update_tile(const mlp_schedule *schedule, int l, int n, int tile, int begin, int end)
 {
     const mlp_layer *layer = &schedule->training->network->layers[l];
     const mlp_layer_buffers *b = &schedule->buffers[l];
+    mlp_decay_tile(schedule, l, n, tile, begin, end);
     schedule->kernels->update_rows(
         b->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile), &b->uses, begin, end,
         b->deltas + mlp_tile_begin(layer, tile), b->width, schedule->training->learning_rates[l]);
+    if (end > layer->n_in) mlp_set_tile_biases(schedule, l, tile);
 }
 
-void mlp_update_tiles(const mlp_worker *self, int l)
+void mlp_update_tiles(const mlp_worker *self, int l, int n)
 {
     const mlp_layer *layer = &self->schedule->training->network->layers[l];
     int first, last;
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++)
-        update_tile(self->schedule, l, tile, 0, layer->n_in + 1);
+        update_tile(self->schedule, l, n, tile, 0, layer->n_in + 1);
 }
 
 void mlp_list_block(const mlp_worker *self, mlp_block *b)
@@ -229,7 +232,8 @@ static void multiply_chunk(const mlp_schedule *schedule, const mlp_block *next, 
     }
 }
 
-void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *next, int n_next)
+void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *block, const mlp_block *next,
+                            int n_next)
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[0];
@@ -237,7 +241,7 @@ void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *next, int n
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++)
         for (int chunk = 0; chunk < n_chunks(layer); chunk++) {
-            update_tile(schedule, 0, tile, chunk * CHUNK, chunk_end(layer, chunk));
+            update_tile(schedule, 0, block->n, tile, chunk * CHUNK, chunk_end(layer, chunk));
             multiply_chunk(schedule, next, n_next, tile, chunk);
         }
 }

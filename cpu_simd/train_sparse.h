@@ -25,8 +25,8 @@ void mlp_note_uses(const mlp_worker *self, int l, int t);
 
 /* ---- a block ---- */
 
-/* Updates the thread's tiles of layer l. */
-void mlp_update_tiles(const mlp_worker *self, int l);
+/* Updates the thread's tiles of layer l by a block of n samples. */
+void mlp_update_tiles(const mlp_worker *self, int l, int n);
 
 /* Lists the active inputs of each image. */
 void mlp_list_block(const mlp_worker *self, mlp_block *b);
@@ -36,6 +36,7 @@ void mlp_list_block(const mlp_worker *self, mlp_block *b);
 void mlp_finish_uses(const mlp_worker *self, const mlp_block *b);
 
 /* mlp_update_first for a sparse layer. */
-void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *next, int n_next);
+void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *block, const mlp_block *next,
+                            int n_next);
 
 #endif

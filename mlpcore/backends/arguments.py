@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -179,6 +180,13 @@ def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64A
     for rate in learning_rate:
         check_rate("learning_rate", rate)
     return np.array(learning_rate, np.float64)
+
+
+def check_decay(weight_decay: float) -> None:
+    """Raises InputError unless weights can decay so fast."""
+    check_real("weight_decay", weight_decay)
+    if not 0 <= weight_decay < math.inf:
+        raise InputError(f"weight_decay {weight_decay:g}: expected 0 or more, and finite")
 
 
 def check_weights(weights: AnyArray) -> None:

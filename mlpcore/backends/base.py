@@ -18,6 +18,7 @@ import numpy as np
 
 from mlpcore.backends.arguments import (
     LearningRate,
+    check_decay,
     check_range,
     check_weights,
     layer_rates,
@@ -66,6 +67,7 @@ class Samples:
     order: BackendArray  # (m,) int32
     target: float
     weights: BackendArray | None  # (n,)
+    weight_decay: float
 
 
 class Backend(Deforming):
@@ -75,7 +77,7 @@ class Backend(Deforming):
     underscore, which computes. A backend defines these.
     """
 
-    can_weight: bool = True  # whether `train` takes `sample_weight`
+    can_weight: bool = True  # whether `train` takes `sample_weight` and `weight_decay`
 
     @property
     @abstractmethod
@@ -163,6 +165,7 @@ class Backend(Deforming):
         progress: Progress | None = None,
         target: float = 1.0,
         sample_weight: BackendArray | None = None,
+        weight_decay: float = 0.0,
     ) -> TrainingResult:
         """On-line back-propagation: one update after each sample, in the given order.
 
@@ -190,8 +193,12 @@ class Backend(Deforming):
             learning rate in each step with the image, and of its loss in the result. 0 means no
             update. None stands for 1 everywhere, with the same bits. Errors count without
             weights.
+        weight_decay
+            In each step weights, but not biases, shrink by exp(-eta weight_decay) before the
+            update, whatever the sample's weight. It is decoupled from the gradient (Loshchilov and
+            Hutter 2019, "Decoupled weight decay regularization").
         """
-        samples = self._samples(network, images, labels, order, target, sample_weight)
+        samples = self._samples(network, images, labels, order, target, sample_weight, weight_decay)
         rates = layer_rates(network, learning_rate)
         if len(samples.order) == 0:
             return TrainingResult(0, 0, 0.0)
@@ -205,6 +212,7 @@ class Backend(Deforming):
         order: BackendArray,
         target: float,
         weights: BackendArray | None,
+        weight_decay: float,
     ) -> Samples:
         """The samples of a training, checked."""
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
@@ -212,17 +220,21 @@ class Backend(Deforming):
         labels = self._own("labels", labels, (len(images),), np.uint8)
         order = self._own("order", order, (None,), np.int32)
         check_target(target)
+        check_decay(weight_decay)
+        for name, value in (("sample_weight", weights), ("weight_decay", weight_decay or None)):
+            self.check_option(name, value)
         if weights is not None:
-            if not self.can_weight:
-                raise InputError(
-                    f"sample_weight: the backend {self.name} takes none, expected a CPU backend"
-                )
             weights = self._own("sample_weight", weights, (len(images),), np.float32)
             check_weights(weights)
         if len(order):
             check_range("labels", np.asarray(labels), n_classes)
             check_range("order", np.asarray(order), len(images))
-        return Samples(images, labels, order, float(target), weights)
+        return Samples(images, labels, order, float(target), weights, float(weight_decay))
+
+    def check_option(self, name: str, value: object) -> None:
+        """Raises InputError if an argument that only CPUs take is not None on another device."""
+        if value is not None and not self.can_weight:
+            raise InputError(f"{name}: the backend {self.name} takes none, expected a CPU backend")
 
     @abstractmethod
     def _train(
@@ -291,6 +303,7 @@ class Stepper:
         learning_rate: LearningRate,
         target: float = 1.0,
         sample_weight: Float32Array | None = None,
+        weight_decay: float = 0.0,
     ) -> TrainingResult:
         """Learns samples in the order given.
 
@@ -302,7 +315,7 @@ class Stepper:
         weights = None if sample_weight is None else put(sample_weight)
         data = put(_dense(images)), put(labels), put(order)
         return self._backend.train(
-            self._loaded, *data, learning_rate, target=target, sample_weight=weights
+            self._loaded, *data, learning_rate, None, target, weights, weight_decay
         )
 
     def predict(self, images: Float32Array) -> Float32Array:

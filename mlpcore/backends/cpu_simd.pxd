@@ -31,6 +31,7 @@ cdef extern from "train.h" nogil:
         int n_samples
         const float *learning_rates
         float target
+        double weight_decay
         int block
         Py_ssize_t packed_from
         int sparse
@@ -62,7 +63,8 @@ cdef extern from "stepper.h" nogil:
     mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *network)
     void mlp_free_stepper(mlp_stepper *stepper)
     double mlp_step(mlp_stepper *stepper, const mlp_sample *sample, int label,
-                    const float *learning_rates, float target, float weight, int *errors)
+                    const float *learning_rates, const double *kept, float target, float weight,
+                    int *errors)
     void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs)
     void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network)
     void mlp_load_steps(mlp_stepper *stepper)

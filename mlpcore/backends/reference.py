@@ -88,8 +88,12 @@ def _step(
     image: Float64Array,
     wanted: Float64Array,
     rates: Float64Array,
+    kept: Float64Array,
 ) -> tuple[Float64Array, float]:
-    """One step of on-line back-propagation; returns outputs and loss before the update."""
+    """One step of on-line back-propagation; returns outputs and loss before the update.
+
+    `kept` (n_layers,) is what weight decay leaves of the weights.
+    """
     states = [image]
     for layer, (w, b) in enumerate(zip(weights, biases)):
         states.append(activate(network, layer, w @ states[-1] + b))
@@ -100,6 +104,7 @@ def _step(
         delta *= derivative("tanh", outputs)
     for layer in range(len(weights) - 1, -1, -1):
         below = weights[layer].T @ delta * derivative(network.activation, states[layer])
+        weights[layer] *= kept[layer]
         weights[layer] -= rates[layer] * np.outer(delta, states[layer])
         biases[layer] -= rates[layer] * delta
         delta = below
@@ -134,6 +139,7 @@ class ReferenceBackend(Backend):
             wanted = samples.target * (2 * wanted - 1)
         weights = [w.astype(np.float64) for w in network.weights]
         biases = [b.astype(np.float64) for b in network.biases]
+        kept = np.exp(-samples.weight_decay * rates)
         done, errors, loss = 0, 0, 0.0
 
         def report() -> bool | None:
@@ -146,7 +152,7 @@ class ReferenceBackend(Backend):
                 image = samples.images[i].astype(np.float64)
                 factor = 1.0 if samples.weights is None else float(samples.weights[i])
                 outputs, sample_loss = _step(
-                    network, weights, biases, image, wanted[i], factor * rates
+                    network, weights, biases, image, wanted[i], factor * rates, kept
                 )
                 loss += factor * sample_loss
                 errors += int(outputs.argmax() != samples.labels[i])

@@ -9,8 +9,9 @@ cdef class CStepper:
     cdef Network stored  # with the weights as they were when they were stored last
     cdef readonly int n_in, n_classes
     cdef bint changed  # since then
-    cdef object learning_rate  # the last one
+    cdef object learning_rate, weight_decay  # the last ones
     cdef const float[::1] rates  # of each layer
+    cdef const double[::1] kept  # likewise, the share of its weights
     cdef float[::1] same_rates  # of each layer, for `learn`
 
     cdef double learn(self, const float *inputs, int label, float rate, float weight) noexcept

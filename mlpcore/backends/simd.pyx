@@ -13,6 +13,7 @@ import numpy as np
 
 from mlpcore.backends.arguments import (
     check_array,
+    check_decay,
     check_range,
     check_shape,
     check_weights,
@@ -346,6 +347,7 @@ class SimdBackend(Backend):
         training.n_samples = len(samples.order)
         training.learning_rates = &eta[0]
         training.target = samples.target
+        training.weight_decay = samples.weight_decay
         training.block = self.block
         training.packed_from = self.packed_from if self.packs else -1
         training.team_size = &team_size
@@ -515,7 +517,7 @@ cdef class CStepper:
         for i in range(self.network.c.n_layers):
             self.same_rates[i] = rate
         self.changed = True
-        return mlp_step(self.c, &sample, label, &self.same_rates[0], 1.0, weight, &errors)
+        return mlp_step(self.c, &sample, label, &self.same_rates[0], NULL, 1.0, weight, &errors)
 
     cdef void outputs(self, const float *inputs, float *outputs) noexcept:
         cdef mlp_sample sample
@@ -528,7 +530,7 @@ cdef class CStepper:
     cdef void load(self) noexcept:
         mlp_load_steps(self.c)
 
-    def train(self, images, labels, learning_rate, double target, sample_weight):
+    def train(self, images, labels, learning_rate, double target, sample_weight, weight_decay):
         cdef _Samples samples = _Samples(images, self.n_in)
         cdef const uint8_t[::1] t = check_array("labels", labels, (samples.n,), np.uint8)
         cdef const float[::1] weights = None
@@ -545,15 +547,17 @@ cdef class CStepper:
                 check_range("labels", labels, self.n_classes)
         if type(learning_rate) not in (float, tuple):  # a list may change between two calls
             learning_rate = tuple(layer_rates(self.network, learning_rate).tolist())
-        if learning_rate != self.learning_rate:
-            self.rates = layer_rates(self.network, learning_rate).astype(np.float32)
-            self.learning_rate = learning_rate
+        if learning_rate != self.learning_rate or weight_decay != self.weight_decay:
+            check_decay(weight_decay)
+            rates = layer_rates(self.network, learning_rate).astype(np.float32)
+            self.rates, self.kept = rates, np.exp(-weight_decay * rates.astype(np.float64))
+            self.learning_rate, self.weight_decay = learning_rate, weight_decay
         if target != 1.0:
             check_target(target)
         self.changed = True
         for i in range(samples.n):
             sample = samples.get(i)
-            loss += mlp_step(self.c, &sample, t[i], &self.rates[0], target,
+            loss += mlp_step(self.c, &sample, t[i], &self.rates[0], &self.kept[0], target,
                              1.0 if weights is None else weights[i], &errors)
             if i % STEPS == STEPS - 1:
                 _let_others()
@@ -600,8 +604,10 @@ class SimdStepper(Stepper):
     def __init__(self, backend, network):
         self.steps = CStepper(backend._settings, network)
 
-    def train(self, images, labels, learning_rate, target=1.0, sample_weight=None):
-        return self.steps.train(images, labels, learning_rate, target, sample_weight)
+    def train(self, images, labels, learning_rate, target=1.0, sample_weight=None,
+              weight_decay=0.0):
+        return self.steps.train(images, labels, learning_rate, target, sample_weight,
+                                weight_decay)
 
     def predict(self, images):
         return self.steps.predict(images)

@@ -80,8 +80,9 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
     learning_rate_init : float, default=0.01
         Learning rate of the first epoch, and of `partial_fit`.
     alpha : float, default=0.0
-        Weight decay of `fit` on CPUs: weights, but not biases, shrink by exp(-eta alpha) a sample.
-        It is decoupled from the gradient, and stands for an L2 penalty of alpha / 2.
+        Weight decay on CPUs: weights, but not biases, shrink by exp(-eta alpha) a sample, eta being
+        its learning rate. It is decoupled from the gradient, and stands for an L2 penalty of
+        alpha / 2.
     max_iter : int, default=100
         Epochs that `fit` trains, if the loss or anything else does not stop it.
     deformation : DeformationParameters, default=None
@@ -344,7 +345,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         if steps and not all(map(operator.is_, steps.parameters, PARAMETERS(self))):
             steps = None
         if steps is None:
-            check_parameters(self, in_parts=True)
+            check_parameters(self)
         known = known_classes(classes, None if first else self.classes_)
         mlp, samples = self, few_samples(self, steps, X, y, sample_weight)
         if samples is None:
@@ -382,13 +383,14 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             state = TrainingState(network.copy())  # other threads may predict by the old one
             epoch = FIRST_PARTIAL_EPOCH + self._n_calls + len(self._history)
             source = self._source(samples, config, backend, epoch)
-            Trainer(config, source, backend, state=state).run()
+            Trainer(config, source, backend, (), state, self.alpha).run()
             self._network, self._steps = state.network, None
             return state.history[0].loss
         self._steps = Steps(
             PARAMETERS(self),
             config,
             config.layer_rates(config.learning_rate),
+            self.alpha,
             {label: code for code, label in enumerate(self.classes_.tolist())},
             backend.stepper(network),
         )

@@ -231,8 +231,8 @@ def few_samples(
 def train_by_steps(samples: Samples, steps: Steps) -> float:
     """Learns samples in their order; returns their mean loss, weighted as they are."""
     config, weights = steps.config, samples.weights
-    data = samples.inputs, samples.codes
-    loss = steps.stepper.train(*data, steps.rates, config.target, weights).loss
+    data, rates = (samples.inputs, samples.codes), (steps.rates, config.target)
+    loss = steps.stepper.train(*data, *rates, weights, steps.weight_decay).loss
     if not math.isfinite(loss):
         raise Diverged(
             f"training diverged at learning rate {config.learning_rate:.4g}: the loss is not "

@@ -59,6 +59,7 @@ class Steps:
     parameters: tuple[Any, ...]  # compared by identity, because a value can be an array
     config: TrainingConfig
     rates: tuple[float, ...]  # the learning rate of each layer
+    weight_decay: float
     codes: dict[Any, int]  # the place of each class
     stepper: Stepper
 

@@ -45,7 +45,7 @@ MANY_CLASSES = 20
 # ---- parameters --------------------------------------------------------------------------
 
 
-def check_parameters(mlp: Any, in_parts: bool = False) -> None:
+def check_parameters(mlp: Any) -> None:
     """Checks parameters of a classifier that `TrainingConfig` does not check by these names."""
     check_whole("max_iter", mlp.max_iter, 1, MAX_EPOCHS)
     check_rate("learning_rate_init", mlp.learning_rate_init)
@@ -57,10 +57,8 @@ def check_parameters(mlp: Any, in_parts: bool = False) -> None:
     check_whole("n_iter_no_change", mlp.n_iter_no_change, 1, MAX_EPOCHS)
     check_real("tol", mlp.tol)
     check_real("alpha", mlp.alpha)
-    if mlp.alpha < 0:
-        raise InputError(f"alpha {mlp.alpha}: expected 0 or more")
-    if in_parts and mlp.alpha != 0:
-        raise InputError(f"alpha {mlp.alpha}: expected 0 for partial_fit, where no weights decay")
+    if not 0 <= mlp.alpha < math.inf:
+        raise InputError(f"alpha {mlp.alpha}: expected 0 or more, and finite")
 
 
 def can_train_in_parts(mlp: Any) -> bool:

@@ -159,10 +159,7 @@ class ArraySource(Source):
         self.n_samples, self.n_inputs = len(labels), math.prod(images.shape[1:])
         self.n_classes = n_classes
         check_range("train labels", labels, n_classes)
-        if sample_weight is not None and not backend.can_weight:
-            raise InputError(
-                f"sample_weight: the backend {backend.name} takes none, expected a CPU backend"
-            )
+        backend.check_option("sample_weight", sample_weight)
         weights = self._weigh(sample_weight)
         self._weights = None if weights is None else backend.put(weights)
         self._backend, self._seed, self._deformation = backend, seed, deformation

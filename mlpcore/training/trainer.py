@@ -81,14 +81,13 @@ class Trainer:
     weight_decay
         How fast weights, but not biases, shrink: by exp(-eta weight_decay) a sample, eta being the
         rate of their layer. It is decoupled from the gradient (Loshchilov and Hutter 2019,
-        "Decoupled weight decay regularization"), and applied after each segment of an epoch. Only
-        on CPUs, and not part of the settings.
+        "Decoupled weight decay regularization"). Only on CPUs, and not part of the settings.
 
     Raises
     ------
     InputError
         When the network of `state` does not fit the settings and the source, a learning rate would
-        be 0 in float32, or `ArraySource.of` refuses the data set.
+        be 0 in float32, `ArraySource.of` refuses the data set, or weights are to decay on a GPU.
 
     Examples
     --------
@@ -137,10 +136,7 @@ class Trainer:
         self._stepper = backend.stepper(network) if source.is_sparse else None
         self._network = network if source.is_sparse else backend.load(network)
         self._weight_decay = weight_decay
-        if weight_decay and self._network is not network:
-            raise InputError(
-                f"weight decay {weight_decay}: expected 0 or a CPU, not {backend.name}"
-            )
+        backend.check_option("weight_decay", weight_decay or None)
         source.reserve(self._network)
 
     @property
@@ -238,7 +234,7 @@ class Trainer:
         self._report("deforming", done, self.n_samples)
 
     def _train(self) -> None:
-        state, target = self.state, self.config.target
+        state, target, decay = self.state, self.config.target, self._weight_decay
         while (begin := state.progress.samples) < self.n_samples:
             self._report("training", begin, self.n_samples)
             end = min((begin // SEGMENT + 1) * SEGMENT, self.n_samples)
@@ -246,24 +242,13 @@ class Trainer:
             rates = self._learning_rates(begin)
             note = functools.partial(self._on_samples, state.progress)
             if self._stepper is None:
-                arguments = inputs, labels, order, rates, note, target, weights
+                arguments = inputs, labels, order, rates, note, target, weights, decay
                 result = self.backend.train(self._network, *arguments)
             else:
-                result = self._stepper.train(inputs, labels, rates, target, weights)
+                result = self._stepper.train(inputs, labels, rates, target, weights, decay)
                 note(result)
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
-            if self._weight_decay and begin + result.samples == end:
-                self._decay_weights(begin, end)
-
-    def _decay_weights(self, begin: int, end: int) -> None:
-        """Lets the weights decay as much as in all samples of the segment that has this one."""
-        n_samples = end - begin // SEGMENT * SEGMENT
-        network = self._network if self._stepper is None else self._stepper.network
-        for weights, rate in zip(network.weights, self._learning_rates(begin)):
-            weights *= math.exp(-rate * self._weight_decay * n_samples)
-        if self._stepper is not None:
-            self._stepper = self.backend.stepper(network)
 
     def _middle(self, epoch: int, samples: int) -> float:
         """Samples of the run until the middle of the segment that has this sample of an epoch."""

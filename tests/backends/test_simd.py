@@ -33,6 +33,12 @@ from oracle import (
 )
 @example(problem=Problem((130, 33, 5), 40, 3, 1e-3, ground=-1.0), block=150, threads=2)
 @example(problem=Problem((841, 300, 5), 40, 3, 1e-4, ground="own"), block=32, threads=2)
+@example(problem=Problem((20, 16, 4), 4500, 4, 0.01, weight_decay=0.05), block=32, threads=2)
+@example(
+    problem=Problem((841, 300, 129, 5), 40, 3, 1e-3, 0.0, loss="cross-entropy", weight_decay=9.0),
+    block=32,
+    threads=2,
+)
 @example(problem=Problem((100, 1000, 257, 10), 20, 1, 1e-3), block=32, threads=16)
 @settings(max_examples=10)
 def test_training_equals_the_oracle(simd_name, reference, schedule, problem, block, threads):

@@ -31,10 +31,12 @@ def cut(samples, n_parts, seed):
 @given(training_problems())
 @example(Problem((30, 257, 129, 10), 12, 1, 0.01 / 258, 0.0, 1.0, 2.0, "relu", "cross-entropy"))
 @example(Problem((841, 300, 10), 12, 2, 0.01 / 842, 0.0, 1.3, 1.0, "tanh", "squared"))
+@example(Problem((20, 16, 4), 9000, 4, 0.01, weight_decay=0.05))
+@example(Problem((30, 140, 4), 12, 4, 0.01, 0.0, activation="relu", weight_decay=1000.0))
 @settings(max_examples=20)
 def test_steps_are_the_oracles(cpu_name, reference, problem):
     """Weights, losses and predictions; the same bits however the samples are cut into calls."""
-    sizes, n, seed, rate, ground, target, ratio, activation, loss = problem
+    sizes, n, seed, rate, ground, target, ratio, activation, loss, decay = problem
     rates = rate if ratio == 1 else [rate / ratio**layer for layer in range(len(sizes) - 1)]
     start = random_network(sizes, seed % 2**32, activation=activation, loss=loss)
     images, labels, _ = training_set(sizes, n, seed)
@@ -42,12 +44,12 @@ def test_steps_are_the_oracles(cpu_name, reference, problem):
     weights = np.random.default_rng(seed).choice(np.array([0, 0.5, 1], np.float32), n)
     expected, results = start.copy(), []
     wanted = reference.train(
-        expected, images, labels, np.arange(n, dtype=np.int32), rates, None, target, weights
+        expected, images, labels, np.arange(n, dtype=np.int32), rates, None, target, weights, decay
     )
     for parts in (1, 2, n + 1):
         stepper = backends.get(cpu_name).stepper(start.copy())
         learnt = [
-            stepper.train(x, y, rates, target, w)
+            stepper.train(x, y, rates, target, w, decay)
             for x, y, w in cut((images, labels, weights), parts, seed)
         ]
         # Weights are off by up to 2e-6, which sums over up to 841 inputs of up to 1 add up.
@@ -108,6 +110,8 @@ REFUSED = [
     ((ONE, LABEL, [0.1]), "learning rates of 1 layers, expected one or 2"),
     ((ONE, LABEL, 0.1, 9.0), "target"),
     ((ONE, LABEL, 0.1, 1.0, np.full(1, -1, np.float32)), "sample_weight -1"),
+    ((ONE, LABEL, 0.1, 1.0, None, -1.0), "weight_decay -1: expected 0 or more"),
+    ((ONE, LABEL, 0.1, 1.0, None, np.inf), "weight_decay"),
 ]
 
 

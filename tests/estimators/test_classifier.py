@@ -39,6 +39,7 @@ pytestmark = SHORT
 #: Every two settings of early stopping, weights of classes and warm start, once or more.
 CHECKED = [
     OnlineMLPClassifier(),
+    OnlineMLPClassifier(alpha=0.01),
     OnlineMLPClassifier(early_stopping=True, class_weight="balanced"),
     OnlineMLPClassifier(early_stopping=True, warm_start=True),
     OnlineMLPClassifier(class_weight="balanced", warm_start=True),
@@ -81,7 +82,7 @@ def test_fit_is_the_trainers_run(settings):
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, OTHER_RATES, DEFORMED, {"decay": "linear", "warm_up": 1000}]
+    "settings", [{}, {"alpha": 0.5}, OTHER_RATES, DEFORMED, {"decay": "linear", "warm_up": 1000}]
 )
 def test_partial_fit_is_a_pass_in_the_order_given(settings):
     mlp = make_mlp(**settings)
@@ -94,9 +95,9 @@ def test_partial_fit_is_a_pass_in_the_order_given(settings):
         if settings is DEFORMED:
             drawing, around = (DEFORMATION, 5, epoch, backend), background_of(images)
             images = deformation.deform(images, Y, *drawing, background=around)
-        target = settings.get("target", 1.0)
-        inputs = images.reshape(X.shape)
-        losses.append(backend.train(network, inputs, Y, order, rates, target=target).loss / 230)
+        target, inputs = settings.get("target", 1.0), images.reshape(X.shape)
+        more = {"target": target, "weight_decay": settings.get("alpha", 0.0)}
+        losses.append(backend.train(network, inputs, Y, order, rates, **more).loss / 230)
     assert same_weights(mlp.network_, network)
     assert mlp.loss_curve_ == pytest.approx(losses, rel=1e-5)  # kept to six digits
     assert mlp.target_ == target
@@ -162,8 +163,8 @@ def test_warm_start_continues_as_if_it_had_not_stopped():
 
 def test_partial_fit_of_parts_is_partial_fit_of_the_whole():
     """To the bit in calls of few samples."""
-    whole = make_mlp().partial_fit(X[:32], Y[:32], classes=[0, 1, 2])
-    parts = make_mlp().partial_fit(X[:1], Y[:1], classes=[2, 1, 0])
+    whole = make_mlp(alpha=0.1).partial_fit(X[:32], Y[:32], classes=[0, 1, 2])
+    parts = make_mlp(alpha=0.1).partial_fit(X[:1], Y[:1], classes=[2, 1, 0])
     for begin, end in ((1, 2), (2, 20), (20, 32)):
         parts.partial_fit(X[begin:end], Y[begin:end])
     assert same(whole, parts)

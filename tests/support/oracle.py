@@ -96,7 +96,8 @@ def bits(network):
 
 class Problem(NamedTuple):
     """A training: `rate` is that of the first layer, and `ratio` times that of the layer above;
-    `ground` is the images' background, if they have one; "own" is another one for each image."""
+    `ground` is the images' background, if they have one; "own" is another one for each image.
+    Weights decay on CPUs only."""
 
     sizes: tuple[int, ...]
     n: int
@@ -107,6 +108,7 @@ class Problem(NamedTuple):
     ratio: float = 1.0
     activation: str = "tanh"
     loss: str = "squared"
+    weight_decay: float = 0.0
 
 
 @st.composite
@@ -123,12 +125,14 @@ def training_problems(draw, samples=12):
     ratio = draw(st.sampled_from([1.0, 2.0]))
     n, seed = draw(st.integers(1, samples)), draw(SEEDS)
     kind = draw(st.sampled_from(ACTIVATIONS)), draw(st.sampled_from(LOSSES))
-    return Problem(sizes, n, seed, rate, ground, target, ratio, *kind)
+    decay = draw(st.sampled_from([0.0, 0.0, 0.02, 40.0])) / rate  # 40 leaves nothing of a weight
+    return Problem(sizes, n, seed, rate, ground, target, ratio, *kind, decay)
 
 
 def check_training(reference, problem, *backends):
     """Weights, loss and counts after a training are the oracle's, with the same bits by all."""
-    sizes, n, seed, rate, ground, target, ratio, activation, loss = problem
+    sizes, n, seed, rate, ground, target, ratio, activation, loss, decay = problem
+    decay *= all(backend.can_weight for backend in backends)
     rates = rate if ratio == 1 else [rate / ratio**layer for layer in range(len(sizes) - 1)]
     start = random_network(sizes, seed % 2**32, activation=activation, loss=loss)
     images = uniform(seed, n, sizes[0])
@@ -138,12 +142,13 @@ def check_training(reference, problem, *backends):
     labels = rng.integers(0, min(sizes[-1], 256), n).astype(np.uint8)
     order = rng.integers(0, n, 2 * n).astype(np.int32)
     expected, results = start.copy(), []
-    wanted = reference.train(expected, images, labels, order, rates, target=target)
+    more = {"target": target, "weight_decay": decay}
+    wanted = reference.train(expected, images, labels, order, rates, **more)
     for backend in backends:
         network = start.copy()
         loaded = backend.load(network)
         samples = backend.put(images), backend.put(labels), order
-        result = backend.train(loaded, *samples, rates, target=target)
+        result = backend.train(loaded, *samples, rates, **more)
         backend.store(loaded, network)
         assert result.samples == wanted.samples == 2 * n
         assert_near(network, expected)

@@ -11,7 +11,6 @@ import pytest
 
 from emulated import get_backend
 from mlpcore import backends, cpu, deformation, philox
-from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -151,30 +150,6 @@ def test_resume_equals_uninterrupted(c_backend, monkeypatch, epoch, samples, cha
     assert stopped.run() is True
     assert_same_result(whole, stopped.state)
     assert seconds < stopped.state.seconds == sum(m.seconds for m in stopped.state.history)
-
-
-def test_weights_decay_after_each_segment(c_backend, monkeypatch):
-    """The ratio of two layers' rates is that of their logarithms; biases do not decay."""
-    monkeypatch.setattr(training, "SEGMENT", 100)
-    config = make_config(epochs=1, learning_rate_ratio=2, deformation=IDENTITY)
-    trainer = Trainer(config, DATA, c_backend, weight_decay=0.5)
-    trainer.run()
-    network = config.new_network((35, 9, 6, 3))
-    order = c_backend.permutation(230, config.seed, 0)
-    for begin, end in ((0, 100), (100, 200), (200, 230)):
-        rates, images = config.layer_rates(config.learning_rate), DATA.train_images.reshape(230, 35)
-        c_backend.train(network, images, DATA.train_labels, order[begin:end], rates)
-        for weights, rate in zip(network.weights, rates):
-            weights *= math.exp(-rate * 0.5 * (end - begin))
-    assert same_weights(trainer.state.network, network)
-
-
-def test_no_weights_decay_on_a_device(monkeypatch):
-    """Where a loaded network is another one."""
-    backend = backends.get("reference")
-    monkeypatch.setattr(backend, "load", lambda network: network.copy())
-    with pytest.raises(InputError, match=r"^weight decay 0.1: expected 0 or a CPU, not reference$"):
-        Trainer(make_config(), DATA, backend, weight_decay=0.1)
 
 
 @pytest.mark.parametrize(

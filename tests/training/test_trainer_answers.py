@@ -92,7 +92,7 @@ def test_each_segment_has_the_rates_of_its_middle_and_the_target(monkeypatch):
     history = train(config, scripted).history
     middles = [32, 96, 160, 211, 262, 326, 390, 441]
     assert [(rates, rest) for _, rates, rest in scripted.calls] == [
-        (config.learning_rates_after(middle, 230), (1.3, None)) for middle in middles
+        (config.learning_rates_after(middle, 230), (1.3, None, 0.0)) for middle in middles
     ]
     assert [m.learning_rate for m in history] == [config.learning_rate_at(0), pytest.approx(0.0025)]
 

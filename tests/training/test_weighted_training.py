@@ -1,4 +1,4 @@
-"""What a trainer does with the weights of its samples."""
+"""What a trainer does with the weights of its samples, and with weight decay."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ WEIGHTS = (np.arange(230) % 4).tolist()
 
 def train(config, backend, weights, state=None):
     source = ArraySource.of(DATA, config, backend, weights)
-    trainer = Trainer(config, source, backend, state=state)
+    trainer = Trainer(config, source, backend, state=state, weight_decay=0.5)
     assert trainer.run()
     return trainer.state
 
@@ -38,13 +38,13 @@ def test_weights_reach_the_backend_and_the_loss_is_the_weighted_mean(name):
     network, weights = config.new_network((35, 9, 6, 3)), np.array(WEIGHTS, np.float32)
     order, rates = backend.permutation(230, 5, 0), config.learning_rates_after(115, 230)
     arguments = network, FLAT, DATA.train_labels, order, rates
-    result = backend.train(*arguments, sample_weight=weights)
+    result = backend.train(*arguments, sample_weight=weights, weight_decay=0.5)
     assert same_weights(state.network, network)
     assert state.history[0].loss == pytest.approx(result.loss / weights.sum(), rel=1e-5)
     assert state.history[0].training_errors == result.errors
     if name != "reference":  # whose float64 weights are rounded at a stop
         source = ArraySource.of(DATA, config, backend, WEIGHTS)
-        stopped = run_with_stop(config, source, backend, 0, 128).state
+        stopped = run_with_stop(config, source, backend, 0, 128, weight_decay=0.5).state
         assert_same_result(state, train(config, backend, WEIGHTS, stopped))
 
 
@@ -64,13 +64,15 @@ def test_weights_that_cannot_be_used_are_refused(weights, message):
 
 
 @needs_emulation
-def test_a_backend_without_weights_says_so():
-    backend = emulated_backend("streaming")
-    with pytest.raises(
-        InputError, match=r"^sample_weight: the backend .* takes none, expected a CPU"
+def test_a_backend_without_weights_and_decay_says_so():
+    backend, config = emulated_backend("streaming"), make_config()
+    loaded = backend.load(config.new_network((35, 9, 6, 3)))
+    samples = FLAT, DATA.train_labels, np.zeros(1, np.int32), 0.1
+    for name, value, refused in (
+        ("sample_weight", np.ones(230, np.float32), lambda value: train(config, backend, value)),
+        ("weight_decay", 0.1, lambda value: Trainer(config, DATA, backend, weight_decay=value)),
     ):
-        ArraySource.of(DATA, make_config(), backend, WEIGHTS)
-    loaded = backend.load(make_config().new_network((35, 9, 6, 3)))
-    order, weights = np.zeros(1, np.int32), np.ones(230, np.float32)
-    with pytest.raises(InputError, match=r"^sample_weight: the backend .* takes none"):
-        backend.train(loaded, FLAT, DATA.train_labels, order, 0.1, sample_weight=weights)
+        with pytest.raises(InputError, match=f"^{name}: the backend .* takes none, expected a CPU"):
+            refused(value)
+        with pytest.raises(InputError, match=f"^{name}: the backend .* takes none"):
+            backend.train(loaded, *samples, **{name: value})

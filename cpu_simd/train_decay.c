@@ -1,0 +1,100 @@
+#include "train_decay.h"
+
+#include <math.h>
+
+#include "buffers.h"
+
+int mlp_allocate_decay(mlp_schedule *schedule, int l)
+{
+    const mlp_training *training = schedule->training;
+    const mlp_layer *layer = &training->network->layers[l];
+    mlp_layer_buffers *b = &schedule->buffers[l];
+    if (training->weight_decay == 0.0) return 0;
+    b->kept = mlp_floats((size_t)schedule->block + 1);
+    b->lost = mlp_floats((size_t)schedule->block + 1);
+    b->biases = mlp_floats((size_t)b->width);
+    if (!b->kept || !b->lost || !b->biases) return -1;
+    const double decay = (double)training->learning_rates[l] * training->weight_decay;
+    for (int t = 0; t <= schedule->block; t++) {
+        b->kept[t] = (float)exp(-decay * t);
+        b->lost[t] = (float)-expm1(-decay * t); /* exact for a decay that float32 rounds to none */
+    }
+    for (ptrdiff_t i = 0; i < layer->n_out; i++)
+        b->biases[i] = layer->weights[i * layer->stride + layer->n_in];
+    return 0;
+}
+
+void mlp_free_decay(mlp_schedule *schedule, int l)
+{
+    mlp_layer_buffers *b = &schedule->buffers[l];
+    mlp_free(b->kept);
+    mlp_free(b->lost);
+    mlp_free(b->biases);
+}
+
+void mlp_decay_sums(const mlp_worker *self, int l, int t, float *sums)
+{
+    const mlp_layer_buffers *b = &self->schedule->buffers[l];
+    int begin, end;
+    if (!b->kept) return;
+    mlp_worker_rows(self, l, &begin, &end);
+    for (int i = begin; i < end; i++) sums[i] = b->kept[t] * sums[i] + b->lost[t] * b->biases[i];
+}
+
+void mlp_decay_deltas(const mlp_worker *self, int l, int n)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const mlp_layer_buffers *b = &schedule->buffers[l];
+    const float rate = schedule->training->learning_rates[l];
+    int begin, end;
+    if (!b->kept) return;
+    mlp_worker_rows(self, l, &begin, &end);
+    for (int s = 0; s < n; s++) {
+        float *delta = b->deltas + (ptrdiff_t)s * b->width;
+        for (int i = begin; i < end; i++) {
+            b->biases[i] -= rate * delta[i];
+            delta[i] *= b->kept[n - 1 - s];
+        }
+    }
+}
+
+static void shrink(float *w, ptrdiff_t n, float lost)
+{
+    for (ptrdiff_t i = 0; i < n; i++) w[i] -= lost * w[i];
+}
+
+void mlp_decay_rows(const mlp_schedule *schedule, int l, int n, int begin, int end)
+{
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    if (!schedule->buffers[l].kept) return;
+    shrink(layer->weights + (ptrdiff_t)begin * layer->stride,
+           (ptrdiff_t)(end - begin) * layer->stride, schedule->buffers[l].lost[n]);
+}
+
+void mlp_set_biases(const mlp_schedule *schedule, int l, int begin, int end)
+{
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    const float *biases = schedule->buffers[l].biases;
+    for (ptrdiff_t i = begin; biases && i < end; i++)
+        layer->weights[i * layer->stride + layer->n_in] = biases[i];
+}
+
+void mlp_decay_tile(const mlp_schedule *schedule, int l, int n, int tile, int begin, int end)
+{
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    const mlp_layer_buffers *b = &schedule->buffers[l];
+    const ptrdiff_t width = mlp_tile_width(layer, tile);
+    if (!b->kept) return;
+    shrink(b->tiles + mlp_tile_offset(layer, tile) + begin * width, (end - begin) * width,
+           b->lost[n]);
+}
+
+void mlp_set_tile_biases(const mlp_schedule *schedule, int l, int tile)
+{
+    const mlp_layer *layer = &schedule->training->network->layers[l];
+    const mlp_layer_buffers *b = &schedule->buffers[l];
+    const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
+    float *row = b->tiles + mlp_tile_offset(layer, tile) +
+                 (ptrdiff_t)mlp_tile_width(layer, tile) * layer->n_in;
+    if (b->biases) memcpy(row, b->biases + begin, sizeof(float) * (size_t)(end - begin));
+}

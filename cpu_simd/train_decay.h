@@ -1,0 +1,35 @@
+/* Weight decay within the deferred schedule.
+ *
+ * Before each sample's update the weights, but not the biases b, shrink by r = exp(-eta decay). So
+ * within a block, V being the weights at its start without the biases,
+ *
+ *     forward    r^t V x_t + b     - eta sum_{s<t} d_s (r^(t-1-s) (x_s . x_t) + 1)
+ *     backward   r^t V^T d_t       - eta sum_{s<t} r^(t-1-s) x_s (d_s . d_t)
+ *     block end  V <- r^n V        - eta sum_{s<n} r^(n-1-s) d_s x_s^T
+ *                b <- b            - eta sum_{s<n} d_s
+ *
+ * Rows of weights have their bias as the last column, and the kernels treat it as a weight. Here it
+ * is put right: `biases` are those at the block's start. */
+#ifndef MLPCORE_TRAIN_DECAY_H
+#define MLPCORE_TRAIN_DECAY_H
+
+#include "schedule.h"
+
+/* Allocates what layer l needs, if weights decay; returns -1 when memory ran out. */
+int mlp_allocate_decay(mlp_schedule *schedule, int l);
+void mlp_free_decay(mlp_schedule *schedule, int l);
+
+/* sums[i] of the thread's rows: from W x_t to the product with the weights that are left. */
+void mlp_decay_sums(const mlp_worker *self, int l, int t, float *sums);
+
+/* Prepares the thread's biases and deltas of a block of n samples for the block's update. */
+void mlp_decay_deltas(const mlp_worker *self, int l, int n);
+
+/* Shrink rows begin <= i < end of layer l, or the inputs begin <= j < end of a tile of it, by a
+ * block of n samples, before its update; and put the biases right after the update. */
+void mlp_decay_rows(const mlp_schedule *schedule, int l, int n, int begin, int end);
+void mlp_set_biases(const mlp_schedule *schedule, int l, int begin, int end);
+void mlp_decay_tile(const mlp_schedule *schedule, int l, int n, int tile, int begin, int end);
+void mlp_set_tile_biases(const mlp_schedule *schedule, int l, int tile);
+
+#endif
