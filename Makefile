@@ -46,7 +46,7 @@ reproduce: $(INSTALLED)
 table-1: $(INSTALLED)
 	$(BIN)/python tools/reproduce.py --page
 
-# Draws the pictures of README, from the measurements in benchmarks/results, and those of read forms.
+# Draws the pictures of what the program does: deformed digits, an answer, the page, read forms.
 pictures: $(INSTALLED)
 	$(BIN)/python tools/pictures.py
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Draws the pictures of README and of read forms into docs/images, as `make pictures` does.
+"""Draws the pictures of what the program does into docs/images, as `make pictures` does.
 
-Pictures of the README are for a light and for a dark page. Charts show measurements that are kept
-in benchmarks/results. The digits are MNIST's if it is found, else scikit-learn's.
+Pictures of the README are for a light and for a dark page. The digits are MNIST's if it is found,
+else scikit-learn's.
 """
 
 from __future__ import annotations
 
 import io
-import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 from PIL import Image
 from scipy.interpolate import make_interp_spline
 
@@ -29,7 +27,6 @@ import figure_style
 import headless
 import mlpcore
 import read_pages
-from figure_style import BLUE, PURPLE, RED
 from mlpcore import DeformationParameters, backends, dataset, deformation
 from mlpcore.commands.options import run_tool
 from mlpcore.data.digit import read_digit
@@ -38,16 +35,12 @@ from mlpcore.web.page import to_page
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
-SPEED = ROOT / "benchmarks" / "results" / "2026-11-24-epyc-2-cores-sparse"
 
 #: Text and lines, faint lines, and ours, by the page's mode.
 MODES = {
     "light": {"text": "#1f2328", "faint": "#8c959f", "ours": "#0969da", "page": "#ffffff"},
     "dark": {"text": "#e6edf3", "faint": "#7d8590", "ours": "#58a6ff", "page": "#0d1117"},
 }
-
-#: By library; every eye tells them apart.
-COLOURS = {"mlpcore": BLUE, "PyTorch": RED, "JAX": PURPLE}
 
 #: The strip: the number of a training image of MNIST, and how many epochs are shown.
 SHOWN, EPOCHS = 0, 9
@@ -128,65 +121,9 @@ def answer(colours: Mapping[str, str]) -> Figure:
     return figure
 
 
-def error(colours: Mapping[str, str]) -> Figure:
-    """The test error against the time that training takes, ours and others'."""
-    learners: dict[str, dict[int, list[dict[str, Any]]]] = {}
-    for run in json.loads((SPEED / "to-error-net1.json").read_text())["runs"]:
-        name = "mlpcore" if run["learner"] == "ours modern" else run["learner"]
-        learners.setdefault(name, {}).setdefault(run["epochs"], []).append(run)
-    figure = Figure(figsize=(7, 3.6))
-    axes = figure.subplots()
-    known = COLOURS | {"mlpcore": colours["ours"]}
-    for name, budgets in learners.items():
-        if name.startswith("ours"):  # by the paper's recipes
-            continue
-        seconds = [np.median([run["seconds"] for run in budgets[n]]) for n in sorted(budgets)]
-        errors = [np.mean([run["error"] for run in budgets[n]]) for n in sorted(budgets)]
-        colour, ours = known[name.split()[0]], name == "mlpcore"
-        width, size, weight = (3, 8, "bold") if ours else (1.5, 5, "normal")
-        axes.plot(seconds, errors, "o-", color=colour, lw=width, ms=size)
-        offset = (7, -12 if name == "JAX SGD 256" else -3)  # two of JAX end side by side
-        style: dict[str, Any] = {"textcoords": "offset points", "color": colour, "weight": weight}
-        axes.annotate(name, (seconds[-1], errors[-1]), offset, **style)
-    axes.set(xlim=(0, None), ylim=(0.8, None), ylabel="test error in percent")
-    axes.set_xlabel("seconds on two cores, deformation included")
-    axes.grid(axis="y", color=colours["faint"], alpha=0.3)
-    return figure
-
-
-def speed(colours: Mapping[str, str]) -> Figure:
-    """The time of an on-line step, ours and other libraries'."""
-    bars = {
-        "mlpcore, rectifiers": ("avx512", "step-sparse"),
-        "mlpcore, tanh": ("avx512", "step"),
-        "PyTorch, rectifiers": ("PyTorch by hand, rectifiers", "step-sparse"),
-        "PyTorch, tanh": ("PyTorch by hand", "step"),
-        "JAX, tanh": ("JAX scan", "step"),
-    }
-    times: dict[tuple[str, str, str], float] = {}  # the best over numbers of threads
-    for row in json.loads((SPEED / "steps-net1-net4.json").read_text())["rows"]:
-        key = row["network"], row["name"], row["routine"]
-        times[key] = min(row["timing"]["seconds"], times.get(key, np.inf))
-    known = COLOURS | {"mlpcore": colours["ours"]}
-    figure, networks = Figure(figsize=(9, 2.4)), list(dict.fromkeys(key[0] for key in times))
-    for axes, network in zip(figure.subplots(1, len(networks), sharey=True), networks):
-        seconds = [times[(network, *each)] for each in bars.values()]
-        drawn = axes.barh(list(bars), seconds, color=[known[name.split(",")[0]] for name in bars])
-        labels = [EngFormatter("s")(float(f"{each:.3g}")) for each in seconds]
-        axes.bar_label(drawn, labels, padding=3)
-        axes.set(xticks=[], xlim=(0, 1.3 * max(seconds)))
-        axes.set_title(network, fontsize=10)
-        axes.spines["bottom"].set_visible(False)
-        axes.tick_params(left=False)
-    axes.invert_yaxis()
-    return figure
-
-
 README: dict[str, Callable[[Mapping[str, str]], Figure]] = {
     "strip-{}.png": strip,
     "answer-{}.svg": answer,
-    "error-{}.svg": error,
-    "speed-{}.svg": speed,
 }
 
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Measures how well pages are read: forms and numbers that are made from MNIST's test digits, boxes
-without digits, and scanned pages of one digit. The result is a JSON file, which docs/read.md
-shows."""
+"""Measures how well pages are read: forms and numbers that are made from MNIST's test digits, and
+scanned pages of one digit. The result is a JSON file, which docs/read.md shows."""
 
 from __future__ import annotations
 
@@ -9,18 +8,15 @@ import argparse
 import difflib
 import json
 import re
-import string
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import product, repeat
+from itertools import chain, product, repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
-from scipy import ndimage
+from PIL import Image
 
 import mlpcore
 from mlpcore import dataset
@@ -44,14 +40,6 @@ LAYOUTS = {
     "boxes with gaps": (8, {"box": (80, 90), "gap": (24, 40), "line": 3}),
     "one row": (20, {"box": (70, 80), "line": 3}),
 }
-
-#: By which shares of its width, from the least to the most, a scanned box is cut out beyond its
-#: inside, for `predict`, and every which box.
-CUTS = {"2 %": (0.02, 0.02), "8 %": (0.08, 0.08), "-3 to 12 %": (-0.03, 0.12)}
-EVERY = 6
-
-#: Letters that are not written as a digit, and fonts that `mlpcore.inference.rejector` lacks.
-LETTERS, FONTS = sorted(set(string.ascii_letters) - set("BbgIloOqSsZz")), "cm[brt]*.ttf"
 
 
 def read(image: AnyArray, network: mlpcore.TrainedClassifier) -> Page:
@@ -85,7 +73,8 @@ def numbers(
         chosen = rng.integers(0, len(pixels), rng.integers(2, 9))
         ink = pages.number(pixels[chosen], rng, int(rng.integers(25, 110)), (gap, 0.5))
         found = read(pages.photographed(ink, rng), network).digits
-        truth, answer = ("".join(map(str, each)) for each in (labels[chosen], answers(found)))
+        truth = "".join(map(str, labels[chosen]))
+        answer = "".join(str(each.answer) for each in found)
         same = difflib.SequenceMatcher(None, truth, answer, autojunk=False).get_matching_blocks()
         digits += sum(block.size for block in same)
         of += len(truth)
@@ -93,10 +82,6 @@ def numbers(
         doubt = any(each.in_doubt for each in found)
         whole += Counter({name: 1, f"{name} in doubt": int(doubt)})
     return {"numbers": n, "digits right": round(digits / of, 4)} | shares(whole)
-
-
-def answers(digits: Iterable[ReadDigit]) -> list[Any]:
-    return [each.answer for each in digits]
 
 
 def forms(
@@ -139,63 +124,16 @@ def in_place(
     return kept, own
 
 
-def letter(rng: np.random.Generator) -> AnyArray:
-    """One letter, light on dark."""
-    import matplotlib
-
-    fonts = sorted(Path(matplotlib.get_data_path(), "fonts", "ttf").glob(FONTS))
-    font = ImageFont.truetype(fonts[rng.integers(len(fonts))], 60)
-    image = Image.new("L", (100, 100))
-    ImageDraw.Draw(image).text((50, 50), rng.choice(LETTERS), 255, font, "mm")
-    return np.asarray(image.rotate(rng.uniform(-10, 10)))
-
-
-def blots(rng: np.random.Generator) -> AnyArray:
-    """Noise, light on dark."""
-    noise = ndimage.gaussian_filter(rng.normal(size=(60, 60)), rng.uniform(1, 4))
-    return np.where(noise > np.quantile(noise, rng.uniform(0.5, 0.9)), 255, 0).astype(np.uint8)
-
-
-def no_digits(network: mlpcore.TrainedClassifier) -> dict[str, float]:
-    """The share in doubt of letters, and of noise, in a form of 300 boxes."""
-    rng, result = np.random.default_rng(0), {}
-    for maker in letter, blots:
-        cells = [maker(rng) for _ in range(300)]
-        ink, _ = pages.form(cells, 20, rng, box=(90, 70), line=3)
-        found = counted(read(pages.on_paper(ink, rng), network).digits, [None] * 300)
-        result[maker.__name__] = shares(found)["wrong in doubt"]
-    return result
-
-
-def cut_out(network: mlpcore.TrainedClassifier, page: Page, digit: int) -> dict[str, float]:
-    """The share of a page's boxes that `predict` reads rightly, cut out with rests of lines."""
-    rng, image, result = np.random.default_rng(0), Image.fromarray(page.grey), {}
-    for name, ends in CUTS.items():
-        cells = []
-        for box in (np.array(each.box) for each in page.digits[::EVERY]):
-            beyond = rng.uniform(*ends, 4) * [-1, -1, 1, 1] * (box[2] - box[0])
-            cells.append(image.crop(tuple(np.rint(box + beyond).astype(int).tolist())))
-        result[name] = round(float(np.mean(network.predict(cells) == digit)), 4)
-    return result
-
-
 def scans(network: mlpcore.TrainedClassifier, folder: Path) -> dict[str, Any]:
-    """Scanned pages of one digit: boxes in their place in a grid, digits, seconds of the processor,
-    and boxes that are cut out."""
+    """Scanned pages of one digit: boxes in their place in a grid, and digits."""
     result = {}
     for path in sorted(folder.iterdir()):
-        if not (name := NAME.search(path.name)):
-            continue
-        times = []
-        for _ in range(3):
-            start = time.process_time()
-            found = mlpcore.read(path, network)
-            times.append(time.process_time() - start)
-        full = [line for line in found.lines if len(line) == COLUMNS][:ROWS]
-        digits = counted([each for line in full for each in line], repeat(int(name[1])))
-        boxes = {"of": COLUMNS * ROWS, "boxes": digits["right"] + digits["wrong"]}
-        cut = {"cut out beyond": cut_out(network, found, int(name[1]))}
-        result[path.name] = boxes | shares(digits) | {"seconds": round(min(times), 2)} | cut
+        if name := NAME.search(path.name):
+            lines = mlpcore.read(path, network).lines
+            full = [line for line in lines if len(line) == COLUMNS][:ROWS]
+            digits = counted(chain.from_iterable(full), repeat(int(name[1])))
+            boxes = {"of": COLUMNS * ROWS, "boxes": digits["right"] + digits["wrong"]}
+            result[path.name] = boxes | shares(digits)
     return result
 
 
@@ -217,7 +155,6 @@ def main() -> None:
         record[name] = numbers(network, *digits, args.numbers, gap)
     for name, degrees in (("forms", 0), ("forms from a corner", 3)):
         record[name] = forms(network, *digits, degrees)
-    record["no digits, in doubt"] = no_digits(network)
     atomic_write(args.output, (json.dumps(record, indent=1) + "\n").encode())
     print(json.dumps(record, indent=1))
 

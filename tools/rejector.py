@@ -8,20 +8,19 @@ threshold.
 
 from __future__ import annotations
 
+import contextlib
 import string
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
 from mlpcore import Dataset, Trainer, TrainingConfig, backends, dataset
-from mlpcore.commands.options import command_parser, run_tool, whole_number
+from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import find_digit
 from mlpcore.data.strokes import add_strokes
@@ -54,16 +53,13 @@ CHARACTERS = "ACEHKLMNPRVWXacdehkmnpruvwx&?@%#*+="
 #: Share of ones and sevens that get further strokes.
 SHARE_OF_STROKES = 0.3
 
-#: Hidden neurons.
-HIDDEN = (96,)
+#: Hidden neurons, and passes over the pictures.
+HIDDEN, EPOCHS = (96,), 20
 
 SIDE = 96
 
-Maker: TypeAlias = Callable[[np.random.Generator], Float64Array]
-"""What draws a picture that shows no digit."""
 
-
-def noise(rng: np.random.Generator) -> Float64Array:
+def noise(rng: np.random.Generator, digits: Float32Array) -> Float64Array:
     """Grey levels or two values, each pixel for itself or in blots."""
     side = rng.integers(12, SIDE, 2)
     grey = rng.normal(0, 1, side)
@@ -87,7 +83,7 @@ def characters(rng: np.random.Generator, lines: Sequence[str], size: int) -> Ima
     return image.crop((box[0] - 6, box[1] - 6, min(box[2] + 6, 3 * SIDE), box[3] + 6))
 
 
-def letter(rng: np.random.Generator) -> Float64Array:
+def letter(rng: np.random.Generator, digits: Float32Array) -> Float64Array:
     """One letter, slanted, in thin or thick strokes."""
     image = characters(rng, [rng.choice(list(CHARACTERS))], int(rng.integers(40, SIDE)))
     width, height = image.size
@@ -99,7 +95,7 @@ def letter(rng: np.random.Generator) -> Float64Array:
     return ndimage.grey_erosion(grey, (1 + int(rng.integers(4)),) * 2)
 
 
-def text(rng: np.random.Generator) -> Float64Array:
+def text(rng: np.random.Generator, digits: Float32Array) -> Float64Array:
     """Words in lines, of letters and figures."""
     known = list(string.ascii_letters + string.digits + "    ")
     lines = [
@@ -108,7 +104,7 @@ def text(rng: np.random.Generator) -> Float64Array:
     return np.asarray(characters(rng, lines, int(rng.integers(10, 24))), np.float64)
 
 
-def scribble(rng: np.random.Generator) -> Float64Array:
+def scribble(rng: np.random.Generator, digits: Float32Array) -> Float64Array:
     """A line to and fro, of straight or round parts."""
     points = np.cumsum(rng.normal(0, 20, (int(rng.integers(5, 14)), 2)), axis=0)
     if rng.random() < 0.5:
@@ -152,28 +148,26 @@ def screen(rng: np.random.Generator, digits: Float32Array) -> Float64Array:
     return grey
 
 
-def kinds(digits: Float32Array) -> dict[str, tuple[Maker, int]]:
-    """What draws pictures of each kind, and the share of the kind, in `N_OF_A_KIND`."""
-    return {
-        "noise": (noise, 2),
-        "letters": (letter, 3),
-        "text": (text, 1),
-        "scribbles": (scribble, 1),
-        "tables": (partial(table, digits=digits), 1),
-        "windows": (partial(screen, digits=digits), 1),
-    }
+#: What draws pictures of each kind, and the share of the kind, in `N_OF_A_KIND`.
+KINDS = {
+    "noise": (noise, 2),
+    "letters": (letter, 3),
+    "text": (text, 1),
+    "scribbles": (scribble, 1),
+    "tables": (table, 1),
+    "windows": (screen, 1),
+}
 
 
-def images_of(maker: Maker, n: int, rng: np.random.Generator) -> Iterator[Float32Array]:
+def images_of(
+    kind: str, n: int, rng: np.random.Generator, digits: Float32Array
+) -> Iterator[Float32Array]:
     """Images of n pictures that show no digit; those that are refused do not count."""
     while n:
-        grey = maker(rng)
-        try:
-            found = find_digit(255 - grey if rng.random() < 0.3 else grey)
-        except InputError:
-            continue
-        n -= 1
-        yield found.image
+        grey = KINDS[kind][0](rng, digits)
+        with contextlib.suppress(InputError):
+            yield find_digit(255 - grey if rng.random() < 0.3 else grey).image
+            n -= 1
 
 
 def rough(digits: Float32Array, rng: np.random.Generator) -> Iterator[Float32Array]:
@@ -192,19 +186,17 @@ def rough(digits: Float32Array, rng: np.random.Generator) -> Iterator[Float32Arr
             box = Image.fromarray(ink[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1])
             sides = [16] * 2 if rng.random() < 0.4 else [max(8, side // 2) for side in box.size]
             picture = box.resize(sides).convert("L")
-        try:
+        with contextlib.suppress(InputError):
             yield find_digit(np.asarray(picture, np.float64)).image
-        except InputError:
-            continue
 
 
-def make(path: Path, epochs: int, threads: int | None) -> None:
+def make(path: Path) -> None:
     """Makes the pictures, trains, and writes the network with its threshold."""
     data = dataset.load(name="mnist")
     rng = np.random.default_rng(0)
     digits = add_strokes(data.train_images, data.train_labels, data.classes, SHARE_OF_STROKES, 0)
     learnt, held_out = digits[:-N_HELD_OUT], digits[-N_HELD_OUT:]
-    drawn = [images_of(maker, share * N_OF_A_KIND, rng) for maker, share in kinds(learnt).values()]
+    drawn = [images_of(kind, n * N_OF_A_KIND, rng, learnt) for kind, (_, n) in KINDS.items()]
     others = np.stack(list(chain(*drawn)))
     some = learnt[rng.permutation(len(learnt))[:N_ROUGH]]
     images = np.concatenate([others, learnt, np.stack(list(rough(some, rng)))])
@@ -213,8 +205,8 @@ def make(path: Path, epochs: int, threads: int | None) -> None:
     of_tested = np.arange(len(tested)) >= len(others[::20])
     pictures = Dataset.from_arrays(images, labels.astype(int), tested, of_tested.astype(int))
     settings = RECIPES[DEFAULT_RECIPE].settings_of(HIDDEN)
-    config = TrainingConfig(HIDDEN, epochs=epochs, **settings)
-    backend = backends.get("cpu", threads)
+    config = TrainingConfig(HIDDEN, EPOCHS, **settings)
+    backend = backends.get("cpu")
     trainer = Trainer(config, pictures, backend)
     trainer.run()
     trained = TrainedNetwork(
@@ -235,25 +227,20 @@ def measure() -> None:
     images = dataset.load(name="mnist").test_images
     rng, backend = np.random.default_rng(1), backends.get("cpu", 1)
     print(f"digits: {100 * np.mean(doubtful(images, backend)):.2f} % in doubt")
-    for name, (maker, _) in kinds(images).items():
-        found = np.stack(list(images_of(maker, N_MEASURED, rng)))
-        print(f"{name}: {100 * np.mean(doubtful(found, backend)):.0f} % in doubt")
+    for kind in KINDS:
+        found = np.stack(list(images_of(kind, N_MEASURED, rng, images)))
+        print(f"{kind}: {100 * np.mean(doubtful(found, backend)):.0f} % in doubt")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, or 2 for bad input."""
-    parser = command_parser("rejector", "[options]", TEXT, "--epochs 20")
-    parser.add_argument("--epochs", type=whole_number, default=20, help="passes (20)")
-    parser.add_argument("--threads", type=whole_number, help="threads (the available cores)")
+    parser = command_parser("rejector", "[options]", TEXT, "--measure")
     parser.add_argument("--measure", action="store_true", help="only try that of the package")
     parser.add_argument("--out", type=Path, default=REJECTOR_FILE, help="file to write")
 
     def command() -> int:
         options = parser.parse_args(argv)
-        if options.measure:
-            measure()
-        else:
-            make(options.out, options.epochs, options.threads)
+        measure() if options.measure else make(options.out)
         return 0
 
     return run_tool(command)
