@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
@@ -23,12 +24,12 @@ from mlpcore import Dataset, Trainer, TrainingConfig, backends, dataset
 from mlpcore.commands.options import command_parser, run_tool
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import find_digit
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.data.strokes import add_strokes
 from mlpcore.errors import InputError
 from mlpcore.evaluation.evaluation import outputs
 from mlpcore.inference.rejector import REJECTOR_FILE, doubtful
 from mlpcore.store.export import write_safetensors
-from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
@@ -212,11 +213,11 @@ def make(path: Path) -> None:
     trained = TrainedNetwork(
         path,
         in_float16(trainer.state.network),
-        NetworkInput(MNIST, (29, 29), (28, 28), config.input_range),
-        {},
+        structs.replace(MNIST_PIXELS, input_range=config.input_range),
+        {"data": MNIST},
         classes=("no digit", "digit"),
     )
-    seen = outputs(trained.network, trained.input.of_images(held_out), backend)[:, 1]
+    seen = outputs(trained.network, trained.pixels.to_inputs(held_out), backend)[:, 1]
     threshold = round(float(np.quantile(seen, FALSE_ALARMS)), 4)
     write_safetensors(trained, path, {"threshold": str(threshold)}, "float16")
     print(f"{path}: {path.stat().st_size:,} bytes, threshold {threshold}")

@@ -104,9 +104,9 @@ def test_data(path: Path, classifier: TrainedClassifier) -> Dataset:
     if (summary := classifier.networks[0].data) is not None:
         return summary.load(download=False)
     names = {dataset.EMBEDDED: "digits", dataset.MNIST: "mnist"}
-    if classifier.input.data not in names:
+    if classifier.networks[0].data_name not in names:
         raise InputError(f"{shown(path)} does not name its data")
-    return dataset.load(name=names[classifier.input.data], download=False)
+    return dataset.load(name=names[classifier.networks[0].data_name], download=False)
 
 
 def draw(options: argparse.Namespace) -> int:

@@ -18,7 +18,6 @@ from mlpcore.commands.options import (
 )
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.scaling import BYTES, rescale, rescaling
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
@@ -71,18 +70,15 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
     first = next((each.data for each in networks if each.data), None)
     if first is not None and not options.data and not options.dataset:
         return first.load()
-    data = dataset.load(options.data, name=options.dataset)
-    expected = networks[0].input.value_range
-    if rescaling(data.given_range, expected) == (1, 0):
-        return data
-    return dataset.load(options.data, name=options.dataset, value_range=expected or BYTES)
+    pixels = networks[0].pixels
+    return dataset.load(options.data, name=options.dataset, value_range=pixels)
 
 
 def check_fit(paths: Sequence[Path], networks: Sequence[TrainedNetwork], data: Dataset) -> None:
     """Raises InputError unless the networks take these images and know these classes."""
     expected = _kind(data.image_shape, data.n_classes)
     for path, each in zip(paths, networks):
-        found = _kind(each.input.image_shape, len(each.classes))
+        found = _kind(each.pixels.image_shape, len(each.classes))
         if found != expected:
             raise InputError(
                 f"{shown(path)} is a network for {found}: expected {expected} for {data.name}; "
@@ -107,8 +103,8 @@ def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset
                 f"note: {shown(path)} was trained on other data than these: "
                 f"{shown(each.data.name)} as in {shown(each.data.source)}{part}"
             )
-        elif not each.data and each.input.data != data.name:
-            say(f"note: {shown(path)} was trained on data called {shown(each.input.data)}")
+        elif not each.data and each.data_name != data.name:
+            say(f"note: {shown(path)} was trained on data called {shown(each.data_name)}")
     height, width = data.image_shape
     say(
         f"data: {data.name} ({shown(data.source)}): "
@@ -181,7 +177,7 @@ def draw(
     paths = write_figures(folder, evaluation_figures(data.test_images, whole, title))
     for number, (each, history) in enumerate(zip(networks, histories), 1):
         held_out = each.data.held_out if each.data else 0
-        drawn = network_figures(each.network, data.image_shape, history, held_out, each.input.data)
+        drawn = network_figures(each.network, data.image_shape, history, held_out, each.data_name)
         suffix = f"-{number}" if several else ""
         paths += write_figures(folder, {f"{name}{suffix}": drawn[name] for name in drawn})
     return paths
@@ -205,7 +201,7 @@ def evaluate(options: argparse.Namespace) -> int:
     data = load_data(options, networks)
     check_fit(paths, networks, data)
     describe(paths, classifier, data)
-    images = rescale(data.test_images, data.given_range, classifier.input.value_range)
+    images = classifier.pixels.rescale(data.test_images, data.pixels)
     whole, members = classifier.evaluate(images, data.test_labels)
     rows = [
         (shown(path), format_layer_sizes(n.network.layer_sizes), e)

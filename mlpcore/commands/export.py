@@ -49,7 +49,7 @@ def written(options: argparse.Namespace) -> dict[Path, tuple[bytes, str]]:
     layers = format_layer_sizes(first.network.layer_sizes)
     if options.onnx:
         members = f"committee of {n}, {layers}" if n > 1 else layers
-        said = f"{members}, of {describe_input(first.input)}"
+        said = f"{members}, of {describe_input(first.pixels)}"
         found[options.onnx] = exported(classifier, ".onnx"), said
     if options.safetensors:
         content = exported(classifier, ".safetensors", options.precision or "float32")

@@ -55,7 +55,7 @@ def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassi
     """The networks, or that of the package; an InputError unless they take MNIST's format."""
     networks = [TrainedNetwork.read(path) for path in with_members(paths or [PRETRAINED_FILE])]
     for each in networks:
-        check_takes_digits(each.input, shown(each.path))
+        check_takes_digits(each.pixels, shown(each.path))
     if not paths:
         say(f"note: {pretrained_note(networks[0])}", sys.stderr)
     if copies is not None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import numbers
 import reprlib
-import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.checks import check_array_like, check_real, check_whole, real_array
+from mlpcore.data.pixels import NUMBERS
 from mlpcore.data.scaling import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike
@@ -27,8 +27,8 @@ TEST_SIZE = 0.2
 #: A network's labels are bytes.
 MAX_CLASSES = 256
 
-#: Kinds of NumPy's types.
-TEXT, NUMBERS = "U", "buif"
+#: The kind of NumPy's texts.
+TEXT = "U"
 
 
 class Part(NamedTuple):
@@ -173,54 +173,6 @@ def check_kept(name: str, labels: AnyArray, given: Iterable[Any]) -> None:
                 f"{name} holds the label {reprlib.repr(label)}, which becomes "
                 f"{reprlib.repr(kept)} beside the others: expected all numbers or all strings"
             )
-
-
-def range_of(images: AnyArray, name: str) -> tuple[float, float]:
-    """Return the values that become -1 and 1, for images of which nobody has said it.
-
-    uint8 has 0 ... 255, as in IDX files, and bool has 0 ... 1. Floats within 0 ... 1 or -1 ... 1
-    have that range. Others have the least value, or 0 if that is less, and the greatest.
-    """
-    if images.dtype == np.uint8:
-        return 0.0, 255.0
-    low, high = images.min().item(), images.max().item()
-    if images.dtype.kind == "b":
-        return 0.0, 1.0
-    if images.dtype.kind == "f" and low >= -1 and high <= 1:
-        return (0.0, 1.0) if low >= 0 else (-1.0, 1.0)
-    return check_range((min(low, 0), high), f"{name}: range of values")
-
-
-def check_values(pixels: AnyArray, name: str, low: float, high: float, exact: bool = False) -> None:
-    """Check the values of pixels that were bytes in the training (`exact`) or other numbers.
-
-    Other numbers may lie beyond those of the training, but not by as much as the range is wide.
-    """
-    if exact and pixels.dtype.kind not in "ui":
-        expected = f"whole numbers from {low:g} to {high:g}"
-        raise InputError(f"{name} of the type {pixels.dtype}: expected {expected}")
-    if not pixels.size:
-        return
-    least, greatest = pixels.min().item(), pixels.max().item()
-    slack = 0 if exact else high - low
-    if not (low - slack <= least and greatest <= high + slack):
-        raise InputError(
-            f"{name} from {least:g} to {greatest:g}: expected {low:g} to {high:g}, as in the "
-            "training"
-        )
-
-
-def check_range(value: tuple[float, float], name: str) -> tuple[float, float]:
-    """Check that a range has two finite ends, the lower one first."""
-    try:
-        low, high = map(float, value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} {value!r}: expected two numbers") from None
-    if not sys.float_info.min <= high - low <= sys.float_info.max:  # what can divide values
-        raise InputError(
-            f"{name} {low:g} to {high:g}: expected two finite numbers, the lower one first"
-        )
-    return low, high
 
 
 def _divide(part: Part, test_size: float, seed: int) -> tuple[Part, Part]:

@@ -14,18 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
-from mlpcore.data import embedded, find, mnist
-from mlpcore.data.arrays import (
-    TEST_SIZE,
-    Part,
-    check_parts,
-    check_range,
-    check_values,
-    range_of,
-)
+from mlpcore.data import find, mnist
+from mlpcore.data.arrays import TEST_SIZE, Part, check_parts
 from mlpcore.data.formats import md5, read_idx
-from mlpcore.data.scaling import BACKGROUNDS, BYTES, normalise, resize, to_images, to_range
+from mlpcore.data.pixels import DIGITS_PIXELS, PixelSpec, check_range, range_of
+from mlpcore.data.scaling import BACKGROUNDS, BYTES, InputRange, normalise, resize, to_range
 from mlpcore.data.strokes import add_strokes
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
@@ -64,17 +59,14 @@ class Dataset:
         (the paper's "Deforming images"), none for other data.
     notice : str
         A line that the user should see, such as why this is not MNIST. Mostly empty.
-    pixel_shape : tuple of int
-        Height and width of the images in the files, before the sides became odd. By default those
-        of the images.
+    pixels : PixelSpec
+        How the pixels of files or arrays became the images. By default they were bytes of the same
+        size.
     held_out : int
         0, or the number of test images if they are from the end of the training set (`hold_out`).
     classes : tuple
         What the labels 0, 1 ... stand for: the numbers or strings in the files, in their order. By
         default the labels themselves.
-    given_range : tuple of float, optional
-        The values that became -1 and 1. None stands for those of the files' type: 0 and 255 for
-        bytes, as MNIST has them, and 0 and 16 for scikit-learn's digits. `value_range` has them.
     """
 
     name: str
@@ -86,21 +78,20 @@ class Dataset:
     source: str
     similar_labels: tuple[int, ...] = ()
     notice: str = ""
-    pixel_shape: tuple[int, int] = (0, 0)
+    pixels: PixelSpec = None  # type: ignore[assignment]  # see __post_init__
     held_out: int = 0
     classes: tuple[Any, ...] = ()
-    given_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not self.classes:
             object.__setattr__(self, "classes", tuple(range(self.n_classes)))
-        if not any(self.pixel_shape):
-            object.__setattr__(self, "pixel_shape", self.image_shape)
+        if self.pixels is None:
+            object.__setattr__(self, "pixels", PixelSpec(self.image_shape, self.image_shape))
 
     @property
     def value_range(self) -> tuple[float, float]:
         """The values of pixels that became -1 and 1."""
-        return self.given_range or ((0.0, embedded.WHITE) if self.name == EMBEDDED else BYTES)
+        return self.pixels.value_range
 
     @classmethod
     def from_arrays(
@@ -232,7 +223,7 @@ class Dataset:
         images = add_strokes(self.train_images, self.train_labels, self.classes, share, seed)
         return dataclasses.replace(self, train_images=images)
 
-    def as_inputs(self, input_range: str = "signed") -> Dataset:
+    def as_inputs(self, input_range: InputRange = "signed") -> Dataset:
         """Return the data, whose images must be in [-1, 1], with images in a network's range.
 
         Raises
@@ -244,6 +235,7 @@ class Dataset:
             self,
             train_images=to_range(self.train_images, input_range),
             test_images=to_range(self.test_images, input_range),
+            pixels=structs.replace(self.pixels, input_range=input_range),
         )
 
 
@@ -257,7 +249,7 @@ def load(
     *,
     name: str | None = None,
     download: bool = True,
-    value_range: tuple[float, float] | None = None,
+    value_range: tuple[float, float] | PixelSpec | None = None,
 ) -> Dataset:
     """Load a data set: files of any format, MNIST, or the digits embedded in scikit-learn.
 
@@ -279,9 +271,10 @@ def load(
         embedded digits.
     download : bool
         Whether to download MNIST when it is not on this machine.
-    value_range : tuple of float, optional
-        The values that become -1 and 1, for files that a network of other data is to see. By
-        default as for `Dataset.from_arrays`. The embedded digits have their own.
+    value_range : tuple of float or PixelSpec, optional
+        The values that become -1 and 1, or the record of the network that is to see the files: its
+        values, unless these are those of a type as a whole and so are the files'. By default as for
+        `Dataset.from_arrays`. The embedded digits have their own.
 
     Raises
     ------
@@ -328,42 +321,55 @@ def _make(
     classes: AnyArray,
     name: str,
     source: str,
-    value_range: tuple[float, float] | None = None,
+    value_range: tuple[float, float] | PixelSpec | None = None,
     similar_labels: Sequence[Any] | None = None,
 ) -> Dataset:
     """Make a data set of what `check_parts` returns."""
-    if value_range:
-        ends = check_range(value_range, "value_range")
-    else:
-        ends = range_of(train.images, train.images_name)
+    pixels = _pixels_of(train, test, value_range)
     for each in (train, test):
-        check_values(each.images, each.images_name, *ends)
-    are_bytes = train.images.dtype == test.images.dtype == np.uint8 and ends == (0, 255)
+        pixels.check(each.images, each.images_name)
     places = {label: place for place, label in enumerate(classes.tolist())}
     codes = [
         np.array([places[label] for label in each.labels.tolist()], np.uint8)
         for each in (train, test)
     ]
     similar = tuple(_index(classes, each) for each in similar_labels or ())
-    if are_bytes and _is_published(train.images, codes[0], test.images, codes[1]):
+    if pixels.whole and _is_published(train.images, codes[0], test.images, codes[1]):
         name = MNIST
         similar = SIMILAR_DIGITS if similar_labels is None else similar
     elif name in (MNIST, EMBEDDED):
         name = f"{name}, another than the published"
-    _, height, width = train.images.shape
     return Dataset(
         shown(name or source),
-        to_images(train.images, height | 1, width | 1, *ends),
+        pixels.to_images(train.images),
         codes[0],
-        to_images(test.images, height | 1, width | 1, *ends),
+        pixels.to_images(test.images),
         codes[1],
         n_classes=len(classes),
         source=source,
         similar_labels=similar,
-        pixel_shape=(height, width),
+        pixels=pixels,
         classes=tuple(classes.tolist()),
-        given_range=None if are_bytes else ends,
     )
+
+
+def _pixels_of(
+    train: Part, test: Part, value_range: tuple[float, float] | PixelSpec | None
+) -> PixelSpec:
+    """How the pixels of two parts become images."""
+    _, height, width = train.images.shape
+    shapes = (height | 1, width | 1), (height, width)
+
+    def spec(ends: tuple[float, float]) -> PixelSpec:
+        are_bytes = train.images.dtype == test.images.dtype == np.uint8 and ends == BYTES
+        return PixelSpec(*shapes, ends, whole=are_bytes)
+
+    if value_range and not isinstance(value_range, PixelSpec):
+        return spec(check_range(value_range, "value_range"))
+    found = spec(range_of(train.images, train.images_name))
+    if value_range and value_range.rescaling(found) != (1, 0):
+        return spec(value_range.value_range)
+    return found
 
 
 def _index(classes: AnyArray, label: Any) -> int:
@@ -379,8 +385,18 @@ def _is_published(*arrays: UInt8Array) -> bool:
 
 
 def _embedded_digits(notice: str = "") -> Dataset:
-    """Return scikit-learn's digits."""
-    images, labels, test = embedded.read_digits()
+    """Return scikit-learn's digits.
+
+    Every fifth sample of each digit is a test image: always the same 1,442 images for training and
+    355 for the test.
+    """
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    images, labels = DIGITS_PIXELS.to_images(digits.images), digits.target.astype(np.uint8)
+    test = np.zeros(len(labels), bool)
+    for digit in range(10):
+        test[np.flatnonzero(labels == digit)[4::5]] = True
     return Dataset(
         EMBEDDED,
         images[~test],
@@ -391,5 +407,5 @@ def _embedded_digits(notice: str = "") -> Dataset:
         source="embedded in scikit-learn",
         similar_labels=SIMILAR_DIGITS,
         notice=notice,
-        pixel_shape=embedded.SIDES,
+        pixels=DIGITS_PIXELS,
     )

@@ -24,7 +24,7 @@ from scipy import ndimage
 from mlpcore.data.frame import without_frame
 from mlpcore.data.ink import ink_of
 from mlpcore.data.pictures import read_grey
-from mlpcore.data.scaling import to_images
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.data.segmentation import pieces, reach_inside
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath, UInt8Array
@@ -72,7 +72,7 @@ class Digit:
     @cached_property
     def image(self) -> Float32Array:
         """The image (29, 29) in [-1, 1] that networks take, as a `Dataset` of MNIST holds it."""
-        return to_images(self.pixels[None], SIDE + 1, SIDE + 1)[0]
+        return MNIST_PIXELS.to_images(self.pixels[None])[0]
 
     @property
     def warning(self) -> str:

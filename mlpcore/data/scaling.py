@@ -19,10 +19,6 @@ INPUT_RANGES = get_args(InputRange)
 #: The values of bytes, which become the two ends of a range.
 BYTES = 0.0, 255.0
 
-#: What types of pixels range over, from black to white: bytes (None), booleans and floats. Pixels
-#: of these types show the same although their values differ.
-_BLACK_TO_WHITE = {None, (0.0, 1.0), (-1.0, 1.0)}
-
 BACKGROUNDS = {"signed": -1.0, "unit": 0.0}
 """What a pixel of value 0 becomes in each range. White becomes 1."""
 
@@ -79,31 +75,6 @@ def scale(values: AnyArray, low: float, high: float) -> Float32Array:
     result = ((values - np.float64(low)) / ((high - low) / 2)).astype(np.float32)
     result -= np.float32(1)
     return result
-
-
-def rescaling(
-    before: tuple[float, float] | None, after: tuple[float, float] | None
-) -> tuple[float, float]:
-    """The factor and the summand that make images scaled by one range those of another.
-
-    Pixels keep their values, but for ranges that are each the whole of a type, from black to white.
-    None stands for bytes.
-    """
-    if before == after or {before, after} <= _BLACK_TO_WHITE:
-        return 1.0, 0.0
-    (low, high), (new_low, new_high) = (each or BYTES for each in (before, after))
-    width = new_high - new_low
-    return (high - low) / width, (high + low - new_low - new_high) / width
-
-
-def rescale(
-    images: Float32Array, before: tuple[float, float] | None, after: tuple[float, float] | None
-) -> Float32Array:
-    """Images in [-1, 1] with the scale of another range, by `rescaling`; themselves if it stays."""
-    factor, summand = rescaling(before, after)
-    if (factor, summand) == (1, 0):
-        return images
-    return (images.astype(np.float64) * factor + summand).astype(np.float32)
 
 
 def to_range(images: Float32Array, input_range: str) -> Float32Array:
@@ -166,19 +137,6 @@ def resize(images: ArrayLike, height: int, width: int) -> Float32Array:
         rows = _interpolate(images[batch].astype(np.float32, copy=False), 1, height)
         result[batch] = _interpolate(rows, 2, width)
     return result
-
-
-def to_images(
-    pixels: AnyArray, height: int, width: int, low: float = 0, high: float = 255
-) -> Float32Array:
-    """Return pixels (n, h, w) as images (n, height, width), scaled from low ... high to [-1, 1].
-
-    It works in batches, which saves memory.
-    """
-    images = np.empty((len(pixels), height, width), np.float32)
-    for batch in batches(len(pixels), height * width):
-        images[batch] = resize(scale(pixels[batch], low, high), height, width)
-    return images
 
 
 def batches(n_images: int, pixels_per_image: int) -> Iterator[slice]:

@@ -11,12 +11,13 @@ from msgspec import Meta
 from mlpcore.checks import Record, check_whole
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.scaling import MAX_SIDE
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
 
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
-Side: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)]
+Classes: TypeAlias = tuple[int | float | str, ...]
+"""What each output of a network stands for."""
 
 
 class DataSummary(Record, frozen=True):
@@ -26,34 +27,28 @@ class DataSummary(Record, frozen=True):
     ----------
     name, source, n_classes
         As in `Dataset`.
-    image_shape
-        Height and width of the images that the network sees.
     n_train, n_test
         Numbers of training and of test images.
     sha256
         Hash of the four arrays of the `Dataset`.
-    pixel_shape
-        Height and width of the images in the files.
+    pixels
+        How the pixels of the files become images.
     held_out
         The number of training images that take the place of the test images
         (`Dataset.hold_out`).
     classes
         As in `Dataset`; none if they are the labels themselves.
-    value_range
-        `Dataset.given_range`.
     """
 
     name: str
     source: str
-    image_shape: tuple[Side, Side]
     n_classes: Count
     n_train: Count
     n_test: Count
     sha256: str
-    pixel_shape: tuple[Side, Side]
+    pixels: PixelSpec
     held_out: int = 0
-    classes: tuple[str | int | float, ...] | None = None
-    value_range: tuple[float, float] | None = None
+    classes: Classes | None = None
 
     def __post_init__(self) -> None:
         check_whole("held_out", self.held_out, 0, self.n_test)
@@ -70,16 +65,19 @@ class DataSummary(Record, frozen=True):
         return cls(
             name=data.name,
             source=data.source,
-            image_shape=data.image_shape,
             n_classes=data.n_classes,
             n_train=len(data.train_labels),
             n_test=len(data.test_labels),
             sha256=digest.hexdigest(),
-            pixel_shape=data.pixel_shape,
+            pixels=data.pixels,
             held_out=data.held_out,
             classes=None if data.classes == tuple(range(data.n_classes)) else data.classes,
-            value_range=data.given_range,
         )
+
+    @property
+    def image_shape(self) -> tuple[int, int]:
+        """Height and width of the images that the network sees."""
+        return self.pixels.image_shape
 
     def layer_sizes(self, hidden_layers: tuple[int, ...]) -> tuple[int, ...]:
         """Return the layer sizes of a network with these hidden layers for these data."""
@@ -109,5 +107,5 @@ class DataSummary(Record, frozen=True):
             there = self.source if os.path.exists(self.source) else None
             data = dataset.load(folder or there, name="mnist", download=download)
         else:
-            data = dataset.load(folder or self.source, value_range=self.value_range)
+            data = dataset.load(folder or self.source, value_range=self.pixels.value_range)
         return data.hold_out(self.held_out) if self.held_out else data

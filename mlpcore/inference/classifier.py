@@ -14,7 +14,7 @@ from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import EMBEDDED, MNIST
 from mlpcore.data.digit import Digit
-from mlpcore.data.scaling import BYTES, rescale, rescaling
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError, PictureWarning, shown
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.evaluation.committee import Committee
@@ -25,7 +25,6 @@ from mlpcore.inference.inputs import as_path, read_images
 from mlpcore.inference.slant import turned_back
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.committee import with_members
-from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.typing import AnyArray, BoolArray, Float32Array, Float64Array, StrPath
 
@@ -74,8 +73,10 @@ def load(
     >>> import mlpcore
     >>> from mlpcore import Network
     >>> from mlpcore.store.weights import write_network
-    >>> mnist = NetworkInput("MNIST", (29, 29), (28, 28))
-    >>> write_network("net.safetensors", Network((841, 10), seed=1), mnist.to_metadata())
+    >>> from mlpcore.data.pixels import MNIST_PIXELS
+    >>> from mlpcore.store.documents import to_metadata
+    >>> metadata = to_metadata(data="MNIST", pixels=MNIST_PIXELS)
+    >>> write_network("net.safetensors", Network((841, 10), seed=1), metadata)
     >>> net = mlpcore.load("net.safetensors", backend="scalar", threads=1)
     >>> net
     TrainedClassifier(net.safetensors: 841-10; pictures of 28 x 28; scalar)
@@ -138,8 +139,9 @@ class TrainedClassifier:
     networks : tuple of TrainedNetwork
         Each with its `path`, its `network`, and the `metadata` of its file, such as the errors of
         the pretrained one.
-    input : NetworkInput
-        The images that the first network takes; the others take the same.
+    pixels : PixelSpec
+        The pixels that the first network takes, and how they become images; the others take the
+        same.
     backend : Backend
     copies : Copies or None
     classes : ndarray, shape (n_classes,)
@@ -159,7 +161,7 @@ class TrainedClassifier:
         Committee([each.network for each in networks])  # refuses what cannot be averaged
         self.networks = tuple(networks)
         self.backend, self.copies = backend, copies
-        self.input: NetworkInput = networks[0].input
+        self.pixels: PixelSpec = networks[0].pixels
         for each in networks:
             _check_same_images(each, networks[0])
         self.classes: AnyArray = np.array(networks[0].classes)
@@ -170,7 +172,7 @@ class TrainedClassifier:
 
     def _seen(self, pictures: object) -> tuple[Float32Array, list[Digit]]:
         """The images (n, H, W) of pictures, and their digits unless they are arrays."""
-        images, digits = read_images(pictures, self.input)
+        images, digits = read_images(pictures, self.networks[0])
         for text in filter(None, self.warnings_of(digits)):
             warnings.warn(text, PictureWarning, stacklevel=3)
         return images, digits
@@ -198,7 +200,7 @@ class TrainedClassifier:
 
     def member_outputs(self, images: Float32Array) -> list[Float64Array]:
         """Outputs (n, n_classes) of each network for images (n, H, W) of a `Dataset`."""
-        images = check_array("images", images, (None, *self.input.image_shape))
+        images = check_array("images", images, (None, *self.pixels.image_shape))
         if not np.isfinite(images).all():
             raise InputError("the images are not all finite: expected numbers")
         return [self._outputs(each, images) for each in self.networks]
@@ -225,12 +227,11 @@ class TrainedClassifier:
 
     def _outputs(self, one: TrainedNetwork, images: Float32Array) -> Float64Array:
         """Outputs (n, n_classes) of a network, in its range and width, or for its copies."""
-        images = rescale(images, self.input.value_range, one.input.value_range)
-        inputs = one.input.of_images(images)
+        inputs = one.pixels.to_inputs(one.pixels.rescale(images, self.pixels))
         if self.copies is None:
             outputs = evaluation.outputs(one.network, inputs, self.backend)
         else:
-            seen = inputs.reshape(-1, *one.input.image_shape)
+            seen = inputs.reshape(-1, *one.pixels.image_shape)
             outputs = self.copies.outputs(one.network, seen, self.backend)
         if not np.isfinite(outputs).all():
             raise InputError(f"{shown(one.path)}: its outputs are not finite, expected numbers")
@@ -271,7 +272,7 @@ class TrainedClassifier:
     @property
     def reads_digits(self) -> bool:
         """Whether the first network was trained on MNIST, or on scikit-learn's digits."""
-        return self.input.data in (MNIST, EMBEDDED)
+        return self.networks[0].data_name in (MNIST, EMBEDDED)
 
     def doubtful(self, images: Float32Array) -> BoolArray:
         """Which images (n, H, W) of a `Dataset` hardly show a digit, (n,).
@@ -300,7 +301,7 @@ class TrainedClassifier:
             for n in self.networks
         )
         mean = f"mean of {len(self.networks)}: " if len(self.networks) > 1 else ""
-        height, width = self.input.pixel_shape
+        height, width = self.pixels.pixel_shape
         name = self.backend.description.partition(":")[0]
         return f"TrainedClassifier({mean}{each}; pictures of {height} x {width}; {name})"
 
@@ -310,16 +311,17 @@ def _check_same_images(one: TrainedNetwork, first: TrainedNetwork) -> None:
         raise InputError(
             f"{shown(one.path)} knows other classes than {shown(first.path)}: expected the same"
         )
-    if one.input.image_shape != first.input.image_shape:
-        found, expected = (" x ".join(map(str, n.input.image_shape)) for n in (one, first))
+    if one.pixels.image_shape != first.pixels.image_shape:
+        found, expected = (" x ".join(map(str, n.pixels.image_shape)) for n in (one, first))
         raise InputError(
             f"{shown(one.path)} is a network for images of {found}: expected {expected}, as "
             f"{shown(first.path)} takes"
         )
-    ranges = one.input.value_range, first.input.value_range
-    (low, high), (least, greatest) = (each or BYTES for each in ranges)
+    (low, high), (least, greatest) = one.pixels.value_range, first.pixels.value_range
     both = max(high, greatest) - min(low, least)
-    if rescaling(*ranges) != (1, 0) and both > 2 * min(high - low, greatest - least):
+    if one.pixels.rescaling(first.pixels) != (1, 0) and both > 2 * min(
+        high - low, greatest - least
+    ):
         raise InputError(
             f"{shown(one.path)} is a network for pixels from {low:g} to {high:g}: expected about "
             f"{least:g} to {greatest:g}, as {shown(first.path)} takes"

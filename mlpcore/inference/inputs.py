@@ -11,15 +11,13 @@ import numpy as np
 from PIL import Image
 
 from mlpcore.checks import real_array
-from mlpcore.data import embedded
-from mlpcore.data.arrays import check_values
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import Digit, find_digit, read_digit
 from mlpcore.data.pictures import grey_of
-from mlpcore.data.scaling import to_images
+from mlpcore.data.pixels import MNIST_PIXELS, PixelSpec
 from mlpcore.errors import InputError, PictureWarning
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.trained import TrainedNetwork
 from mlpcore.typing import AnyArray, Float32Array
 
 #: The border of a digit of MNIST is never so light on the average.
@@ -39,7 +37,7 @@ def as_path(value: object, what: str) -> Path:
     return Path(os.path.expanduser(os.fsdecode(value)))
 
 
-def read_images(pictures: object, network_input: NetworkInput) -> tuple[Float32Array, list[Digit]]:
+def read_images(pictures: object, trained: TrainedNetwork) -> tuple[Float32Array, list[Digit]]:
     """The images (n, H, W) in [-1, 1] of what `TrainedClassifier.predict` takes.
 
     With them come the digits that were found, if they are of pictures.
@@ -54,8 +52,8 @@ def read_images(pictures: object, network_input: NetworkInput) -> tuple[Float32A
     if not isinstance(pictures, (list, tuple)) or not any(
         isinstance(each, PICTURES) for each in pictures
     ):
-        return _images_of_pixels(pictures, network_input), []
-    check_takes_digits(network_input, "pictures")
+        return _images_of_pixels(pictures, trained), []
+    check_takes_digits(trained.pixels, "pictures")
     digits = [digit for each in pictures for digit in _digits(each)]
     return np.stack([digit.image for digit in digits]), digits
 
@@ -69,34 +67,31 @@ def _digits(picture: object) -> Iterator[Digit]:
     yield from map(read_digit, pictures_in(path) if path.is_dir() else [path])
 
 
-def check_takes_digits(network_input: NetworkInput, name: str) -> None:
+def check_takes_digits(pixels: PixelSpec, name: str) -> None:
     """Raise InputError unless a network takes images in the format of MNIST's."""
-    if not network_input.is_mnist:
-        height, width = network_input.image_shape
+    if pixels.image_shape != MNIST_PIXELS.image_shape:
+        height, width = pixels.image_shape
         raise InputError(
             f"{name}: a network for images of {height} x {width} pixels takes arrays alone, "
             "expected one for 29 x 29, to which digits in MNIST's format are scaled"
         )
 
 
-def _images_of_pixels(values: object, network_input: NetworkInput) -> Float32Array:
+def _images_of_pixels(values: object, trained: TrainedNetwork) -> Float32Array:
     """Images of arrays that have the shape and the values of the arrays of the training."""
     pixels: AnyArray = real_array("pixels", values)
-    height, width = shape = network_input.pixel_shape
+    height, width = shape = trained.pixels.pixel_shape
     if pixels.shape != shape and pixels.shape[1:] not in (shape, (height * width,)):
         raise InputError(
             f"{type(values).__name__} of shape {pixels.shape}: expected pixels (n, {height}, "
             f"{width}) as in the training; a photograph is expected as a file or as "
             "PIL.Image.fromarray(array), and images of a Dataset by predict_images"
         )
-    low, high = network_input.pixel_range
-    check_values(pixels, "pixels", low, high, exact=network_input.value_range is None)
+    trained.pixels.check(pixels, "pixels")
     pixels = pixels.reshape(-1, height, width)
-    if network_input.data == MNIST:
+    if trained.data_name == MNIST:
         _warn_of_light_borders(pixels)
-    if network_input.is_embedded:
-        return embedded.to_images(pixels)
-    return to_images(pixels, *network_input.image_shape, low, high)
+    return trained.pixels.to_images(pixels)
 
 
 def _warn_of_light_borders(pixels: AnyArray) -> None:

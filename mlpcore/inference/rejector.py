@@ -36,6 +36,6 @@ def doubtful(images: Float32Array, backend: Backend) -> BoolArray:
     It costs a pass through a network of 81,000 weights for each image, where net1 has 1.3 million.
     """
     judge = network()
-    found = outputs(judge.network, judge.input.of_images(images), backend)
+    found = outputs(judge.network, judge.pixels.to_inputs(images), backend)
     result: BoolArray = found[:, 1] < threshold()
     return result

@@ -13,7 +13,7 @@ from PIL import Image
 from mlpcore.checks import check_whole
 from mlpcore.data.digit import MIN_SIDE, SIDE
 from mlpcore.data.pictures import decode_page, page_of, read_picture
-from mlpcore.data.scaling import to_images
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.copies import Copies
 from mlpcore.inference import TrainedClassifier, load
@@ -169,7 +169,7 @@ def read(
     import_opencv()
     check_grid(columns, rows)
     classifier = network if isinstance(network, TrainedClassifier) else load(network)
-    check_takes_digits(classifier.input, "the network")
+    check_takes_digits(classifier.pixels, "the network")
     if isinstance(picture, Image.Image):
         grey, scale = page_of(picture, name := "the picture")
     else:
@@ -231,9 +231,8 @@ def _read_fields(
     glyphs = [segment.glyph.pixels for field in fields for segment in field.segments]
     if len(glyphs) > MAX_GLYPHS:
         raise InputError(f"{name} shows {len(glyphs):,} digits: expected at most {MAX_GLYPHS:,}")
-    height, width = classifier.input.image_shape
     pixels = np.reshape(np.array(glyphs, np.uint8), (-1, SIDE, SIDE))
-    images = to_images(pixels, height, width)
+    images = MNIST_PIXELS.to_images(pixels)
     if classifier.copies is None and not all(field.is_cell for field in fields):
         classifier = TrainedClassifier(classifier.networks, classifier.backend, Copies(N_COPIES))
     probabilities = classifier.to_probabilities(classifier.outputs_of_digits(images))

@@ -20,6 +20,11 @@ def to_json(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
+def to_metadata(**values: object) -> dict[str, str]:
+    """The metadata of a file: text as it is, and JSON of anything else."""
+    return {n: value if isinstance(value, str) else to_json(value) for n, value in values.items()}
+
+
 def from_json(content: bytes | str, kind: type[T]) -> T:
     """The inverse of `to_json`.
 

@@ -9,11 +9,11 @@ An ONNX file of a network that a run has trained takes the pixels of images:
 
 The class is that of the greatest output.
 
-The graph scales the pixels as `mlpcore.data.scaling` does, and applies the layers. Its operators
-are those of opset 13 (2020), so that old runtimes can read it. Pixels that were bytes in the
-training are bytes here. An input of floats would accept any range: pixels that were already scaled
-to [0, 1] would silently give wrong classes. Other numbers are float32, or float64 where float32 is
-too coarse for their range, and have the values of the training.
+The graph scales the pixels as `mlpcore.data.pixels.PixelSpec` does, and applies the layers. Its
+operators are those of opset 13 (2020), so that old runtimes can read it. Pixels that were bytes in
+the training are bytes here. An input of floats would accept any range: pixels that were already
+scaled to [0, 1] would silently give wrong classes. Other numbers are float32, or float64 where
+float32 is too coarse for their range, and have the values of the training.
 
 The file of a committee holds all members and the mean of their outputs, as
 `mlpcore.TrainedClassifier.outputs` gives it: of their probabilities if their losses differ.
@@ -25,9 +25,9 @@ the names of the classes, in the order of the outputs. Those of a committee are 
 
 >>> from pathlib import Path
 >>> from mlpcore import Network
->>> mnist = NetworkInput("MNIST", (29, 29), (28, 28))
->>> trained = TrainedNetwork(Path("net.safetensors"), Network((841, 10), seed=1), mnist, {})
->>> describe_input(trained.input)
+>>> network, path = Network((841, 10), seed=1), Path("net.safetensors")
+>>> trained = TrainedNetwork(path, network, MNIST_PIXELS, {"data": "MNIST"})
+>>> describe_input(trained.pixels)
 'grey values 0 to 255 of 28 x 28 pixels, row by row'
 >>> write_safetensors(trained, "net.safetensors")
 >>> TrainedNetwork.read("net.safetensors").network
@@ -40,12 +40,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mlpcore.data import embedded
-from mlpcore.data.scaling import rescaling, resize
+from mlpcore.data.pixels import PixelSpec
+from mlpcore.data.scaling import resize
 from mlpcore.files import atomic_write
 from mlpcore.network.architecture import format_layer_sizes
-from mlpcore.store.documents import to_json
-from mlpcore.store.inputs import NetworkInput, output_metadata
+from mlpcore.store.documents import to_json, to_metadata
 from mlpcore.store.onnx_graph import Graph
 from mlpcore.store.onnx_layers import (
     add_layers,
@@ -57,27 +56,15 @@ from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import to_safetensors
 from mlpcore.typing import Float32Array, StrPath
 
-#: The metadata that say where the weights come from, if these are of a run.
-ORIGIN = ("epoch", "seed", "learning_rate", "ones_and_sevens", "revision", "machine")
+#: The metadata that say where the weights come from.
+ORIGIN = ("data", "epoch", "seed", "learning_rate", "ones_and_sevens", "revision", "machine")
 
 
-def pixel_type(network_input: NetworkInput) -> type[np.generic]:
-    """The type of the pixels that an ONNX file takes: uint8, float32 or float64."""
-    if network_input.value_range is None:
-        return np.uint8
-    low, high = network_input.value_range
-    width = high - low
-    # A rounding of float32 is then at most 2^-23 of the range.
-    is_fine = max(-low, high) <= 2 * width and 1e-30 < width < 1e30
-    return np.float32 if is_fine else np.float64
-
-
-def describe_input(network_input: NetworkInput) -> str:
+def describe_input(pixels: PixelSpec) -> str:
     """The pixels that an exported network takes, in words."""
-    height, width = network_input.pixel_shape
-    low, high = network_input.pixel_range
-    sides = f"{height} x {width} pixels, row by row"
-    return f"grey values {low:g} to {high:g} of {sides}"
+    height, width = pixels.pixel_shape
+    low, high = pixels.value_range
+    return f"grey values {low:g} to {high:g} of {height} x {width} pixels, row by row"
 
 
 def to_onnx(*trained: TrainedNetwork) -> bytes:
@@ -93,17 +80,17 @@ def to_onnx(*trained: TrainedNetwork) -> bytes:
     """
     graph = Graph(sum(each.network.n_parameters for each in trained))
     first, several = trained[0], len(trained) > 1
-    ink = _add_ink(graph, first.input)
+    ink = _add_ink(graph, first.pixels)
     losses = {each.network.loss for each in trained}
     outputs = []
     for number, each in enumerate(trained, 1):
         graph.prefix = f"{number}." if several else ""
-        inputs = _add_input(graph, ink, each.input, first.input)
+        inputs = _add_input(graph, ink, each.pixels, first.pixels)
         states = add_layers(graph, inputs, each.network, "" if several else "outputs")
         if len(losses) > 1 and each.network.loss == "squared":
             states = add_probabilities(graph, states, len(each.classes))
         outputs.append(states)
-    pixels = f"pixels (n, height, width): {describe_input(first.input)}"
+    pixels = f"pixels (n, height, width): {describe_input(first.pixels)}"
     answer = "outputs (n, classes): the greatest is the class."
     text = f"{describe_layers(first.network)} {pixels}. {answer}"
     metadata = _metadata(first)
@@ -117,7 +104,7 @@ def to_onnx(*trained: TrainedNetwork) -> bytes:
         members = to_json([_metadata(each) for each in trained])
         metadata = {"classes": metadata["classes"], "members": members}
     return graph.content(
-        {"pixels": (pixel_type(first.input), [*first.input.pixel_shape])},
+        {"pixels": (first.pixels.dtype, [*first.pixels.pixel_shape])},
         {"outputs": (np.float32, [len(first.classes)])},
         text,
         metadata,
@@ -143,47 +130,43 @@ def write_safetensors(
     atomic_write(path, to_safetensors(trained.network, metadata, dtype))
 
 
-def _add_ink(graph: Graph, network_input: NetworkInput) -> str:
-    """Append the conversion of pixels to images as `mlpcore.data` has them, plus 1.
+def _add_ink(graph: Graph, pixels: PixelSpec) -> str:
+    """Append the conversion of pixels to images as `PixelSpec.to_images`, plus 1.
 
-    The subtraction of 1 comes last, so that pixels outside the box of embedded digits stay 0 and
-    become background.
+    The subtraction of 1 comes last, so that the margin stays 0 and becomes background.
     """
-    dtype = pixel_type(network_input)
-    low, high = network_input.pixel_range
-    ink = "pixels"
+    low, high = pixels.value_range
+    ink, dtype = "pixels", pixels.dtype
     if dtype == np.uint8:
-        dtype = np.float32
-        ink = graph.add("Cast", ink, to=graph.onnx.TensorProto.FLOAT)
+        ink, dtype = graph.add("Cast", ink, to=graph.onnx.TensorProto.FLOAT), np.float32
     if low:
         ink = graph.add("Sub", ink, graph.constant("low", low, dtype))
     ink = graph.add("Div", ink, graph.constant("half_white", (high - low) / 2, dtype))
     if dtype == np.float64:
         ink = graph.add("Cast", ink, to=graph.onnx.TensorProto.FLOAT)
-    sides = zip(network_input.pixel_shape, network_input.image_shape)
-    box = embedded.BOX if network_input.is_embedded else slice(None)
-    for axis, (n_in, n_out) in enumerate(sides, 1):
-        ink = _interpolate(graph, ink, _interpolation(n_in, n_out, box), axis)
+    for axis, sides in enumerate(zip(pixels.pixel_shape, pixels.image_shape), 1):
+        ink = _interpolate(graph, ink, _interpolation(*sides, pixels.margin), axis)
     return ink
 
 
-def _add_input(graph: Graph, ink: str, network_input: NetworkInput, pixels: NetworkInput) -> str:
+def _add_input(graph: Graph, ink: str, seen: PixelSpec, given: PixelSpec) -> str:
     """Append the inputs (n, n_in) of a network, from the ink of the pixels that another takes."""
-    factor, summand = rescaling(pixels.value_range, network_input.value_range)
+    factor, summand = seen.rescaling(given)
     if (factor, summand) != (1, 0):
         ink = graph.add("Mul", ink, graph.constant("factor", factor))
         ink = graph.add("Add", ink, graph.constant("summand", summand - factor + 1))
-    if network_input.input_range == "signed":
+    if seen.input_range == "signed":
         ink = graph.add("Sub", ink, graph.constant("one", 1))
     else:
         ink = graph.add("Div", ink, graph.constant("two", 2))
     return graph.add("Flatten", ink, axis=1)
 
 
-def _interpolation(n_in: int, n_out: int, box: slice) -> Float32Array:
+def _interpolation(n_in: int, n_out: int, margin: int) -> Float32Array:
     """The matrix (n_out, n_in) that scales one side: its columns are the scaled unit vectors."""
     result = np.zeros((n_out, n_in), np.float32)
-    result[box] = resize(np.eye(n_in)[None], len(result[box]), n_in)[0]
+    box = result[margin : n_out - margin]
+    box[...] = resize(np.eye(n_in)[None], len(box), n_in)[0]
     return result
 
 
@@ -211,8 +194,8 @@ def _interpolate(graph: Graph, images: str, matrix: Float32Array, axis: int) -> 
 def known_metadata(trained: TrainedNetwork) -> dict[str, str]:
     """What there is to say of a network, apart from its layers."""
     origin = {name: trained.metadata[name] for name in ORIGIN if name in trained.metadata}
-    outputs = output_metadata(trained.target, trained.classes)
-    return origin | trained.input.to_metadata() | outputs
+    known = to_metadata(pixels=trained.pixels, target=trained.target, classes=trained.classes)
+    return origin | known
 
 
 def _metadata(trained: TrainedNetwork) -> dict[str, str]:

@@ -10,8 +10,8 @@ of scikit-learn's estimators usually have:
 | ``probabilities`` | output, float32 (n, classes): what ``predict_proba`` gives |
 
 The metadata are those that `mlpcore.store.export` describes, with the ``features`` of
-``feature_names_in_``, if X had names, and without ``input``. Those of a classifier for streams also
-have its ``standardisation``, which the file applies.
+``feature_names_in_``, if X had names, and without ``data`` and ``pixels``. Those of a
+classifier for streams also have its ``standardisation``, which the file applies.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ import numpy as np
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.standardisation import Standardisation
-from mlpcore.store.documents import to_json
-from mlpcore.store.inputs import output_metadata
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.onnx_graph import Graph
 from mlpcore.store.onnx_layers import (
     add_layers,
@@ -90,10 +89,9 @@ class EstimatorNetwork:
 
     def metadata(self) -> dict[str, str]:
         """What there is to say of the network, apart from its layers."""
-        names = {"features": to_json(self.feature_names)} if self.feature_names else {}
-        scale = self.standardisation
-        scales = {"standardisation": to_json(scale)} if scale else {}
-        return output_metadata(self.target, tuple(self.classes.tolist())) | names | scales
+        further = {"features": self.feature_names, "standardisation": self.standardisation}
+        given = {name: value for name, value in further.items() if value}
+        return to_metadata(target=self.target, classes=self.classes.tolist(), **given)
 
 
 def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:

@@ -45,6 +45,7 @@ from msgspec import structs
 
 from mlpcore.checks import Record, check_whole
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.files import (
@@ -60,9 +61,14 @@ from mlpcore.files import (
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers, format_layer_sizes
 from mlpcore.store import provenance
-from mlpcore.store.documents import from_json, read_document, to_json, write_document
+from mlpcore.store.documents import (
+    from_json,
+    read_document,
+    to_json,
+    to_metadata,
+    write_document,
+)
 from mlpcore.store.history import MAX_LINE, history_lines, parse_history
-from mlpcore.store.inputs import NetworkInput, output_metadata
 from mlpcore.store.weights import read_network, write_network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
@@ -154,18 +160,23 @@ def read_run_network(
     network, metadata = read_network(path)
     sizes, expected = network.layer_sizes, data.layer_sizes(config.hidden_layers)
     try:
-        seen = NetworkInput.from_metadata(metadata).to_metadata()["input"]
+        pixels = from_json(metadata.get("pixels", ""), PixelSpec)
     except InputError as error:
         raise InputError(f"{shown(path)}: {error}") from None
     for found, wanted in (
         (format_layer_sizes(sizes), format_layer_sizes(expected)),
         (network.activation, config.activation),
         (network.loss, config.loss),
-        (seen, NetworkInput.of(data, config).to_metadata()["input"]),
+        (to_json(pixels), to_json(_pixels(config, data))),
     ):
         if found != wanted:
             raise InputError(f"{shown(path)} is of another run: {found}, expected {wanted}")
     return network, metadata
+
+
+def _pixels(config: TrainingConfig, data: DataSummary) -> PixelSpec:
+    """How pixels become the inputs of a run's network."""
+    return structs.replace(data.pixels, input_range=config.input_range)
 
 
 def weights_file(path: StrPath) -> Path:
@@ -308,18 +319,20 @@ class Run(Observer):
 
     def _metadata(self, epoch: int, learning_rate: float) -> dict[str, str]:
         """The metadata of both networks."""
-        place = {
-            "epoch": str(epoch),
-            "seed": str(self.config.seed),
-            "learning_rate": repr(learning_rate),
-            "revision": provenance.revision(),
-            "machine": self.machine or provenance.machine(),
-        }
-        if self.config.ones_and_sevens:
-            place["ones_and_sevens"] = repr(self.config.ones_and_sevens)
-        classes = self.data.classes or tuple(range(self.data.n_classes))
-        outputs = output_metadata(self.config.target, classes)
-        return place | NetworkInput.of(self.data, self.config).to_metadata() | outputs
+        config, data = self.config, self.data
+        strokes = {"ones_and_sevens": config.ones_and_sevens} if config.ones_and_sevens else {}
+        return to_metadata(
+            epoch=epoch,
+            seed=config.seed,
+            learning_rate=learning_rate,
+            revision=provenance.revision(),
+            machine=self.machine or provenance.machine(),
+            data=data.name,
+            pixels=_pixels(config, data),
+            target=config.target,
+            classes=data.classes or tuple(range(data.n_classes)),
+            **strokes,
+        )
 
     def load(self) -> TrainingState:
         """Read the state that `save` wrote last, from files that fit each other."""

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlpcore.data.summary import DataSummary
+from mlpcore.data.pixels import PixelSpec
+from mlpcore.data.summary import Classes, DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.network import Network
 from mlpcore.network.activation import check_target
 from mlpcore.store.documents import from_json
-from mlpcore.store.inputs import Classes, NetworkInput
 from mlpcore.store.run_folder import read_run_network, read_settings, weights_file
 from mlpcore.store.weights import read_network
 from mlpcore.training.config import USUAL_TARGET
@@ -27,8 +27,8 @@ class TrainedNetwork:
     path : Path
         The file of weights.
     network : Network
-    input : NetworkInput
-        The images that it takes.
+    pixels : PixelSpec
+        The pixels that it takes, and how they become its inputs.
     metadata : dict
         The metadata of the file, which `mlpcore.store.weights` describes.
     target : float
@@ -41,14 +41,14 @@ class TrainedNetwork:
 
     path: Path
     network: Network
-    input: NetworkInput
+    pixels: PixelSpec
     metadata: dict[str, str]
     target: float = USUAL_TARGET
     classes: Classes = ()
     data: DataSummary | None = None
 
     def __post_init__(self) -> None:
-        sizes, shape = self.network.layer_sizes, self.input.image_shape
+        sizes, shape = self.network.layer_sizes, self.pixels.image_shape
         check_target(self.target)
         if math.prod(shape) != sizes[0]:
             raise InputError(f"images of {shape[0]} x {shape[1]}: expected {sizes[0]:,} pixels")
@@ -56,6 +56,11 @@ class TrainedNetwork:
             object.__setattr__(self, "classes", tuple(range(sizes[-1])))
         elif len(self.classes) != sizes[-1]:
             raise InputError(f"{len(self.classes)} classes: expected {sizes[-1]}")
+
+    @property
+    def data_name(self) -> str:
+        """The name of the data that it was trained on, "" if the file has none."""
+        return self.metadata.get("data", "")
 
     @classmethod
     def read(cls, path: StrPath) -> TrainedNetwork:
@@ -75,7 +80,10 @@ class TrainedNetwork:
         try:
             target = from_json(metadata.get("target", f"{USUAL_TARGET}"), float)
             classes = from_json(metadata.get("classes", "[]"), Classes)
-            found = NetworkInput.from_metadata(metadata)
-            return cls(file, network, found, metadata, target, classes, data)
+            if "pixels" not in metadata:
+                expected = "expected a file of a run, or its export"
+                raise InputError(f"its metadata name no pixels: {expected}")
+            pixels = from_json(metadata["pixels"], PixelSpec)
+            return cls(file, network, pixels, metadata, target, classes, data)
         except InputError as error:
             raise InputError(f"{shown(file)}: {error}") from None

@@ -12,11 +12,11 @@ output layer, float32 or float16, as in a PyTorch `Linear`. The metadata are tex
 | ``loss`` | ``squared`` has scaled tanh outputs, ``cross-entropy`` softmax outputs |
 | ``sha256`` | the SHA-256 of metadata and weights as float32: a flipped bit would stay unseen |
 
-Runs and exports add what a trained network needs, in JSON:
+Runs and exports add ``data``, the name of the data, and what a trained network needs, in JSON:
 
 | name | content |
 |---|---|
-| ``input`` | how images become inputs: the fields of `mlpcore.store.inputs.NetworkInput` |
+| ``pixels`` | how pixels become inputs: the fields of `mlpcore.data.pixels.PixelSpec` |
 | ``target`` | of the output for the class in training, if the loss is squared; 1 if it is missing |
 | ``classes`` | what the outputs stand for; the labels 0, 1 ... if it is missing |
 

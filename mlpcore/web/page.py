@@ -22,7 +22,7 @@ import numpy as np
 
 from mlpcore.checks import check_choice
 from mlpcore.data.dataset import EMBEDDED, Dataset
-from mlpcore.data.scaling import rescaling
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
@@ -70,8 +70,8 @@ def check_networks(networks: Sequence[TrainedNetwork], precision: str) -> None:
     """
     check_choice("precision", precision, tuple(DTYPES))
     for each in networks:
-        if not each.input.is_mnist:
-            height, width = each.input.pixel_shape
+        if each.pixels.image_shape != MNIST_PIXELS.image_shape:
+            height, width = each.pixels.pixel_shape
             raise InputError(
                 f"{shown(each.path)} is a network for images of {height} x {width} pixels: the "
                 "page is for grey pictures of one object, scaled to 29 x 29"
@@ -119,8 +119,7 @@ def to_page(
         "classes": [str(each) for each in classifier.classes],
         "precision": precision,
         "networks": [
-            _network(each, precision)
-            | {"scale": rescaling(classifier.input.value_range, each.input.value_range)}
+            _network(each, precision) | {"scale": each.pixels.rescaling(classifier.pixels)}
             for each in classifier.networks
         ],
         "rejector": _rejector(classifier),
@@ -174,7 +173,7 @@ def _network(trained: TrainedNetwork, precision: str) -> dict[str, Any]:
         "sizes": network.layer_sizes,
         "activation": network.activation,
         "loss": network.loss,
-        "unit": trained.input.input_range == "unit",
+        "unit": trained.pixels.input_range == "unit",
         "weights": _base64(np.concatenate(parts), precision),
     }
 
@@ -183,7 +182,7 @@ def _rejector(classifier: TrainedClassifier) -> dict[str, Any] | None:
     """The network that doubts whether a picture shows a digit, if the networks read digits."""
     if not classifier.reads_digits:
         return None
-    scale = {"scale": rescaling(None, None), "threshold": rejector.threshold()}
+    scale = {"scale": (1, 0), "threshold": rejector.threshold()}
     return _network(rejector.network(), "float16") | scale
 
 
@@ -204,7 +203,7 @@ def _wrong(test: Dataset, result: Evaluation) -> dict[str, Any]:
 def _description(classifier: TrainedClassifier, result: Evaluation | None) -> str:
     """The networks in a line, and how good they are."""
     networks = classifier.networks
-    data = networks[0].input.data
+    data = networks[0].data_name
     text = title_of(networks[0].network, data)
     if len(networks) > 1:
         text = f"A committee of {len(networks)} networks" + (f" on {data}" if data else "")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from mlpcore import Network, backends, dataset
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.evaluation import Copies, Evaluation, evaluation
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import BEST, LAST, Run
 from mlpcore.store.weights import read_network, write_network
 from small_runs import make_pixels, write_arrays, write_idx
@@ -22,7 +23,8 @@ pytestmark = pytest.mark.usefixtures("made_here")
 
 def write(network, path="n", data="letters", **seen):
     """A file of weights."""
-    write_network(path, network, NetworkInput(data, (7, 5), (7, 5), **seen).to_metadata())
+    pixels = PixelSpec((7, 5), (7, 5), whole="value_range" not in seen, **seen)
+    write_network(path, network, to_metadata(data=data, pixels=pixels))
 
 
 def test_tables_by_hand(call):

@@ -7,8 +7,9 @@ import pytest
 
 from mlpcore.__main__ import main
 from mlpcore.data.dataset import EMBEDDED
+from mlpcore.data.pixels import DIGITS_PIXELS
 from mlpcore.store import export
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
 from oracle import random_network
@@ -16,8 +17,8 @@ from small_runs import same_weights
 
 
 def write(path, sizes=(841, 50, 10), seed=1):
-    network_input = NetworkInput(EMBEDDED, (29, 29), (8, 8)).to_metadata()
-    write_network(path, random_network(sizes, seed), network_input)
+    metadata = to_metadata(data=EMBEDDED, pixels=DIGITS_PIXELS)
+    write_network(path, random_network(sizes, seed), metadata)
     return path
 
 

@@ -1,6 +1,5 @@
 """`mlpcore predict`: pictures recognised, what it prints and writes, bad pictures, networks."""
 
-import dataclasses
 import io
 import json
 import os
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from PIL import Image
 
 import mlpcore
@@ -18,9 +18,10 @@ from mlpcore.__main__ import main
 from mlpcore.commands.predict import GREY_LEVELS
 from mlpcore.data.digit import read_digit
 from mlpcore.data.pictures import MAX_FILE_BYTES
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.network import Network
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.export import write_safetensors
-from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import write_network
@@ -76,8 +77,9 @@ def test_photographs_are_recognised(capsys):
 def test_answers_are_those_of_the_networks_together(run, capsys, names, copies):
     """Networks and pictures are told apart wherever they stand."""
     trained = TrainedNetwork.read(run)
-    unit = dataclasses.replace(trained.input, input_range="unit")
-    write_network(Path("n.safetensors"), Network((841, 9, 10), 1), unit.to_metadata())
+    unit = structs.replace(trained.pixels, input_range="unit")
+    metadata = to_metadata(data=trained.data_name, pixels=unit)
+    write_network(Path("n.safetensors"), Network((841, 9, 10), 1), metadata)
     networks = [{"run": run, "n": Path("n.safetensors")}[name] for name in names]
     scans = [write_picture(f"{number}.png", number) for number in range(3)]
     options = ["--copies", "4", "--strength", "0.2", "--seed", "1"] if copies else []
@@ -203,8 +205,7 @@ def test_what_the_network_was_given(run, capsys):
 
 
 def test_classes_are_those_of_the_data(call):
-    letters = NetworkInput("letters", (29, 29), (28, 28))
-    metadata = letters.to_metadata() | {"classes": json.dumps(["x"])}
+    metadata = to_metadata(data="letters", pixels=MNIST_PIXELS, classes=["x"])
     write_network(Path("n.safetensors"), Network((841, 1), seed=1), metadata)
     out = call("predict", "n.safetensors", write_picture("a.png"))
     assert re.fullmatch(r"a\.png: x \(\S+\)\n", out)  # one output, one guess

@@ -10,9 +10,10 @@ import pytest
 from mlpcore.__main__ import main
 from mlpcore.commands import committee, train
 from mlpcore.data import dataset
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.network import Network
 from mlpcore.store.committee import DOCUMENT, CommitteeFolder
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.weights import write_network
 from mlpcore.terminal import say
@@ -121,7 +122,8 @@ REFUSED = [
 
 
 def write(name, sizes, shape=(29, 29), data="letters", pixels=(28, 28), **seen):
-    metadata = NetworkInput(data, shape, pixels, **seen).to_metadata()
+    spec = PixelSpec(shape, pixels, whole="value_range" not in seen, **seen)
+    metadata = to_metadata(data=data, pixels=spec)
     write_network(Path(name), Network(sizes, 1), metadata)
 
 

@@ -68,7 +68,7 @@ def test_bytes_are_as_in_idx_files_in_any_shape(files, shaped):
     data = Dataset.from_arrays(*arrays, name="letters")
     assert_same(data, files)
     assert (data.name, data.n_classes, data.classes) == ("letters", 3, (0, 1, 2))
-    assert (data.pixel_shape, data.value_range) == ((4, 5), (0, 255))
+    assert (data.pixels.pixel_shape, data.value_range) == ((4, 5), (0, 255))
     assert data.similar_labels == ()
 
 
@@ -104,7 +104,7 @@ def test_rows_and_a_range_that_is_given():
     data = Dataset.from_arrays(X // 16, Y, X_TEST // 16, Y_TEST, value_range=(0, 15))
     expected = resize(normalise(X // 16 * np.uint8(17)), 5, 5)
     np.testing.assert_allclose(data.train_images, expected, rtol=0, atol=2e-7)
-    assert DataSummary.of(data).value_range == (0, 15)
+    assert DataSummary.of(data).pixels.value_range == (0, 15)
     bright = Dataset.from_arrays(X.astype(int) // 2 + 100, Y, X_TEST, Y_TEST)
     assert bright.value_range[0] == 0  # the background, although no pixel is so dark
     beyond = Dataset.from_arrays(X.astype(int), Y, X_TEST.astype(int) * 2, Y_TEST)

@@ -121,7 +121,7 @@ REFUSED = [
     # what runs record
     (lambda: record(other=1), "unknown field `other`"),
     (lambda: record(held_out=356), "held_out 356: expected a whole number from 0 to 355"),
-    (lambda: record(image_shape=[0, 29]), "Expected `int` >= 1"),
+    (lambda: record(pixels={"image_shape": [0, 29], "pixel_shape": [8, 8]}), "Expected `int` >= 1"),
     (lambda: record(classes=[1, 2]), "2 classes, expected 10"),
     (lambda: DataSummary.of(arrays()).load(), "were arrays in memory: expected --data FILE.npz"),
     # values and sizes

@@ -16,6 +16,7 @@ from mlpcore import dataset
 from mlpcore.data import mnist
 from mlpcore.data.dataset import load
 from mlpcore.data.mnist import FILES
+from mlpcore.data.pixels import DIGITS_PIXELS
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
@@ -83,7 +84,7 @@ def test_a_folder(tmp_path, ending, sides, odd, monkeypatch):
         path.write_bytes(zipped(idx_bytes(array)) if gz else idx_bytes(array))
     data = load("~/letters")
     assert (data.name, data.source, data.notice) == ("letters", str(folder), "")
-    assert (data.n_classes, data.similar_labels, data.pixel_shape) == (3, (), sides)
+    assert (data.n_classes, data.similar_labels, data.pixels.pixel_shape) == (3, (), sides)
     assert (data.image_shape, data.n_inputs) == (odd, odd[0] * odd[1])
     found = data.train_images, data.train_labels, data.test_images, data.test_labels
     for result, pixels in zip(found, arrays.values()):
@@ -212,7 +213,7 @@ def test_mnist_out_of_reach(cache):
 def test_embedded_digits():
     assert (EMBEDDED.name, EMBEDDED.source) == ("scikit-learn digits", "embedded in scikit-learn")
     assert (EMBEDDED.n_classes, EMBEDDED.similar_labels, EMBEDDED.notice) == (10, (1, 7), "")
-    assert (EMBEDDED.value_range, EMBEDDED.given_range) == ((0, 16), None)
+    assert (EMBEDDED.value_range, EMBEDDED.pixels) == ((0, 16), DIGITS_PIXELS)
     for images in (EMBEDDED.train_images, EMBEDDED.test_images):
         ink = np.nonzero(images > dataset.BACKGROUND)[1:]
         assert np.min(ink) == 4 and np.max(ink) == 24

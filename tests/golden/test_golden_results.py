@@ -10,14 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from sklearn.datasets import load_digits
 
 import mlpcore
 from mlpcore import Trainer, backends, dataset
 from mlpcore.__main__ import main
 from mlpcore.data.dataset import EMBEDDED
+from mlpcore.data.pixels import DIGITS_PIXELS
 from mlpcore.store import export
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, weights_sha256, write_network
@@ -49,8 +51,8 @@ def networks(tmp_path):
     network, _ = read_network(WEIGHTS)
     paths = [tmp_path / f"{name}.safetensors" for name in WAYS]
     for path, input_range in zip(paths, WAYS):
-        seen = NetworkInput(EMBEDDED, (29, 29), (8, 8), input_range=input_range)
-        write_network(path, network, seen.to_metadata())
+        pixels = structs.replace(DIGITS_PIXELS, input_range=input_range)
+        write_network(path, network, to_metadata(data=EMBEDDED, pixels=pixels))
     return paths
 
 

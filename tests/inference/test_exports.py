@@ -9,7 +9,8 @@ from safetensors import safe_open
 
 import mlpcore
 from mlpcore import OnlineMLPClassifier, StreamMLPClassifier
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.data.pixels import MNIST_PIXELS
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
@@ -128,7 +129,7 @@ def test_runs_paths_and_committees():
         contents.add(Path("n.onnx").read_bytes())
         mlpcore.export(each, "n.safetensors")
         found = TrainedNetwork.read("n.safetensors")
-        assert (found.input, found.classes) == (best.input, best.classes)
+        assert (found.pixels, found.classes) == (best.pixels, best.classes)
         assert same_weights(found.network, best.network)
     assert len(contents) == 1
     mlpcore.export(["run", "run"], "n.ONNX")
@@ -141,7 +142,7 @@ def test_runs_paths_and_committees():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_is_refused():
     network = random_network((841, 10), 1)
-    write_network("a.safetensors", network, NetworkInput("MNIST", (29, 29), (28, 28)).to_metadata())
+    write_network("a.safetensors", network, to_metadata(data="MNIST", pixels=MNIST_PIXELS))
     odd = fitted(np.array([(0, 1), (1, 2), (2, 0)], dtype="i,i")[Y])
     copies, mixed = mlpcore.load("a.safetensors", copies=2), StreamMLPClassifier()
     for label in ("1", 1):

@@ -40,7 +40,7 @@ def test_it_says_where_it_comes_from(net):
     config = from_json(metadata["training"], TrainingConfig)
     assert config.hidden_layers == PRESETS["net1"] == trained.network.layer_sizes[1:-1]
     assert (metadata["epochs"], metadata["seed"]) == (str(config.epochs), str(config.seed))
-    assert trained.input.data == "MNIST"
+    assert trained.data_name == "MNIST"
     assert metadata["n_test"] == "10000"
     assert metadata["ones_and_sevens"] == str(config.ones_and_sevens) == "0.4"
 

@@ -39,6 +39,6 @@ def test_pictures_are_asked_about_three_times_and_arrays_once():
     np.testing.assert_allclose(net.outputs_of_digits(images), np.mean(forms, axis=0))
     copies = mlpcore.load("pretrained", threads=1, copies=2)
     known = net.networks[0]
-    of_letters = replace(known, input=replace(known.input, data="letters"))
+    of_letters = replace(known, metadata={"data": "letters"})
     for once in copies, mlpcore.TrainedClassifier([of_letters], net.backend):
         np.testing.assert_array_equal(once.outputs_of_digits(images), once.outputs(images))

@@ -1,11 +1,11 @@
 """`mlpcore.load`: what it takes, what its object makes of pictures and arrays, refusals."""
 
-import dataclasses
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from PIL import Image
 from sklearn.datasets import load_digits
 
@@ -13,15 +13,16 @@ import mlpcore
 import pictures
 from mlpcore import Dataset, PictureWarning, backends, dataset
 from mlpcore.data.digit import find_digit
+from mlpcore.data.pixels import MNIST_PIXELS, PixelSpec
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.evaluation import evaluation
 from mlpcore.evaluation.probabilities import of_outputs
 from mlpcore.inference import classifier
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.export import write_safetensors
-from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import read_network, write_network
+from mlpcore.store.weights import write_network
 from oracle import random_network
 from pictures import DIGITS
 from small_runs import finish_run, make_config, make_pixels, refusal
@@ -29,8 +30,7 @@ from small_runs import finish_run, make_config, make_pixels, refusal
 PAPER = [pictures.as_bytes(pictures.written(pictures.enlarged(digit))) for digit in DIGITS[:4]]
 PIXELS = np.stack([find_digit(grey).pixels for grey in PAPER])  # (4, 28, 28)
 IMAGES = resize(normalise(PIXELS), 29, 29)
-MNIST = NetworkInput("MNIST", (29, 29), (28, 28))
-UNIT = dataclasses.replace(MNIST, input_range="unit")
+UNIT = structs.replace(MNIST_PIXELS, input_range="unit")
 
 
 @pytest.fixture(autouse=True)
@@ -38,17 +38,17 @@ def empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def save(name, network=None, network_input=MNIST, **changes):
+def save(name, network=None, pixels=MNIST_PIXELS, data="MNIST", **changes):
     """A file of weights of a network with random weights."""
     network = network or random_network((841, 12, 10), 1, **changes)
-    write_network(name, network, network_input.to_metadata())
+    write_network(name, network, to_metadata(data=data, pixels=pixels))
     return name
 
 
 def expected_outputs(path, images=IMAGES):
-    network, metadata = read_network(path)
-    inputs = NetworkInput.from_metadata(metadata).of_images(images)
-    return evaluation.outputs(network, inputs, backends.get("scalar", 1))
+    trained = TrainedNetwork.read(path)
+    inputs = trained.pixels.to_inputs(images)
+    return evaluation.outputs(trained.network, inputs, backends.get("scalar", 1))
 
 
 def load(*sources):
@@ -173,8 +173,7 @@ def test_no_digit_and_two_digits_are_warnings():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         net.predict(Image.fromarray(PAPER[0]))
-        other = dataclasses.replace(MNIST, data="letters")
-        load(save("letters.safetensors", network_input=other)).predict(noise)
+        load(save("letters.safetensors", data="letters")).predict(noise)
 
 
 PICTURES = [
@@ -219,8 +218,7 @@ def test_what_is_refused(method, given, part):
 
 def test_networks_of_other_images():
     """They take arrays in their own format, and no pictures to normalise."""
-    letters = NetworkInput("letters", (7, 9), (6, 9))
-    net = load(save("n.safetensors", random_network((63, 3), 1), letters))
+    net = load(save("n.safetensors", random_network((63, 3), 1), PixelSpec((7, 9), (6, 9))))
     pixels = np.random.default_rng(0).integers(0, 256, (5, 6, 9))
     expected = resize(normalise(pixels), 7, 9)
     for given in (pixels, pixels.reshape(5, 54)):
@@ -245,8 +243,8 @@ def test_networks_of_other_images():
 )
 def test_sources_that_are_none(sources, part):
     save("a.safetensors")
-    save("wide.safetensors", random_network((63, 3), 1), NetworkInput("x", (7, 9), (6, 9)))
-    save("tall.safetensors", random_network((63, 3), 1), NetworkInput("x", (9, 7), (9, 6)))
+    save("wide.safetensors", random_network((63, 3), 1), PixelSpec((7, 9), (6, 9)))
+    save("tall.safetensors", random_network((63, 3), 1), PixelSpec((9, 7), (9, 6)))
     assert part in refusal(mlpcore.load, sources)
 
 
@@ -281,11 +279,11 @@ def test_values_as_in_the_arrays_of_the_training(side, dtype):
 
 def test_arrays_with_a_light_border_are_a_warning():
     """Unless the network learnt from other data than MNIST's."""
-    net, other = load(save("n.safetensors")), dataclasses.replace(MNIST, data="own")
+    net = load(save("n.safetensors"))
     with pytest.warns(PictureWarning, match="2 of 6 arrays with a light border") as caught:
         net.predict(np.concatenate([PIXELS, 255 - PIXELS[:2]]))
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         net.predict(PIXELS)
-        load(save("own.safetensors", network_input=other)).predict(255 - PIXELS)
+        load(save("own.safetensors", data="own")).predict(255 - PIXELS)

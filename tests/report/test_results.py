@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.data.summary import DataSummary
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.results import result_table
@@ -9,7 +10,7 @@ from mlpcore.report.tables import duration, markdown_table, text_table
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, TrainingState
 
-MNIST = DataSummary("MNIST", "here", (29, 29), 10, 60_000, 10_000, "", (28, 28))
+MNIST = DataSummary("MNIST", "here", 10, 60_000, 10_000, "", MNIST_PIXELS)
 
 
 def metrics(epoch, validation_errors, test_errors):

@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from mlpcore import Dataset, TrainedClassifier, backends
 from mlpcore.data.scaling import INPUT_RANGES
-from mlpcore.data.summary import DataSummary
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
-from mlpcore.store.export import pixel_type, to_onnx
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.export import to_onnx
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.training.config import TrainingConfig
 from oracle import random_network
 
 #: As in tests/store/test_exported_files.py: roundings of float32, through ten layers at most.
@@ -50,8 +48,7 @@ def committees(draw):
     for number in range(draw(st.integers(1, 3))):
         part = slice(10 * number * draw(st.booleans()), None)
         data = Dataset.from_arrays(pixels[part], np.arange(40)[part] % 4)
-        config = TrainingConfig(input_range=draw(st.sampled_from(INPUT_RANGES)))
-        seen = NetworkInput.of(DataSummary.of(data), config)
+        seen = structs.replace(data.pixels, input_range=draw(st.sampled_from(INPUT_RANGES)))
         hidden = draw(st.lists(st.integers(1, 40), max_size=9))
         kind = {
             "activation": draw(st.sampled_from(ACTIVATIONS)),
@@ -73,7 +70,7 @@ def test_onnx_runtime_gives_what_python_gives(committee, n):
     options.intra_op_num_threads, options.log_severity_level = 1, 4
     providers = ["CPUExecutionProvider"]
     session = runtime.InferenceSession(to_onnx(*networks), options, providers=providers)
-    given_pixels = pixels.astype(pixel_type(networks[0].input))
+    given_pixels = pixels.astype(networks[0].pixels.dtype)
     (found,) = session.run(None, {"pixels": given_pixels})
     expected = classifier.outputs(classifier.to_images(pixels))
     assert found.shape == (n, 4)

@@ -12,8 +12,9 @@ import pytest
 import forked
 import mlpcore
 from mlpcore.__main__ import main
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.network import Network
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import read_history
 from mlpcore.store.weights import write_network
 from small_runs import write_idx
@@ -51,8 +52,8 @@ def left(name, descriptor):
 @pytest.fixture(scope="module")
 def folder(warm_folder):
     write_idx(warm_folder / "data")
-    seen = NetworkInput("letters", (7, 5), (7, 5))
-    write_network(warm_folder / "net", Network((35, 4, 3), seed=1), seen.to_metadata())
+    metadata = to_metadata(data="letters", pixels=PixelSpec((7, 5), (7, 5)))
+    write_network(warm_folder / "net", Network((35, 4, 3), seed=1), metadata)
     return warm_folder
 
 

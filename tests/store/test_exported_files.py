@@ -1,14 +1,14 @@
 """Exports: other programs compute the same from the files."""
 
-import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
-from mlpcore import __version__, dataset
+from mlpcore import __version__
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.store import export, onnx_graph
-from mlpcore.store.inputs import NetworkInput, output_metadata
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import weights_sha256
 from oracle import random_network
@@ -22,13 +22,10 @@ runtime = pytest.importorskip("onnxruntime")
 #: layer makes it smaller. Mistakes are greater: 0.667 in place of 0.6666 gives 6e-4.
 TOLERANCE = 1e-5
 
-MNIST = NetworkInput("MNIST", (29, 29), (28, 28))
-DIGITS = NetworkInput(dataset.EMBEDDED, (29, 29), (8, 8))
-UNIT = dataclasses.replace(MNIST, input_range="unit")
 
-
-def trained_network(network, network_input, **metadata):
-    return TrainedNetwork(Path("net.safetensors"), network, network_input, metadata)
+def trained_network(network, **metadata):
+    metadata = {"data": "MNIST"} | metadata
+    return TrainedNetwork(Path("net.safetensors"), network, MNIST_PIXELS, metadata)
 
 
 def session(content):
@@ -41,7 +38,7 @@ def session(content):
 
 def test_onnx_says_what_it_is():
     network = random_network((841, 7, 10), 0, activation="relu", loss="cross-entropy")
-    trained = trained_network(network, MNIST, epoch="3", seed="5", progress="{}", metrics="{}")
+    trained = trained_network(network, epoch="3", seed="5", progress="{}", metrics="{}")
     content = export.to_onnx(trained)
     assert content == export.to_onnx(trained)
     model = onnx.load_model_from_string(content)
@@ -54,8 +51,7 @@ def test_onnx_says_what_it_is():
         "loss": "cross-entropy",
         "epoch": "3",
         "seed": "5",
-        **MNIST.to_metadata(),
-        **output_metadata(1.0, tuple(range(10))),
+        **to_metadata(data="MNIST", pixels=MNIST_PIXELS, target=1.0, classes=[*range(10)]),
         "weights_sha256": weights_sha256(network),
     }
     both = onnx.load_model_from_string(export.to_onnx(trained, trained))
@@ -73,7 +69,7 @@ def test_onnx_says_what_it_is():
 
 def test_more_than_onnx_takes_is_refused(monkeypatch):
     """ONNX files hold 2 GiB at most. Here the limit is moved to the size of the weights."""
-    trained = trained_network(random_network((841, 12, 10), 1), MNIST)
+    trained = trained_network(random_network((841, 12, 10), 1))
     n_bytes = 4 * (842 * 12 + 13 * 10)
     monkeypatch.setattr(onnx_graph, "MAX_BYTES", onnx_graph.MAX_OTHER_BYTES + n_bytes)
     assert export.to_onnx(trained)

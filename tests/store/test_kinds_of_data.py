@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 import mlpcore
 from mlpcore import Dataset, TrainedClassifier, backends
-from mlpcore.data.summary import DataSummary
-from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.training.config import TrainingConfig
 from oracle import random_network
 from small_runs import refusal
 
@@ -49,7 +47,7 @@ def trained_on(kind, seed=1, loss="squared", part=slice(None), path="n.safetenso
     pixels, *names = KINDS[kind]
     labels = names[0][LABELS] if names else LABELS
     data = Dataset.from_arrays(pixels[part], labels[part], pixels[:9], labels[:9])
-    seen = NetworkInput.of(DataSummary.of(data), TrainingConfig(**way))
+    seen = structs.replace(data.pixels, **way)
     network = random_network((data.n_inputs, 8, 3), seed, loss=loss)
     return TrainedNetwork(Path(path), network, seen, {}, classes=data.classes), data
 

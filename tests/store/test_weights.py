@@ -1,6 +1,5 @@
 """Files of weights: exact round trips, and refusal of damaged and hostile ones."""
 
-import json
 import os
 import struct
 from itertools import chain
@@ -9,14 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from safetensors.numpy import load, save
 
 from mlpcore import dataset
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store import export, weights
-from mlpcore.store.documents import to_json
-from mlpcore.store.inputs import NetworkInput
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import BEST, LAST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
@@ -160,35 +160,38 @@ def test_an_export_to_safetensors_holds_the_network_alone(tmp_path):
     assert recorded.keys() - metadata.keys() == {"metrics"}
     assert metadata.items() <= recorded.items()
     again = TrainedNetwork.read(path)
-    expected = NetworkInput("data", (7, 9), (6, 9), **changes)
-    assert again.input == TrainedNetwork.read(run).input == expected
+    expected = PixelSpec((7, 9), (6, 9), **changes)
+    assert again.pixels == TrainedNetwork.read(run).pixels == expected
+    assert again.data_name == "data"
     twice = tmp_path / "twice.safetensors"
     for source in (run / BEST, run / LAST, path):
         export.write_safetensors(TrainedNetwork.read(source), twice)
         assert read_network(twice)[1].keys() == metadata.keys()
 
 
-SEEN = NetworkInput("x", (2, 2), (2, 2))
+SEEN = PixelSpec((2, 2), (2, 2))
 
 
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"input": None}, "its metadata name no input"),
-        ({"input": to_json({"data": "x"})}, "required field `image_shape`"),
+        ({"pixels": None}, "its metadata name no pixels"),
+        ({"pixels": "{}"}, "required field `image_shape`"),
         ({"image_shape": (2, 3)}, "images of 2 x 3: expected 4 pixels"),
         ({"pixel_shape": (2,)}, "Expected `array` of length 2"),
-        ({"input_range": "wide"}, "input range 'wide': expected signed or unit"),
-        ({"value_range": (2, 1)}, "range of values 2 to 1: expected two finite numbers"),
+        ({"input_range": "wide"}, "Invalid enum value 'wide'"),
+        ({"colour": 1}, "unknown field `colour`"),
+        ({"margin": 1}, "margin 1: expected less than half"),
+        ({"value_range": (2, 1)}, "value_range 2 to 1: expected two finite numbers"),
         *(({"target": text}, "n: ") for text in ("one", "2", "nan")),
         ({"classes": "[1]"}, "1 classes: expected 2"),
     ],
 )
 def test_metadata_of_trained_networks(tmp_path, changes, part):
     """Each is refused; what is not in the file is that of `SEEN`."""
-    seen = json.loads(SEEN.to_metadata()["input"])
-    own = {name: value for name, value in changes.items() if name in ("input", "target", "classes")}
-    metadata = {"input": to_json(seen | (changes if not own else {}))} | own
+    own = {k: v for k, v in changes.items() if k in ("pixels", "target", "classes")}
+    pixels = structs.asdict(SEEN) | (changes if not own else {})
+    metadata = to_metadata(pixels=pixels) | own
     path = tmp_path / "n"
     write_network(path, Network((4, 2), 1), {k: v for k, v in metadata.items() if v is not None})
     assert part in refusal(TrainedNetwork.read, path)

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from mlpcore import Network, backends, dataset
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import find_digit
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.deformation.values import border_values
 from mlpcore.evaluation import Copies
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
-from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
 from mlpcore.web.page import to_page
@@ -48,8 +49,10 @@ def network_of(seed, value_range=None, **settings):
     """An untrained network for MNIST's pictures; its outputs are far from 0."""
     network = Network((841, 30, 10), seed, **settings)
     network.weights[-1][...] *= 20
-    network_input = NetworkInput(MNIST, (29, 29), (28, 28), value_range=value_range)
-    return TrainedNetwork(Path(f"net{seed}.safetensors"), network, network_input, {})
+    pixels = MNIST_PIXELS
+    if value_range:
+        pixels = structs.replace(pixels, value_range=value_range, whole=False)
+    return TrainedNetwork(Path(f"net{seed}.safetensors"), network, pixels, {"data": MNIST})
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +143,7 @@ def test_doubts(open_page, pictures):
             mlpcore.isDoubtful(mlpcore.imageOf(all.subarray(784 * k, 784 * (k + 1)))));
     }}"""
     known = network_of(1)
-    other = replace(known, input=replace(known.input, data="letters"))
+    other = replace(known, metadata={"data": "letters"})
     for classifier in classifier_of(known), classifier_of(other):
         page = open_page(to_page(classifier))
         expected = classifier.doubtful(resize(normalise(pixels), 29, 29))

@@ -14,8 +14,8 @@ from PIL import Image
 from mlpcore import Network, backends, dataset
 from mlpcore.__main__ import main
 from mlpcore.data.dataset import MNIST
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.inference.classifier import TrainedClassifier, load
-from mlpcore.store.inputs import NetworkInput
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.web.page import to_page
 
@@ -211,9 +211,8 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
 
 
 def network_of(seed, classes=(), path=Path("net.safetensors"), n_classes=10):
-    network_input = NetworkInput(MNIST, (29, 29), (28, 28))
     network = Network((841, 12, n_classes), seed)
-    return TrainedNetwork(path, network, network_input, {}, 1.0, tuple(classes))
+    return TrainedNetwork(path, network, MNIST_PIXELS, {"data": MNIST}, 1.0, tuple(classes))
 
 
 def test_misread_test_digits_on_a_phone(open_page):

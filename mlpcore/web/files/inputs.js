@@ -1,4 +1,4 @@
-/** From MNIST's pictures to inputs, as mlpcore/data/scaling.py. */
+/** From MNIST's pictures to inputs, as mlpcore/data/pixels.py. */
 import { mapRows, transposed } from "./image.js";
 
 export const [PIXELS, IMAGE] = [28, 29]; // sides of MNIST's picture and of a network's image

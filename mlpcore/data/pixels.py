@@ -1,0 +1,173 @@
+"""How pixels become the inputs of a network: one record, for data, networks, ONNX and the page."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+from msgspec import Meta
+
+from mlpcore.checks import Record, convert_fields
+from mlpcore.data.scaling import (
+    BACKGROUNDS,
+    BYTES,
+    MAX_SIDE,
+    InputRange,
+    batches,
+    resize,
+    scale,
+    to_range,
+)
+from mlpcore.errors import InputError
+from mlpcore.typing import AnyArray, Float32Array
+
+Side: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)]
+
+#: Kinds of NumPy's types that are real numbers.
+NUMBERS = "buif"
+
+#: What floats and booleans range over from black to white, as bytes do from 0 to 255.
+_BLACK_TO_WHITE = (0.0, 1.0), (-1.0, 1.0)
+
+
+class PixelSpec(Record, frozen=True):
+    """How the pixels of pictures become images, and these the inputs of a network.
+
+    Attributes
+    ----------
+    image_shape
+        Height and width of the images, which are the inputs, row by row.
+    pixel_shape
+        Height and width of the pictures in files or arrays, which are scaled to the images.
+    value_range
+        The values of pixels that become the two ends of the range of inputs.
+    whole
+        Whether pixels are whole numbers within that range, as bytes are. Others are real numbers,
+        which may lie beyond it, but not by as much as it is wide.
+    margin
+        Pixels of ground that images have around the scaled picture.
+    input_range
+        The range of the inputs: "signed" is [-1, 1], "unit" is [0, 1].
+
+    Raises
+    ------
+    InputError
+        When a value is not of its type or out of range.
+    """
+
+    image_shape: tuple[Side, Side]
+    pixel_shape: tuple[Side, Side]
+    value_range: tuple[float, float] = BYTES
+    whole: bool = True
+    margin: Annotated[int, Meta(ge=0)] = 0
+    input_range: InputRange = "signed"
+
+    def __post_init__(self) -> None:
+        convert_fields(self)
+        check_range(self.value_range, "value_range")
+        if 2 * self.margin + 2 > min(self.image_shape) and self.margin:
+            raise InputError(f"margin {self.margin}: expected less than half of the image's side")
+
+    @property
+    def dtype(self) -> type[np.generic]:
+        """The type that holds the pixels: uint8, float32, or float64 if float32 is too coarse."""
+        if self.whole:
+            return np.uint8
+        low, high = self.value_range
+        width = high - low
+        # A rounding of float32 is then at most 2^-23 of the range.
+        is_fine = max(-low, high) <= 2 * width and 1e-30 < width < 1e30
+        return np.float32 if is_fine else np.float64
+
+    def check(self, pixels: AnyArray, name: str) -> None:
+        """Raise InputError unless pixels of any shape have values that these can have."""
+        low, high = self.value_range
+        if pixels.dtype.kind not in ("ui" if self.whole else NUMBERS):
+            expected = f"whole numbers from {low:g} to {high:g}" if self.whole else "real numbers"
+            raise InputError(f"{name} of the type {pixels.dtype}: expected {expected}")
+        if not pixels.size:
+            return
+        least, greatest = pixels.min().item(), pixels.max().item()
+        slack = 0 if self.whole else high - low
+        if not (low - slack <= least and greatest <= high + slack):
+            raise InputError(
+                f"{name} from {least:g} to {greatest:g}: expected {low:g} to {high:g}, as in the "
+                "training"
+            )
+
+    def to_images(self, pixels: AnyArray) -> Float32Array:
+        """Images (n, H, W) in [-1, 1], as a `Dataset` holds them, of pixels (n, h, w).
+
+        It works in batches, which saves memory.
+        """
+        images = np.full((len(pixels), *self.image_shape), BACKGROUNDS["signed"], np.float32)
+        height, width = self.image_shape
+        box = images[:, self.margin : height - self.margin, self.margin : width - self.margin]
+        for batch in batches(len(pixels), height * width):
+            box[batch] = resize(scale(pixels[batch], *self.value_range), *box.shape[1:])
+        return images
+
+    def rescaling(self, other: PixelSpec) -> tuple[float, float]:
+        """The factor and the summand that make images of another record images of this one.
+
+        Pixels keep their values, but for ranges that are each the whole of a type, from black to
+        white: their pixels show the same although their values differ.
+        """
+        ends = self.value_range, other.value_range
+        if ends[0] == ends[1] or (self._is_black_to_white and other._is_black_to_white):
+            return 1.0, 0.0
+        (new_low, new_high), (low, high) = ends
+        width = new_high - new_low
+        return (high - low) / width, (high + low - new_low - new_high) / width
+
+    @property
+    def _is_black_to_white(self) -> bool:
+        return self.whole or self.value_range in _BLACK_TO_WHITE
+
+    def rescale(self, images: Float32Array, other: PixelSpec) -> Float32Array:
+        """Images in [-1, 1] of another record on the scale of this one; themselves if it stays."""
+        factor, summand = self.rescaling(other)
+        if (factor, summand) == (1, 0):
+            return images
+        return (images.astype(np.float64) * factor + summand).astype(np.float32)
+
+    def to_inputs(self, images: Float32Array) -> Float32Array:
+        """The inputs (n, H W) of a network from images (n, H, W) in [-1, 1] on this scale."""
+        return to_range(images, self.input_range).reshape(-1, math.prod(self.image_shape))
+
+
+def range_of(images: AnyArray, name: str) -> tuple[float, float]:
+    """Return the values that become -1 and 1, for images of which nobody has said it.
+
+    uint8 has 0 ... 255, as in IDX files, and bool has 0 ... 1. Floats within 0 ... 1 or -1 ... 1
+    have that range. Others have the least value, or 0 if that is less, and the greatest.
+    """
+    if images.dtype == np.uint8:
+        return BYTES
+    low, high = images.min().item(), images.max().item()
+    if images.dtype.kind == "b":
+        return 0.0, 1.0
+    if images.dtype.kind == "f" and low >= -1 and high <= 1:
+        return (0.0, 1.0) if low >= 0 else (-1.0, 1.0)
+    return check_range((min(low, 0), high), f"{name}: range of values")
+
+
+def check_range(value: Any, name: str) -> tuple[float, float]:
+    """Check that a range has two finite ends, the lower one first."""
+    try:
+        low, high = map(float, value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} {value!r}: expected two numbers") from None
+    if not sys.float_info.min <= high - low <= sys.float_info.max:  # what can divide values
+        raise InputError(
+            f"{name} {low:g} to {high:g}: expected two finite numbers, the lower one first"
+        )
+    return low, high
+
+
+#: MNIST's format, to which digits in pictures are brought, and that of scikit-learn's digits.
+#: MNIST's fill 20 x 20 of 28 x 28 pixels, and deformations need the margin.
+MNIST_PIXELS = PixelSpec((29, 29), (28, 28))
+DIGITS_PIXELS = PixelSpec((29, 29), (8, 8), (0.0, 16.0), margin=4)
