@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -86,12 +87,10 @@ class Comparison:
 
 def compare(first: Evaluation, second: Evaluation) -> Comparison:
     """Compares two evaluations of the same samples."""
-    from scipy.stats import binomtest  # takes long to import, and training does not need it
-
     both = shared_errors([first, second])[0, 1]
     alone = int(first.errors - both), int(second.errors - both)
-    p_value = float(binomtest(alone[0], sum(alone)).pvalue) if any(alone) else 1.0
-    return Comparison(*alone, p_value)
+    tails = 2 * sum(math.comb(sum(alone), k) for k in range(min(alone) + 1))
+    return Comparison(*alone, min(1.0, tails / 2 ** sum(alone)))
 
 
 def shared_errors(evaluations: Sequence[Evaluation]) -> AnyArray:

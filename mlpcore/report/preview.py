@@ -44,6 +44,7 @@ def draw(
     _, columns, height, width = images.shape
     gap = max(1, max(height, width) // 10)
     sheet, corners = mosaic(images.reshape(-1, height, width), columns, below=gap, beside=gap)
+    sheet = sheet[:-gap]
     lefts, tops = corners[:columns, 0], corners[::columns, 1]
     scale = max(CELL_WIDTH / (width + gap), CELL_HEIGHT / (height + gap))
     figure = Figure(figsize=(scale * sheet.shape[1], scale * sheet.shape[0]))
