@@ -31,7 +31,7 @@ from mlpcore.report.committee import (
 )
 from mlpcore.report.console import Console
 from mlpcore.report.figures import write_figures
-from mlpcore.report.members import MembersDisplay
+from mlpcore.report.members import MembersConsole
 from mlpcore.store.committee import CommitteeFolder, Member, holds_committee, plan, with_members
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.trainer import Trainer
@@ -127,16 +127,16 @@ def train_on_cluster(committee: CommitteeFolder, data: Dataset, options: train.O
     """Trains the members at once on a cluster; returns the exit status."""
     from mlpcore.cluster import train_members
 
-    with Console(sys.stdout) as console:
-        with MembersDisplay(console, committee.members) as display:
-            stopped_by = train_members(
-                committee,
-                data,
-                display,
-                scheduler=options.get("scheduler"),
-                workers=options.get("workers", 1),
-                threads=options.get("threads"),
-            )
+    console = MembersConsole(sys.stdout, committee.members)
+    with console:
+        stopped_by = train_members(
+            committee,
+            data,
+            console,
+            scheduler=options.get("scheduler"),
+            workers=options.get("workers", 1),
+            threads=options.get("threads"),
+        )
         if not stopped_by:
             return 0
         console.print("stopped; what was computed before is saved. To go on:")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from mlpcore.errors import printable_lines
 from mlpcore.report.tables import NONE, Rows, kind_of_test, text_table
@@ -15,39 +15,37 @@ from mlpcore.training.config import is_milestone
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
 
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
 #: Seconds between two updates of the bars.
 REFRESH_SECONDS = 0.25
 
 
 def epoch_line(metrics: EpochMetrics, epochs: int) -> str:
     """A line of the table whose header is `header_line`."""
-    cells = (
+    return _line(
+        epochs,
         f"{metrics.epoch}/{epochs}",
         f"{metrics.learning_rate:.2e}",
         f"{metrics.loss:.4f}",
         f"{metrics.training_error:.2f} %",
         NONE if metrics.validation_errors is None else f"{metrics.validation_error:.2f} %",
         f"{metrics.test_error:.2f} %" if metrics.n_test else NONE,
-        f"{training_speed(metrics):,.0f}",
+        f"{metrics.n_train / max(metrics.training_seconds, 1e-9):,.0f}",
         f"{metrics.seconds:.1f} s",
     )
-    return _line(cells, epochs)
 
 
 def header_line(epochs: int, held_out: int = 0) -> str:
     """The names of the columns of `epoch_line`; `held_out` is that of the `Dataset`."""
     test = kind_of_test(held_out)
-    names = ("epoch", "rate", "loss", "training", "validation", test, "samples/s", "time")
-    return _line(names, epochs)
+    names = "epoch", "rate", "loss", "training", "validation", test, "samples/s", "time"
+    return _line(epochs, *names)
 
 
-def training_speed(metrics: EpochMetrics) -> float:
-    """Samples trained in a second."""
-    return metrics.n_train / max(metrics.training_seconds, 1e-9)
-
-
-def _line(cells: Iterable[str], epochs: int) -> str:
-    widths = (max(5, 2 * len(str(epochs)) + 1), 8, 7, 8, 10, 8, 9, 8)
+def _line(epochs: int, *cells: str) -> str:
+    widths = max(5, 2 * len(str(epochs)) + 1), 8, 7, 8, 10, 8, 9, 8
     return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths))
 
 
@@ -65,8 +63,10 @@ class Console(Observer):
 
     def __init__(self, out: TextIO):
         self.out: TextIO | None = out
-        self._bars: _Bars | None = None
-        self._can_change = _can_change(out)
+        self._bars: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._can_change, self._next_refresh = _can_change(out), 0.0
+        self._speed = 0.0  # samples trained in a second, of this epoch or of the one before
         self._has_header = False
 
     def __enter__(self) -> Console:
@@ -83,7 +83,7 @@ class Console(Observer):
         """Prints lines that stay and are safe already, such as a command to type."""
         with self._surviving():
             if self._bars and self.out and self.out.isatty():
-                self._bars.print(text)  # above the bars
+                self._bars.console.print(text, soft_wrap=True)  # above the bars
             elif self.out:
                 print(text, file=self.out, flush=True)
 
@@ -107,7 +107,7 @@ class Console(Observer):
         with self._surviving():
             if self._bars:
                 self._bars.stop()
-        self._bars = None
+        self._bars, self._tasks = None, {}
 
     def on_epoch_start(self, trainer: Trainer) -> None:
         """Prints the header before the first line; in a notebook the bars are above it."""
@@ -117,16 +117,46 @@ class Console(Observer):
             self.print(header_line(trainer.config.epochs, trainer.source.held_out))
 
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
-        """Moves the bars."""
-        if self._can_change and self.out:
-            with self._surviving():
-                self._bars = self._bars or _Bars(self.out)
-                self._bars.show(trainer, phase, done, total)
+        """Moves the bars of the epoch's phase and of the run."""
+        epoch, epochs = trainer.state.epoch, trainer.config.epochs
+        share = done / total if phase == "training" else float(phase == "evaluating")
+        name, texts = f"epoch {epoch + 1}/{epochs} {phase:<10}", ("", "")
+        if self._speed:
+            updates = self._speed * trainer.state.network.n_parameters / 1e9
+            texts = f"{self._speed:,.0f} samples/s", f"{updates:,.2f} billion weight updates/s"
+        speed = self.show_bar("epoch", name, done, total, texts[0])
+        if phase == "training":
+            self._speed = speed or self._speed
+        self.show_bar("run", "run", epoch + share, epochs, texts[1])
+
+    def show_bar(self, key: str, name: str, done: float, total: float, text: str) -> float | None:
+        """Moves a bar, which is added at its first time, if what is shown can change.
+
+        The bar begins anew with another name. Bars are drawn anew every `REFRESH_SECONDS` at most.
+        Returns how much is done in a second, if that is known.
+        """
+        if not self._can_change or not self.out:
+            return None
+        with self._surviving():
+            if not self._bars:
+                self._bars = new_bars(self.out)
+                self._bars.start()
+            if key not in self._tasks:
+                self._tasks[key] = self._bars.add_task("", total=None, text="")
+            task = self._bars.tasks[self._tasks[key]]
+            is_new = name != task.description
+            if is_new:
+                self._bars.reset(task.id, total=total, description=name)
+            self._bars.update(task.id, completed=done, total=total, text=text)
+            now = time.monotonic()
+            if is_new or now >= self._next_refresh:
+                self._next_refresh = now + REFRESH_SECONDS
+                self._bars.refresh()
+            return task.speed
+        return None
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Prints the line of an epoch."""
-        if self._bars:
-            self._bars.speed = training_speed(metrics)
         self.print(epoch_line(metrics, trainer.config.epochs))
 
     def on_run_end(self, trainer: Trainer) -> None:
@@ -176,55 +206,23 @@ def _can_change(out: TextIO) -> bool:
     return out.isatty() or RichConsole().is_jupyter
 
 
-class _Bars:
-    """Two bars with the times left: for a phase of the epoch, and for the run."""
+def new_bars(out: TextIO) -> Progress:
+    """Bars with the time left, none yet; they are drawn when `refresh` is called.
 
-    def __init__(self, out: TextIO):
-        from rich.console import Console as RichConsole
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    A thread that draws them would compete with the threads that train, and nobody would catch that
+    its output fails.
+    """
+    from rich.console import Console as RichConsole
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        # `show` refreshes it: a thread for that would compete with the threads that train.
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=16),
-            TimeRemainingColumn(),
-            TextColumn("left"),
-            TextColumn("{task.fields[speed]}"),
-            console=RichConsole(file=out, markup=False, highlight=False),
-            auto_refresh=False,
-            transient=True,
-            speed_estimate_period=300,
-        )
-        names = "", "run"
-        self._bars = [self._progress.add_task(name, total=None, speed="") for name in names]
-        self._name, self._next_refresh = "", 0.0
-        self.speed = 0.0  # samples trained in a second, of this epoch or of the one before
-
-    def print(self, text: str) -> None:
-        self._progress.console.print(text, soft_wrap=True)
-
-    def stop(self) -> None:
-        self._progress.stop()
-
-    def show(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
-        """Draws the bars anew, at most every `REFRESH_SECONDS`."""
-        state, epochs = trainer.state, trainer.config.epochs
-        name = f"epoch {state.epoch + 1}/{epochs} {phase:<10}"
-        now = time.monotonic()
-        if name != self._name:
-            self._name = name
-            self._progress.reset(self._bars[0], completed=done, total=total, description=name)
-        elif now < self._next_refresh:
-            return
-        self._next_refresh = now + REFRESH_SECONDS
-        self._progress.start()
-        self._progress.update(self._bars[0], completed=done)
-        share = done / total if phase == "training" else float(phase == "evaluating")
-        self._progress.update(self._bars[1], completed=state.epoch + share, total=epochs)
-        if phase == "training":
-            self.speed = self._progress.tasks[0].speed or self.speed
-        if self.speed:
-            updates = self.speed * state.network.n_parameters / 1e9
-            self._progress.update(self._bars[0], speed=f"{self.speed:,.0f} samples/s")
-            self._progress.update(self._bars[1], speed=f"{updates:,.2f} billion weight updates/s")
-        self._progress.refresh()
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=16),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        TextColumn("{task.fields[text]}"),
+        console=RichConsole(file=out, markup=False, highlight=False),
+        auto_refresh=False,
+        transient=True,
+        speed_estimate_period=600,
+    )
