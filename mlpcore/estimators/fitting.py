@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import functools
 import math
-import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,9 +30,6 @@ STILL_FALLS = 0.1
 #: due to steps that are too long if outputs are.
 ALIKE = 1e-3
 WORSE_THAN_A_GUESS = 1.5
-
-#: Where scikit-learn fits for a cross-validation, as a search does.
-CROSS_VALIDATION = "sklearn.model_selection._validation"
 
 
 def copy_of(mlp: Any) -> Any:
@@ -156,9 +151,6 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
             f"{mlp.learning_rate_init} is too high. Lower it, or scale X."
         )
     elif complete and still_falls(losses, rates, mlp._history[0].loss):
-        if any(f.f_globals["__name__"] == CROSS_VALIDATION for f, _ in traceback.walk_stack(None)):
-            warn_of_cross_validation()
-            return
         text = (
             f"The loss still falls after {len(epochs)} epochs, to {losses[-1]:.4g}: training has "
             "not converged. Raise max_iter or learning_rate_init."
@@ -166,17 +158,6 @@ def warn_of_training(mlp: Any, samples: Samples, n_before: int, complete: bool) 
     else:
         return
     warnings.warn(text, ConvergenceWarning, stacklevel=3)  # of who called fit
-
-
-@functools.cache
-def warn_of_cross_validation() -> None:
-    """Warns once of losses that still fall, as a search has many fits; it warns of its last one."""
-    warnings.warn(
-        "The loss still falls at the end of fits of a cross-validation: they have not converged. "
-        "Raise max_iter or learning_rate_init. This is said once.",
-        ConvergenceWarning,
-        stacklevel=4,  # of who called fit
-    )
 
 
 def only_answer(mlp: Any, samples: Samples, last: EpochMetrics) -> Any:

@@ -1,15 +1,11 @@
 """The classifier warns of inputs, labels and rates that cannot be meant, and says what to do."""
 
-import os
-import subprocess
-import sys
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -79,30 +75,6 @@ def test_a_rate_that_is_too_low_is_not(settings, loss):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         OnlineMLPClassifier((9, 9), **low, **settings).fit(*load_iris(return_X_y=True))
-
-
-def search():
-    """Twelve fits of a search and the last one, none of which is long enough."""
-    grid = {"max_iter": [2, 3], "learning_rate_init": [0.01, 0.011]}
-    GridSearchCV(make_mlp(), grid, cv=3).fit(X, Y)
-
-
-def shown_in_a_fresh_process(function):
-    """How many lines Python's own filters show of what a function of this module warns of."""
-    code = f"import {__name__} as tests; tests.{function.__name__}()"
-    path = os.pathsep.join(path for path in sys.path if path)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": ""},
-        stderr=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return done.stderr.count("The loss still falls")
-
-
-def test_a_search_warns_once_of_its_fits_and_once_of_the_last():
-    assert shown_in_a_fresh_process(search) == 2
 
 
 @pytest.mark.parametrize(
