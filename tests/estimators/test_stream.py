@@ -192,27 +192,6 @@ def test_numbers_of_any_size_leave_it_finite(number):
     assert model.network_.is_finite()
 
 
-# ---- copies ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
-)
-@pytest.mark.parametrize("make", [named, np.array])
-def test_a_copy_goes_on_by_itself_as_the_original_would(copied, make):
-    model = learnt(make)
-    twin = copied(model)
-    before = predictions(model, make)
-    assert predictions(twin, make) == before
-    learnt(make, twin)
-    assert predictions(model, make) == before
-    assert predictions(learnt(make, model), make) == predictions(twin, make) != before
-
-
-def test_a_copy_of_one_that_has_learnt_nothing():
-    assert predictions(learnt(model=copy.copy(StreamMLPClassifier()))) == predictions(learnt())
-
-
 # ---- refusals ----------------------------------------------------------------------------
 
 GOOD = named(clouds()[0][0])

@@ -1,7 +1,6 @@
-"""Runs on disk: exact round trips, resume after a kill anywhere, damage, full disks."""
+"""Runs on disk: exact round trips, damage, full disks; when they are saved."""
 
 import errno
-import itertools
 import json
 import math
 import os
@@ -12,7 +11,6 @@ import pytest
 
 from mlpcore import backends
 from mlpcore.data.summary import DataSummary
-from mlpcore.errors import InputError
 from mlpcore.files import LOCK_FILE
 from mlpcore.store import run_folder
 from mlpcore.store.run_folder import (
@@ -33,7 +31,6 @@ from mlpcore.training.trainer import Trainer
 from small_runs import (
     DATA,
     Hook,
-    StopAfter,
     assert_same_result,
     finish_run,
     load_run,
@@ -42,7 +39,6 @@ from small_runs import (
     run_with_stop,
     same_weights,
     start_run,
-    without_times,
 )
 
 CONFIG_3 = make_config()
@@ -62,11 +58,6 @@ def stop_at(folder, epoch, samples, config=CONFIG_3):
     trainer, run = start_run(folder, config, DATA)
     with closing(run):
         return run_with_stop(config, DATA, trainer.backend, epoch, samples, [run]).state
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    return finish_run(tmp_path_factory.mktemp("runs") / "run", CONFIG_3, DATA)
 
 
 @pytest.fixture
@@ -105,15 +96,6 @@ def test_a_run_is_complete_on_disk(tmp_path):
     assert [line["test_error"] for line in lines] == [round(m.test_error, 4) for m in state.history]
 
 
-@pytest.mark.parametrize(("epoch", "samples"), [(0, 0), (0, 64), (1, 0), (2, 224)])
-def test_resume_from_disk_equals_uninterrupted(tmp_path, uninterrupted, epoch, samples):
-    before = stop_at(tmp_path / "run", epoch, samples).seconds
-    state = resume(tmp_path / "run")
-    assert_same_result(uninterrupted, state)
-    assert state.seconds > before
-    assert_same_result(uninterrupted, load_run(tmp_path / "run"))
-
-
 # Another number of epochs
 
 
@@ -122,32 +104,6 @@ def change_epochs(folder, epochs):
     with closing(Run.open(folder)) as run:
         run.change_settings(run.config.with_epochs(epochs, run.load().begun))
         return run.config
-
-
-@pytest.mark.parametrize(
-    ("decay", "epoch", "samples"),
-    [("linear", 0, 0), ("factor", 0, 64), ("linear", 2, 224), ("factor", 3, 0)],
-)
-def test_a_run_with_more_epochs_is_determined_by_its_settings(tmp_path, decay, epoch, samples):
-    """Wherever it stopped before and after, it is the run of these settings from the beginning."""
-    first, folder = make_config(decay=decay), tmp_path / "run"
-    if epoch == 3:
-        finish_run(folder, first, DATA)
-    else:
-        stop_at(folder, epoch, samples, first)
-    config = change_epochs(folder, 5)
-    assert read_settings(folder)[0] == config != first
-    assert (load_run(folder).epoch, load_run(folder).progress.samples) == (epoch, samples)
-    with closing(Run.open(folder)) as run:
-        stopping = StopAfter(backends.get(), 4, 64)
-        stopping.trainer = Trainer(run.config, DATA, stopping, [run], run.load())
-        assert stopping.trainer.run() is False
-    state = resume(folder)
-    assert state.epoch == 5
-    assert_same_result(finish_run(tmp_path / "whole", config, DATA), state)
-    assert_same_result(state, load_run(folder))
-    if (epoch, samples) == (0, 0):
-        assert config == make_config(decay=decay, epochs=5)
 
 
 def test_a_run_with_other_epochs_twice(tmp_path):
@@ -163,40 +119,6 @@ def test_a_run_with_other_epochs_twice(tmp_path):
 
 
 # Kills, interrupts, full disks
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "no space left")])
-@pytest.mark.parametrize("n", [0, 1, 2, 6])
-def test_a_save_that_fails_loses_nothing(
-    tmp_path, monkeypatch, uninterrupted, every_epoch, error, n
-):
-    """Before the n-th file takes its place: what is on disk goes on, and so does the trainer."""
-    trainer, run = start_run(tmp_path / "run", CONFIG_3, DATA)
-    replace, calls = os.replace, itertools.count()
-
-    def fail(*args, **folders):
-        if next(calls) == n:
-            raise error
-        replace(*args, **folders)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", fail)
-        with pytest.raises((KeyboardInterrupt, InputError)):
-            trainer.run()
-    copied = shutil.copytree(run.folder, tmp_path / "copy")
-    assert trainer.run() is True
-    run.close()
-    for state in (trainer.state, resume(run.folder), resume(copied)):
-        assert_same_result(uninterrupted, state)
-    assert without_times(read_history(run.folder)) == without_times(uninterrupted.history)
-
-
-def test_a_run_killed_before_its_first_network(tmp_path):
-    """It begins with the network of its settings."""
-    config = make_config(activation="relu", loss="cross-entropy", init="he")
-    start_run(tmp_path / "run", config, DATA)[1].close()
-    (tmp_path / "run" / LAST).unlink()
-    assert_same_result(finish_run(tmp_path / "whole", config, DATA), resume(tmp_path / "run"))
 
 
 @pytest.mark.parametrize("calls_before", [0, 2])

@@ -1,6 +1,5 @@
-"""The training loop: what an epoch computes, the best network, stop and resume, divergence."""
+"""The training loop: what an epoch computes, the best network, divergence."""
 
-import copy
 import dataclasses
 import math
 import sys
@@ -24,11 +23,9 @@ from small_runs import (
     DATA,
     FLAT,
     FLAT_TEST,
-    MODERN,
     Hook,
     assert_same_result,
     make_config,
-    run_with_stop,
     same_weights,
     train,
 )
@@ -121,83 +118,6 @@ def test_networks_labels_and_rates_that_do_not_fit(monkeypatch):
     monkeypatch.setattr(training, "SEGMENT", 2)
     with pytest.raises(InputError, match="learning rate of a layer"):
         Trainer(make_config(learning_rate=1e-43, decay="linear"), DATA, backends.get())
-
-
-# Stop and resume
-
-
-#: Rates that change within an epoch, and layers wide enough for two threads' sparse steps.
-WITHIN, SPARSE = {"decay": "linear", "warm_up": 300}, {"hidden_layers": (300, 200), **MODERN}
-
-
-@pytest.mark.parametrize(
-    ("epoch", "samples", "changes"),
-    [
-        *((*place, {}) for place in ((0, 0), (0, 224), (1, 0), (1, 96), (2, 32))),
-        *((1, samples, WITHIN) for samples in (32, 224)),
-        (1, 96, SPARSE),
-    ],
-)
-def test_resume_equals_uninterrupted(c_backend, monkeypatch, epoch, samples, changes):
-    """By another trainer, and by the same one."""
-    if changes is WITHIN:
-        monkeypatch.setattr(training, "SEGMENT", 64)
-    config = make_config(**changes)
-    whole = train(config, c_backend)
-    stopped = run_with_stop(config, DATA, c_backend, epoch, samples)
-    seconds = stopped.state.seconds
-    assert_same_result(whole, train(config, c_backend, state=copy.deepcopy(stopped.state)))
-    assert stopped.run() is True
-    assert_same_result(whole, stopped.state)
-    assert seconds < stopped.state.seconds == sum(m.seconds for m in stopped.state.history)
-
-
-@pytest.mark.parametrize(
-    ("samples", "rounding"),
-    [(0, 0), (100, 1e-5)],
-)
-def test_the_reference_resumes(samples, rounding):
-    """It keeps float32 of its float64 when it stops within an epoch."""
-    config, backend = make_config(), backends.get("reference")
-    stopped = run_with_stop(config, DATA, backend, 1, samples)
-    whole, resumed = train(config, backend), train(config, backend, state=stopped.state)
-    for a, b in zip(whole.network.weights, resumed.network.weights):
-        np.testing.assert_allclose(a, b, rtol=rounding, atol=rounding / 10)
-
-
-@pytest.mark.parametrize("raises", [False, True])
-@pytest.mark.parametrize("phase", ["epoch_start", "deforming", "training", "evaluating"])
-@pytest.mark.parametrize("at", [0, 1])
-def test_a_stop_or_an_exception_in_any_phase_loses_nothing(c_backend, phase, at, raises):
-    """At the first or second report of a phase; Ctrl-C in a notebook, for example, raises."""
-    config, seen, stops = make_config(), [], []
-
-    def interrupt(trainer, event, *numbers):
-        if event == "stop":
-            stops.append(trainer.state.progress.samples)
-        elif event == phase:
-            seen.append(event)
-            if len(seen) == at + 1 and raises:
-                raise KeyboardInterrupt
-            if len(seen) == at + 1:
-                trainer.request_stop()
-
-    trainer = Trainer(config, DATA, c_backend, [Hook(interrupt)])
-    if raises:
-        with pytest.raises(KeyboardInterrupt):
-            trainer.run()
-    else:
-        assert trainer.run() is False
-        assert stops == [trainer.state.progress.samples]
-    if phase == "training" and at == 1:
-        assert 0 < trainer.state.progress.samples < 230 or raises
-    elif phase == "evaluating":
-        assert trainer.state.progress.samples == 230
-    rest = Trainer(config, DATA, c_backend, state=copy.deepcopy(trainer.state))
-    assert trainer.run() and rest.run()
-    whole = train(config, c_backend)
-    assert_same_result(whole, trainer.state)
-    assert_same_result(whole, rest.state)
 
 
 def test_a_stop_requested_before_the_run_stops_it_at_once():

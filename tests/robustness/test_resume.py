@@ -1,0 +1,249 @@
+"""Whatever trains, and wherever it stops: it goes on to the bits that it has without the stop."""
+
+import copy
+import errno
+import functools
+import itertools
+import os
+import pickle
+import shutil
+from contextlib import closing, nullcontext
+
+import numpy as np
+import pytest
+
+from emulated import get_backend
+from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, backends
+from mlpcore.errors import InputError
+from mlpcore.store import run_folder
+from mlpcore.store.run_folder import LAST, Run, read_history
+from mlpcore.training import trainer as training
+from mlpcore.training.sources import ArraySource
+from mlpcore.training.trainer import Trainer
+from small_runs import (
+    C_BACKENDS,
+    DATA,
+    MODERN,
+    Hook,
+    StopAfter,
+    assert_same_result,
+    load_run,
+    make_config,
+    same_weights,
+    start_run,
+    without_times,
+)
+
+#: Settings of trainings; SEGMENT is that of the trainer, within which a rate does not change.
+SETTINGS = {
+    "plain": {},
+    "rates within an epoch": {"decay": "linear", "warm_up": 300},
+    "sparse steps": {"hidden_layers": (300, 200), **MODERN},
+    "weights of samples, decay of the network's": {},
+}
+WEIGHTS = np.arange(230) % 4
+
+#: Who trains what: all settings on one backend, and all backends with some settings.
+TRAINERS = [("plain", name) for name in C_BACKENDS]
+TRAINERS += [(settings, C_BACKENDS[-1]) for settings in SETTINGS if settings != "plain"]
+
+#: Epochs and samples, of which the last is the end; events, at whose second time a stop is asked
+#: for, or something raises, as Ctrl-C does in a notebook.
+PLACES = [(0, 0), (0, 64), (0, 224), (1, 0), (1, 96), (2, 32), (2, 224), (3, 0)]
+PLACES += itertools.product(
+    ["epoch_start", "deforming", "training", "evaluating"], ["stop", "raise"]
+)
+
+#: The n-th file that is to take its place in a folder, where that fails.
+SAVES = list(itertools.product([KeyboardInterrupt, OSError(errno.ENOSPC, "full")], [0, 1, 2, 6]))
+
+
+@pytest.fixture(autouse=True)
+def every_epoch_is_saved(monkeypatch):
+    monkeypatch.setattr(run_folder, "SAVING_SHARE", float("inf"))
+    monkeypatch.setattr(training, "SEGMENT", 64)
+
+
+def make_trainer(settings, backend, state=None):
+    config = make_config(**SETTINGS[settings])
+    weighted = settings.startswith("weights")
+    source = ArraySource.of(DATA, config, backend, WEIGHTS if weighted else None)
+    return Trainer(config, source, backend, state=state, weight_decay=0.5 if weighted else 0.0)
+
+
+@functools.cache
+def undisturbed(settings, name):
+    trainer = make_trainer(settings, get_backend(name, threads=2))
+    assert trainer.run() is True
+    return trainer.state
+
+
+def stop(trainer, place):
+    """Runs a trainer until a place."""
+    where, how = place
+    if how in ("stop", "raise"):
+        seen = []
+
+        def interrupt(trainer, event, *_):
+            seen.append(event)
+            if event == where and seen.count(event) == 2:
+                if how == "raise":
+                    raise KeyboardInterrupt
+                trainer.request_stop()
+
+        trainer.observers += (Hook(interrupt),)
+        with pytest.raises(KeyboardInterrupt) if how == "raise" else nullcontext():
+            assert trainer.run() is False
+    else:
+        trainer.backend = StopAfter(trainer.backend, where, how)
+        trainer.backend.trainer = trainer
+        assert trainer.run() is (where == trainer.config.epochs)
+        assert (trainer.state.epoch, trainer.state.progress.samples) == place
+    return trainer.state
+
+
+def check_seconds(state, before):
+    assert before <= state.seconds == sum(metrics.seconds for metrics in state.history)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize("settings, name", TRAINERS)
+def test_a_trainer_goes_on(settings, name, place):
+    """The same one, and another one."""
+    backend = get_backend(name, threads=2)
+    trainer = make_trainer(settings, backend)
+    state = copy.deepcopy(stop(trainer, place))
+    before, other = state.seconds, make_trainer(settings, backend, state)
+    for each in (trainer, other):
+        assert each.run() is True
+        assert_same_result(undisturbed(settings, name), each.state)
+        check_seconds(each.state, before)
+
+
+@pytest.mark.parametrize("samples, rounding", [(0, 0), (100, 1e-5)])
+def test_the_reference_goes_on(samples, rounding):
+    """It keeps float32 of its float64 when it stops within an epoch."""
+    backend = backends.get("reference")
+    other = make_trainer("plain", backend, stop(make_trainer("plain", backend), (1, samples)))
+    assert other.run()
+    whole = undisturbed("plain", "reference")
+    for a, b in zip(whole.network.weights, other.state.network.weights):
+        np.testing.assert_allclose(a, b, rtol=rounding, atol=rounding / 10)
+
+
+# ---- folders of runs ---------------------------------------------------------------------
+
+
+def go_on(folder, place=None):
+    """The state of a run that goes on to a place, or to its end."""
+    with closing(Run.open(folder)) as run:
+        run.check_data(DATA)
+        trainer = Trainer(run.config, DATA, backends.get(), [run], run.load())
+        return stop(trainer, place or (run.config.epochs, 0))
+
+
+@functools.cache
+def whole_run(config):
+    trainer = Trainer(config, DATA, backends.get())
+    assert trainer.run() is True
+    return trainer.state
+
+
+@pytest.mark.parametrize("place", [*PLACES, "before its first network"], ids=str)
+@pytest.mark.parametrize("decay, epochs", [("factor", 3), ("factor", 5), ("linear", 5)])
+def test_a_run_goes_on(tmp_path, decay, epochs, place):
+    """Or to more epochs, as if it had had them from the beginning, with another stop in them."""
+    folder, seconds = tmp_path / "run", 0.0
+    start_run(folder, make_config(decay=decay), DATA)[1].close()
+    if place == "before its first network":
+        (folder / LAST).unlink()
+    else:
+        before = go_on(folder, place)
+        seconds = before.seconds if isinstance(place[0], int) else 0.0
+        if place[1] != "raise":  # which leaves the folder as it was saved last
+            found = load_run(folder)
+            assert (found.epoch, found.progress) == (before.epoch, before.progress)
+    with closing(Run.open(folder)) as run:
+        run.change_settings(run.config.with_epochs(epochs, run.load().begun))
+        config = run.config
+    if place == (0, 0):
+        assert config == make_config(decay=decay, epochs=epochs)
+    if epochs == 5:
+        go_on(folder, (4, 64))
+    state = go_on(folder)
+    assert_same_result(whole_run(config), state)
+    assert_same_result(load_run(folder), state)
+    assert without_times(read_history(folder)) == without_times(state.history)
+    check_seconds(state, seconds)
+
+
+@pytest.mark.parametrize("error, n", SAVES)
+def test_a_save_that_fails_loses_nothing(tmp_path, monkeypatch, error, n):
+    """What is on disk goes on, and so does the trainer."""
+    trainer, run = start_run(tmp_path / "run", make_config(), DATA)
+    replace, calls = os.replace, itertools.count()
+
+    def fail(*args, **folders):
+        if next(calls) == n:
+            raise error
+        replace(*args, **folders)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        with pytest.raises((KeyboardInterrupt, InputError)):
+            trainer.run()
+    copied = shutil.copytree(run.folder, tmp_path / "copy")
+    assert trainer.run() is True
+    run.close()
+    for state in (trainer.state, go_on(run.folder), go_on(copied)):
+        assert_same_result(whole_run(make_config()), state)
+
+
+# ---- classifiers that learn streams ------------------------------------------------------
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(120, 5)), RNG.integers(0, 3, 120)
+
+
+def learn_named(model, some):
+    for x, y in zip(X[some].tolist(), Y[some].tolist()):
+        model.learn_one({f"n{k}": x[k] for k in range(y, 5)}, y)
+
+
+def learn_rows(model, some):
+    for x, y in zip(X[some], Y[some].tolist()):
+        model.learn_one(x, y)
+
+
+def learn_few(model, some):
+    for place in range(some.start, some.stop):
+        model.partial_fit(X[place : place + 1], Y[place : place + 1], classes=[0, 1, 2])
+
+
+def learn_many(model, some):
+    for place in range(some.start, some.stop, 40):
+        model.partial_fit(X[place : place + 40], Y[place : place + 40], classes=[0, 1, 2])
+
+
+CLASSIFIERS = {
+    learn_named: lambda: StreamMLPClassifier((8,)),
+    learn_rows: lambda: StreamMLPClassifier((8,), standardise=False),
+    learn_few: lambda: OnlineMLPClassifier((8,), random_state=0),
+    learn_many: lambda: OnlineMLPClassifier((8,), random_state=0),
+}
+
+
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))]
+)
+@pytest.mark.parametrize("place", [0, 40, 80])
+@pytest.mark.parametrize("learn", CLASSIFIERS)
+def test_a_copy_goes_on_by_itself(learn, place, copied):
+    whole, model = CLASSIFIERS[learn](), CLASSIFIERS[learn]()
+    learn(whole, slice(0, 120))
+    learn(model, slice(0, place))
+    twin = copied(model)
+    learn(twin, slice(place, 120))
+    assert same_weights(twin.network_, whole.network_)
+    learn(model, slice(place, 120))
+    assert same_weights(model.network_, whole.network_)
