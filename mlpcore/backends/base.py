@@ -332,4 +332,7 @@ class Stepper:
 
 def _dense(images: Any) -> Float32Array:
     """Images as an array, which may be those of a sparse matrix."""
-    return images.toarray() if hasattr(images, "toarray") else images
+    if not hasattr(images, "toarray"):
+        return images
+    images.check_format(full_check=True)  # SciPy would write where wrong indices point
+    return images.toarray()

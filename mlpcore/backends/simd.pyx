@@ -460,12 +460,16 @@ cdef enum:
 
 
 cdef class _Samples:
-    """The rows of an array, or of a matrix in compressed sparse rows, whose indices ascend."""
+    """The rows of an array, or of a matrix in compressed sparse rows, whose indices ascend.
+
+    Indices are checked here, whatever the matrix says of itself, in copies that no other thread
+    can change: a stepper writes to memory where they point.
+    """
 
     cdef Py_ssize_t n
     cdef bint sparse
     cdef const float[:, ::1] rows
-    cdef const int32_t[::1] indices, ends
+    cdef int32_t[::1] indices, ends
     cdef const float[::1] values
 
     def __cinit__(self, images, int n_in):
@@ -476,12 +480,31 @@ cdef class _Samples:
             return
         check_shape("images", images, (None, n_in), np.float32)
         self.values = check_array("values of images", images.data, (None,))
-        images.check_format(full_check=True)  # or C would read beyond its arrays
-        if images.format != "csr" or not images.has_canonical_format:
-            raise InputError("images: expected compressed sparse rows, whose indices ascend")
+        self.ends = np.array(images.indptr, np.int32)
+        self.indices = np.array(images.indices, np.int32)
         self.n = images.shape[0]
-        self.ends = images.indptr.astype(np.int32, copy=False)
-        self.indices = images.indices.astype(np.int32, copy=False)
+        if images.format != "csr" or not self.ascend(n_in):
+            raise InputError("images: expected compressed sparse rows, whose indices ascend from "
+                             f"0 or more to {n_in - 1} or less")
+
+    cdef bint ascend(self, int n_in) noexcept:
+        """Whether all rows are within the values, and their indices ascend within the inputs."""
+        cdef Py_ssize_t n_values = min(self.values.shape[0], self.indices.shape[0]), row, k
+        cdef const int32_t *indices = &self.indices[0]
+        cdef int32_t last
+        if self.ends.shape[0] != self.n + 1 or self.ends[0] != 0:
+            return False
+        for row in range(self.n):
+            if not self.ends[row] <= self.ends[row + 1] <= n_values:
+                return False
+            last = -1
+            for k in range(self.ends[row], self.ends[row + 1]):
+                if indices[k] <= last:
+                    return False
+                last = indices[k]
+            if last >= n_in:
+                return False
+        return True
 
     cdef mlp_sample get(self, Py_ssize_t i):
         cdef mlp_sample sample
@@ -532,14 +555,16 @@ cdef class CStepper:
 
     def train(self, images, labels, learning_rate, double target, sample_weight, weight_decay):
         cdef _Samples samples = _Samples(images, self.n_in)
-        cdef const uint8_t[::1] t = check_array("labels", labels, (samples.n,), np.uint8)
+        # A copy, as `Backend.train` makes one: C would write where a wrong label points.
+        cdef bytes codes = check_array("labels", labels, (samples.n,), np.uint8).tobytes()
+        cdef const unsigned char *t = codes
         cdef const float[::1] weights = None
         cdef mlp_sample sample
         cdef Py_ssize_t i
         cdef double loss = 0.0
         cdef int errors = 0
         if sample_weight is not None:
-            sample_weight = check_array("sample_weight", sample_weight, (samples.n,))
+            sample_weight = check_array("sample_weight", sample_weight, (samples.n,)).copy()
             check_weights(sample_weight)
             weights = sample_weight
         for i in range(samples.n):
@@ -624,7 +649,7 @@ cdef mlp_deformation _deformation(shape, fields, backgrounds):
     cdef const float[::1] around = backgrounds
     result.height, result.width = shape
     result.taps = &taps[0, 0]
-    result.cell, result.n_taps = fields.taps.shape
+    result.cell, result.n_taps = taps.shape[0], taps.shape[1]
     result.alpha = fields.alpha
     result.backgrounds = &around[0]
     result.key = fields.key

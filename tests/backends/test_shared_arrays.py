@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from emulated import get_backend
 from mlpcore import backends
@@ -46,6 +47,30 @@ def test_progress_may_write_to_the_arrays(name, schedule):
         result = backends.get(name, 2, schedule).train(*arguments, sample_weight=weights)
         results.append((result, bits(network)))
     assert order[0] == 2**31 - 1
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("kind", [np.array, csr_matrix])
+def test_a_stepper_has_copies_of_what_points_into_memory(cpu_name, kind):
+    """C would write where indices or labels point that changed after they had been checked."""
+
+    class Rates(list):
+        """Learning rates whose reading spoils the other arguments."""
+
+        def __iter__(self):
+            labels[:], weights[:] = 255, np.nan
+            if kind is csr_matrix:
+                images.indptr[1:], images.indices[:] = 2**30, 2**30
+            return super().__iter__()
+
+    results = []
+    for rates in ([0.1, 0.1], Rates([0.1, 0.1])):
+        images, labels, _ = training_set((20, 30, 3), 9, zeros=0.5)
+        images, weights = kind(images), np.ones(9, np.float32)
+        stepper = backends.get(cpu_name).stepper(Network((20, 30, 3), 1))
+        result = stepper.train(images, labels, rates, sample_weight=weights)
+        results.append((result, bits(stepper.network)))
+    assert labels[0] == 255
     assert results[0] == results[1]
 
 

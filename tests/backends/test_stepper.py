@@ -137,7 +137,12 @@ def broken(change):
     "images",
     [
         broken(lambda m: m.indptr.__setitem__(1, 10**6)),
+        broken(lambda m: m.indptr.__setitem__(0, 1)),
         broken(lambda m: m.indices.__setitem__(-1, 20)),
+        broken(lambda m: m.indices.__setitem__(0, -1)),
+        broken(lambda m: m.indices.fill(3)),
+        broken(lambda m: setattr(m, "indices", m.indices[:9])),
+        broken(lambda m: setattr(m, "indptr", m.indptr[:1])),
         csr_matrix((np.ones(2, np.float32), [3, 1], [0, 2]), shape=(1, 20)),
         csr_matrix(ONE).tocsc(),
         csr_matrix(ONE.astype(float)),

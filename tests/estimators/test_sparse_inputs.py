@@ -53,6 +53,19 @@ def test_a_matrix_is_summed_up_and_left_as_it_is():
     assert not twice.has_canonical_format and twice.nnz == 4
 
 
+def test_a_matrix_whose_flag_is_wrong_is_refused():
+    """SciPy keeps what it found of the indices, which may be others by now."""
+    mlp, rows = make_mlp().fit(X, Y), sparse.csr_matrix(X)
+    assert rows.has_canonical_format
+    n = 10 * X.shape[1]
+    rows.data = np.full(300 * n, 0.01, np.float32)
+    rows.indices = np.zeros(300 * n, np.int32)
+    rows.indptr = np.arange(0, 300 * n + 1, n, dtype=np.int32)
+    for call in (mlp.predict, lambda rows: mlp.partial_fit(rows, Y), lambda rows: mlp.fit(rows, Y)):
+        with pytest.raises(InputError, match="indices ascend"):
+            call(rows)
+
+
 def test_early_stopping_scores_sparse_rows():
     mlp = make_mlp(early_stopping=True, max_iter=40).fit(sparse.csr_matrix(X), Y)
     assert mlp.best_validation_score_ > 0.7
