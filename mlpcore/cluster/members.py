@@ -20,7 +20,7 @@ import distributed
 from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 from distributed.comm import CommClosedError
 
-from mlpcore.cluster.segment import GPU, Job, as_given, may_train, source, train_segment
+from mlpcore.cluster.segment import GPU, Job, as_given, source, train_segment
 from mlpcore.cpu import available_cores
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError, printable, shown
@@ -156,20 +156,18 @@ async def _connected(scheduler: str | None, workers: int) -> AsyncIterator[Clien
         yield await stack.enter_async_context(client)
 
 
-async def _check_workers(client: Client, job: Job, member: Member, progress: Progress) -> None:
-    """Raises InputError unless all workers that there are may train; waits for the first one."""
+async def _wait_for_worker(client: Client, member: Member, progress: Progress) -> None:
+    """Waits for a worker; raises InputError if tasks for a GPU would wait for ever."""
     if not await client.nthreads():
         progress.note("no workers yet: waiting for one")
         await client.wait_for_workers(1)
-    answers = await client.run(may_train, job, member.config, on_error="return")
-    for address, answer in answers.items():
-        if isinstance(answer, BaseException):
-            raise InputError(f"worker {address} cannot train: {printable(str(answer))}")
-    if not any(answers.values()):
-        raise InputError(
-            f"no worker has the resource {GPU}, which the backend cuda wants: expected "
-            f"dask worker --resources {GPU}=1"
-        )
+    if member.config.backend == "cuda":
+        has = await client.run(lambda dask_worker: dask_worker.state.total_resources.get(GPU))
+        if not any(has.values()):
+            raise InputError(
+                f"no worker has the resource {GPU}, which the backend cuda wants: expected "
+                f"dask worker --resources {GPU}=1"
+            )
 
 
 async def _train(
@@ -190,7 +188,7 @@ async def _train(
         try:
             async with _connected(scheduler, workers) as client:
                 progress.note(f"dashboard: {client.dashboard_link}")
-                await _check_workers(client, job, left[0][0], progress)
+                await _wait_for_worker(client, left[0][0], progress)
                 await _train_in_tasks(left, data, client, job, progress)
         except asyncio.CancelledError:
             if not signals:

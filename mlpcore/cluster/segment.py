@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 
-from distributed import Worker, get_worker
+from distributed import get_worker
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend
@@ -49,29 +49,6 @@ class Job:
     source: str
     threads: int
 
-    def new_backend(self, config: TrainingConfig) -> Backend:
-        """What computes on this worker; an InputError unless it comes to the expected bits."""
-        if source() != self.source:
-            raise InputError(f"it has {source()}, expected {self.source}")
-        try:
-            return backends.get(config.backend, self.threads, config.schedule)
-        except InputError as error:
-            has = [name for name, reason in backends.available().items() if reason is None]
-            raise InputError(
-                f"{error}; expected another worker, or --backend {' or '.join(has)}"
-            ) from None
-
-
-def may_train(job: Job, config: TrainingConfig, dask_worker: Worker) -> bool:
-    """Whether tasks come to this worker, which is not so without the resource that they want.
-
-    An InputError when one would fail.
-    """
-    if config.backend == "cuda" and not dask_worker.state.total_resources.get(GPU):
-        return False
-    job.new_backend(config)
-    return True
-
 
 def as_given(data: Dataset) -> Dataset:
     """The task that brings the data to the workers: one gets them, the others ask that one."""
@@ -97,11 +74,20 @@ def train_segment(
     InputError
         When this worker may not train, or training diverges. It names the worker.
     """
-    worker = get_worker().address
+    worker, config = get_worker().address, member.config
     try:
-        backend = job.new_backend(member.config)
+        if source() != job.source:
+            raise InputError(f"it has {source()}, expected {job.source}")
+        backend = _backend(config, job.threads)
         state = copy.deepcopy(state)  # Dask may need that of the argument again
-        Trainer(member.config, data, backend, [StopAfter(until)], state).run()
+        Trainer(config, data, backend, [StopAfter(until)], state).run()
     except InputError as error:
         raise type(error)(f"worker {worker}, member {member.name}: {error}") from None
     return Result(state, f"{provenance.machine()}, {backend.name}", worker)
+
+
+def _backend(config: TrainingConfig, threads: int) -> Backend:
+    try:
+        return backends.get(config.backend, threads, config.schedule)
+    except InputError as error:
+        raise InputError(f"{error}; expected another worker, or another --backend") from None
