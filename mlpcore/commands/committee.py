@@ -30,7 +30,6 @@ from mlpcore.report.committee import (
     committee_report,
 )
 from mlpcore.report.console import Console
-from mlpcore.report.figures import write_figures
 from mlpcore.report.members import MembersConsole
 from mlpcore.store.committee import CommitteeFolder, Member, holds_committee, plan, with_members
 from mlpcore.store.trained import TrainedNetwork
@@ -160,9 +159,6 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
     """Prints the result of a trained committee, and writes its report with figures."""
     judged = judge(committee, data, backend)
 
-    def draw(folder: Path) -> list[Path]:
-        return write_figures(folder, committee_figures(judged))
-
     def text(figures: Sequence[str]) -> str:
         return committee_report(committee, judged, backend.description, figures)
 
@@ -170,7 +166,7 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
         console.print()
         console.print_table(judged.table())
         console.print(judged.comparison())
-        if runs.write_report(committee.folder, draw, text, console):
+        if runs.write_report(committee.folder, lambda: committee_figures(judged), text, console):
             console.print(f"report: {shown(committee.folder / runs.REPORT)}")
 
 

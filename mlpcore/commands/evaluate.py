@@ -24,15 +24,13 @@ from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, check_writable
 from mlpcore.inference import TrainedClassifier
 from mlpcore.network.architecture import format_layer_sizes
-from mlpcore.report.figures import evaluation_figures, network_figures, write_figures
-from mlpcore.report.page import title_of
+from mlpcore.report.figures import trained_figures, write_figures
 from mlpcore.report.results import confusion_table, evaluation_table, misclassified_table
 from mlpcore.report.tables import text_table
 from mlpcore.store.committee import with_members
 from mlpcore.store.run_folder import check_result_file, read_history
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.terminal import say
-from mlpcore.training.state import EpochMetrics
 
 #: Misclassified samples that are listed without --all.
 LISTED = 20
@@ -162,27 +160,6 @@ def document(
     return json.dumps(content) + "\n"
 
 
-def draw(
-    folder: Path,
-    networks: Sequence[TrainedNetwork],
-    histories: Sequence[Sequence[EpochMetrics]],
-    data: Dataset,
-    whole: Evaluation,
-) -> list[Path]:
-    """Writes the figures of the whole, and of each network."""
-    several = len(networks) > 1
-    title = title_of(networks[0].network, data.name)
-    if several:
-        title = f"Committee of {len(networks)} networks on {data.name}"
-    paths = write_figures(folder, evaluation_figures(data.test_images, whole, title))
-    for number, (each, history) in enumerate(zip(networks, histories), 1):
-        held_out = each.data.held_out if each.data else 0
-        drawn = network_figures(each.network, data.image_shape, history, held_out, each.data_name)
-        suffix = f"-{number}" if several else ""
-        paths += write_figures(folder, {f"{name}{suffix}": drawn[name] for name in drawn})
-    return paths
-
-
 def evaluate(options: argparse.Namespace) -> int:
     """Returns the exit status, which is 0 whatever the error rate."""
     copies = given_copies(options)
@@ -213,7 +190,8 @@ def evaluate(options: argparse.Namespace) -> int:
         atomic_write(options.json, content.encode())
     if options.figures:
         say()
-        for path in draw(options.figures, networks, histories, data, whole):
+        figures = trained_figures(networks, histories, data, whole)
+        for path in write_figures(options.figures, figures):
             say(f"figure: {shown(path)}")
     return 0
 

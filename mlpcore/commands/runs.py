@@ -5,27 +5,27 @@ Here signals become stops, and results become lines, a report and an exit status
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError, shown
-from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, remove_temporary
 from mlpcore.inference import TrainedClassifier
-from mlpcore.network import Network
 from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.report.console import Console
-from mlpcore.report.figures import evaluation_figures, network_figures, write_figures
-from mlpcore.report.page import title_of
+from mlpcore.report.figures import trained_figures, write_figures
 from mlpcore.report.results import report, result_table
 from mlpcore.stopping import stopping
 from mlpcore.store.run_folder import LAST, Run
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Diverged, Trainer
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: The file in the folder of a finished run, or committee, that shows its result.
 REPORT = "report.md"
@@ -100,8 +100,8 @@ def _place(trainer: Trainer) -> str:
 def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> None:
     """Prints the result of a finished run, and writes its report with figures."""
     state = trainer.state
-    best, metrics = state.best, state.best_metrics
-    assert best is not None and metrics is not None
+    metrics = state.best_metrics
+    assert metrics is not None
     console.print()
     console.print_table(result_table(run.config, run.data, state))
     classifier = TrainedClassifier([TrainedNetwork.read(run.folder)], trainer.backend)
@@ -110,9 +110,10 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
     def text(figures: Sequence[str]) -> str:
         return report(run.config, run.data, state, trainer.backend.description, test, figures)
 
-    write_report(
-        run.folder, lambda folder: draw(folder, best, state.history, data, test), text, console
-    )
+    def figures() -> Mapping[str, Figure]:
+        return trained_figures(classifier.networks, [state.history], data, test)
+
+    write_report(run.folder, figures, text, console)
     # Not 1 - 1 / n_classes: labels may be rare, or missing.
     guessed = 100 * (1 - np.bincount(data.train_labels).max() / len(data.train_labels))
     if metrics.validation_error > 0.9 * guessed:
@@ -125,7 +126,7 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
 
 def write_report(
     folder: Path,
-    draw: Callable[[Path], Sequence[Path]],
+    figures: Callable[[], Mapping[str, Figure]],
     text: Callable[[Sequence[str]], str],
     console: Console,
 ) -> bool:
@@ -137,8 +138,8 @@ def write_report(
     ----------
     folder
         Of the run or committee, which is locked.
-    draw
-        Writes figures to a folder, and returns their files.
+    figures
+        Draws the figures, by name.
     text
         The report, from the files of its figures, relative to `folder`.
 
@@ -147,31 +148,18 @@ def write_report(
     bool
         Whether there is a report.
     """
-    figures: Sequence[Path] = []
+    paths: Sequence[Path] = []
     try:
-        figures = draw(folder / "figures")
+        paths = write_figures(folder / "figures", figures())
     except Exception as error:  # such as a font that is missing
         reason = " ".join(str(error).split())
         console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
     remove_temporary(folder, [REPORT])
-    remove_temporary(folder / "figures", [path.name for path in figures])
-    content = text([path.relative_to(folder).as_posix() for path in figures])
+    remove_temporary(folder / "figures", [path.name for path in paths])
+    content = text([path.relative_to(folder).as_posix() for path in paths])
     try:
         atomic_write(folder / REPORT, content.encode(errors="replace"))
     except InputError as error:
         console.print(f"note: no report: {error}")
         return False
     return True
-
-
-def draw(
-    folder: Path,
-    network: Network,
-    history: Sequence[EpochMetrics],
-    data: Dataset,
-    test: Evaluation,
-) -> list[Path]:
-    """Writes the figures of a finished run; returns their files."""
-    figures = evaluation_figures(data.test_images, test, title_of(network, data.name))
-    figures |= network_figures(network, data.image_shape, history, data.held_out, data.name)
-    return write_figures(folder, figures)

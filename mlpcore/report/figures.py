@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlpcore.data.dataset import Dataset
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.files import atomic_write, check_no_link, make_folder
 from mlpcore.network import Network
 from mlpcore.report.curves import learning_curves
 from mlpcore.report.page import DPI, GREY, LIGHT, RED, Tiles, new_page, png, title_of
 from mlpcore.report.results import describe_error, describe_second
+from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray, StrPath
 
@@ -183,6 +185,29 @@ def network_figures(
         title = title_of(network, data_name)
         curves["learning-curves"] = learning_curves(history, held_out, title)
     return curves | {"first-layer": first_layer(network, image_shape, data_name)}
+
+
+def trained_figures(
+    networks: Sequence[TrainedNetwork],
+    histories: Sequence[Sequence[EpochMetrics]],
+    data: Dataset,
+    whole: Evaluation,
+) -> dict[str, Figure]:
+    """The figures of an evaluation on data of networks, and those of each network, by name.
+
+    A network without a history has no learning curves.
+    """
+    several = len(networks) > 1
+    title = title_of(networks[0].network, data.name)
+    if several:
+        title = f"Committee of {len(networks)} networks on {data.name}"
+    figures = evaluation_figures(data.test_images, whole, title)
+    for number, (each, history) in enumerate(zip(networks, histories), 1):
+        held_out = each.data.held_out if each.data else 0
+        drawn = network_figures(each.network, data.image_shape, history, held_out, each.data_name)
+        suffix = f"-{number}" if several else ""
+        figures |= {f"{name}{suffix}": drawn[name] for name in drawn}
+    return figures
 
 
 def write_figures(folder: StrPath, figures: Mapping[str, Figure]) -> list[Path]:

@@ -21,7 +21,7 @@ def isolated(request, tmp_path, monkeypatch):
     isolate(monkeypatch, tmp_path / "work")
     monkeypatch.setattr(mnist, "download", lambda *args: "there is no network")
     if not request.node.get_closest_marker("figures"):  # which take longer than these trainings
-        monkeypatch.setattr(runs, "draw", lambda *args: [])
+        monkeypatch.setattr(runs, "trained_figures", lambda *args: {})
         monkeypatch.setattr(committee, "committee_figures", lambda *args: {})
 
 

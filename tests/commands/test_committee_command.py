@@ -38,7 +38,7 @@ def test_members_have_their_architectures_and_seeds():
 @pytest.mark.figures
 def test_the_result(call, argv, data, monkeypatch):
     """Errors, their mean, and the comparison are those of the mean of the members' outputs."""
-    monkeypatch.setattr(runs, "draw", lambda *args: [])  # the figures of the members
+    monkeypatch.setattr(runs, "trained_figures", lambda *args: {})  # the figures of the members
     lines = call(*argv).splitlines()
     rows = {row[0]: row[1:] for row in (re.split(r"\s{2,}", line) for line in lines)}
     given, wrong = dataset.load(data), []

@@ -18,7 +18,9 @@ from mlpcore.commands import runs
 from mlpcore.commands import train as command
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.files import LOCK_FILE
+from mlpcore.report import figures
 from mlpcore.report.console import Console
+from mlpcore.report.page import new_page
 from mlpcore.report.results import describe_second
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.trained import TrainedNetwork
@@ -54,14 +56,15 @@ def test_a_run_prints_plain_lines_and_a_table(train, data):
     state = load_run("r")
     assert f"{state.history[1].validation_error:.2f} %" in lines[5]
     assert f"{state.best_metrics.test_error:.2f} %" in lines[-1]
-    assert sorted(os.listdir("r")) == sorted([BEST, LAST, CONFIG, METRICS, runs.REPORT, LOCK_FILE])
+    files = [BEST, LAST, CONFIG, METRICS, LOCK_FILE, runs.REPORT, "figures"]
+    assert sorted(os.listdir("r")) == sorted(files)
 
 
 @pytest.mark.figures
 def test_the_report_shows_figures_of_the_best_network(train, monkeypatch):
     drawn = []
-    draw = runs.evaluation_figures
-    monkeypatch.setattr(runs, "evaluation_figures", lambda *a: drawn.append(a) or draw(*a))
+    draw = figures.evaluation_figures
+    monkeypatch.setattr(figures, "evaluation_figures", lambda *a: drawn.append(a) or draw(*a))
     train("--lr", "0.05", "--epochs", "5", "--sigma", "5.5")
     text, best = Path("r", runs.REPORT).read_text(), load_run("r").best_metrics
     ((images, test, title),) = drawn
@@ -80,14 +83,15 @@ def test_a_report_clears_what_killed_processes_left_of_its_files(tmp_path):
     (tmp_path / "figures").mkdir()
     for path in (*left, other):
         path.touch()
-    drawn = [tmp_path / "figures" / "a.png"]
-    assert runs.write_report(tmp_path, lambda folder: drawn, "\n".join, Console(sys.stderr))
-    assert sorted(tmp_path.rglob("*.*")) == [other, tmp_path / runs.REPORT]
+    drawn = {"a": new_page("title", [], 1.0)}
+    assert runs.write_report(tmp_path, lambda: drawn, "\n".join, Console(sys.stderr))
+    expected = [other, tmp_path / "figures" / "a.png", tmp_path / runs.REPORT]
+    assert sorted(tmp_path.rglob("*.*")) == expected
 
 
 def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(runs, "draw", mock.Mock(side_effect=RuntimeError("no\nfont")))
+        patch.setattr(runs, "trained_figures", mock.Mock(side_effect=RuntimeError("no\nfont")))
         (note,) = (line for line in train().splitlines() if line.startswith("note: "))
     assert note == "note: no figures are drawn: RuntimeError: no font"
     text = Path("r", runs.REPORT).read_text()
