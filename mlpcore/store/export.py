@@ -25,6 +25,7 @@ the names of the classes, in the order of the outputs. Those of a committee are 
 
 >>> from pathlib import Path
 >>> from mlpcore import Network
+>>> from mlpcore.data.pixels import MNIST_PIXELS
 >>> network, path = Network((841, 10), seed=1), Path("net.safetensors")
 >>> trained = TrainedNetwork(path, network, MNIST_PIXELS, {"data": "MNIST"})
 >>> describe_input(trained.pixels)
