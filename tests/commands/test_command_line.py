@@ -64,14 +64,14 @@ def test_backends(call):
         assert detail in (reason or backends.get(name).description)
 
 
-@pytest.mark.parametrize(
-    ("argv0", "found", "called"),
-    [
-        ("/opt/bin/mlpcore", "/opt/bin/mlpcore", "mlpcore"),
-        (".venv/bin/mlpcore", None, ".venv/bin/mlpcore"),
-        ("/x/mlpcore/__main__.py", "/opt/bin/mlpcore", "/opt/bin/python -m mlpcore"),
-    ],
-)
+CALLED = [
+    ("/opt/bin/mlpcore", "/opt/bin/mlpcore", "mlpcore"),
+    (".venv/bin/mlpcore", None, ".venv/bin/mlpcore"),
+    ("/x/mlpcore/__main__.py", "/opt/bin/mlpcore", "/opt/bin/python -m mlpcore"),
+]
+
+
+@pytest.mark.parametrize(("argv0", "found", "called"), CALLED)
 def test_a_printed_command_is_called_as_this_process_was(monkeypatch, argv0, found, called):
     monkeypatch.setattr(sys, "argv", [argv0])
     monkeypatch.setattr(sys, "executable", "/opt/bin/python")
