@@ -132,10 +132,14 @@ def make(count=1, error=None, free=1 << 33, stream_error=None):
     return driver, _make_bindings(device)
 
 
-def _load_module(header):
+def load_module(header):
     """Compiles the resident kernel; a plan's header stands for its cubin."""
     files = {"resident_plan.h": header.decode()}
     return 0, EmulatedDriver(SOURCES / "resident.cu", files=files)
+
+
+def succeed(*arguments):
+    return (0,)
 
 
 def _make_bindings(device):
@@ -175,17 +179,17 @@ def _make_bindings(device):
         cuGetErrorString=lambda error: (0, b"an error"),
         cuDeviceGet=lambda index: (0, index),
         cuDeviceGetAttribute=lambda name, device: (0, ATTRIBUTES[name]),
-        cuModuleLoadData=_load_module,
+        cuModuleLoadData=load_module,
         cuModuleGetFunction=lambda loaded, name: (0, loaded),
-        cuModuleUnload=lambda loaded: (0,),
-        cuFuncSetAttribute=lambda *arguments: (0,),
+        cuModuleUnload=succeed,
+        cuFuncSetAttribute=succeed,
         cuFuncGetAttribute=lambda *arguments: (0, 0),
         cuOccupancyMaxActiveBlocksPerMultiprocessor=lambda *arguments: (0, 1),
         cuLaunchCooperativeKernel=launch_cooperatively,
         cuStreamBeginCapture=begin,
         cuStreamEndCapture=end,
         cuGraphInstantiate=lambda graph, flags: (0, graph),
-        cuGraphDestroy=lambda graph: (0,),
-        cuGraphExecDestroy=lambda graph: (0,),
+        cuGraphDestroy=succeed,
+        cuGraphExecDestroy=succeed,
         cuGraphLaunch=launch,
     )

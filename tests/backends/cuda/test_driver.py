@@ -47,58 +47,48 @@ def install(monkeypatch):
 # ---- refusals ------------------------------------------------------------------------------
 
 
-def assert_reason(expected):
+class NoDriver:
+    """Finds PyCUDA, which fails as it does without a driver."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "pycuda":
+            raise ImportError("libcuda.so.1: cannot open shared object file")
+
+
+def refuse(*arguments):
+    raise nvcc.CannotCompile("nvcc is not on PATH")
+
+
+def without_driver(patch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "pycuda"]:
+        patch.delitem(sys.modules, name)
+    patch.setattr(sys, "meta_path", [NoDriver, *sys.meta_path])
+
+
+REFUSED = [
+    ({"error": "cuInit failed: no\n CUDA-capable device is detected"}, "no CUDA device: cuInit"),
+    ({"count": 0}, "no CUDA device is visible"),
+    ({"free": 100 << 20}, "Fake GPU has 100 MiB of memory free, 256 needed"),
+    ({"stream_error": "out of\n memory"}, "Fake GPU failed: out of memory"),
+    (lambda patch: patch.setitem(sys.modules, "pycuda.driver", None), "install 'mlpcore[cuda]'"),
+    (lambda patch: patch.setitem(sys.modules, "cuda.bindings", None), "install 'mlpcore[cuda]'"),
+    (without_driver, "no NVIDIA driver: libcuda.so.1: cannot open"),
+    (lambda patch: patch.setattr(nvcc, "compiled", refuse), "cannot be compiled: nvcc is not on"),
+]
+
+
+@pytest.mark.parametrize("spoil, expected", REFUSED, ids=lambda value: str(value)[:20])
+def test_a_device_that_cannot_be_used(install, monkeypatch, spoil, expected):
     """The reason is one line, and `backends.get` gives it."""
+    install(*fake_pycuda.make(**(spoil if isinstance(spoil, dict) else {})))
+    if callable(spoil):
+        spoil(monkeypatch)
     reason = backends.available()["cuda"]
-    assert expected in reason
-    assert "\n" not in reason
+    assert expected in reason and "\n" not in reason
     with pytest.raises(InputError, match="backend 'cuda' cannot run: "):
         backends.get("cuda")
     assert backends.get("auto").name != "cuda"
-
-
-@pytest.mark.parametrize(
-    "arguments, expected",
-    [
-        ({"error": "cuInit failed: no\n CUDA-capable device is detected"}, "no CUDA device: cuIn"),
-        ({"count": 0}, "no CUDA device is visible"),
-        ({"free": 100 << 20}, "Fake GPU has 100 MiB of memory free, 256 needed"),
-        ({"stream_error": "out of\n memory"}, "Fake GPU failed: out of memory"),
-    ],
-    ids=["no device", "none visible", "too little memory", "fails when used"],
-)
-def test_a_device_that_cannot_be_used(install, arguments, expected):
-    install(*fake_pycuda.make(**arguments))
-    assert_reason(expected)
-
-
-@pytest.mark.parametrize("name", ["pycuda.driver", "cuda.bindings"])
-def test_a_package_that_is_missing(install, monkeypatch, name):
-    install(*fake_pycuda.make())
-    monkeypatch.setitem(sys.modules, name, None)
-    assert_reason("pip install 'mlpcore[cuda]'")
-
-
-def test_no_driver(install, monkeypatch):
-    class Finder:
-        @staticmethod
-        def find_spec(name, path=None, target=None):
-            if name == "pycuda":
-                raise ImportError("libcuda.so.1: cannot open shared object file")
-
-    for name in [name for name in sys.modules if name.split(".")[0] == "pycuda"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
-    assert_reason("no NVIDIA driver: libcuda.so.1: cannot open")
-
-
-def test_no_compiler(install, monkeypatch):
-    def refuse(*arguments):
-        raise nvcc.CannotCompile("nvcc is not on PATH")
-
-    monkeypatch.setattr(nvcc, "compiled", refuse)
-    install(*fake_pycuda.make())
-    assert_reason("the kernels cannot be compiled: nvcc is not on PATH")
 
 
 # ---- the driver itself ---------------------------------------------------------------------
@@ -192,10 +182,6 @@ def test_devices_that_cannot_train_resident_stream(
 def test_a_resident_kernel_that_cannot_be_compiled(install, monkeypatch):
     install(*fake_pycuda.make())
     backend = backends.get("cuda")
-
-    def refuse(*arguments):
-        raise nvcc.CannotCompile("nvcc failed")
-
     monkeypatch.setattr(nvcc, "compiled", refuse)
     assert "streaming schedule: its kernel cannot be compiled: nvcc" in train_a_little(backend)[1]
 
