@@ -24,6 +24,16 @@ from mlpcore.typing import AnyArray, ArrayLike
 #: The share of the images that is drawn for the test.
 TEST_SIZE = 0.2
 
+#: Most bytes of an array: 1.3 million images of MNIST's size. In float32 they take four times this.
+MAX_BYTES = 2**30
+
+#: An array may be so many times as long as its compressed file, or so long whatever the file.
+#: MNIST's images are five times as long, and zeros a thousand times.
+MAX_RATIO, ALWAYS_BYTES = 100, 2**26
+
+#: The names of the arrays in a .npz file: those of Keras, or those of scikit-learn's documentation.
+KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y_test",))
+
 #: A network's labels are bytes.
 MAX_CLASSES = 256
 
@@ -38,6 +48,15 @@ class Part(NamedTuple):
     labels: Any
     images_name: str
     labels_name: str
+
+
+def check_ratio(n_bytes: int, compressed: int, name: str) -> None:
+    """Raise InputError for compressed data that would fill the memory from a short file."""
+    if n_bytes > max(ALWAYS_BYTES, MAX_RATIO * compressed):
+        raise InputError(
+            f"{name} announces {n_bytes:,} bytes in {compressed:,} compressed ones: expected at "
+            f"most {MAX_RATIO} times as many"
+        )
 
 
 def check_parts(

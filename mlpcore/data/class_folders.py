@@ -10,8 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlpcore.data.arrays import Part
-from mlpcore.data.formats import MAX_BYTES
+from mlpcore.data.arrays import MAX_BYTES, Part
 from mlpcore.data.pictures import picture_files, read_grey
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, UInt8Array
@@ -43,16 +42,19 @@ def pictures_in(folder: Path) -> list[Path]:
         return [path for each in found for path in picture_files(each)]
 
 
-def read_class_folders(folder: Path) -> tuple[Part, Part | None] | None:
-    """Read the training and the test set; None if there are no folders of pictures.
+def recognises(path: Path) -> bool:
+    """Whether a path is a folder that has folders of pictures."""
+    return path.is_dir() and bool(class_folders(_split(path, TRAIN) or path))
+
+
+def read(folder: Path) -> tuple[Part, Part | None]:
+    """Read the training and the test set.
 
     What is dark on light ground in the training set is inverted, in both.
     """
     train_folder, test_folder = _split(folder, TRAIN), _split(folder, TEST)
     if train_folder is None:
         train_folder, test_folder = folder, None
-    if not class_folders(train_folder):
-        return None
     train = _read(train_folder)
     test = None if test_folder is None else _read(test_folder)
     if _is_light(train.images):

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from mlpcore.data import find, mnist
 from mlpcore.data.arrays import TEST_SIZE, Part, check_parts
-from mlpcore.data.formats import md5, read_idx
+from mlpcore.data.idx import md5, read_idx
 from mlpcore.data.pixels import DIGITS_PIXELS, PixelSpec, check_range, range_of
 from mlpcore.data.scaling import BACKGROUNDS, BYTES, InputRange, normalise, resize, to_range
 from mlpcore.data.strokes import add_strokes
@@ -380,8 +380,8 @@ def _index(classes: AnyArray, label: Any) -> int:
 
 
 def _is_published(*arrays: UInt8Array) -> bool:
-    """Whether these are the images and labels of MNIST's files, in the order of `mnist.FILES`."""
-    return all(md5(each) == mnist.MD5[file] for each, file in zip(arrays, mnist.FILES))
+    """Whether these are the images and labels of MNIST's files, in the order of `idx.FILES`."""
+    return all(md5(each) == expected for each, expected in zip(arrays, mnist.MD5.values()))
 
 
 def _embedded_digits(notice: str = "") -> Dataset:

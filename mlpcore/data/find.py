@@ -6,16 +6,16 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from mlpcore.data import mnist
+from mlpcore.data import class_folders, idx, mnist, npz, tables
 from mlpcore.data.arrays import Part
-from mlpcore.data.class_folders import read_class_folders
-from mlpcore.data.formats import read_npy_folder, read_npz
-from mlpcore.data.idx_folder import idx_sets, read_idx_set, set_of
-from mlpcore.data.tables import SUFFIXES, read_tables
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import StrPath
 
 LOCAL = Path("data", "mnist")
+
+#: The formats of data, in the order in which they are tried: whether a module `recognises` a path,
+#: and how it `read`s it.
+READERS = idx, tables, npz, class_folders
 
 #: The advice about files in the cache.
 CACHED = "; delete it and try again"
@@ -56,7 +56,9 @@ def find(path: StrPath | None, download: bool) -> Found:
     """
     place, advice = _place(path, download)
     try:
-        return Found(place, *_read(place), advice)
+        reader = next((each for each in READERS if each.recognises(place)), idx)
+        train, test = reader.read(place)
+        return Found(place, train, test, advice)
     except InputError as error:
         raise InputError(f"{error}{advice}") from None
 
@@ -67,12 +69,12 @@ def _place(path: StrPath | None, download: bool) -> tuple[Path, str]:
         return _absolute(path), ""
     if variable := os.environ.get("MLPCORE_DATA"):
         return _absolute(variable), " (the environment variable MLPCORE_DATA names it)"
-    if LOCAL.is_dir() and idx_sets(LOCAL):
+    if LOCAL.is_dir() and idx.idx_sets(LOCAL):
         return _absolute(LOCAL), ""
     cache = mnist.cache_folder()
     try:
-        found = idx_sets(cache).get("", {}) if cache.is_dir() else {}
-        missing = [file for file in mnist.FILES if file not in found]
+        found = idx.idx_sets(cache).get("", {}) if cache.is_dir() else {}
+        missing = [file for file in idx.FILES if file not in found]
         reason = "downloading is off" if missing else ""
         if missing and download:
             reason = mnist.download(cache, missing)
@@ -84,30 +86,6 @@ def _place(path: StrPath | None, download: bool) -> tuple[Path, str]:
             f"downloaded ({reason})"
         )
     return cache, CACHED
-
-
-def _read(path: Path) -> tuple[Part, Part | None]:
-    """Read the training and the test set of a folder or of a file, of any format."""
-    if path.is_file():
-        begin = set_of(path.name)
-        if begin is not None:  # one of several sets in a folder
-            return read_idx_set(path.parent, begin, idx_sets(path.parent)[begin])
-        return read_tables(path) if path.suffix.lower() in SUFFIXES else read_npz(path)
-    if path.suffix == ".npz":
-        return read_npz(path)
-    sets = idx_sets(path)
-    if len(sets) > 1:
-        example = next(iter(next(iter(sets.values())).values()))
-        raise InputError(
-            f"{shown(path)} holds several data sets ({', '.join(sorted(sets))}): expected the path "
-            f"of a file of one, such as {shown(example)}"
-        )
-    if not sets:
-        found = read_npy_folder(path) or read_class_folders(path)
-        if found:
-            return found
-    ((begin, files),) = sets.items() or [("", {})]
-    return read_idx_set(path, begin, files)
 
 
 def _absolute(path: StrPath) -> Path:

@@ -8,17 +8,21 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mlpcore.data.formats import decode, header
+from mlpcore.data.idx import FILES, decode, header
 from mlpcore.files import check_writable
 
 #: MD5 of the uncompressed files, because the gzip wrappers differ between mirrors.
-MD5 = {
-    "train-images-idx3-ubyte": "6bbc9ace898e44ae57da46a324031adb",
-    "train-labels-idx1-ubyte": "a25bea736e30d166cdddb491f175f624",
-    "t10k-images-idx3-ubyte": "2646ac647ad5339dbf082846283269ea",
-    "t10k-labels-idx1-ubyte": "27ae3e4e09519cfbb04c329615203637",
-}
-FILES = tuple(MD5)
+MD5 = dict(
+    zip(
+        FILES,
+        (
+            "6bbc9ace898e44ae57da46a324031adb",
+            "a25bea736e30d166cdddb491f175f624",
+            "2646ac647ad5339dbf082846283269ea",
+            "27ae3e4e09519cfbb04c329615203637",
+        ),
+    )
+)
 
 #: MNIST's home, yann.lecun.com, refuses automatic downloads.
 MIRRORS = (

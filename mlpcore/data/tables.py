@@ -8,9 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mlpcore.data.arrays import Part
-from mlpcore.data.formats import MAX_BYTES
-from mlpcore.data.idx_folder import TRANSPOSED
+from mlpcore.data.arrays import MAX_BYTES, Part
+from mlpcore.data.idx import TRANSPOSED
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import read_bounded
 from mlpcore.typing import AnyArray
@@ -24,7 +23,12 @@ MAX_TEXT = MAX_BYTES // 4
 LABELS = "label", "labels", "class", "target", "y"
 
 
-def read_tables(path: Path) -> tuple[Part, Part | None]:
+def recognises(path: Path) -> bool:
+    """Whether a path is that of a file whose name ends as a table's."""
+    return path.is_file() and path.suffix.lower() in SUFFIXES
+
+
+def read(path: Path) -> tuple[Part, Part | None]:
     """Read a table and, if its name has "train" in it, the one that has "test" instead.
 
     A table of test images that lacks the labels, as some competitions have it, is left out.

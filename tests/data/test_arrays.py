@@ -10,8 +10,7 @@ from idx_files import small_set, write_set
 from mlpcore import Dataset, InputError
 from mlpcore.data import mnist
 from mlpcore.data.dataset import load
-from mlpcore.data.formats import md5
-from mlpcore.data.mnist import FILES
+from mlpcore.data.idx import FILES, md5
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.data.summary import DataSummary
 from mlpcore.store.documents import from_json, to_json

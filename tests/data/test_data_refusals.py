@@ -10,8 +10,7 @@ import pytest
 from idx_files import small_set, write_set, zipped
 from mlpcore import Dataset, dataset
 from mlpcore.data.digit import find_digit
-from mlpcore.data.formats import read_idx
-from mlpcore.data.mnist import FILES
+from mlpcore.data.idx import FILES, read_idx
 from mlpcore.data.scaling import normalise, resize, to_range
 from mlpcore.data.summary import DataSummary
 from mlpcore.store.documents import from_json, to_json

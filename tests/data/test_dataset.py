@@ -15,7 +15,7 @@ from idx_files import idx_bytes, small_set, write_set, zipped
 from mlpcore import dataset
 from mlpcore.data import mnist
 from mlpcore.data.dataset import load
-from mlpcore.data.mnist import FILES
+from mlpcore.data.idx import FILES
 from mlpcore.data.pixels import DIGITS_PIXELS
 from mlpcore.data.scaling import normalise, resize
 from mlpcore.data.summary import DataSummary

@@ -13,9 +13,9 @@ from scipy import ndimage
 import mlpcore
 import pictures
 from mlpcore import InputError, dataset
-from mlpcore.data import formats, ink
+from mlpcore.data import idx, ink
 from mlpcore.data.digit import find_digit
-from mlpcore.data.mnist import FILES
+from mlpcore.data.idx import FILES
 from pictures import DIGITS, difference, difference_nearby
 
 #: Ink that uneven light and JPEG may add to a digit or take from it. The embedded digits have
@@ -149,7 +149,7 @@ def test_mnists_own_digits_stay_what_they_are(tmp_path):
     """Judged by pixels, and by the network in the package."""
     data = dataset.load(os.environ["MLPCORE_DATA"], name="mnist")
     (file,) = (name for name in os.listdir(data.source) if name.startswith(FILES[2]))
-    digits = formats.read_idx(os.path.join(data.source, file))[:1000]
+    digits = idx.read_idx(os.path.join(data.source, file))[:1000]
     found = np.array([pixels_of(digit) for digit in digits])
     # A digit moves by a pixel where its centre is about half way between two pixels, because its
     # faint edges are cut off. Otherwise it stays where it is.

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from idx_files import idx_bytes, small_set, zipped
-from mlpcore.data import find, formats, idx_folder
-from mlpcore.data.mnist import FILES
+from mlpcore.data import find, idx
+from mlpcore.data.idx import FILES
 from mlpcore.errors import InputError
 from small_runs import refusal
 
@@ -35,7 +35,7 @@ def test_any_file_is_read_or_refused(shape, is_zipped, flips, length):
         content[place % len(content)] ^= 1 << bit
     undamaged = not flips and (length is None or length >= len(content))
     try:
-        read = formats.decode(io.BytesIO(content[:length]), "file")
+        read = idx.decode(io.BytesIO(content[:length]), "file")
     except InputError as error:
         assert not undamaged
         assert str(error).startswith("file ") and str(error).isprintable()
@@ -44,7 +44,7 @@ def test_any_file_is_read_or_refused(shape, is_zipped, flips, length):
         if undamaged:
             assert read.dtype == np.uint8  # a bit of the header makes int8 of it
             np.testing.assert_array_equal(read, array)
-            assert formats.md5(read) == hashlib.md5(whole).hexdigest()
+            assert idx.md5(read) == hashlib.md5(whole).hexdigest()
 
 
 @pytest.mark.parametrize("announced, size", [(2**30 - 1, 1000), (100, 2**26)])
@@ -52,7 +52,7 @@ def test_neither_a_false_header_nor_a_gzip_bomb_takes_memory(announced, size):
     content = io.BytesIO(zipped(struct.pack(">II", 0x801, announced) + bytes(size)))
     tracemalloc.start()
     with pytest.raises(InputError):
-        formats.decode(content, "file")
+        idx.decode(content, "file")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**21
@@ -63,8 +63,8 @@ def test_a_gzip_bomb_that_keeps_its_promise(tmp_path, monkeypatch):
     content = zipped(struct.pack(">4I", 0x803, 70, 1000, 1000) + bytes(70_000_000))
     assert len(content) < 10**5
     with pytest.raises(InputError, match=r"announces 70,000,000 bytes in 6.,\d{3} compressed"):
-        formats.decode(io.BytesIO(content), "file")
-    monkeypatch.setattr(idx_folder, "MAX_BYTES", 10**6)
+        idx.decode(io.BytesIO(content), "file")
+    monkeypatch.setattr(idx, "MAX_BYTES", 10**6)
     for name in FILES[::2]:
         (tmp_path / name).write_bytes(idx_bytes(np.zeros((6, 300, 300), np.uint8)))
     for name in FILES[1::2]:
@@ -78,9 +78,9 @@ def test_a_file_without_permission_or_that_is_a_pipe(tmp_path, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     os.mkfifo(tmp_path / "pipe")
-    assert "is not a regular file" in refusal(formats.read_idx, tmp_path / "pipe")
+    assert "is not a regular file" in refusal(idx.read_idx, tmp_path / "pipe")
     monkeypatch.setattr("builtins.open", deny)
-    assert "Permission denied" in refusal(formats.read_idx, "a\nb")
+    assert "Permission denied" in refusal(idx.read_idx, "a\nb")
 
 
 def test_npz_files_that_are_none(tmp_path):

@@ -12,8 +12,8 @@ from idx_files import idx_bytes, small_set
 from mlpcore.data import tables
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.dataset import load
-from mlpcore.data.formats import KEYS, read_idx
-from mlpcore.data.mnist import FILES
+from mlpcore.data.idx import FILES, read_idx
+from mlpcore.data.npz import KEYS
 from mlpcore.data.pictures import read_grey
 from mlpcore.data.summary import DataSummary
 from small_runs import refusal

@@ -1,4 +1,4 @@
-"""Small data sets in IDX files, written without `mlpcore.data.formats`."""
+"""Small data sets in IDX files, written without `mlpcore.data.idx`."""
 
 import gzip
 import struct
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mlpcore.data.mnist import FILES
+from mlpcore.data.idx import FILES
 
 
 def idx_bytes(array):

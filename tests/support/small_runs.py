@@ -64,7 +64,7 @@ def write_idx(folder, n_train=230, n_test=60):
 
 def write_arrays(folder, arrays):
     """Training images, labels, test images and labels, as bytes, in IDX files."""
-    return write_set(folder, dict(zip(mnist.FILES, arrays)))
+    return write_set(folder, dict(zip(mnist.MD5, arrays)))
 
 
 #: The settings of the recipe of this name, but for its learning rate.

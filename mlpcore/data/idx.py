@@ -1,8 +1,17 @@
-"""The files of data sets: IDX, the format of MNIST's, and .npz and .npy, those of NumPy's arrays.
+"""IDX, the format of MNIST's files, and the data sets in such files: of MNIST, EMNIST and others.
 
 An IDX file is an array behind a short header, and both are big-endian. The header consists of a
 magic number (two zero bytes, the code of the type, the number of dimensions) and one 32-bit size
 per dimension. The array follows, the last dimension fastest. Files may be gzipped.
+
+| name | data set |
+|---|---|
+| ``train-images-idx3-ubyte``, ``t10k-labels-idx1-ubyte`` | MNIST, Fashion-MNIST, KMNIST |
+| ``emnist-letters-train-images-idx3-ubyte``, ``emnist-letters-test-...`` | EMNIST's letters |
+| ``qmnist-train-labels-idx2-int``, ``qmnist-test-...`` | QMNIST, whose labels have 8 columns |
+
+``.idx`` may replace ``-idx``, and ``.gz`` may follow. A folder may hold several sets, such as those
+of EMNIST, whose names begin otherwise.
 
 Files come from anywhere. The memory grows with the data that arrive, up to what a header
 announces, so that neither a false header nor a compressed bomb can exhaust it.
@@ -15,17 +24,16 @@ import hashlib
 import io
 import math
 import os
+import re
 import struct
-import warnings
-import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from mlpcore.data.arrays import Part
+from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
 from mlpcore.data.scaling import MAX_SIDE
 from mlpcore.errors import InputError, shown
 from mlpcore.files import open_regular
@@ -37,17 +45,23 @@ MAGIC_LABELS, MAGIC_IMAGES = 0x00000801, 0x00000803
 #: The types of arrays by their codes. MNIST's are bytes, of code 8.
 TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
-#: Most bytes of an array: 1.3 million images of MNIST's size. In float32 they take four times this.
-MAX_BYTES = 2**30
-
-#: An array may be so many times as long as its compressed file, or so long whatever the file.
-#: MNIST's images are five times as long, and zeros a thousand times.
-MAX_RATIO, ALWAYS_BYTES = 100, 2**26
-
-#: The names of the arrays in a .npz file: those of Keras, or those of scikit-learn's documentation.
-KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y_test",))
-
 _CHUNK = 2**20
+
+#: The names of the files of a data set, which may begin with that of the set.
+FILES = (
+    "train-images-idx3-ubyte",
+    "train-labels-idx1-ubyte",
+    "t10k-images-idx3-ubyte",
+    "t10k-labels-idx1-ubyte",
+)
+
+_NAME = re.compile(r"(.*?)(train|t10k|test)-(images|labels)[-.]idx(\d)-\w+(?:\.gz)?")
+
+#: Sets of such names have images whose rows are columns.
+TRANSPOSED = "emnist"
+
+#: Of a label: class, partition, writer, and where the digit was.
+QMNIST_COLUMNS = 8
 
 
 def read_idx(path: StrPath, limit: int = MAX_BYTES) -> AnyArray:
@@ -89,7 +103,7 @@ def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray:
         kind, shape = _read_header(stream, name, limit)
         n = math.prod(shape) * kind.itemsize
         if zipped:
-            _check_ratio(n, compressed, name)
+            check_ratio(n, compressed, name)
         data = _read(stream, n + 1)  # one byte more finds a file that is too long
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name} is truncated or corrupt gzip data: {error}") from None
@@ -107,15 +121,6 @@ def header(shape: Sequence[int]) -> bytes:
     """Return the header of an array of one or three dimensions."""
     magic = MAGIC_LABELS if len(shape) == 1 else MAGIC_IMAGES
     return struct.pack(f">{1 + len(shape)}I", magic, *shape)
-
-
-def _check_ratio(n_bytes: int, compressed: int, name: str) -> None:
-    """Raise InputError for compressed data that would fill the memory from a short file."""
-    if n_bytes > max(ALWAYS_BYTES, MAX_RATIO * compressed):
-        raise InputError(
-            f"{name} announces {n_bytes:,} bytes in {compressed:,} compressed ones: expected at "
-            f"most {MAX_RATIO} times as many"
-        )
 
 
 def md5(array: UInt8Array) -> str:
@@ -169,73 +174,82 @@ def _text(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def read_npz(path: Path) -> tuple[Part, Part | None]:
-    """Read the training and the test set of a .npz file, with None for a missing test set.
+def recognises(path: Path) -> bool:
+    """Whether a path is that of an IDX file of a set, or of a folder with some."""
+    return (
+        set_of(path.name) is not None if path.is_file() else path.is_dir() and bool(idx_sets(path))
+    )
 
-    Objects of Python are refused, because reading them could run any code.
+
+def read(path: Path) -> tuple[Part, Part]:
+    """Read the training and the test set of a folder, or of the set that has a file."""
+    if path.is_file():  # one of several sets in a folder
+        begin = set_of(path.name) or ""
+        return _read_set(path.parent, begin, idx_sets(path.parent)[begin])
+    sets = idx_sets(path)
+    if len(sets) > 1:
+        example = next(iter(next(iter(sets.values())).values()))
+        raise InputError(
+            f"{shown(path)} holds several data sets ({', '.join(sorted(sets))}): expected the path "
+            f"of a file of one, such as {shown(example)}"
+        )
+    ((begin, files),) = sets.items() or [("", {})]
+    return _read_set(path, begin, files)
+
+
+def set_of(name: str) -> str | None:
+    """How the names of a file's data set begin; None if it is not the name of an IDX file."""
+    found = _NAME.fullmatch(name)
+    return found and found[1]
+
+
+def idx_sets(folder: Path) -> dict[str, dict[str, Path]]:
+    """The files of each data set in a folder, by how its names begin and by the names in `FILES`.
+
+    Raises
+    ------
+    InputError
+        When the folder cannot be read.
     """
     try:
-        with open_regular(path) as content, zipfile.ZipFile(content) as archive:
-
-            def read(member: str, name: str, limit: int) -> AnyArray:
-                info = archive.getinfo(member)  # `zipfile` reads no more than this announces
-                _check_ratio(info.file_size, info.compress_size, name)
-                with archive.open(info) as file:
-                    return _read_array(file, info.file_size, name, limit)
-
-            return _read_arrays(path, archive.namelist(), read)
-    except InputError:
-        raise
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        if ".pkl" in path.name or ".pickle" in path.name:
-            reason = (
-                "a pickle may run any code; where you trust it, load it and write its arrays by "
-                "numpy.savez(FILE, X=X, y=y, X_test=X_test, y_test=y_test)"
-            )
-        raise InputError(f"{shown(path)} is not a readable .npz file: {reason}") from None
+        names = sorted(os.listdir(folder))
+    except (OSError, ValueError) as error:  # ValueError: a zero byte
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot read the folder {shown(folder)}: {reason}") from None
+    sets: dict[str, dict[str, Path]] = {}
+    for found in filter(None, map(_NAME.fullmatch, names)):
+        part = "train" if found[2] == "train" else "t10k"
+        file = next(file for file in FILES if file.startswith(f"{part}-{found[3]}"))
+        files, path = sets.setdefault(found[1], {}), folder / found[0]
+        # Some archives unpack to a folder of the same name beside the file.
+        files[file] = min(files.get(file, path), path, key=os.path.isdir)
+    return sets
 
 
-def read_npy_folder(folder: Path) -> tuple[Part, Part | None] | None:
-    """Read the training and the test set of .npy files of the names in `KEYS`; None without any."""
-
-    def read(member: str, name: str, limit: int) -> AnyArray:
-        with open_regular(folder / member) as file:
-            return _read_array(file, os.fstat(file.fileno()).st_size, name, limit)
-
-    members = [name for name in os.listdir(folder) if name.endswith(".npy")]
-    return _read_arrays(folder, members, read) if members else None
-
-
-def _read_arrays(
-    path: Path, members: Sequence[str], read: Callable[[str, str, int], AnyArray]
-) -> tuple[Part, Part | None]:
-    """Read the arrays of the names in `KEYS`; `read` takes a file's name, a label and a limit."""
-    keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
-    if keys[0] is None or keys[1] is None:
-        found = ", ".join(sorted(members)[:9]) or "nothing"
-        raise InputError(
-            f"{shown(path)} holds {found}: expected x_train, y_train, x_test, y_test, or X, y, "
-            "X_test, y_test"
-        )
-    names = [f"{shown(path)}: {key or each[0]}" for key, each in zip(keys, KEYS)]
+def _read_set(folder: Path, begin: str, files: dict[str, Path]) -> tuple[Part, Part]:
+    """Read the training and the test set of the data set whose names begin so."""
+    missing = [begin + file for file in FILES if file not in files]
+    if missing:
+        raise InputError(f"{shown(folder)} lacks {', '.join(missing)} (each may end in .gz)")
+    names = [shown(files[file]) for file in FILES]
     arrays: list[Any] = []
-    limit = 8 * MAX_BYTES
-    for key, name in zip(keys, names):
-        arrays.append(read(f"{key}.npy", name, limit) if key else None)
-        limit -= 0 if arrays[-1] is None else arrays[-1].nbytes
-    train, test = Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
-    return train, None if test.images is None and test.labels is None else test
+    limit = MAX_BYTES
+    for file in FILES:
+        array = read_idx(files[file], limit)
+        limit -= array.nbytes
+        if array.ndim == 2 and "labels" in file:
+            array = _classes_of(array, shown(files[file]))
+        arrays.append(array)
+    if begin.lower().startswith(TRANSPOSED):
+        arrays = [each.swapaxes(1, 2) if each.ndim == 3 else each for each in arrays]
+    return Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
 
 
-def _read_array(file: IO[bytes], size: int, name: str, limit: int) -> AnyArray:
-    """Read a .npy file of a size, of at most `limit` bytes."""
-    if size > limit:
-        raise InputError(f"{name} has {size:,} bytes: expected at most {limit:,}")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's, of what a header says
-            return np.lib.format.read_array(file, allow_pickle=False)
-    except Exception as error:  # NumPy parses a header as Python, which raises almost anything
-        reason = " ".join(str(error).split())
-        raise InputError(f"{name} is no array of numbers or text: {reason}") from None
+def _classes_of(labels: AnyArray, name: str) -> AnyArray:
+    """The classes (n,) among QMNIST's labels (n, 8), which also say who wrote a digit."""
+    if labels.shape[1] != QMNIST_COLUMNS:
+        raise InputError(
+            f"{name} has {labels.shape[1]} columns of labels: expected one, or QMNIST's "
+            f"{QMNIST_COLUMNS}, of which the first is the class"
+        )
+    return labels[:, 0]

@@ -1,0 +1,107 @@
+"""Data sets in NumPy's arrays: a .npz file, or a folder with .npy files.
+
+Files come from anywhere. The memory grows with the data that arrive, up to what a header
+announces, so that neither a false header nor a compressed bomb can exhaust it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
+from mlpcore.errors import InputError, shown
+from mlpcore.files import open_regular
+from mlpcore.typing import AnyArray
+
+#: The names of the arrays in a .npz file: those of Keras, or those of scikit-learn's documentation.
+KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y_test",))
+
+
+def recognises(path: Path) -> bool:
+    """Whether a path is a file, as any that no other reader knows is tried, or has .npy files."""
+    return path.suffix == ".npz" or path.is_file() or bool(_npy_files(path))
+
+
+def read(path: Path) -> tuple[Part, Part | None]:
+    """Read the training and the test set, with None for a missing test set.
+
+    Objects of Python are refused, because reading them could run any code.
+    """
+    return _read_npy_folder(path) if path.is_dir() else _read_npz(path)
+
+
+def _npy_files(path: Path) -> list[str]:
+    return [name for name in os.listdir(path) if name.endswith(".npy")] if path.is_dir() else []
+
+
+def _read_npz(path: Path) -> tuple[Part, Part | None]:
+    try:
+        with open_regular(path) as content, zipfile.ZipFile(content) as archive:
+
+            def read(member: str, name: str, limit: int) -> AnyArray:
+                info = archive.getinfo(member)  # `zipfile` reads no more than this announces
+                check_ratio(info.file_size, info.compress_size, name)
+                with archive.open(info) as file:
+                    return _read_array(file, info.file_size, name, limit)
+
+            return _read_arrays(path, archive.namelist(), read)
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        if ".pkl" in path.name or ".pickle" in path.name:
+            reason = (
+                "a pickle may run any code; where you trust it, load it and write its arrays by "
+                "numpy.savez(FILE, X=X, y=y, X_test=X_test, y_test=y_test)"
+            )
+        raise InputError(f"{shown(path)} is not a readable .npz file: {reason}") from None
+
+
+def _read_npy_folder(folder: Path) -> tuple[Part, Part | None]:
+    def read(member: str, name: str, limit: int) -> AnyArray:
+        with open_regular(folder / member) as file:
+            return _read_array(file, os.fstat(file.fileno()).st_size, name, limit)
+
+    return _read_arrays(folder, _npy_files(folder), read)
+
+
+def _read_arrays(
+    path: Path, members: Sequence[str], read: Callable[[str, str, int], AnyArray]
+) -> tuple[Part, Part | None]:
+    """Read the arrays of the names in `KEYS`; `read` takes a file's name, a label and a limit."""
+    keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
+    if keys[0] is None or keys[1] is None:
+        found = ", ".join(sorted(members)[:9]) or "nothing"
+        raise InputError(
+            f"{shown(path)} holds {found}: expected x_train, y_train, x_test, y_test, or X, y, "
+            "X_test, y_test"
+        )
+    names = [f"{shown(path)}: {key or each[0]}" for key, each in zip(keys, KEYS)]
+    arrays: list[Any] = []
+    limit = 8 * MAX_BYTES
+    for key, name in zip(keys, names):
+        arrays.append(read(f"{key}.npy", name, limit) if key else None)
+        limit -= 0 if arrays[-1] is None else arrays[-1].nbytes
+    train, test = Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
+    return train, None if test.images is None and test.labels is None else test
+
+
+def _read_array(file: IO[bytes], size: int, name: str, limit: int) -> AnyArray:
+    """Read a .npy file of a size, of at most `limit` bytes."""
+    if size > limit:
+        raise InputError(f"{name} has {size:,} bytes: expected at most {limit:,}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's, of what a header says
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except Exception as error:  # NumPy parses a header as Python, which raises almost anything
+        reason = " ".join(str(error).split())
+        raise InputError(f"{name} is no array of numbers or text: {reason}") from None
