@@ -6,7 +6,6 @@ A `Trainer` asks a `Source` for segments of an epoch and knows nothing of where 
 from __future__ import annotations
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -26,22 +25,15 @@ from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
 from mlpcore.typing import ArrayLike, BackendArray, Float32Array, LoadedNetwork, UInt8Array
 
-#: A part of the deformation should take this many seconds, because a stop waits for its end.
-PART_SECONDS = 0.1
+#: Pixels of the images that are deformed at once, for a tenth of a second, as a stop waits for it.
+PART = 2**22
 
 #: Called now and then with the samples that are done. An exception from it ends the work.
 Report: TypeAlias = Callable[[int], None]
 
 
-class Samples(NamedTuple):
-    """Samples whose errors are counted. Inputs are as those of a `Segment`."""
-
-    inputs: Any
-    labels: BackendArray  # (n,) uint8
-
-
 class Segment(NamedTuple):
-    """Consecutive samples of an epoch.
+    """Consecutive samples of an epoch, or samples whose errors are counted.
 
     Inputs are a float32 array (n, n_inputs) where the backend computes, of which step k learns row
     ``order[k]``; or SciPy's compressed sparse rows, learnt one after the other. Labels (n,) and
@@ -50,8 +42,8 @@ class Segment(NamedTuple):
 
     inputs: Any
     labels: BackendArray
-    order: BackendArray | None
-    weights: BackendArray | None
+    order: BackendArray | None = None
+    weights: BackendArray | None = None
 
 
 class Source(ABC):
@@ -77,8 +69,8 @@ class Source(ABC):
     n_inputs: int
     n_classes: int
     total_weight: float
-    validation: Samples | None = None
-    test: Samples | None = None
+    validation: Segment | None = None
+    test: Segment | None = None
     held_out: int = 0
     is_sparse: bool = False
 
@@ -166,14 +158,13 @@ class ArraySource(Source):
         self._single_pass = single_pass
         self._images, self._labels = backend.put(images), backend.put(labels)
         self._shown = self._images  # the images of an epoch, deformed or not
-        self._part = IMAGES_PER_GRID  # images to deform at once
         if not deformation.is_identity:
             self._background = background_of(images)
             self._shown = backend.put(np.empty(images.shape, np.float32))
             self._maps = backend.put(np.empty((self.n_samples, 2, 2), np.float32))
         self._order = backend.put(np.arange(self.n_samples, dtype=np.int32))
         if single_pass is None:
-            self.validation = Samples(self._flat(self._images), self._labels)
+            self.validation = Segment(self._flat(self._images), self._labels)
 
     @classmethod
     def of(
@@ -210,7 +201,7 @@ class ArraySource(Source):
         )
         check_range("test labels", dataset.test_labels, dataset.n_classes)
         test = backend.put(ranged.test_images), backend.put(dataset.test_labels)
-        source.test = Samples(source._flat(test[0]), test[1])
+        source.test = Segment(source._flat(test[0]), test[1])
         source.held_out = dataset.held_out
         return source
 
@@ -229,11 +220,12 @@ class ArraySource(Source):
             self._backend.permutation(self.n_samples, self._seed, epoch, out=self._order)
         else:
             epoch = self._single_pass
-        begin = self.n_samples if self._shown is self._images else 0
-        while begin < self.n_samples:
+        if self._shown is self._images:
+            return
+        size = max(1, PART // (IMAGES_PER_GRID * self.n_inputs)) * IMAGES_PER_GRID
+        for begin in range(0, self.n_samples, size):
             report(begin)
-            started = time.perf_counter()
-            part = slice(begin, min(begin + self._part, self.n_samples))
+            part = slice(begin, min(begin + size, self.n_samples))
             deformation.deform(
                 self._images[part],
                 self._labels[part],
@@ -246,11 +238,6 @@ class ArraySource(Source):
                 maps=self._maps[part],
                 background=self._background,
             )
-            begin = part.stop
-            # The result does not depend on the size of the parts, so the clock may choose it.
-            quick = time.perf_counter() - started < PART_SECONDS / 2
-            if quick and self._part < self.n_samples:
-                self._part *= 2
 
     def segment(self, epoch: int, begin: int, end: int) -> Segment:
         """All images and labels, and the part of the order."""
@@ -284,7 +271,7 @@ class SparseSource(Source):
         check_range("train labels", labels, n_classes)
         self._weights = self._weigh(sample_weight)
         self._rows, self._labels, self._seed = rows, labels, seed
-        self.validation = Samples(rows, labels)
+        self.validation = Segment(rows, labels)
 
     def reserve(self, network: LoadedNetwork) -> None:
         """Allocates nothing: a stepper on the CPU trains."""

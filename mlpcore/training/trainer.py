@@ -18,11 +18,12 @@ from contextlib import contextmanager, suppress
 import msgspec
 import numpy as np
 
+from mlpcore.backends.arguments import check_decay
 from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError
 from mlpcore.training.config import TrainingConfig
-from mlpcore.training.sources import ArraySource, Samples, Source
+from mlpcore.training.sources import ArraySource, Segment, Source
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState, best_of
 
 #: Samples of one `Backend.train` call, all at the same learning rates; the loss is checked after
@@ -135,6 +136,7 @@ class Trainer:
         self._stop = False
         self._stepper = backend.stepper(network) if source.is_sparse else None
         self._network = network if source.is_sparse else backend.load(network)
+        check_decay(weight_decay)
         self._weight_decay = weight_decay
         backend.check_option("weight_decay", weight_decay or None)
         source.reserve(self._network)
@@ -272,7 +274,7 @@ class Trainer:
             observer.on_progress(self, "training", self.state.progress.samples, self.n_samples)
         return self._stop
 
-    def _count_errors(self, samples: Samples | None, done: int) -> int | None:
+    def _count_errors(self, samples: Segment | None, done: int) -> int | None:
         """Counts the errors of a set, if there is one; `done` samples of others were before it."""
         if samples is None:
             return None
@@ -281,7 +283,7 @@ class Trainer:
             self._report("evaluating", done, self.n_samples + self.source.n_test)
 
         report()
-        inputs, labels = samples
+        inputs, labels, *_ = samples
         if self._stepper is None:
             return self.backend.count_errors(self._network, inputs, labels, report)
         guesses = self._stepper.predict(inputs).argmax(axis=1)

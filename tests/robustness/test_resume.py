@@ -17,6 +17,7 @@ from mlpcore import OnlineMLPClassifier, StreamMLPClassifier, backends
 from mlpcore.errors import InputError
 from mlpcore.store import run_folder
 from mlpcore.store.run_folder import LAST, Run, read_history
+from mlpcore.training import sources
 from mlpcore.training import trainer as training
 from mlpcore.training.sources import ArraySource
 from mlpcore.training.trainer import Trainer
@@ -62,6 +63,7 @@ SAVES = list(itertools.product([KeyboardInterrupt, OSError(errno.ENOSPC, "full")
 def every_epoch_is_saved(monkeypatch):
     monkeypatch.setattr(run_folder, "SAVING_SHARE", float("inf"))
     monkeypatch.setattr(training, "SEGMENT", 64)
+    monkeypatch.setattr(sources, "PART", 1)
 
 
 def make_trainer(settings, backend, state=None):

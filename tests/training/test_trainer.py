@@ -1,14 +1,13 @@
-"""The training loop: what an epoch computes, the best network, divergence."""
+"""The training loop: what an epoch computes, what is refused, and interrupts."""
 
 import dataclasses
-import math
 import sys
 from itertools import groupby
 
 import numpy as np
 import pytest
 
-from emulated import get_backend
+from emulated import emulated_backend, get_backend, needs_emulation
 from mlpcore import backends, cpu, deformation, philox
 from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
@@ -21,8 +20,7 @@ from mlpcore.training.trainer import Trainer
 from small_runs import (
     C_BACKENDS,
     DATA,
-    FLAT,
-    FLAT_TEST,
+    MODERN,
     Hook,
     assert_same_result,
     make_config,
@@ -36,88 +34,129 @@ def c_backend(request):
     return get_backend(request.param, threads=2)
 
 
-# What an epoch is
+#: As many people write them: whole numbers.
+WEIGHTS = (np.arange(230) % 4).tolist()
+
+#: Light paper stays light: what comes in from outside of an image has the colour of its border.
+LIGHT = dataclasses.replace(
+    DATA, train_images=np.pad(-DATA.train_images[:, 1:-1, 1:-1], ((0, 0), (1, 1), (1, 1)), "edge")
+)
+
+KINDS = {
+    "paper": (DATA, {}, None, 0.0),
+    "modern": (DATA, {**MODERN, "warm_up": 100, "learning_rate_ratio": 2}, None, 0.0),
+    "weights and decay": (LIGHT, {"target": 1.3}, WEIGHTS, 0.5),
+}
 
 
-def test_an_epoch_is_deformation_order_training_and_counting(backend, capsys):
-    config = make_config(epochs=2)
-    state = train(config, backend)
-    network = Network((35, 9, 6, 3), config.seed)
-    loaded = backend.load(network)
-    for epoch, metrics in enumerate(state.history):
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_epoch_is_deformation_order_training_and_counting(kind, backend, monkeypatch, capsys):
+    """Each segment has the rates of its middle."""
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    data, changes, weights, decay = KINDS[kind]
+    if not backend.can_weight:
+        weights, decay = None, 0.0
+    config = make_config(epochs=2, **changes)
+    source = ArraySource.of(data, config, backend, weights)
+    trainer = Trainer(config, source, backend, weight_decay=decay)
+    assert trainer.run()
+    network = Network((35, 9, 6, 3), 5, config.activation, config.loss, config.init)
+    weights = None if weights is None else backend.put(np.array(weights, np.float32))
+    loaded, inputs = backend.load(network), data.as_inputs(config.input_range)
+    total = 230 if weights is None else np.sum(weights)
+    for epoch, metrics in enumerate(trainer.state.history):
         arguments = DATA.train_labels, config.deformation, 5, epoch, backend
-        around = background_of(DATA.train_images)
-        shown = deformation.deform(DATA.train_images, *arguments, background=around)
-        order = philox.permutation(230, 5, epoch)
-        rate = config.learning_rate_at(epoch)
-        result = backend.train(loaded, shown.reshape(-1, 35), DATA.train_labels, order, rate)
+        around = background_of(inputs.train_images)
+        shown = deformation.deform(inputs.train_images, *arguments, background=around)
+        order, results = philox.permutation(230, 5, epoch), []
+        for begin, end in ((0, 64), (64, 128), (128, 192), (192, 230)):
+            rates = config.learning_rates_after(230 * epoch + (begin + end) / 2, 230)
+            samples = shown.reshape(-1, 35), DATA.train_labels, order[begin:end]
+            more = (None, config.target, weights, decay)
+            results.append(backend.train(loaded, *samples, rates, *more))
         parts = metrics.deformation_seconds, metrics.training_seconds, metrics.evaluation_seconds
         assert min(parts) >= 0 and metrics.seconds == sum(parts)
         assert metrics.epoch == epoch + 1
-        assert metrics.learning_rate == rate
-        assert metrics.training_errors == result.errors
+        assert metrics.learning_rate == config.learning_rate_at(epoch)
+        assert metrics.training_errors == sum(result.errors for result in results)
         assert metrics.test_error == 100 * metrics.test_errors / 60
-        assert metrics.loss == pytest.approx(result.loss / 230, rel=1e-5)
-        assert metrics.validation_errors == backend.count_errors(loaded, FLAT, DATA.train_labels)
-        assert metrics.test_errors == backend.count_errors(loaded, FLAT_TEST, DATA.test_labels)
+        assert metrics.loss == pytest.approx(sum(r.loss for r in results) / total, rel=1e-5)
+        sets = [(inputs.train_images, DATA.train_labels), (inputs.test_images, DATA.test_labels)]
+        errors = [backend.count_errors(loaded, x.reshape(-1, 35), y) for x, y in sets]
+        assert [metrics.validation_errors, metrics.test_errors] == errors
     backend.store(loaded, network)
-    assert same_weights(state.network, network)
+    assert same_weights(trainer.state.network, network)
     assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("name", C_BACKENDS)
-def test_same_bits_for_any_number_of_threads(name):
-    config = make_config(hidden_layers=(70, 40), epochs=2)
-    one, two, three = (train(config, get_backend(name, threads)) for threads in (1, 2, 3))
-    assert_same_result(one, two)
-    assert_same_result(one, three)
-
-
-def test_light_paper_stays_light():
-    """What comes in from outside of an image has the colour of the borders of training images."""
-    framed, shown = DATA.train_images.copy(), []
-    framed[:, [0, -1]] = framed[:, :, [0, -1]] = -1
-
-    def look(trainer, event, *arguments):
-        if event == "training":
-            shown.append(trainer.source.segment(0, 0, 1).inputs.copy())
-            trainer.request_stop()
-
-    for images in (framed, -framed):
-        data = dataclasses.replace(DATA, train_images=images)
-        Trainer(make_config(), data, backends.get("scalar", 1), [Hook(look)]).run()
-    assert np.array_equal(shown[0], -shown[1])
-    assert not np.array_equal(shown[0], framed.reshape(230, 35))
-
-
 def test_same_bits_however_an_epoch_is_cut(c_backend, monkeypatch):
-    """Parts of the deformation grow when they are quick: the second epoch's is the whole."""
     events = []
     hook = Hook(lambda trainer, *arguments: events.append(arguments[:2]))
-    monkeypatch.setattr(sources, "PART_SECONDS", math.inf)
     whole = train(make_config(), c_backend, [hook])
-    assert [event[1] for event in events if event[0] == "deforming"] == [0, 100, 0, 0]
     kinds = [kind for kind, _ in groupby(event[0] for event in events)]
     assert kinds == 3 * ["epoch_start", "deforming", "training", "evaluating", "epoch_end"]
     monkeypatch.setattr(training, "SEGMENT", 64)
-    monkeypatch.setattr(sources, "PART_SECONDS", 0)  # always the smallest part
+    monkeypatch.setattr(sources, "PART", 1)  # always the smallest part
     assert_same_result(whole, train(make_config(), c_backend, [hook]))
     assert {("deforming", 100), ("training", 64), ("evaluating", 230)} <= set(events)
 
 
-def test_networks_labels_and_rates_that_do_not_fit(monkeypatch):
-    with pytest.raises(InputError, match=r"35, 9, 3.*expected \(35, 9, 6, 3\)"):
-        Trainer(make_config(), DATA, backends.get(), state=TrainingState(Network((35, 9, 3))))
-    data = dataclasses.replace(DATA, n_classes=DATA.n_classes - 1)
-    for name, value in (("activation", "relu"), ("loss", "cross-entropy")):
-        network = Network((35, 9, 6, 3), **{name: value})
-        with pytest.raises(InputError, match=f"{value}.*expected .*, tanh, squared"):
-            Trainer(make_config(), DATA, backends.get(), state=TrainingState(network))
-    with pytest.raises(InputError, match="train labels: from 0 to 2, expected 0 to 1"):
-        Trainer(make_config(), data, backends.get())
+# What is refused
+
+
+def new(data=DATA, network=None, weights=None, weight_decay=0.0, backend=None, **changes):
+    """A call that makes a trainer."""
+    state = None if network is None else TrainingState(network)
+
+    def call():
+        used, config = backend or backends.get(), make_config(**changes)
+        source = ArraySource.of(data, config, used, weights)
+        return Trainer(config, source, used, state=state, weight_decay=weight_decay)
+
+    return call
+
+
+REFUSED = [
+    (new(network=Network((35, 9, 3))), r"35, 9, 3.*expected \(35, 9, 6, 3\)"),
+    (new(network=Network((35, 9, 6, 3), None, "relu")), "relu.*expected .*, tanh, squared"),
+    (new(network=Network((35, 9, 6, 3), loss="cross-entropy")), "entropy.*expected .*, squared"),
+    (new(dataclasses.replace(DATA, n_classes=2)), "^train labels: from 0 to 2, expected 0 to 1"),
+    (new(ones_and_sevens=0.5), "expected"),
+    (new(weights=-np.ones(230)), "^sample_weight -1 of sample 0: expected 0 or more, and finite$"),
+    (new(weights=np.full(230, 1e300)), "^sample_weight inf of sample 0: expected 0 or more"),
+    (new(weights=np.zeros(230)), "^sample_weight: 0 everywhere, expected a greater one$"),
+    (new(weights=[1, 2]), r"^sample_weight: .* shape \(2,\), expected .* shape \(230\)$"),
+    (new(weight_decay="linear"), "^weight_decay 'linear': expected"),
+    (new(weights=["a"] * 230), r"^sample_weight: <U1 of shape \(230,\), expected float32"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_what_cannot_be_trained(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
+
+
+def test_a_rate_that_becomes_0_within_an_epoch_is_refused(monkeypatch):
     monkeypatch.setattr(training, "SEGMENT", 2)
     with pytest.raises(InputError, match="learning rate of a layer"):
-        Trainer(make_config(learning_rate=1e-43, decay="linear"), DATA, backends.get())
+        new(learning_rate=1e-43, decay="linear")()
+
+
+@needs_emulation
+@pytest.mark.parametrize("name", ["sample_weight", "weight_decay"])
+def test_a_backend_without_weights_and_decay_says_so(name):
+    backend = emulated_backend("streaming")
+    value = 0.1 if name == "weight_decay" else np.ones(230, np.float32)
+    with pytest.raises(InputError, match=f"^{name}: the backend .* takes none, expected a CPU"):
+        new(backend=backend, **{{"sample_weight": "weights"}.get(name, name): value})()
+    loaded = backend.load(make_config().new_network((35, 9, 6, 3)))
+    samples = DATA.train_images.reshape(-1, 35), DATA.train_labels, np.zeros(1, np.int32)
+    with pytest.raises(InputError, match=f"^{name}: the backend .* takes none"):
+        backend.train(loaded, *samples, 0.1, **{name: value})
+
+
+# Interrupts
 
 
 def test_a_stop_requested_before_the_run_stops_it_at_once():

@@ -6,16 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from mlpcore import backends, philox
-from mlpcore.deformation.parameters import IDENTITY
-from mlpcore.network import Network
+from mlpcore import backends
 from mlpcore.training import trainer as training
 from mlpcore.training.trainer import Diverged, Trainer
 from small_runs import (
     DATA,
-    FLAT,
-    FLAT_TEST,
-    MODERN,
     Hook,
     assert_same_result,
     make_config,
@@ -83,38 +78,6 @@ def test_a_rate_that_falls_to_0_needs_few_validations(monkeypatch):
     assert state.best_metrics.epoch == state.best.biases[0][0] == 7
     assert [math.isnan(each.validation_error) for each in state.history][2:4] == [True, False]
     assert all(map(make_config(epochs=7).validates, range(1, 8)))  # its rate does not fall to 0
-
-
-def test_each_segment_has_the_rates_of_its_middle_and_the_target(monkeypatch):
-    monkeypatch.setattr(training, "SEGMENT", 64)
-    changes = {"decay": "linear", "warm_up": 100, "learning_rate_ratio": 2, "target": 1.3}
-    scripted, config = Scripted(), make_config(epochs=2, **changes)
-    history = train(config, scripted).history
-    middles = [32, 96, 160, 211, 262, 326, 390, 441]
-    assert [(rates, rest) for _, rates, rest in scripted.calls] == [
-        (config.learning_rates_after(middle, 230), (1.3, None, 0.0)) for middle in middles
-    ]
-    assert [m.learning_rate for m in history] == [config.learning_rate_at(0), pytest.approx(0.0025)]
-
-
-def test_names_of_the_settings_reach_the_network_and_its_inputs(monkeypatch):
-    monkeypatch.setattr(training, "SEGMENT", 100)
-    config = make_config(epochs=1, deformation=IDENTITY, learning_rate=0.05, **MODERN)
-    state = train(config, backends.get("reference"))
-    network = Network((35, 9, 6, 3), 5, "relu", "cross-entropy", "he")
-    inputs, order, backend = (
-        (FLAT + 1) / 2,
-        philox.permutation(230, 5, 0),
-        backends.get("reference"),
-    )
-    for begin, share in ((0, 1 - 50 / 230), (100, 1 - 150 / 230), (200, 1 - 215 / 230)):
-        part = order[begin : begin + 100]
-        backend.train(network, inputs, DATA.train_labels, part, 0.05 * share)
-    for a, b in zip(network.weights, state.network.weights):
-        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)  # the rates' and the inputs' bits
-    assert (state.best.activation, state.best.loss) == ("relu", "cross-entropy")
-    errors = backend.count_errors(network, (FLAT_TEST + 1) / 2, DATA.test_labels)
-    assert state.history[0].test_errors == errors
 
 
 def test_ones_and_sevens_get_strokes_before_they_are_deformed():
