@@ -16,6 +16,7 @@ from mlpcore import OnlineMLPClassifier, backends, deformation
 from mlpcore.data.scaling import normalise
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
+from mlpcore.estimators import classifier
 from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH
 from mlpcore.estimators.prediction import WEIGHTS_PER_THREAD
 from mlpcore.network import Network
@@ -170,6 +171,31 @@ def test_partial_fit_of_parts_is_partial_fit_of_the_whole():
     assert same(whole, parts)
     assert parts.n_iter_ == 4
     assert np.average(parts.loss_curve_, weights=[1, 1, 18, 12]) == pytest.approx(whole.loss_)
+
+
+def started(**changes):
+    """A classifier that has taken its first step."""
+    return make_mlp(**changes).partial_fit(X[:1], Y[:1], classes=[0, 1, 2])
+
+
+def test_weights_that_are_written_and_parameters_that_change_count_in_the_next_step():
+    written, slow, fast = started(), started(), started().set_params(learning_rate_init=0.5)
+    written.coefs_[0][:] = 0
+    written.coefs_[1][:] = 0  # so the layer below learns nothing
+    before = started().coefs_[2]
+    for mlp in (written, slow, fast):
+        mlp.partial_fit(X[1:2], Y[1:2])
+    assert not written.coefs_[0].any()
+    moved = [np.abs(mlp.coefs_[2] - before).max() for mlp in (slow, fast)]
+    assert moved[1] > 10 * moved[0] > 0
+
+
+def test_losses_of_the_last_calls_are_kept(monkeypatch):
+    monkeypatch.setattr(classifier, "LONGEST_CURVE", 4)
+    mlp = started()
+    for _ in range(10):
+        mlp.partial_fit(X[1:2], Y[1:2])
+    assert (len(mlp.loss_curve_), mlp.n_iter_, mlp.t_) == (7, 11, 11)
 
 
 # With scikit-learn's tools

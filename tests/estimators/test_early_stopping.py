@@ -7,7 +7,7 @@ import pytest
 
 from mlpcore.estimators.fitting import Plateau
 from mlpcore.estimators.validation import Samples
-from small_classifiers import MODERN, SHORT, X, Y, make_mlp, same
+from small_classifiers import DEFORMED, MODERN, SHORT, X, Y, make_mlp, same
 
 pytestmark = SHORT
 
@@ -77,3 +77,10 @@ def test_weights_count_in_the_score():
     right = mlp.predict(held_out.inputs) == held_out.codes
     assert mlp.best_validation_score_ == pytest.approx(np.average(right, weights=held_out.weights))
     assert mlp.best_validation_score_ != pytest.approx(np.mean(right))
+
+
+@pytest.mark.parametrize("settings, epochs", [({}, 4), (DEFORMED, 8)])
+def test_the_loss_alone_stops_no_deformed_training(settings, epochs):
+    """No epoch is better by `tol` than the first."""
+    mlp = make_mlp(tol=1e6, n_iter_no_change=2, max_iter=8, **settings)
+    assert mlp.fit(X, Y).n_iter_ == epochs

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mlpcore import DeformationParameters, OnlineMLPClassifier
+from mlpcore import OnlineMLPClassifier
 from mlpcore.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -69,12 +69,6 @@ def test_a_matrix_whose_flag_is_wrong_is_refused():
 def test_early_stopping_scores_sparse_rows():
     mlp = make_mlp(early_stopping=True, max_iter=40).fit(sparse.csr_matrix(X), Y)
     assert mlp.best_validation_score_ > 0.7
-
-
-def test_a_deformation_needs_images():
-    mlp = make_mlp(deformation=DeformationParameters())
-    with pytest.raises(InputError, match="sparse"):
-        mlp.fit(sparse.csr_matrix(X[:, :36]), Y)
 
 
 def test_wide_rows_fit_into_little_memory():

@@ -1,10 +1,14 @@
-"""Both estimators refuse what they cannot use, in one line, and stay as they were."""
+"""What the estimators cannot use: calls, and the words with which they refuse it in one line."""
+
+import math
+import pickle
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.exceptions import NotFittedError
 
-from mlpcore import DeformationParameters, ElasticDeformer
+from mlpcore import DeformationParameters, ElasticDeformer, StreamMLPClassifier
 from mlpcore.training.trainer import Diverged, Observer
 from small_classifiers import DEFORMATION, DEFORMED, SHORT, X, Y, make_mlp
 from small_runs import same_weights
@@ -13,80 +17,91 @@ pytestmark = SHORT
 
 IMAGES = np.random.default_rng(0).uniform(-1, 1, (12, 15, 13)).astype(np.float32)
 COLOURS = np.zeros((12, 20, 26, 3), np.uint8)
+SOME = X[:40], Y[:40]
+ALONE = np.eye(230)[0]  # the weight of one sample only
+SHARE = {"early_stopping": True, "validation_fraction": 0.2}
+MANY = np.arange(600)
+MASKED_X, MASKED_Y = np.ma.masked_greater(X, 0), np.ma.masked_less(Y, 1)
+HUGE = np.full(230, 1e39)
 
-CLASSIFIER = {
-    "hidden_layer_sizes": [(5, 0), None, "net6"],
-    "max_iter": [1.5],
-    "learning_rate_init": [None],
-    "alpha": [-1, float("inf"), "small"],
-    "learning_rate_end": [0],
-    "learning_rate_ratio": [0],
-    "target": [1.8],
-    "activation": ["logistic"],
-    "loss": ["hinge"],
-    "init": [None],
-    "decay": ["invscaling"],
-    "warm_up": [-1],
-    "validation_fraction": [0, 1, None],
-    "n_iter_no_change": [0],
-    "tol": ["small"],
-    "random_state": [-1, "x"],
-    "deformation": [True, DeformationParameters(similar_labels=7)],
-    "image_shape": [None, (5, 5), 35, (5, -7)],
-    "backend": ["mmx"],
-    "threads": ["2"],
+#: Values of parameters: of the classifier that deforms, of the deformer, of its method `deform`
+#: after a fit of `IMAGES`, and of the classifier for streams.
+PARAMETERS = {
+    "classifier": {
+        "hidden_layer_sizes": [(5, 0), None, "net6"],
+        "max_iter": [1.5],
+        "learning_rate_init": [None],
+        "alpha": [-1, float("inf"), "small"],
+        "learning_rate_end": [0],
+        "learning_rate_ratio": [0],
+        "target": [1.8],
+        "activation": ["logistic"],
+        "loss": ["hinge"],
+        "init": [None],
+        "decay": ["invscaling"],
+        "warm_up": [-1],
+        "validation_fraction": [0, 1, None],
+        "n_iter_no_change": [0],
+        "tol": ["small"],
+        "random_state": [-1, "x"],
+        "deformation": [True, DeformationParameters(similar_labels=7)],
+        "image_shape": [None, (5, 5), 35, (5, -7)],
+        "backend": ["mmx"],
+        "threads": ["2"],
+    },
+    "deformer": {
+        "sigma": [-1],
+        "alpha": [float("nan")],
+        "beta": [90],
+        "gamma": [None],
+        "similar_labels": [1, "17"],
+        "image_shape": [(15, 14), (13, 15)],
+        "background": ["black", np.float32("inf"), float("nan"), -(10**400)],
+        "random_state": [1.5],
+        "threads": [0],
+        "channels": ["middle"],
+    },
+    "deform": {
+        "X": [IMAGES[:, :9], IMAGES > 0, IMAGES.astype(np.uint8), IMAGES[:, 0], IMAGES[0, 0]],
+        "y": [[1, 2]],
+        "epoch": [-1, 2**32],
+        "indices": [[1, 2], np.arange(12) / 2, np.arange(12) - 1, np.arange(12) + 2**31 - 11],
+    },
+    "stream": {
+        "hidden_layer_sizes": [(0,), "wide"],
+        "learning_rate": [0, "fast"],
+        "classes": [3, "ab", [[1]], range(257)],
+        "max_features": [0],
+        "seed": [-1],
+    },
 }
 
-DEFORMER = {
-    "sigma": [-1],
-    "alpha": [float("nan")],
-    "beta": [90],
-    "gamma": [None],
-    "similar_labels": [1, "17"],
-    "image_shape": [(15, 14), (13, 15)],
-    "background": ["black", np.float32("inf"), float("nan"), -(10**400)],
-    "random_state": [1.5],
-    "threads": [0],
-    "channels": ["middle"],
+#: What uses the values.
+USES = {
+    "classifier": [
+        lambda **value: make_mlp(**DEFORMED).set_params(**value).fit(X, Y),
+        lambda **value: (
+            make_mlp(**DEFORMED).set_params(**value).partial_fit(X, Y, classes=[0, 1, 2])
+        ),
+    ],
+    "deformer": [lambda **value: ElasticDeformer(**value).fit_transform(IMAGES)],
+    "deform": [lambda **value: ElasticDeformer().fit(IMAGES).deform(**{"X": IMAGES} | value)],
+    "stream": [StreamMLPClassifier],
 }
 
-#: What `ElasticDeformer.deform` of fitted `IMAGES` cannot take.
-DEFORMED_IMAGES = {
-    "X": [IMAGES[:, :9], IMAGES > 0, IMAGES.astype(np.uint8), IMAGES[:, 0], IMAGES[0, 0]],
-    "y": [[1, 2]],
-    "epoch": [-1, 2**32],
-    "indices": [[1, 2], np.arange(12) / 2, np.arange(12) - 1, np.arange(12) + 2**31 - 11],
-}
-
-#: What a message looks like.
-ONE_LINE = r"^[^\n]+\bexpected [^\n]+\Z"
+ROWS = [
+    (use, {name: value})
+    for kind, parameters in PARAMETERS.items()
+    for use in USES[kind]
+    for name, values in parameters.items()
+    for value in values
+]
 
 
-def cases(values):
-    return pytest.mark.parametrize(("name", "value"), [(n, v) for n in values for v in values[n]])
-
-
-@cases(CLASSIFIER)
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_parameters_of_the_classifier(name, value, method):
-    mlp = make_mlp(**DEFORMED).set_params(**{name: value})
-    with pytest.raises(ValueError, match=ONE_LINE):
-        mlp.fit(X, Y) if method == "fit" else mlp.partial_fit(X, Y, classes=[0, 1, 2])
-    assert not hasattr(mlp, "network_")
-
-
-@cases(DEFORMER)
-def test_parameters_of_the_deformer(name, value):
-    deformer = ElasticDeformer(**{"random_state": 5, name: value})
-    with pytest.raises(ValueError, match=ONE_LINE):
-        deformer.fit_transform(IMAGES)
-
-
-@cases(DEFORMED_IMAGES)
-def test_images_that_cannot_be_deformed(name, value):
-    deformer = ElasticDeformer(random_state=5).fit(IMAGES)
-    with pytest.raises(ValueError, match=ONE_LINE):
-        deformer.deform(**{"X": IMAGES, name: value})
+@pytest.mark.parametrize("use, value", ROWS)
+def test_values_of_parameters(use, value):
+    with pytest.raises(ValueError, match=r"^[^\n]+\bexpected [^\n]+\Z"):
+        use(**value)
 
 
 def fit(*arguments, **settings):
@@ -102,6 +117,10 @@ def again(X, y, **settings):
     return lambda: make_mlp(warm_start=True).fit(*SOME).set_params(**settings).fit(X, y)
 
 
+def use(method, *arguments):
+    return lambda: getattr(make_mlp().fit(*SOME), method)(*arguments)
+
+
 def deform(images, fitted=None, method="fit_transform", channels=None):
     deformer = ElasticDeformer(random_state=5, channels=channels)
     return lambda: getattr(deformer if fitted is None else deformer.fit(fitted), method)(images)
@@ -115,37 +134,34 @@ def overflow():
     mlp.predict(np.full((1, 35), 3e38, np.float32))
 
 
-SOME = X[:40], Y[:40]
-ALONE = np.eye(230)[0]  # the weight of one sample only
-SHARE = {"early_stopping": True, "validation_fraction": 0.2}
-MANY = np.arange(600)
-MASKED_X, MASKED_Y = np.ma.masked_greater(X, 0), np.ma.masked_less(Y, 1)
-
-#: Calls, and what their messages say.
 CALLS = [
     (part(X, Y, None), "^classes None.*expected"),
     (part(X, Y, [1]), "^classes holds 1 class: expected"),
     (part(X, Y, [0, 1]), r"^y holds 2: expected one of \[0, 1\]"),
     (part(X, Y.astype(str)), "^y holds '0': expected"),
-    (lambda: make_mlp().fit(X, Y).partial_fit(X, Y, [0, 1]), r"^classes \[0, 1\].*\[0, 1, 2\]$"),
+    (lambda: part(*SOME)().partial_fit(np.full((1, 35), np.nan), Y[:1]), "NaN"),
+    (lambda: part(X[:1], Y[:1])().partial_fit(np.full((1, 35), np.nan), Y[:1]), "NaN"),
+    (use("partial_fit", X, Y, [0, 1]), r"^classes \[0, 1\].*\[0, 1, 2\]$"),
     (fit(MANY[:, None] / 600, MANY % 257), "^y holds 257 classes"),
     (fit(X, np.zeros(230)), "^y holds 1 class: expected"),
     (part(X, Y, [1, "1", 2]), "^classes holds the label 1, which becomes '1'"),
     (fit(X[:4], [1, "1", 2, 2]), "^y holds the label 1, which becomes '1' beside the others"),
     *((fit(bad, Y), "^X is .*: expected an array") for bad in (None, "text", memoryview(X))),
     (fit(X, "text"), "^y is 'text': expected an array"),
-    (lambda: make_mlp().fit(X, Y).predict(None), "^X is None: expected an array"),
+    (use("predict", None), "^X is None: expected an array"),
     (deform("text"), "^X is 'text': expected an array"),
     (fit(X, MASKED_Y), "^y holds masked values: expected none"),
     (fit(MASKED_X, Y), "^X holds masked values"),
     (fit(X, Y, MASKED_Y), "^sample_weight holds masked values"),
-    (lambda: make_mlp().fit(X, Y).predict(MASKED_X), "^X holds masked values"),
+    (use("predict", MASKED_X), "^X holds masked values"),
     (deform(np.ma.masked_less(IMAGES, 0)), "^X holds masked values"),
     (again(X, Y + 1), r"^y holds \[1, 2, 3\]: expected all of \[0, 1, 2\]"),
     (again(X, Y % 2), r"^y holds \[0, 1\]: expected all of"),
     (again(X[:, :10], Y), "features"),
     (again(X, Y, hidden_layer_sizes=4), r"\(35, 4, 3\)"),
     (fit(-254 * np.abs(X), Y, **DEFORMED), "^X holds -254: expected images in"),
+    (fit(csr_matrix(X), Y, **DEFORMED), "sparse"),
+    (lambda: StreamMLPClassifier(classes=range(256)).learn_one([1.0], "one more"), "at most 256"),
     (overflow, r"^X holds 3e\+38.*expected"),
     (fit(X, Y, np.ones(229)), r"sample_weight.* \(229,\), expected \(230,\)"),
     (part(X, Y, weights=np.ones((230, 1))), "1D array"),
@@ -155,6 +171,8 @@ CALLS = [
     (fit(X, Y, class_weight={3: 1.0}), "not in class_weight"),
     (fit(X, Y, class_weight={0: -1}), "Negative values"),
     (fit(X, Y, class_weight={0: np.inf}), "infinity"),
+    (fit(X, Y, HUGE), "infinity or a value too large"),
+    (fit(X, Y, HUGE / 1e9, class_weight={0: 1e30}), "infinity or a value too large"),
     (fit(X, Y, class_weight="equal"), "'class_weight' parameter .* must be"),
     (fit(X[:4], Y[:4], **SHARE), "^validation_fraction of 0.2 of 4 samples: expected"),
     (fit(X, Y, ALONE, **SHARE), "^sample_weight: all are zero in a part"),
@@ -183,10 +201,51 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "words"), CALLS, ids=[words for _, words in CALLS])
-def test_calls_that_cannot_be(call, words):
+@pytest.mark.parametrize("call, words", CALLS, ids=[words for _, words in CALLS])
+def test_calls(call, words, recwarn):
     with pytest.raises(ValueError, match=words):
         call()
+    assert not any("overflow" in str(each.message) for each in recwarn.list)
+
+
+# ---- samples of streams ------------------------------------------------------------------
+
+ROW = [1.0, -2.0, 0.5, 3.0, 1.0]
+NAMED = {f"n{k}": value for k, value in enumerate(ROW)}
+
+#: Samples, labels and weights that a classifier for streams refuses, which learns such samples.
+SAMPLES = [
+    (NAMED, {"n1": math.nan}, {}, "finite"),
+    (NAMED, {"n1": -math.inf}, {}, "finite"),
+    (NAMED, {"n1": 1e39}, {}, "finite"),
+    (NAMED, {"new": 1, "n1": math.nan}, {"y": "new"}, "finite"),
+    *((NAMED, {"n1": bad}, {}, "numbers") for bad in (10**400, "1", None, [1])),
+    (NAMED, dict.fromkeys(range(4), 1), {}, "max_features"),
+    (NAMED, ROW, {}, "dictionary"),
+    (NAMED, None, {}, "dictionary"),
+    (NAMED, NAMED, {"y": ["a"]}, "hashable"),
+    (NAMED, NAMED, {"y": None}, "label"),
+    (NAMED, NAMED, {"y": math.nan}, "label"),
+    *((NAMED, NAMED, {"w": bad}, "w .*") for bad in (-1, math.nan, math.inf, 1e39, "1", None)),
+    *((ROW, bad, {}, "of|array") for bad in ([1, 2], np.ones((1, 5)), np.ones(()), {"n0": 1})),
+    *((ROW, bad, {}, "numbers") for bad in ("12345", [1, 2, 3, 4, "5"], [None] * 5)),
+]
+
+
+@pytest.mark.parametrize("before, x, other, words", SAMPLES)
+def test_a_refused_sample_of_a_stream_teaches_nothing(before, x, other, words):
+    model = StreamMLPClassifier((4,), max_features=8)
+    for k in range(9):
+        model.learn_one(before, "abc"[k % 3])
+    kept = pickle.dumps(model)
+    if isinstance(x, dict) and before is NAMED:
+        x = NAMED | x
+    with pytest.raises(ValueError, match=rf"^[^\n]*{words}[^\n]*\Z"):
+        model.learn_one(x, **{"y": "a"} | other)
+    if not other and words != "max_features":  # names that are new are left out
+        with pytest.raises(ValueError, match=words):
+            model.predict_one(x)
+    assert pickle.dumps(model) == kept
 
 
 @pytest.mark.parametrize("settings", [{"early_stopping": True}, {"class_weight": "balanced"}])
@@ -213,10 +272,3 @@ def test_a_failed_fit_keeps_the_fit_before_and_a_failed_partial_fit_no_network()
         mlp.predict(X)
     mlp.set_params(learning_rate_init=0.01).partial_fit(X, Y, classes=[0, 1, 2])
     assert np.isfinite(mlp.loss_)
-
-
-def test_weights_that_float32_does_not_hold_are_refused_without_a_warning(recwarn):
-    for weights, class_weight in ((1e39, None), (1e30, {0: 1e30, 1: 1, 2: 1})):
-        with pytest.raises(ValueError, match="infinity or a value too large"):
-            make_mlp(class_weight=class_weight).fit(X, Y, np.full(230, weights))
-    assert not recwarn.list
