@@ -15,7 +15,6 @@ from mlpcore import backends, dataset
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.data.scaling import normalise
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
-from mlpcore.store.export import write_safetensors
 from mlpcore.store.trained import TrainedNetwork
 from oracle import random_network
 from small_runs import make_pixels
@@ -113,7 +112,7 @@ def test_torch_dataset_is_the_same_with_any_workers():
 def test_torch_import(tmp_path, torch, activation, loss):
     path = tmp_path / "net.safetensors"
     network = random_network((841, 60, 30, 10), 3, activation=activation, loss=loss)
-    write_safetensors(TrainedNetwork(path, network, MNIST_PIXELS, {}), path)
+    TrainedNetwork(path, network, MNIST_PIXELS, {}).write(path)
     images = dataset.load(name="digits").test_images.reshape(-1, 841)
     with torch.no_grad():
         outputs = example("torch_import")["load"](path)(torch.from_numpy(images)).numpy()

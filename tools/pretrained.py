@@ -15,7 +15,6 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, make_folder
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.documents import to_json
-from mlpcore.store.export import write_safetensors
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
@@ -49,7 +48,7 @@ def make(folder: Path, path: Path) -> None:
     result, _ = classifier.evaluate(data.test_images, data.test_labels)
     evidence |= {"test_errors": str(result.errors), "n_test": str(result.n)}
     make_folder(path.parent)
-    write_safetensors(trained, path, evidence, "float16")
+    trained.write(path, evidence, "float16")
     content = path.read_bytes()
     line = f"{hashlib.sha256(content).hexdigest()}  {path.name}\n"
     atomic_write(path.with_suffix(".sha256"), line.encode())

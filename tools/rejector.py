@@ -29,7 +29,6 @@ from mlpcore.data.strokes import add_strokes
 from mlpcore.errors import InputError
 from mlpcore.evaluation.evaluation import outputs
 from mlpcore.inference.rejector import REJECTOR_FILE, doubtful
-from mlpcore.store.export import write_safetensors
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
@@ -219,7 +218,7 @@ def make(path: Path) -> None:
     )
     seen = outputs(trained.network, trained.pixels.to_inputs(held_out), backend)[:, 1]
     threshold = round(float(np.quantile(seen, FALSE_ALARMS)), 4)
-    write_safetensors(trained, path, {"threshold": str(threshold)}, "float16")
+    trained.write(path, {"threshold": str(threshold)}, "float16")
     print(f"{path}: {path.stat().st_size:,} bytes, threshold {threshold}")
 
 

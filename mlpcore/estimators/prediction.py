@@ -17,7 +17,7 @@ from mlpcore.errors import InputError
 from mlpcore.estimators.validation import INPUTS, canonical, float_rows, threads_of
 from mlpcore.evaluation import evaluation, probabilities
 from mlpcore.network.network import Network
-from mlpcore.store.onnx_estimator import EstimatorNetwork
+from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.typing import AnyArray, Float32Array

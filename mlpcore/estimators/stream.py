@@ -14,7 +14,7 @@ from mlpcore.errors import InputError
 from mlpcore.estimators.stream_network import StreamNetwork
 from mlpcore.network.architecture import MAX_WIDTH, hidden_layers_of
 from mlpcore.network.network import Network
-from mlpcore.store.onnx_estimator import EstimatorNetwork
+from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.trainer import Diverged
 
 try:

@@ -10,8 +10,7 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
 from mlpcore.inference.classifier import SOURCES, TrainedClassifier, load
 from mlpcore.inference.inputs import as_path
-from mlpcore.store.export import known_metadata, to_onnx
-from mlpcore.store.onnx_estimator import EstimatorNetwork, estimator_to_onnx
+from mlpcore.store.export import EstimatorNetwork, estimator_to_onnx, to_onnx
 from mlpcore.store.run_folder import check_result_file
 from mlpcore.store.weights import to_safetensors
 from mlpcore.typing import StrPath
@@ -23,8 +22,8 @@ KINDS = (".onnx", ".safetensors")
 def export(model: object, path: StrPath, *, precision: str = "float32") -> None:
     """Write a trained model for other programs, atomically: as ONNX or as safetensors.
 
-    The end of the path says which. `mlpcore.store.export` and `mlpcore.store.onnx_estimator`
-    describe the names of inputs, outputs and metadata, among which are the names of the classes.
+    The end of the path says which. `mlpcore.store.export` describes the names of inputs, outputs
+    and metadata, among which are the names of the classes.
 
     - **An ONNX file** computes what the model answers. That of a run takes pixels as the data of
       the training had them, and scales them itself. That of a committee gives the mean of its
@@ -91,7 +90,7 @@ def exported(model: object, kind: str, precision: str = "float32") -> bytes:
                 f"{len(model.networks)} networks as safetensors: expected one, or ONNX"
             )
         (trained,) = model.networks
-        return to_safetensors(trained.network, known_metadata(trained), precision)
+        return to_safetensors(trained.network, trained.known_metadata(), precision)
     if not hasattr(model, "_for_export"):
         name = type(model).__name__
         raise InputError(

@@ -1,4 +1,4 @@
-"""Export trained networks to other programs: as ONNX, or as safetensors.
+"""ONNX files of trained networks and of estimators.
 
 An ONNX file of a network that a run has trained takes the pixels of images:
 
@@ -23,42 +23,52 @@ The metadata are those of a file of weights (`mlpcore.store.weights`), without `
 the names of the classes, in the order of the outputs. Those of a committee are ``classes``, and
 ``members``, a list in JSON of those of each.
 
->>> from pathlib import Path
->>> from mlpcore import Network
->>> from mlpcore.data.pixels import MNIST_PIXELS
->>> network, path = Network((841, 10), seed=1), Path("net.safetensors")
->>> trained = TrainedNetwork(path, network, MNIST_PIXELS, {"data": "MNIST"})
->>> describe_input(trained.pixels)
-'grey values 0 to 255 of 28 x 28 pixels, row by row'
->>> write_safetensors(trained, "net.safetensors")
->>> TrainedNetwork.read("net.safetensors").network
-Network((841, 10))
+The file of an estimator takes features in the order of the training, and has the names that files
+of scikit-learn's estimators usually have:
+
+| name | content |
+|---|---|
+| ``X`` | input, float32 (n, features); n may be 0 |
+| ``label`` | output (n,): what ``predict`` gives, int64, float64, bool or strings |
+| ``probabilities`` | output, float32 (n, classes): what ``predict_proba`` gives |
+
+Its metadata are those above without ``data`` and ``pixels``, and with ``features``, the names of
+``feature_names_in_`` if X had some. Those of a classifier for streams also have its
+``standardisation``, which the file applies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.data.scaling import resize
-from mlpcore.files import atomic_write
+from mlpcore.errors import InputError
+from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
+from mlpcore.network.standardisation import Standardisation
 from mlpcore.store.documents import to_json, to_metadata
-from mlpcore.store.onnx_graph import Graph
-from mlpcore.store.onnx_layers import (
+from mlpcore.store.onnx_graph import (
+    Graph,
     add_layers,
     add_probabilities,
     describe_layers,
     metadata_of_layers,
 )
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import to_safetensors
-from mlpcore.typing import Float32Array, StrPath
+from mlpcore.training.config import USUAL_TARGET
+from mlpcore.typing import AnyArray, Float32Array
 
-#: The metadata that say where the weights come from.
-ORIGIN = ("data", "epoch", "seed", "learning_rate", "ones_and_sevens", "revision", "machine")
+#: What an estimator's labels are in an ONNX file, by the kind of their type in NumPy.
+LABEL_TYPES: dict[str, type] = {
+    "i": np.int64,
+    "u": np.int64,
+    "f": np.float64,
+    "b": np.bool_,
+    "U": np.object_,
+}
 
 
 def describe_input(pixels: PixelSpec) -> str:
@@ -110,25 +120,6 @@ def to_onnx(*trained: TrainedNetwork) -> bytes:
         text,
         metadata,
     )
-
-
-def write_safetensors(
-    trained: TrainedNetwork,
-    path: StrPath,
-    metadata: Mapping[str, str] | None = None,
-    dtype: str = "float32",
-) -> None:
-    """Write the network without its place in a run, atomically.
-
-    The metadata are those of `mlpcore.store.weights`, and those that the caller adds.
-
-    Raises
-    ------
-    InputError
-        As `mlpcore.store.weights.write_network`, which describes `dtype`.
-    """
-    metadata = known_metadata(trained) | dict(metadata or {})
-    atomic_write(path, to_safetensors(trained.network, metadata, dtype))
 
 
 def _add_ink(graph: Graph, pixels: PixelSpec) -> str:
@@ -192,13 +183,90 @@ def _interpolate(graph: Graph, images: str, matrix: Float32Array, axis: int) -> 
     return graph.add("Add", *terms)
 
 
-def known_metadata(trained: TrainedNetwork) -> dict[str, str]:
-    """What there is to say of a network, apart from its layers."""
-    origin = {name: trained.metadata[name] for name in ORIGIN if name in trained.metadata}
-    known = to_metadata(pixels=trained.pixels, target=trained.target, classes=trained.classes)
-    return origin | known
-
-
 def _metadata(trained: TrainedNetwork) -> dict[str, str]:
     """The metadata of an ONNX file."""
-    return known_metadata(trained) | metadata_of_layers(trained.network)
+    return trained.known_metadata() | metadata_of_layers(trained.network)
+
+
+@dataclass(frozen=True)
+class EstimatorNetwork:
+    """What an estimator has trained, for an export.
+
+    Attributes
+    ----------
+    network : Network
+    classes : numpy.ndarray, shape (n_classes,)
+        What ``predict`` answers.
+    target : float
+        Target of the output for the class, of a network of the loss "squared".
+    n_samples : int
+        How many samples it has learnt from, which limits its probabilities if the loss is squared.
+    feature_names : sequence of str
+        The names of the features, if they have some.
+    standardisation : Standardisation, optional
+        What becomes of features before the first layer.
+
+    Raises
+    ------
+    InputError
+        When the classes are neither all numbers nor all texts.
+    """
+
+    network: Network
+    classes: AnyArray
+    target: float = USUAL_TARGET
+    n_samples: int = 0
+    feature_names: tuple[str, ...] = ()
+    standardisation: Standardisation | None = None
+
+    def __post_init__(self) -> None:
+        classes = self.classes
+        if classes.dtype == object and len({type(each) for each in classes}) == 1:
+            classes = np.array(classes.tolist())
+            object.__setattr__(self, "classes", classes)
+        kind = classes.dtype.kind
+        if kind not in LABEL_TYPES or classes.ndim > 1 or (kind == "u" and classes.max() >= 2**63):
+            raise InputError(
+                f"classes of the type {self.classes.dtype}, such as {self.classes[-1]!r}: expected "
+                "texts, or numbers that int64 or float64 holds"
+            )
+
+    def metadata(self) -> dict[str, str]:
+        """What there is to say of the network, apart from its layers."""
+        further = {"features": self.feature_names, "standardisation": self.standardisation}
+        given = {name: value for name, value in further.items() if value}
+        return to_metadata(target=self.target, classes=self.classes.tolist(), **given)
+
+
+def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
+    """The content of an ONNX file of an estimator's network, the same for the same network.
+
+    Raises
+    ------
+    InputError
+        As `to_onnx`.
+    """
+    network, classes, inputs = estimator.network, estimator.classes, "X"
+    label = LABEL_TYPES[classes.dtype.kind]
+    graph = Graph(network.n_parameters)
+    if (scale := estimator.standardisation) is not None:
+        inputs = graph.add("Sub", inputs, graph.constant("means", scale.means))
+        inputs = graph.add("Mul", inputs, graph.constant("factors", scale.factors))
+        limits = graph.constant("least", -scale.limit), graph.constant("most", scale.limit)
+        inputs = graph.add("Clip", inputs, *limits)
+    outputs = add_layers(
+        graph, inputs, network, "" if network.loss == "squared" else "probabilities"
+    )
+    best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
+    graph.add("Gather", graph.constant("classes_", classes, label), best, axis=0, name="label")
+    if network.loss == "squared":  # never 0 or 1: mlpcore.evaluation.probabilities.unsure
+        sure = add_probabilities(graph, outputs, len(classes), estimator.target)
+        total = estimator.n_samples + len(classes)
+        sure = graph.add("Mul", sure, graph.constant("share", estimator.n_samples / total))
+        graph.add("Add", sure, graph.constant("doubt", 1 / total), name="probabilities")
+    return graph.content(
+        {"X": (np.float32, [network.layer_sizes[0]])},
+        {"label": (label, []), "probabilities": (np.float32, [len(classes)])},
+        f"{describe_layers(network)} X (n, features). label (n,), probabilities (n, classes).",
+        estimator.metadata() | metadata_of_layers(network),
+    )

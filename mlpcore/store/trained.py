@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,11 +12,14 @@ from mlpcore.data.summary import Classes, DataSummary
 from mlpcore.errors import InputError, shown
 from mlpcore.network import Network
 from mlpcore.network.activation import check_target
-from mlpcore.store.documents import from_json
+from mlpcore.store.documents import from_json, to_metadata
 from mlpcore.store.run_folder import read_run_network, read_settings, weights_file
-from mlpcore.store.weights import read_network
+from mlpcore.store.weights import read_network, write_network
 from mlpcore.training.config import USUAL_TARGET
 from mlpcore.typing import StrPath
+
+#: The metadata that say where the weights come from.
+ORIGIN = ("data", "epoch", "seed", "learning_rate", "ones_and_sevens", "revision", "machine")
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,24 @@ class TrainedNetwork:
     def data_name(self) -> str:
         """The name of the data that it was trained on, "" if the file has none."""
         return self.metadata.get("data", "")
+
+    def known_metadata(self) -> dict[str, str]:
+        """What there is to say of the network, apart from its layers and its place in a run."""
+        origin = {name: self.metadata[name] for name in ORIGIN if name in self.metadata}
+        known = to_metadata(pixels=self.pixels, target=self.target, classes=self.classes)
+        return origin | known
+
+    def write(
+        self, path: StrPath, metadata: Mapping[str, str] | None = None, dtype: str = "float32"
+    ) -> None:
+        """Write a file of weights with `known_metadata` and the caller's, atomically.
+
+        Raises
+        ------
+        InputError
+            As `mlpcore.store.weights.write_network`, which describes `dtype`.
+        """
+        write_network(path, self.network, self.known_metadata() | dict(metadata or {}), dtype)
 
     @classmethod
     def read(cls, path: StrPath) -> TrainedNetwork:

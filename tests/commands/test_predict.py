@@ -21,7 +21,6 @@ from mlpcore.data.pictures import MAX_FILE_BYTES
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.network import Network
 from mlpcore.store.documents import to_metadata
-from mlpcore.store.export import write_safetensors
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import write_network
@@ -168,7 +167,7 @@ def test_no_digit_is_a_warning(capsys):
 def test_without_a_network_that_of_the_package_guesses(run, call, capsys, monkeypatch):
     picture, path = write_picture("a.png", 5), Path("own.safetensors")
     evidence = {"test_errors": "46", "n_test": "10000"}
-    write_safetensors(TrainedNetwork.read(run), path, evidence, "float16")
+    TrainedNetwork.read(run).write(path, evidence, "float16")
     monkeypatch.setattr("mlpcore.commands.networks.PRETRAINED_FILE", path)
     assert main(["predict", picture]) == 0
     out, err = capsys.readouterr()

@@ -19,7 +19,6 @@ from mlpcore.evaluation import evaluation
 from mlpcore.evaluation.probabilities import of_outputs
 from mlpcore.inference import classifier
 from mlpcore.store.documents import to_metadata
-from mlpcore.store.export import write_safetensors
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import write_network
@@ -74,7 +73,7 @@ def ways():
 def trained_sources(data, **changes):
     """A run, its weights alone, and what is exported from it."""
     finish_run(Path("run"), make_config(epochs=1, backend="scalar", **changes), data)
-    write_safetensors(TrainedNetwork.read("run"), "exported.safetensors")
+    TrainedNetwork.read("run").write("exported.safetensors")
     return "run", f"run/{BEST}", "exported.safetensors"
 
 

@@ -15,7 +15,7 @@ from mlpcore import dataset
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
-from mlpcore.store import export, weights
+from mlpcore.store import weights
 from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import BEST, LAST
 from mlpcore.store.trained import TrainedNetwork
@@ -153,7 +153,7 @@ def test_an_export_to_safetensors_holds_the_network_alone(tmp_path):
     run, changes = tmp_path / "run", {"input_range": "unit"}
     finish_run(run, make_config(epochs=1, **changes), data)
     path = tmp_path / "net.safetensors"
-    export.write_safetensors(TrainedNetwork.read(run), path)
+    TrainedNetwork.read(run).write(path)
     network, metadata = read_network(path)
     best, recorded = read_network(run / BEST)
     assert same_weights(network, best)
@@ -165,7 +165,7 @@ def test_an_export_to_safetensors_holds_the_network_alone(tmp_path):
     assert again.data_name == "data"
     twice = tmp_path / "twice.safetensors"
     for source in (run / BEST, run / LAST, path):
-        export.write_safetensors(TrainedNetwork.read(source), twice)
+        TrainedNetwork.read(source).write(twice)
         assert read_network(twice)[1].keys() == metadata.keys()
 
 
