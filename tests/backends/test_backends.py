@@ -25,7 +25,6 @@ from oracle import (
     check_training,
     random_network,
     sum_tolerance,
-    training_problems,
     unaligned,
     uniform,
 )
@@ -83,26 +82,6 @@ def test_layers_at_the_edges_of_blocks(backend, reference, sizes, kind):
     check_layer(backend, reference, sizes, 2, 5, kind)
     problem = Problem(sizes, 2, 5, 0.5 / (max(sizes) + 1), None, 1.0, 1.0, *kind)
     check_training(reference, problem, backend)
-
-
-@given(problem=training_problems())
-@example(problem=Problem((1, 1), 3, 0, 0.1))
-@example(problem=Problem((841, 500, 300, 200, 10), 8, 1, 1e-3))
-@example(problem=Problem((841, 500, 300, 200, 10), 8, 1, 1e-3, ground=-1.0))
-@settings(max_examples=20)
-def test_train(backend, reference, problem):
-    check_training(reference, problem, backend)
-
-
-def test_training_counts_the_errors_it_sees(backend):
-    network = Network((3, 4))  # all outputs 0: the first class is the guess
-    images, labels = np.zeros((5, 3), np.float32), np.array([0, 0, 1, 2, 3], np.uint8)
-    order = np.arange(5, dtype=np.int32)
-    tiny = np.float32(1e-30)  # leaves the outputs equal at all five samples
-    loaded = backend.load(network)
-    result = backend.train(loaded, backend.put(images), backend.put(labels), order, tiny)
-    assert (result.samples, result.errors) == (5, 3)
-    assert result.loss == pytest.approx(5 * 4 / 2)
 
 
 @given(

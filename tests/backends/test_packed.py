@@ -4,19 +4,16 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlpcore import backends
-from mlpcore.backends.simd import DEFAULT_BLOCK, SimdBackend
-from mlpcore.errors import InputError
+from mlpcore.backends.simd import SimdBackend
 from mlpcore.network import Network
 from oracle import (
     EPSILON,
     SEEDS,
-    Problem,
     bits,
-    check_training,
     random_network,
     training_set,
     uniform,
@@ -124,25 +121,6 @@ def test_a_row_that_is_not_finite_is_not_a_number(name, value):
 WIDTHS = st.sampled_from([130, 144, 200, 257, 300])
 
 
-@given(
-    hidden=st.lists(WIDTHS, min_size=2, max_size=3),
-    n=st.integers(1, 40),
-    block=st.integers(1, 40),
-    rate=st.sampled_from([0.01, 0.1, 0.5]),
-    threads=st.sampled_from([2, 3]),
-    seed=SEEDS,
-)
-@example(hidden=[300, 257, 130], n=40, block=DEFAULT_BLOCK, rate=0.1, threads=3, seed=1)
-@settings(max_examples=8)
-def test_training_with_packed_weights_equals_the_oracle(
-    name, reference, hidden, n, block, rate, threads, seed
-):
-    """In small blocks weights are packed often, so weights from the block before would show."""
-    problem = Problem((20, *hidden, 10), n, seed, rate / (max(hidden) + 1))
-    one, several = (SimdBackend(name, count, "packed", block, 0) for count in (1, threads))
-    check_training(reference, problem, one, several)
-
-
 def trained(sizes, backend, *cuts):
     """The bits after training in several calls, which end at these samples; without any, in one."""
     network, (images, labels, order) = Network(sizes, seed=1), training_set(sizes, 80)
@@ -178,11 +156,6 @@ def test_small_networks_are_not_packed(name):
 
 
 def test_who_has_no_packed_weights_says_so(name):
-    network, x = Network((3, 2)), np.zeros((1, 3), np.float32)
     for backend in (SimdBackend("scalar", 1), SimdBackend(name, 1, "deferred")):
         assert "packed" not in backend.description
-        with pytest.raises(InputError, match="has no packed weights"):
-            backend.packed_passes(network, 0, x, x[:, :2])
     assert "packed weights of large networks" in SimdBackend(name, 1).description
-    with pytest.raises(InputError, match=r"packed_from -1: expected"):
-        SimdBackend(name, 1, packed_from=-1)

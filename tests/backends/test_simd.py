@@ -1,12 +1,11 @@
 """What only the C backend promises: the same bits with any threads, and an end between samples."""
 
-import contextlib
 import os
 import sys
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mlpcore import backends
@@ -14,39 +13,12 @@ from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.network import Network
 from oracle import (
     SEEDS,
-    Problem,
     bits,
-    check_training,
     on_ground,
     random_network,
-    training_problems,
     training_set,
     uniform,
 )
-
-
-@pytest.mark.parametrize("schedule", ["sparse", "deferred"])
-@given(
-    problem=training_problems(samples=40),
-    block=st.integers(1, 50),
-    threads=st.sampled_from([2, 3]),
-)
-@example(problem=Problem((130, 33, 5), 40, 3, 1e-3, ground=-1.0), block=150, threads=2)
-@example(problem=Problem((841, 300, 5), 40, 3, 1e-4, ground="own"), block=32, threads=2)
-@example(problem=Problem((20, 16, 4), 4500, 4, 0.01, weight_decay=0.05), block=32, threads=2)
-@example(
-    problem=Problem((841, 300, 129, 5), 40, 3, 1e-3, 0.0, loss="cross-entropy", weight_decay=9.0),
-    block=32,
-    threads=2,
-)
-@example(problem=Problem((100, 1000, 257, 10), 20, 1, 1e-3), block=32, threads=16)
-@settings(max_examples=10)
-def test_training_equals_the_oracle(simd_name, reference, schedule, problem, block, threads):
-    """With whole blocks, with a rest, and with a block that is longer than the training; with the
-    same bits for any number of threads. A ground is left out without a difference."""
-    one, several = (SimdBackend(simd_name, n, schedule, block) for n in (1, threads))
-    check_training(reference, problem, one, several)
-
 
 #: Inputs around the vectors, the padding and the chunks that a background is left out by.
 INPUTS = st.sampled_from([1, 7, 8, 9, 15, 16, 17, 127, 128, 129, 143, 144, 256, 257, 841])
@@ -111,23 +83,6 @@ def test_layer_operations_do_not_depend_on_the_number_of_threads(simd_name):
     assert np.array_equal(*below)
 
 
-@pytest.mark.parametrize(
-    "schedule, cuts",
-    [("deferred", (64, 96)), ("packed", (64,)), ("sparse", (32, 64))],
-)
-def test_a_call_may_be_cut(simd_name, schedule, cuts):
-    """Training in pieces gives the bits of training at once: anywhere, or at a block's end."""
-    sizes = (150, 400, 300, 10)
-    kind = ("relu", "cross-entropy") if schedule == "sparse" else ("tanh", "squared")
-    images, labels, order = training_set(sizes, 120, zeros=0.5)
-    backend = SimdBackend(simd_name, 2, schedule, packed_from=0)
-    whole, pieces = (Network(sizes, 2, *kind) for _ in range(2))
-    backend.train(whole, images, labels, order, 0.01)
-    for begin, end in zip((0, *cuts), (*cuts, 120)):
-        backend.train(pieces, images, labels, order[begin:end], 0.01)
-    assert bits(whole) == bits(pieces)
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_network_that_has_diverged_can_be_drawn_anew(simd_name, schedule):
     """No NaN stays in the padding of its rows, because NaN times 0 is NaN."""
@@ -141,30 +96,6 @@ def test_a_network_that_has_diverged_can_be_drawn_anew(simd_name, schedule):
     assert network.is_finite()
     assert bits(network) == bits(Network(sizes, seed=1))
     assert np.isfinite(backend.predict(network, uniform(3, 5, 20))).all()
-
-
-@pytest.mark.parametrize(
-    "sizes, raises", [((20, 600, 10), False), ((20, 600, 10), True), ((20, 10), False)]
-)
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_training_ends_after_a_whole_sample(schedule, sizes, raises):
-    results = []
-
-    def end(result):
-        results.append(result)
-        if raises:
-            raise KeyboardInterrupt
-        return True
-
-    images, labels, order = training_set(sizes, 50)
-    network, expected = (Network(sizes, seed=4) for _ in range(2))
-    backend = backends.get("cpu", 2, schedule)
-    with pytest.raises(KeyboardInterrupt) if raises else contextlib.nullcontext():
-        backend.train(network, images, labels, order, 0.01, progress=end)
-    result = results[-1]
-    assert 1 <= result.samples < 50
-    assert backend.train(expected, images, labels, order[: result.samples], 0.01) == result
-    assert bits(network) == bits(expected)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")

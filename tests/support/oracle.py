@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from mlpcore.backends.base import TrainingResult
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 
@@ -94,10 +95,24 @@ def bits(network):
     return [a.tobytes() for a in network.weights + network.biases]
 
 
+#: Weights of samples: whole numbers, some of them 0; tiny and huge ones together; huge; tiny; 0.
+WEIGHTS = {
+    "whole": [0, 1, 2, 3],
+    "far apart": [0, 1e-30, 1e-8, 1, 1e8],
+    "huge": [1e11, 3e11],
+    "tiny": [1e-12, 3e-12],
+    "none": [0],
+}
+
+
 class Problem(NamedTuple):
-    """A training: `rate` is that of the first layer, and `ratio` times that of the layer above;
-    `ground` is the images' background, if they have one; "own" is another one for each image.
-    Weights decay on CPUs only."""
+    """A training of 2 n steps, and what may make a difference to an engine.
+
+    `rate` is that of the first layer, and `ratio` times that of the layer above. `ground` is the
+    images' background, if they have one; "own" is another one for each image. The share `zeros` of
+    the inputs is 0. Of the last hidden layer's rectifiers only `alive` are ever above 0. Samples
+    are weighted by a row of `WEIGHTS`, and weights decay, on CPUs only.
+    """
 
     sizes: tuple[int, ...]
     n: int
@@ -109,49 +124,128 @@ class Problem(NamedTuple):
     activation: str = "tanh"
     loss: str = "squared"
     weight_decay: float = 0.0
+    zeros: float = 0.0
+    alive: int | None = None
+    weights: str | None = None
+
+    def network(self):
+        """The network before the training."""
+        network = random_network(self.sizes, self.seed % 2**32, 1.0, self.activation, self.loss)
+        if self.alive is not None and self.activation == "relu" and network.n_layers > 1:
+            network.biases[-2][self.alive :] = -1000
+        return network
+
+    def samples(self):
+        """Images, labels, an order in which some images come twice, and weights."""
+        n, rng = self.n, np.random.default_rng(self.seed)
+        images = uniform(self.seed, n, self.sizes[0])
+        if self.ground is not None:
+            own = self.ground == "own"
+            images = on_ground(images, uniform(self.seed + 1, n) if own else self.ground, self.seed)
+        labels = rng.integers(0, min(self.sizes[-1], 256), n).astype(np.uint8)
+        order = rng.integers(0, n, 2 * n).astype(np.int32)
+        images[rng.random(images.shape) < self.zeros] = 0
+        mix = None if self.weights is None else np.array(WEIGHTS[self.weights], np.float32)
+        return images, labels, order, None if mix is None else rng.choice(mix, n)
 
 
 @st.composite
-def training_problems(draw, samples=12):
+def training_problems(draw, samples=12, widths=WIDTHS):
     """Any networks, on images with and without a ground.
 
     A step changes a neuron's sum by about eta |x|^2 of its error: with eta up to 1 / width
     that is stable, so rounding errors do not grow and cannot hide a wrong result.
     """
-    sizes = tuple(draw(st.lists(WIDTHS, min_size=2, max_size=5)))
+    sizes = tuple(draw(st.lists(widths, min_size=2, max_size=5)))
     rate = draw(st.sampled_from([0.01, 0.1, 0.5])) / (max(sizes) + 1)
-    ground = draw(st.sampled_from([None, -1.0, 0.0, "own"]))
-    target = draw(st.sampled_from([1.0, 0.5, 1.3]))
-    ratio = draw(st.sampled_from([1.0, 2.0]))
-    n, seed = draw(st.integers(1, samples)), draw(SEEDS)
-    kind = draw(st.sampled_from(ACTIVATIONS)), draw(st.sampled_from(LOSSES))
-    decay = draw(st.sampled_from([0.0, 0.0, 0.02, 40.0])) / rate  # 40 leaves nothing of a weight
-    return Problem(sizes, n, seed, rate, ground, target, ratio, *kind, decay)
+    return Problem(
+        sizes,
+        draw(st.integers(1, samples)),
+        draw(SEEDS),
+        rate,
+        ground=draw(st.sampled_from([None, -1.0, 0.0, "own"])),
+        target=draw(st.sampled_from([1.0, 0.5, 1.3])),
+        ratio=draw(st.sampled_from([1.0, 2.0])),
+        activation=draw(st.sampled_from(ACTIVATIONS)),
+        loss=draw(st.sampled_from(LOSSES)),
+        # 40 leaves nothing of a weight.
+        weight_decay=draw(st.sampled_from([0.0, 0.0, 0.02, 40.0])) / rate,
+        zeros=draw(st.sampled_from([0.0, 0.0, 0.3, 0.7, 0.95, 1.0])),
+        alive=draw(st.sampled_from([None, None, 0, 1, 2])),
+        weights=draw(st.sampled_from([None, *WEIGHTS])),
+    )
 
 
-def check_training(reference, problem, *backends):
-    """Weights, loss and counts after a training are the oracle's, with the same bits by all."""
-    sizes, n, seed, rate, ground, target, ratio, activation, loss, decay = problem
-    decay *= all(backend.can_weight for backend in backends)
-    rates = rate if ratio == 1 else [rate / ratio**layer for layer in range(len(sizes) - 1)]
-    start = random_network(sizes, seed % 2**32, activation=activation, loss=loss)
-    images = uniform(seed, n, sizes[0])
-    if ground is not None:
-        images = on_ground(images, uniform(seed + 1, n) if ground == "own" else ground, seed)
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, min(sizes[-1], 256), n).astype(np.uint8)
-    order = rng.integers(0, n, 2 * n).astype(np.int32)
-    expected, results = start.copy(), []
-    more = {"target": target, "weight_decay": decay}
+class Steps:
+    """A backend's stepper as an engine: it learns the samples in so many calls, some of them empty.
+
+    `kind` makes of images what the stepper is given.
+    """
+
+    can_weight = True
+
+    def __init__(self, backend, calls=1, kind=np.asarray):
+        self._backend, self._calls, self._kind = backend, calls, kind
+
+    def put(self, array):
+        """As of a CPU."""
+        return array
+
+    def load(self, network):
+        """A stepper, which the network then belongs to."""
+        return self._backend.stepper(network)
+
+    def store(self, stepper, network):
+        """The network becomes what the stepper made of it."""
+        network.assign(stepper.network)
+
+    def train(self, stepper, images, labels, order, rates, **more):
+        """As `Backend.train`."""
+        weights = more.pop("sample_weight", None)
+        ends = np.random.default_rng(len(order)).integers(0, len(order), self._calls - 1)
+        results = []
+        for part in np.split(order, np.sort(ends)):
+            factors = None if weights is None else weights[part]
+            samples = self._kind(images[part]), labels[part]
+            results.append(stepper.train(*samples, rates, sample_weight=factors, **more))
+        return TrainingResult(*map(sum, zip(*((r.samples, r.errors, r.loss) for r in results))))
+
+    def predict(self, stepper, images):
+        """As `Backend.predict`."""
+        return stepper.predict(self._kind(images))
+
+
+def check_training(reference, problem, *engines):
+    """Weights, loss, counts and predictions after a training are the oracle's, with the same bits
+    by all engines: these are backends, and steppers as `Steps`."""
+    rate, n = problem.rate, 2 * problem.n
+    images, labels, order, weights = problem.samples()
+    on_cpus = all(engine.can_weight for engine in engines)
+    more = {"target": problem.target, "weight_decay": problem.weight_decay * on_cpus}
+    greatest = 1.0
+    if weights is not None and on_cpus:
+        greatest = float(weights.max()) or 1.0  # the step of which is a stable one
+        rate, more["sample_weight"] = rate / greatest, weights
+    rates = [rate / problem.ratio**layer for layer in range(len(problem.sizes) - 1)]
+    start, results = problem.network(), []
+    expected = start.copy()
     wanted = reference.train(expected, images, labels, order, rates, **more)
-    for backend in backends:
+    outputs = reference.predict(expected, images)
+    for engine in engines:
         network = start.copy()
-        loaded = backend.load(network)
-        samples = backend.put(images), backend.put(labels), order
-        result = backend.train(loaded, *samples, rates, **more)
-        backend.store(loaded, network)
-        assert result.samples == wanted.samples == 2 * n
+        loaded, shown = engine.load(network), engine.put(images)
+        how = rates if problem.ratio != 1 else rate
+        result = engine.train(loaded, shown, engine.put(labels), order, how, **more)
+        # Weights are off by up to 2e-6, which sums over up to 1,000 inputs of up to 1 add up.
+        np.testing.assert_allclose(engine.predict(loaded, shown), outputs, rtol=0, atol=1e-4)
+        engine.store(loaded, network)
         assert_near(network, expected)
-        assert result.loss == pytest.approx(wanted.loss, rel=1e-4, abs=1e-4)
+        if problem.alive == 0 and problem.activation == "relu" and not more["weight_decay"]:
+            assert all(map(np.array_equal, network.weights[:-1], start.weights[:-1]))
+        assert result.samples == n
+        assert abs(result.errors - wanted.errors) <= 1  # two outputs may be as good as equal
+        assert result.loss == pytest.approx(wanted.loss, rel=1e-4, abs=1e-4 * greatest)
         results.append((bits(network), result))
-    assert all(each == results[0] for each in results)
+    for others, result in results[1:]:
+        assert others == results[0][0] and result.errors == results[0][1].errors
+        assert result.loss == pytest.approx(results[0][1].loss, rel=1e-12)

@@ -1,6 +1,6 @@
 """What only the CUDA backend has: graphs, batches and memory; on a device where there is one.
 
-`tests/backends/test_backends.py` compares its operations with the oracle, and tests/gpu trains the
+`test_backends.py` and `test_training.py` compare with the oracle, and tests/gpu trains the
 larger networks.
 """
 
@@ -85,30 +85,6 @@ def test_the_order_of_threads_changes_no_bit(emulated):
     for got, result in results[1:]:
         assert_same_weights(got, results[0][0])
         assert result == results[0][1]
-
-
-@pytest.mark.parametrize("raises", [False, True], ids=["stop", "interrupt"])
-def test_training_ends_after_a_whole_sample(emulated, raises):
-    start, (images, labels, order) = random_network((9, 5), 3), problem((9, 5), 200, 3)
-    calls, loaded, got = [], emulated.load(start), start.copy()
-
-    def end(result):
-        calls.append(result)
-        if raises and len(calls) >= 3:
-            raise KeyboardInterrupt(len(calls))
-        return len(calls) == 3
-
-    if raises:
-        with pytest.raises(KeyboardInterrupt, match="3"):  # the first, not that of the last call
-            emulated.train(loaded, images, labels, order, 1e-3, end)
-    else:
-        assert emulated.train(loaded, images, labels, order, 1e-3, end) == calls[-1]
-    assert [each.samples for each in calls] == sorted(each.samples for each in calls)
-    assert len(calls) == 4 and calls[2] == calls[3]
-    emulated.store(loaded, got)
-    expected, result = trained(emulated, start, images, labels, order[: calls[-1].samples])
-    assert result == calls[-1] and result.samples < 200
-    assert_same_weights(got, expected)
 
 
 def test_an_order_on_the_device(device, reference):
