@@ -117,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(ROWS_X *ROWS_Y)
 // cell * r + p along the axis has the weights of phase p, from the input r and on. Along the rows
 // comes first, and then down the columns.
 //
-//   in     (fields, in_rows, in_columns)
+//   source (fields, in_rows, in_columns)
 //   taps   (cell, n_taps)
 //   alpha  a factor of the weights
 //   down   whether the convolution is down the columns: then out_columns is in_columns, and
@@ -127,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(ROWS_X *ROWS_Y)
 //   block  64 x 4 threads, one output each
 //   order  taps ascending, as in the C kernels
 extern "C" __global__ void __launch_bounds__(ROWS_X *ROWS_Y)
-    convolve_cells_kernel(const float *__restrict__ in, int in_rows, int in_columns,
+    convolve_cells_kernel(const float *__restrict__ source, int in_rows, int in_columns,
                           const float *__restrict__ taps, int cell, int n_taps, float alpha,
                           int down, int out_rows, int out_columns, float *__restrict__ out)
 {
@@ -136,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(ROWS_X *ROWS_Y)
     const int along = down ? y : x, step = down ? in_columns : 1;
     const int row = down ? y / cell : y, column = down ? x : x / cell;
     const float *weights = taps + (size_t)(along % cell) * n_taps;
-    const float *cells = in + ((size_t)blockIdx.z * in_rows + row) * in_columns + column;
+    const float *cells = source + ((size_t)blockIdx.z * in_rows + row) * in_columns + column;
     float sum = 0.0f;
     for (int i = 0; i < n_taps; i++) sum = fmaf(alpha * weights[i], cells[(size_t)i * step], sum);
     out[((size_t)blockIdx.z * out_rows + y) * out_columns + x] = sum;

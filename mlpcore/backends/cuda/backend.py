@@ -268,8 +268,16 @@ class CudaBackend(Backend):
         n, height, width = images.shape
         out = self._empty(n, height, width)
         if out.nbytes:
-            arguments = affine.address, displacement.address, background, out.address
-            self._run(kernels.deform_by(images.address, (n, height, width), *arguments))
+            launches = kernels.deform(
+                "deform_by_kernel",
+                images.address,
+                (n, height, width),
+                affine=affine.address,
+                displacement=displacement.address,
+                background=background,
+                out=out.address,
+            )
+            self._run(launches)
         return np.asarray(out)
 
     def _deform(

@@ -78,13 +78,14 @@ class FieldMemory:
                 noise,
             )
             yield from kernels.deform(
+                "deform_kernel",
                 images[part].address,
-                begin,
                 (end - begin, height, width),
-                affine[part].address,
-                noise,
-                background,
-                out[part].address,
+                first=begin,
+                affine=affine[part].address,
+                field=noise,
+                background=background,
+                out=out[part].address,
             )
 
 

@@ -119,7 +119,7 @@ class CudaDriver:
         module = self._cuda.module_from_buffer(cubin)
         self._functions: dict[str, Any] = {}
         for name, kernel in KERNELS.items():
-            function = module.get_function(name).prepare(kernel.parameters)
+            function = module.get_function(name).prepare(kernel.format)
             function.get_attribute(self._cuda.function_attribute.NUM_REGS)
             self._functions[name] = function
 

@@ -32,15 +32,20 @@ class Launch(NamedTuple):
     arguments: tuple[float, ...]  #: numbers and addresses
 
 
-def _launch(kernel: str, grid: tuple[int, ...], *arguments: float) -> Launch:
-    """A launch with the block of the kernel's bounds; missing dimensions of the grid are 1."""
-    block = [getattr(CU, name) for name in KERNELS[kernel].block]
+def _launch(kernel: str, grid: tuple[int, ...], **values: float) -> Launch:
+    """A launch with the kernel's block; it takes those of `values` that its parameters name.
+
+    Missing dimensions of the grid are 1.
+    """
+    found = KERNELS[kernel]
+    block = [getattr(CU, name) for name in found.block]
+    arguments = tuple(values[name] for name in found.parameters)
     return Launch(kernel, (*grid, 1, 1)[:3], (*block, 1, 1)[:3], arguments)  # type: ignore[arg-type]
 
 
-def _for_each(kernel: str, n: int, *arguments: float) -> Launch:
+def _for_each(kernel: str, n: int, **values: float) -> Launch:
     """A launch with one thread for each of `n` elements."""
-    return _launch(kernel, (blocks(n, CU.ELEMENT_THREADS),), *arguments)
+    return _launch(kernel, (blocks(n, CU.ELEMENT_THREADS),), n=n, **values)
 
 
 def blocks(n: int, size: int) -> int:
@@ -93,19 +98,23 @@ class Layer:
         """Floats of partial sums that `forward` and `backward` need."""
         return max(self.n_strips * self.stride, self.n_patches * self.rows)
 
+    @property
+    def values(self) -> dict[str, int]:
+        """What kernels call its sizes, weights and activation."""
+        names = "n_in", "n_out", "stride", "n_strips", "n_patches", "weights", "activation"
+        return {name: getattr(self, name) for name in names} | {"partial_stride": self.rows}
+
 
 # ---- one layer, one sample -----------------------------------------------------------------
 
 
 def forward(layer: Layer, inputs: int, partials: int, outputs: int) -> list[Launch]:
     """Outputs (n_out) of inputs (n_in); of a softmax, the sums."""
-    n_in, n_out, stride, strips = layer.n_in, layer.n_out, layer.stride, layer.n_strips
-    grid, sums = (blocks(n_out, CU.FORWARD_THREADS), strips), (blocks(n_out, CU.SUM_THREADS),)
-    products = inputs, n_in, layer.weights, n_out, stride, partials
-    arguments = partials, strips, n_out, stride, layer.activation, outputs
+    values = layer.values | {"inputs": inputs, "partials": partials, "outputs": outputs}
+    strips = blocks(layer.n_out, CU.FORWARD_THREADS), layer.n_strips
     return [
-        _launch("forward_partial_kernel", grid, *products),
-        _launch("forward_sum_kernel", sums, *arguments),
+        _launch("forward_partial_kernel", strips, **values),
+        _launch("forward_sum_kernel", (blocks(layer.n_out, CU.SUM_THREADS),), **values),
     ]
 
 
@@ -116,21 +125,20 @@ def backward(
 
     `hidden` is the activation of the layer below.
     """
-    n_in, rows, patches = layer.n_in, layer.rows, layer.n_patches
-    grid, sums = (patches, blocks(n_in + 1, CU.TILE)), (blocks(n_in, CU.SUM_THREADS),)
-    products = deltas, layer.n_out, layer.weights, layer.stride, rows, partials
-    arguments = partials, patches, rows, states, n_in, hidden, below
+    values = layer.values | {"deltas": deltas, "states": states, "partials": partials}
+    values |= {"activation": hidden, "deltas_below": below}
+    patches = layer.n_patches, blocks(layer.n_in + 1, CU.TILE)
     return [
-        _launch("backward_partial_kernel", grid, *products),
-        _launch("backward_sum_kernel", sums, *arguments),
+        _launch("backward_partial_kernel", patches, **values),
+        _launch("backward_sum_kernel", (blocks(layer.n_in, CU.SUM_THREADS),), **values),
     ]
 
 
 def update(layer: Layer, inputs: int, deltas: int, rate: int) -> list[Launch]:
     """W -= eta x delta^T with the learning rate in device memory."""
     grid = blocks(layer.n_out, CU.UPDATE_THREADS), blocks(layer.n_in + 1, CU.UPDATE_ROWS)
-    arguments = inputs, layer.n_in, deltas, layer.n_out, layer.weights, layer.stride, rate
-    return [_launch("update_kernel", grid, *arguments)]
+    values = layer.values | {"inputs": inputs, "deltas": deltas, "learning_rate": rate}
+    return [_launch("update_kernel", grid, **values)]
 
 
 # ---- a training step -----------------------------------------------------------------------
@@ -138,7 +146,8 @@ def update(layer: Layer, inputs: int, deltas: int, rate: int) -> list[Launch]:
 
 def gather(images: int, order: int, state: int, n_in: int, inputs: int) -> list[Launch]:
     """The inputs (n_in) of the state's step."""
-    return [_for_each("gather_kernel", n_in, images, order, state, n_in, inputs)]
+    values = {"images": images, "order": order, "state": state, "inputs": inputs}
+    return [_for_each("gather_kernel", n_in, n_in=n_in, **values)]
 
 
 def output_deltas(
@@ -149,8 +158,8 @@ def output_deltas(
     `outputs` is what `forward` gives.
     """
     kernel = "softmax_deltas_kernel" if layer.activation == CU.SOFTMAX else "output_deltas_kernel"
-    arguments = outputs, layer.n_out, labels, order, state, deltas
-    return [_launch(kernel, (1,), *arguments)]
+    values = layer.values | {"outputs": outputs, "sums": outputs, "labels": labels}
+    return [_launch(kernel, (1,), **values, order=order, state=state, deltas=deltas)]
 
 
 # ---- many samples --------------------------------------------------------------------------
@@ -159,16 +168,15 @@ def output_deltas(
 def predict_layer(layer: Layer, inputs: int, n: int, outputs: int) -> list[Launch]:
     """Outputs (n, n_out) of inputs (n, n_in); of a softmax, the sums."""
     grid = blocks(layer.n_out, CU.PRODUCT_TILE), blocks(n, CU.PRODUCT_TILE)
-    sizes = layer.n_out, layer.stride
-    arguments = inputs, n, layer.n_in, layer.weights, *sizes, layer.activation, outputs
-    return [_launch("predict_layer_kernel", grid, *arguments)]
+    values = layer.values | {"inputs": inputs, "n": n, "outputs": outputs}
+    return [_launch("predict_layer_kernel", grid, **values)]
 
 
 def complete(layer: Layer, n: int, outputs: int) -> list[Launch]:
     """Turns the sums (n, n_out) of a softmax into probabilities; nothing for other layers."""
     if layer.activation != CU.SOFTMAX or n == 0:
         return []
-    return [_launch("softmax_kernel", (n,), layer.n_out, outputs)]
+    return [_launch("softmax_kernel", (n,), n_out=layer.n_out, outputs=outputs)]
 
 
 # ---- the order of an epoch -----------------------------------------------------------------
@@ -177,8 +185,8 @@ def complete(layer: Layer, n: int, outputs: int) -> list[Launch]:
 def permutation(key: tuple[int, int], epoch: int, n: int, keys: int, order: int) -> list[Launch]:
     """The order (n) int32 of an epoch; `keys` is room for n sort keys of 8 bytes."""
     return [
-        _for_each("order_keys_kernel", n, *key, epoch, n, keys),
-        _for_each("rank_kernel", n, keys, n, order),
+        _for_each("order_keys_kernel", n, key0=key[0], key1=key[1], epoch=epoch, keys=keys),
+        _for_each("rank_kernel", n, keys=keys, order=order),
     ]
 
 
@@ -186,8 +194,8 @@ def input_products(images: int, n_in: int, order: int, steps: int, products: int
     """Products (steps) of each step's inputs and the next one's; nothing for the last step."""
     if steps == 1:
         return []
-    arguments = images, order, n_in, products
-    return [_launch("input_products_kernel", (steps - 1,), *arguments)]
+    values = {"images": images, "order": order, "n_in": n_in, "products": products}
+    return [_launch("input_products_kernel", (steps - 1,), **values)]
 
 
 # ---- deformation ---------------------------------------------------------------------------
@@ -204,8 +212,8 @@ def noise(
     """Noise (n_grids, 2, rows, columns) of grids `first_grid` and on."""
     rows, columns = shape
     grid = blocks(columns, CU.NOISE_THREADS), blocks(rows, CU.NOISE_ROWS), 2 * n_grids
-    arguments = *key, epoch, first_grid, rows, columns, out
-    return [_launch("noise_kernel", grid, *arguments)]
+    values = {"key0": key[0], "key1": key[1], "epoch": epoch, "first_grid": first_grid}
+    return [_launch("noise_kernel", grid, **values, rows=rows, columns=columns, noise=out)]
 
 
 def middle_shape(
@@ -238,25 +246,34 @@ def displacement_field(
     `middle` is (fields, *middle_shape), between the two convolutions. `out` may be `noise`, which
     is no longer needed when `out` is written.
     """
-    (rows, columns), (out_rows, out_columns) = shape, out_shape
-    cell, n_taps = taps_shape
+    weights = {"taps": taps, "cell": taps_shape[0], "n_taps": taps_shape[1]}
     if not _is_small(taps_shape):
-        kernel, weights = "convolve_cells_kernel", (taps, cell, n_taps)
-        x = blocks(out_columns, CU.ROWS_X)
-        along = noise, rows, columns, *weights, 1.0, 0, rows, out_columns, middle
-        below = middle, rows, out_columns, *weights, alpha, 1, out_rows, out_columns, out
-        return [
-            _launch(kernel, (x, blocks(rows, CU.ROWS_Y), fields), *along),
-            _launch(kernel, (x, blocks(out_rows, CU.ROWS_Y), fields), *below),
-        ]
+        between = middle_shape(shape, taps_shape, out_shape)
+        along = _cells(fields, noise, shape, middle, between, down=0, alpha=1.0, **weights)
+        return [along, _cells(fields, middle, between, out, out_shape, 1, alpha=alpha, **weights)]
+    (rows, columns), (out_rows, out_columns) = shape, out_shape
     down = blocks(columns, CU.COLUMNS_X), blocks(out_rows, CU.COLUMNS_ROWS), fields
     across = blocks(out_columns, CU.ROWS_X), blocks(out_rows, CU.ROWS_Y), fields
-    first = noise, rows, columns, taps, n_taps, middle
-    second = middle, out_rows, columns, taps, n_taps, alpha, out
+    values = weights | {"noise": noise, "middle": middle, "columns": columns}
     return [
-        _launch("convolve_columns_kernel", down, *first),
-        _launch("convolve_rows_kernel", across, *second),
+        _launch("convolve_columns_kernel", down, **values, rows=rows),
+        _launch("convolve_rows_kernel", across, **values, rows=out_rows, alpha=alpha, field=out),
     ]
+
+
+def _cells(
+    fields: int,
+    source: int,
+    shape: tuple[int, int],
+    out: int,
+    out_shape: tuple[int, int],
+    down: int,
+    **values: float,
+) -> Launch:
+    """A convolution with any Gaussian, along the rows or down the columns."""
+    values |= dict(zip(("in_rows", "in_columns", "out_rows", "out_columns"), shape + out_shape))
+    grid = blocks(out_shape[1], CU.ROWS_X), blocks(out_shape[0], CU.ROWS_Y), fields
+    return _launch("convolve_cells_kernel", grid, source=source, out=out, down=down, **values)
 
 
 def affine_maps(
@@ -270,36 +287,13 @@ def affine_maps(
     maps: int,
 ) -> list[Launch]:
     """Random matrices (n, 2, 2) for images with these labels, number `first` and on."""
-    arguments = labels, n, first, angles, scale, *key, epoch, maps
-    return [_for_each("affine_maps_kernel", n, *arguments)]
+    values = {"labels": labels, "first": first, "angles": angles, "scale": scale}
+    values |= {"key0": key[0], "key1": key[1], "epoch": epoch, "maps": maps}
+    return [_for_each("affine_maps_kernel", n, **values)]
 
 
-def deform_by(
-    images: int,
-    shape: tuple[int, int, int],
-    affine: int,
-    displacement: int,
-    background: float,
-    out: int,
-) -> list[Launch]:
-    """Images (n, h, w) by displacements (n, 2, h, w)."""
+def deform(kernel: str, images: int, shape: tuple[int, int, int], **values: float) -> list[Launch]:
+    """Images (n, h, w) by a kernel of ``deformation.cu``, whose other parameters are `values`."""
     n, height, width = shape
     grid = n, blocks(height * width, CU.ELEMENT_THREADS)
-    arguments = images, height, width, affine, displacement, background, out
-    return [_launch("deform_by_kernel", grid, *arguments)]
-
-
-def deform(
-    images: int,
-    first: int,
-    shape: tuple[int, int, int],
-    affine: int,
-    field: int,
-    background: float,
-    out: int,
-) -> list[Launch]:
-    """Images (n, h, w), number `first` and on, by the fields from grid first // 100 on."""
-    n, height, width = shape
-    grid = n, blocks(height * width, CU.ELEMENT_THREADS)
-    arguments = images, first, height, width, affine, field, background, out
-    return [_launch("deform_kernel", grid, *arguments)]
+    return [_launch(kernel, grid, images=images, height=height, width=width, **values)]

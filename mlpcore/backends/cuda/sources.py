@@ -25,8 +25,13 @@ _KERNEL = r'extern "C" __global__ void\s+(?:__launch_bounds__\(([^)]*)\)\s+)?(\w
 class Kernel(NamedTuple):
     """What a launch needs to know of a kernel."""
 
-    parameters: str  #: letters of `struct`
+    parameters: dict[str, str]  #: their letters by their names, in order
     block: list[str]  #: constants, one for each dimension of a block
+
+    @property
+    def format(self) -> str:
+        """The letters of all parameters."""
+        return "".join(self.parameters.values())
 
 
 def _text(source: StrPath) -> str:
@@ -42,16 +47,15 @@ def _text(source: StrPath) -> str:
 def kernels(source: StrPath) -> dict[str, Kernel]:
     """The kernels of a source, by name."""
     return {
-        name: Kernel("".join(map(_letter, parameters.split(","))), re.findall(r"\w+", bounds))
+        name: Kernel(dict(map(_declared, parameters.split(","))), re.findall(r"\w+", bounds))
         for bounds, name, parameters in re.findall(_KERNEL, _text(source))
     }
 
 
-def _letter(declared: str) -> str:
-    """The letter of ``"unsigned epoch"``."""
-    if "*" in declared:
-        return "P"
-    return LETTERS[declared.strip().rpartition(" ")[0]]
+def _declared(text: str) -> tuple[str, str]:
+    """The name and the letter of ``"const unsigned *__restrict__ words"``."""
+    kind, _, name = text.strip().replace("*", "* ").rpartition(" ")
+    return name, "P" if "*" in kind else LETTERS[kind.strip()]
 
 
 def constants(source: StrPath) -> SimpleNamespace:
@@ -66,7 +70,7 @@ def struct(source: StrPath, name: str, **lengths: int) -> np.dtype[np.void]:
     assert body is not None, name
     fields = []
     for declaration in re.sub(r"//.*", "", body[1]).split(";")[:-1]:
-        letter = _letter(declaration.split(",")[0])
+        _, letter = _declared(declaration.split(",")[0])
         for field, length in re.findall(r"(\w+)(?:\[(\w+)\])?(?:,|$)", declaration):
             fields.append((field, letter, lengths[length] if length else ()))
     return np.dtype(fields, align=True)

@@ -113,5 +113,5 @@ def test_words_keep_values_except_for_their_last_bit(bit):
 def test_the_parameters_are_those_that_a_compiler_finds(source):
     files = {"resident_plan.h": make_plan((20, 12, 9, 3), LIMITS).header()}
     compiled = EmulatedDriver(SOURCES / source, files=files).kernels
-    found = {name: each.parameters for name, each in kernels(source).items()}
+    found = {name: each.format for name, each in kernels(source).items()}
     assert found == {name: letters for name, (_, letters) in compiled.items()}
