@@ -69,7 +69,7 @@ copybutton_prompt_is_regexp = True
 
 #: The examples, in this order.
 GALLERY = (
-    "first_network", "few_digits", "deformation", "grid_search", "stream", "first_layer", "errors",
+    "first_network", "few_digits", "deformation", "grid_search", "stream", "first_layer",
 )  # fmt: skip
 
 sphinx_gallery_conf = {

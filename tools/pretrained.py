@@ -25,28 +25,25 @@ float16, with its settings and its errors, counted anew on the rounded weights.
 Beside it is its SHA-256, in the format of sha256sum."""
 
 
-def evidence_of(run: Run) -> dict[str, str]:
-    """What the metadata say of the training."""
+def make(folder: Path, path: Path) -> None:
+    """Writes the file and its SHA-256."""
+    run, trained = Run.open(folder, to_train=False), TrainedNetwork.read(folder)
     state = run.load()
     best = state.best_metrics
     if best is None or state.epoch < run.config.epochs or run.data.name != MNIST:
-        raise InputError(f"{shown(run.folder)}: expected a finished run on MNIST")
-    return {
+        raise InputError(f"{shown(folder)}: expected a finished run on MNIST")
+    data = run.data.load()
+    rounded = dataclasses.replace(trained, network=in_float16(trained.network))
+    classifier = TrainedClassifier([rounded], backends.get("cpu"))
+    result, _ = classifier.evaluate(data.test_images, data.test_labels)
+    evidence = {
         "epochs": str(run.config.epochs),
         "training": to_json(run.config),
         "validation_errors": str(best.validation_errors),
         "n_validation": str(best.n_train),
+        "test_errors": str(result.errors),
+        "n_test": str(result.n),
     }
-
-
-def make(folder: Path, path: Path) -> None:
-    """Writes the file and its SHA-256."""
-    run, trained = Run.open(folder, to_train=False), TrainedNetwork.read(folder)
-    evidence, data = evidence_of(run), run.data.load()
-    rounded = dataclasses.replace(trained, network=in_float16(trained.network))
-    classifier = TrainedClassifier([rounded], backends.get("cpu"))
-    result, _ = classifier.evaluate(data.test_images, data.test_labels)
-    evidence |= {"test_errors": str(result.errors), "n_test": str(result.n)}
     make_folder(path.parent)
     trained.write(path, evidence, "float16")
     content = path.read_bytes()

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import chain, product, repeat
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,10 @@ def read(image: AnyArray, network: mlpcore.TrainedClassifier) -> Page:
     return mlpcore.read(Image.fromarray(np.clip(np.rint(image), 0, 255).astype(np.uint8)), network)
 
 
-def counted(digits: Iterable[ReadDigit], truths: Iterable[object]) -> Counter[str]:
-    """How many digits are read rightly and wrongly, and how many of both are in doubt."""
+def counted(digits: Iterable[tuple[ReadDigit, int]]) -> Counter[str]:
+    """How many digits, with their labels, are read right and wrong, and in doubt."""
     found: Counter[str] = Counter()
-    for each, truth in zip(digits, truths):
+    for each, truth in digits:
         if each.answer is not None:
             answer = "right" if each.answer == truth else "wrong"
             found += Counter({answer: 1, f"{answer} in doubt": int(each.in_doubt)})
@@ -57,10 +57,10 @@ def counted(digits: Iterable[ReadDigit], truths: Iterable[object]) -> Counter[st
 
 
 def shares(found: Counter[str]) -> dict[str, float]:
-    """Of digits that were read: which share is right, and in doubt."""
+    """How many digits were read; which share of them is right, and which of both is in doubt."""
     of = {"right": found["right"] + found["wrong"]}
     of |= {f"{answer} in doubt": found[answer] for answer in ("right", "wrong")}
-    return {name: round(found[name] / n, 4) for name, n in of.items() if n}
+    return {"read": of["right"]} | {name: round(found[name] / n, 4) for name, n in of.items() if n}
 
 
 def numbers(
@@ -81,7 +81,7 @@ def numbers(
         name = "right" if answer == truth else "wrong"
         doubt = any(each.in_doubt for each in found)
         whole += Counter({name: 1, f"{name} in doubt": int(doubt)})
-    return {"numbers": n, "digits right": round(digits / of, 4)} | shares(whole)
+    return {"digits right": round(digits / of, 4)} | shares(whole)
 
 
 def forms(
@@ -105,23 +105,14 @@ def forms(
             scan = Image.fromarray(np.rint(image).astype(np.uint8)).resize(size)
             page = read(pages.lit(np.asarray(scan, float)), network)
             places *= dpi / 300
-            found += counted(*in_place(page.digits, places, labels[chosen].tolist()))
+            found += counted(
+                (each, int(label))
+                for each, (x, y), label in zip(page.digits, places, labels[chosen])
+                if each.box[0] < x < each.box[2] and each.box[1] < y < each.box[3]  # in its place
+            )
             of += n
-        result[layout] = {"of": of, "boxes": found["right"] + found["wrong"]} | shares(found)
+        result[layout] = {"of": of} | shares(found)
     return result
-
-
-def in_place(
-    digits: Sequence[ReadDigit], places: AnyArray, labels: Sequence[int]
-) -> tuple[list[ReadDigit], list[int]]:
-    """The digits whose boxes are in their place in the order, and their labels."""
-    kept, own = [], []
-    for each, (x, y), label in zip(digits, places, labels):
-        left, top, right, bottom = each.box
-        if left < x < right and top < y < bottom:
-            kept.append(each)
-            own.append(label)
-    return kept, own
 
 
 def scans(network: mlpcore.TrainedClassifier, folder: Path) -> dict[str, Any]:
@@ -131,9 +122,8 @@ def scans(network: mlpcore.TrainedClassifier, folder: Path) -> dict[str, Any]:
         if name := NAME.search(path.name):
             lines = mlpcore.read(path, network).lines
             full = [line for line in lines if len(line) == COLUMNS][:ROWS]
-            digits = counted(chain.from_iterable(full), repeat(int(name[1])))
-            boxes = {"of": COLUMNS * ROWS, "boxes": digits["right"] + digits["wrong"]}
-            result[path.name] = boxes | shares(digits)
+            digits = counted(zip(chain.from_iterable(full), repeat(int(name[1]))))
+            result[path.name] = {"of": COLUMNS * ROWS} | shares(digits)
     return result
 
 

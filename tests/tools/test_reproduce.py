@@ -23,7 +23,7 @@ def small(tmp_path, monkeypatch):
     isolate(monkeypatch, tmp_path / "work")
     write_idx(Path("data/mnist"))
     monkeypatch.setattr(dataset, "_is_published", lambda *arrays: True)
-    monkeypatch.setattr(runs, "draw", lambda *args: [])  # takes longer than these trainings
+    monkeypatch.setattr(runs, "trained_figures", lambda *args: {})  # they take long
     monkeypatch.setitem(PRESETS, "net1", (8,))
     monkeypatch.setitem(PRESETS, "net2", (9, 6))
 

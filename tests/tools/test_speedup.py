@@ -8,7 +8,6 @@ import pytest
 
 from mlpcore import backends
 from mlpcore.data import dataset
-from mlpcore.deformation import deform
 from speed import command, measure, tables, timing, to_error
 from speed.peers import LEARNERS, PEERS
 from speed.peers.base import Learner, Peer, Task
@@ -168,21 +167,6 @@ def test_learners_take_turns_budget_by_budget_until_the_lowest_error(task):
     assert to_error.least_time(found.runs, "c", 1.0) is None
 
 
-def test_peers_get_the_images_of_our_trainer(task, monkeypatch):
-    seen = []
-
-    def spy(*arguments, out, **others):
-        result = deform(*arguments, out=out, **others)
-        seen.append(np.array(result))
-        return result
-
-    monkeypatch.setattr("mlpcore.training.sources.deformation.deform", spy)
-    to_error.OURS[0].train(task, 2, 1, 0.0)
-    ours = np.concatenate(seen).reshape(2, 400, -1)
-    for epoch in (0, 1):
-        np.testing.assert_array_equal(task.deformed(1, epoch), ours[epoch])
-
-
 @pytest.mark.parametrize("learner", (*to_error.OURS, *LEARNERS), ids=lambda each: each.name)
 def test_every_learner_that_is_there_learns(task, learner):
     """Guessing is wrong 90 % of the time; twelve epochs of 400 digits bring every one below 70."""
@@ -190,11 +174,6 @@ def test_every_learner_that_is_there_learns(task, learner):
         pytest.skip(reason)
     seconds, error = learner.train(Task(task.data, (50,), 1), 12, 1, 2 * learner.rate(1))
     assert seconds > 0 and error < 70
-
-
-def test_a_network_that_is_not_finite_has_no_right_answer(task):
-    layers = [(np.zeros((20, 841)), np.zeros(20)), (np.full((10, 20), np.nan), np.zeros(10))]
-    assert task.error_of(layers) == 100.0
 
 
 # ---- the command -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,35 +40,27 @@ TIMES, TO_ERROR = ("backend", "routine", "quick"), ("epochs",)
 #: Backends that can be named; what `backends.available` has here can run or says why not.
 NAMES = (*backends.INSTRUCTION_SETS, "cuda")
 
-Value = TypeVar("Value")
 Named = TypeVar("Named", Peer, Learner)
 
 
-def several(one: Callable[[str], Value]) -> Callable[[str], list[Value]]:
-    """The type of an option: values with commas between them."""
-    return lambda text: [one(part.strip()) for part in text.split(",")]
+def several(
+    kind: Callable[[str], Any], known: Container[Any], expected: str
+) -> Callable[[str], list[Any]]:
+    """The type of an option: known values with commas between them."""
 
-
-def one_of(known: Collection[str]) -> Callable[[str], str]:
-    """The type of an option: one of these names."""
-
-    def parse(name: str) -> str:
-        if name not in known:
-            raise ArgumentTypeError(f"{name!r}, expected {', '.join(known)}")
-        return name
-
-    return parse
-
-
-def within(kind: Callable[[str], Any], low: float, high: float) -> Callable[[str], Any]:
-    """The type of an option: a number within bounds."""
-
-    def parse(text: str) -> Any:
-        if not low <= (value := kind(text)) <= high:
-            raise ArgumentTypeError(f"{text}, expected {low:g} to {high:,g}")
-        return value
+    def parse(text: str) -> list[Any]:
+        values = [kind(part.strip()) for part in text.split(",")]
+        for value in values:
+            if value not in known:
+                raise ArgumentTypeError(f"{value!r}, expected {expected}")
+        return values
 
     return parse
+
+
+def up_to(most: int) -> Callable[[str], list[Any]]:
+    """The type of an option: whole numbers with commas between them."""
+    return several(whole_number, range(1, most + 1), f"1 to {most:,}")
 
 
 def parser() -> Parser:
@@ -80,21 +72,22 @@ def parser() -> Parser:
     # fmt: off
     add("--arch", metavar="A", default=["net1"], type=lambda text: text.split(";"),
         help=f"{presets} or widths such as 1000,500; several with ; between them (net1)")
-    add("--backend", metavar="B", type=several(one_of(NAMES)),
+    add("--backend", metavar="B", type=several(str, NAMES, names),
         help=f"{names}; several with commas; scalar with one thread is always measured (all)")
-    add("--routine", metavar="R", type=several(one_of(ROUTINES)),
+    add("--routine", metavar="R", type=several(str, ROUTINES, routines),
         help=f"{routines}; several with commas (all)")
-    add("--threads", metavar="N", type=several(within(whole_number, 1, MAX_THREADS)),
-        default=[available_cores()], help="beside one thread; several with commas (all cores)")
-    add("--peers", nargs="?", const=[""], default=[], metavar="P", type=several(str.lower),
+    add("--threads", metavar="N", type=up_to(MAX_THREADS), default=[available_cores()],
+        help="beside one thread; several with commas (all cores)")
+    add("--peers", nargs="?", const=[""], default=[], metavar="P",
+        type=lambda text: [part.strip().lower() for part in text.split(",")],
         help=f"other libraries, if they are installed: {peers}; with --to-error: {learners}; "
         "several parts of these names with commas (all)")
     add("--quick", action="store_true", help="shorter and fewer repeats")
     add("--json", type=Path, metavar="FILE", help="all figures, for programs")
-    add("--to-error", metavar="E", type=several(within(number, 0.001, 99.999)),
+    add("--to-error", metavar="E", type=lambda text: [number(part) for part in text.split(",")],
         help="the time to these test errors in percent, with commas, on digits deformed anew every "
         "epoch")
-    add("--epochs", metavar="N", type=several(within(whole_number, 1, MAX_EPOCHS)),
+    add("--epochs", metavar="N", type=up_to(MAX_EPOCHS),
         help=f"budgets of --to-error, with commas ({','.join(map(str, to_error.BUDGETS))})")
     # fmt: on
     add_data_options(result)

@@ -11,8 +11,6 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.scaling import BACKGROUNDS
-from mlpcore.deformation import deform
 from mlpcore.network import Network
 from mlpcore.network.architecture import count_parameters
 from mlpcore.training import Trainer, TrainingConfig
@@ -94,22 +92,19 @@ def make_problem(
 
     Rectifiers are trained for an epoch before: inactive neurons come with training.
     """
-    backend, n = backends.get("cpu"), len(data.train_labels)
     settings = RECIPES[recipe].settings_of(hidden)
     config = TrainingConfig(hidden_layers=tuple(hidden), epochs=1, **settings)
-    trainer = Trainer(config, data, backend)
+    trainer = Trainer(config, data, backends.get("cpu"))
     if config.activation == "relu":
         trainer.run()
-    network, background = trainer.state.network, BACKGROUNDS[config.input_range]
-    chosen = np.resize(np.arange(n), images)  # a small set's images come several times
-    originals, labels = data.as_inputs(config.input_range).train_images, data.train_labels[chosen]
-    place = config.deformation, config.seed, 1, backend
+    trainer.source.begin(1, lambda done: None)
+    inputs = np.array(trainer.source.segment(1, 0, images).inputs[:images])
     return Problem(
-        network,
-        deform(originals[chosen], labels, *place, background=background),
-        labels,
-        order=backend.permutation(images, config.seed, 1),
+        trainer.state.network,
+        inputs.reshape(-1, *data.image_shape),
+        data.train_labels[:images],
+        order=trainer.backend.permutation(len(inputs), config.seed, 1),
         # A step changes a neuron's sum by about rate * width of its error; above 2 the sum would
         # grow, and rounding errors with it.
-        rate=min(config.learning_rate, 2 / max(network.layer_sizes)),
+        rate=min(config.learning_rate, 2 / max(trainer.state.network.layer_sizes)),
     )

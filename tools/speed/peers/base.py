@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-import numpy as np
-
 from mlpcore import backends
 from mlpcore.data.dataset import Dataset
-from mlpcore.data.scaling import BACKGROUNDS
-from mlpcore.deformation import DeformationParameters, deform
+from mlpcore.deformation import DeformationParameters
+from mlpcore.network import Network
+from mlpcore.training import TrainingConfig
+from mlpcore.training.sources import ArraySource
 from mlpcore.typing import AnyArray, Float32Array
 
 
@@ -54,34 +54,31 @@ class Task:
 
     def __init__(self, data: Dataset, hidden: tuple[int, ...], threads: int):
         self.data, self.hidden, self.threads = data, hidden, threads
-        self.unit = data.as_inputs("unit")  # with images in [0, 1], as peers get them
         self.layer_sizes = data.n_inputs, *hidden, data.n_classes
         self.backend = backends.get("cpu", threads)
         self.deformation = DeformationParameters(similar_labels=data.similar_labels)
-        self._deformed = np.empty_like(self.unit.train_images)
 
-    def deformed(self, seed: int, epoch: int) -> Float32Array:
-        """The training set (n, h w) in [0, 1] as a `Trainer` deforms it in this epoch.
+    def deformed(self, seed: int, epochs: int) -> Iterator[Float32Array]:
+        """The training set (n, h w) in [0, 1] of each epoch, deformed as for a `Trainer`.
 
-        The next call changes the same array.
+        Each changes the array of the one before.
         """
-        images, labels = self.unit.train_images, self.unit.train_labels
-        place, background = (seed, epoch, self.backend), BACKGROUNDS["unit"]
-        deform(images, labels, self.deformation, *place, out=self._deformed, background=background)
-        return self._deformed.reshape(len(labels), -1)
+        config = TrainingConfig(
+            self.hidden, seed=seed, input_range="unit", deformation=self.deformation
+        )
+        source = ArraySource.of(self.data, config, self.backend)
+        for epoch in range(epochs):
+            source.begin(epoch, lambda done: None)
+            yield source.segment(epoch, 0, source.n_samples).inputs
 
     def error_of(self, layers: Sequence[tuple[AnyArray, AnyArray]]) -> float:
-        """Test error in percent of rectifiers: weights (n_out, n_in) and biases of each layer.
-
-        A network that is not finite has no right answers.
-        """
-        labels = self.unit.test_labels
-        y = self.unit.test_images.reshape(len(labels), -1)
-        for w, bias in layers[:-1]:
-            y = np.maximum(y @ w.T + bias, 0)
-        outputs = y @ layers[-1][0].T + layers[-1][1]
-        right = (outputs.argmax(axis=1) == labels) & np.isfinite(outputs).all(axis=1)
-        return 100 * (1 - float(np.mean(right)))
+        """Test error in percent of rectifiers: weights (n_out, n_in) and biases of each layer."""
+        network = Network(self.layer_sizes, 0, "relu", "cross-entropy")
+        for layer, (w, bias) in enumerate(layers):
+            network.weights[layer], network.biases[layer] = w, bias
+        images, labels = self.data.as_inputs("unit").test_images, self.data.test_labels
+        errors = self.backend.count_errors(network, images.reshape(len(labels), -1), labels)
+        return 100 * errors / len(labels)
 
 
 @dataclass(frozen=True)

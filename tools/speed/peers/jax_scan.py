@@ -136,9 +136,9 @@ def train_jax(task: Task, epochs: int, seed: int, rate: float, batch: int) -> tu
     shapes = pairwise(task.layer_sizes)
     layers = [(initial(key, (i, o)), jax.numpy.zeros(o)) for key, (i, o) in zip(keys, shapes)]
     state = layers, optimiser.init(layers)
-    for epoch in range(epochs):
+    for images in task.deformed(seed, epochs):
         order = rng.permutation(len(labels))[: n * batch].reshape(n, batch)
-        state = train_epoch(state, task.deformed(seed, epoch), labels, order)
+        state = train_epoch(state, images, labels, order)
         jax.block_until_ready(state)  # the images' array changes with the next epoch
     seconds = time.perf_counter() - begin
     return seconds, task.error_of([(np.asarray(w).T, np.asarray(b)) for w, b in state[0]])

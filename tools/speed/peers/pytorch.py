@@ -163,8 +163,7 @@ def train_pytorch(
     steps = getattr(torch.optim, optimiser)(model.parameters(), lr=rate, **OPTIMISERS[optimiser])
     total = epochs * -(-len(labels) // batch)
     cycle = torch.optim.lr_scheduler.OneCycleLR(steps, rate, total)
-    for epoch in range(epochs):
-        images = torch.from_numpy(task.deformed(seed, epoch))
+    for images in map(torch.from_numpy, task.deformed(seed, epochs)):
         for indices in torch.randperm(len(labels)).split(batch):
             loss = torch.nn.functional.cross_entropy(model(images[indices]), labels[indices])
             steps.zero_grad()
