@@ -170,18 +170,7 @@ def test_a_drawn_test_set(labels, share, seed):
     assert drawn.tolist() == expected
 
 
-# ---- .npz files ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("keys", [KERAS, LEARN, ("X_train", "y_train", "X_test", "y_test")])
-def test_a_file_is_as_its_arrays(npz, files, keys):
-    path = npz([np.asfortranarray(each) for each in FOUR], keys)
-    data = load(path)
-    assert_same(data, files)
-    assert (data.name, data.source, data.notice) == ("letters", str(path), "")
-    summary = DataSummary.of(data)
-    assert DataSummary.of(summary.load()) == summary
-    assert summary.sha256 == DataSummary.of(files).sha256
+# ---- files and MNIST -----------------------------------------------------------------------
 
 
 def test_a_file_of_words_without_a_test_set(npz):

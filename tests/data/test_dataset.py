@@ -67,25 +67,17 @@ def mirrors(tmp_path, published, monkeypatch):
 # ---- a folder of files ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "ending, sides, odd",
-    [("-idx", (2, 2), (3, 3)), (".idx", (3, 8), (3, 9)), ("-idx.gz", (28, 28), (29, 29))],
-)
-def test_a_folder(tmp_path, ending, sides, odd, monkeypatch):
+@pytest.mark.parametrize("sides, odd", [((2, 2), (3, 3)), ((3, 8), (3, 9)), ((28, 28), (29, 29))])
+def test_a_folder(tmp_path, sides, odd, monkeypatch):
+    """In which an archive has made a folder of a file's name beside the file."""
     monkeypatch.setattr("mlpcore.data.scaling._BATCH_PIXELS", 130)
     monkeypatch.setenv("HOME", str(tmp_path))
-    folder, arrays = tmp_path / "letters", small_set(*sides)
-    (folder / TEST_LABELS).mkdir(parents=True)  # some archives make folders of the files' names
-    for file, array in arrays.items():
-        stem, gz = ending[:4], ending[4:]
-        path = folder / (file.replace("-idx", stem) + gz)
-        if path.is_dir():
-            path.rmdir()
-        path.write_bytes(zipped(idx_bytes(array)) if gz else idx_bytes(array))
+    arrays = small_set(*sides)
+    folder = write_set(tmp_path / "letters", arrays)
+    (folder / f"{TEST_LABELS}.gz").mkdir()
     data = load("~/letters")
-    assert (data.name, data.source, data.notice) == ("letters", str(folder), "")
-    assert (data.n_classes, data.similar_labels, data.pixels.pixel_shape) == (3, (), sides)
-    assert (data.image_shape, data.n_inputs) == (odd, odd[0] * odd[1])
+    assert (data.source, data.pixels.pixel_shape, data.image_shape) == (str(folder), sides, odd)
+    assert (data.similar_labels, data.n_inputs) == ((), odd[0] * odd[1])
     found = data.train_images, data.train_labels, data.test_images, data.test_labels
     for result, pixels in zip(found, arrays.values()):
         expected = pixels if pixels.ndim == 1 else resize(normalise(pixels), *odd)

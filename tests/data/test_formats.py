@@ -1,8 +1,10 @@
-"""IDX and .npz files: any array survives them, bombs and damaged files are refused."""
+"""Formats of data: each gives what its arrays give, and damage is refused in one line."""
 
+import gzip
 import hashlib
 import io
 import os
+import shutil
 import struct
 import tracemalloc
 import zipfile
@@ -11,12 +13,162 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from PIL import Image
 
 from idx_files import idx_bytes, small_set, zipped
-from mlpcore.data import find, idx
-from mlpcore.data.idx import FILES
+from mlpcore import Dataset
+from mlpcore.data import find, idx, tables
+from mlpcore.data.class_folders import pictures_in
+from mlpcore.data.dataset import load
+from mlpcore.data.idx import FILES, read_idx
+from mlpcore.data.pictures import read_grey
+from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
 from small_runs import refusal
+
+KERAS, LEARN = ("x_train", "y_train", "x_test", "y_test"), ("X", "y", "X_test", "y_test")
+TYPES = {8: "u1", 9: "i1", 11: "i2", 12: "i4", 13: "f4", 14: "f8"}
+HEAD = ["label", *(f"pixel{k}" for k in range(49))]
+
+
+def by_class():
+    """The arrays of a data set in the order of the classes, on dark ground."""
+    four = [*small_set(7, 7).values()]
+    for k in (0, 2):
+        order = np.argsort(four[k + 1], kind="stable")
+        four[k], four[k + 1] = four[k][order], four[k + 1][order]
+        four[k][:, [0, -1]] = four[k][:, :, [0, -1]] = 0
+    return tuple(four)
+
+
+FOUR = X, Y, X_TEST, Y_TEST = by_class()
+
+
+def idx_set(folder, *, begin="", test="t10k", end="", stem="-idx", upright=True, content=idx_bytes):
+    for file, array in zip(FILES, FOUR):
+        name, kind = begin + file.replace("t10k", test).replace("-idx", stem) + end, array.ndim
+        whole = content(array if upright or kind == 1 else array.swapaxes(1, 2))
+        if "labels" in file and "qmnist" in begin:
+            name = name.replace("idx1-ubyte", "idx2-int")
+        (folder / name).write_bytes(zipped(whole) if end else whole)
+    return folder
+
+
+def qmnist(array):
+    if array.ndim == 3:
+        return idx_bytes(array)
+    columns = np.arange(8 * len(array)).reshape(-1, 8)
+    columns[:, 0] = array
+    return struct.pack(">3I", 0xC02, len(array), 8) + columns.astype(">i4").tobytes()
+
+
+def npz(folder, keys):
+    np.savez(folder / "set.npz", **dict(zip(keys, map(np.asfortranarray, FOUR))))
+    return folder / "set.npz"
+
+
+def npy(folder):
+    for key, array in zip(KERAS, FOUR):
+        np.save(folder / f"{key}.npy", array)
+    return folder
+
+
+def csv(folder, begin="set", delimiter=",", head=None, last=False, upright=True):
+    for part, images, labels in (("train", *FOUR[:2]), ("test", *FOUR[2:])):
+        images = images if upright else images.swapaxes(1, 2)
+        rows = [] if head is None else [head]
+        for image, label in zip(images.reshape(len(images), -1).tolist(), labels):
+            rows.append([*image, label] if last else [label, *image])
+        text = "".join(delimiter.join(map(str, row)) + "\n" for row in rows)
+        (folder / f"{begin}-{part}.csv").write_text(text)
+    return folder / f"{begin}-train.csv"
+
+
+def pictures(folder, invert=np.asarray):
+    """A folder of pictures for each class; the border tells what is the ground."""
+    for part, images, labels in (("train", *FOUR[:2]), ("test", *FOUR[2:])):
+        for k, (image, label) in enumerate(zip(images, labels)):
+            path = folder / part / str(label) / f"{k:02}.png"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(invert(image)).save(path)
+    return folder
+
+
+FORMATS = {
+    "IDX": idx_set,
+    "IDX with points": lambda folder: idx_set(folder, stem=".idx"),
+    "gzipped IDX": lambda folder: idx_set(folder, end=".gz"),
+    "EMNIST": lambda folder: idx_set(
+        folder, begin="emnist-letters-", test="test", end=".gz", upright=False
+    ),
+    "QMNIST": lambda folder: idx_set(folder, begin="qmnist-", test="test", content=qmnist),
+    "npz of Keras": lambda folder: npz(folder, KERAS),
+    "npz of scikit-learn": lambda folder: npz(folder, LEARN),
+    "npy": npy,
+    "CSV": csv,
+    "CSV with a head": lambda folder: csv(folder, head=HEAD),
+    "CSV with labels last": lambda folder: csv(folder, head=HEAD[::-1], last=True),
+    "CSV with semicolons": lambda folder: csv(folder, delimiter=";"),
+    "CSV of EMNIST": lambda folder: csv(folder, begin="emnist-letters", upright=False),
+    "dark pictures": pictures,
+    "light pictures": lambda folder: pictures(folder, lambda x: 255 - x),
+}
+
+
+@pytest.fixture(params=FORMATS)
+def path(tmp_path, request):
+    """The path of a data set in a format, alone in a folder."""
+    (tmp_path / "set").mkdir()
+    return FORMATS[request.param](tmp_path / "set")
+
+
+def test_a_format_gives_what_its_arrays_give(path):
+    """And a run finds it again."""
+    data, expected = load(path), Dataset.from_arrays(*FOUR)
+    summary = DataSummary.of(data)
+    assert summary.sha256 == DataSummary.of(expected).sha256
+    assert (data.classes, data.pixels) == (expected.classes, expected.pixels)
+    name = path.name.removesuffix(".npz")
+    assert (data.name, data.source, data.notice) == (name, str(path), "")
+    assert DataSummary.of(summary.load()) == summary
+
+
+@pytest.mark.parametrize("damage", [b"", bytes(60), b"text"])
+def test_a_damaged_file_is_named(path, damage):
+    file = path if path.is_file() else next(each for each in path.rglob("*") if each.is_file())
+    file.write_bytes(damage)
+    assert str(file if file.suffix != ".npy" else path) in refusal(load, path)
+
+
+# IDX
+
+
+def test_one_of_several_sets_is_named(tmp_path):
+    for begin in ("letters-", "digits-"):
+        idx_set(tmp_path, begin=begin)
+    expected = "holds several data sets (digits-, letters-): expected the path of a file of one"
+    assert expected in refusal(load, tmp_path)
+    assert load(tmp_path / f"letters-{FILES[0]}").n_classes == 3
+    (tmp_path / f"digits-{FILES[3]}").unlink()
+    assert f"lacks digits-{FILES[3]} (" in refusal(load, tmp_path / f"digits-{FILES[0]}")
+
+
+@pytest.mark.parametrize("code", TYPES)
+def test_idx_files_of_any_type(tmp_path, code):
+    array = np.arange(-3, 9).astype(TYPES[code]).reshape(2, 3, 2)
+    header = struct.pack(">BBBB3I", 0, 0, code, 3, *array.shape)
+    (tmp_path / "file").write_bytes(header + array.astype(f">{TYPES[code]}").tobytes())
+    found = read_idx(tmp_path / "file")
+    assert found.dtype == TYPES[code]
+    np.testing.assert_array_equal(found, array)
+
+
+def test_labels_of_other_columns_than_qmnists(tmp_path):
+    idx_set(tmp_path, begin="qmnist-", test="test", content=qmnist)
+    two = struct.pack(">3I", 0xC02, len(Y_TEST), 2) + bytes(8 * len(Y_TEST))
+    (tmp_path / "qmnist-test-labels-idx2-int").write_bytes(two)
+    assert "has 2 columns of labels: expected one, or QMNIST's 8" in refusal(load, tmp_path)
+
 
 shapes = st.one_of(
     st.tuples(st.integers(1, 300)),
@@ -58,33 +210,23 @@ def test_neither_a_false_header_nor_a_gzip_bomb_takes_memory(announced, size):
     assert peak < 2**21
 
 
-def test_a_gzip_bomb_that_keeps_its_promise(tmp_path, monkeypatch):
+def test_bombs_that_keep_their_promise(tmp_path, monkeypatch):
     """70 MB of zeros in 68 kB, and four files that are too large together."""
     content = zipped(struct.pack(">4I", 0x803, 70, 1000, 1000) + bytes(70_000_000))
-    assert len(content) < 10**5
     with pytest.raises(InputError, match=r"announces 70,000,000 bytes in 6.,\d{3} compressed"):
         idx.decode(io.BytesIO(content), "file")
-    monkeypatch.setattr(idx, "MAX_BYTES", 10**6)
-    for name in FILES[::2]:
-        (tmp_path / name).write_bytes(idx_bytes(np.zeros((6, 300, 300), np.uint8)))
-    for name in FILES[1::2]:
-        (tmp_path / name).write_bytes(idx_bytes(np.zeros(6, np.uint8)))
-    with pytest.raises(InputError, match=r"t10k-images.* too large: .* and 459,994 bytes"):
-        find.find(tmp_path, False)
+    zeros = np.zeros((70, 1000, 1000), np.uint8)
+    np.savez_compressed(tmp_path / "set.npz", X=zeros, y=zeros[:, 0, 0])
+    assert "X announces 70,000,128 bytes in" in refusal(load, tmp_path / "set.npz")
+    monkeypatch.setattr(idx, "MAX_BYTES", 700)
+    assert "too large: its header says 6 x 7 x 7, expected" in refusal(load, idx_set(tmp_path))
 
 
-def test_a_file_without_permission_or_that_is_a_pipe(tmp_path, monkeypatch):
-    def deny(*args, **kwargs):  # mode bits do not stop the superuser
-        raise PermissionError(13, "Permission denied")
-
-    os.mkfifo(tmp_path / "pipe")
-    assert "is not a regular file" in refusal(idx.read_idx, tmp_path / "pipe")
-    monkeypatch.setattr("builtins.open", deny)
-    assert "Permission denied" in refusal(idx.read_idx, "a\nb")
+# Other formats
 
 
 def test_npz_files_that_are_none(tmp_path):
-    path, (x, y, x_test, _) = tmp_path / "letters.npz", small_set().values()
+    path = tmp_path / "letters.npz"
 
     def refused(**arrays):
         if arrays:
@@ -92,18 +234,16 @@ def test_npz_files_that_are_none(tmp_path):
         return refusal(find.find, path, False)
 
     assert "No such file" in refused()
-    assert "holds arr.npy: expected x_train" in refused(arr=x)
+    assert "holds arr.npy: expected x_train" in refused(arr=X)
     objects = np.array([1, "a"], object)
-    assert "letters.npz: y_train is no array of numbers or text: Object arrays" in refused(
-        x_train=x, y_train=objects
-    )
-    np.savez(path, X=x, y=y, X_test=x_test)
+    expected = "letters.npz: y_train is no array of numbers or text: Object arrays"
+    assert expected in refused(x_train=X, y_train=objects)
+    np.savez(path, X=X, y=Y, X_test=X_TEST)
     content = path.read_bytes()
-    for damaged in (b"", content[:-30], b"text"):
-        path.write_bytes(damaged)
-        assert "not a readable .npz file" in refused()
     path.write_bytes(content[:300] + b"\xff" + content[301:])
     assert "letters.npz: X is no array of numbers or text: Bad CRC-32" in refused()
+    path.write_bytes(content[:-30])
+    assert "not a readable .npz file" in refused()
     header = {"descr": "|u1", "fortran_order": False, "shape": (10**9, 10**4)}
     announced, short = io.BytesIO(), io.BytesIO()
     np.lib.format.write_array_header_1_0(announced, header)
@@ -119,6 +259,58 @@ def test_npz_files_that_are_none(tmp_path):
             for key in ("x_train", "y_train"):
                 archive.writestr(f"{key}.npy", content)
         assert "x_train is no array of numbers or text" in refused()
-    bomb = np.zeros((70, 1000, 1000), np.uint8)
-    np.savez_compressed(path, X=bomb, y=bomb[:, 0, 0])
-    assert "X announces 70,000,128 bytes in" in refused()
+
+
+def test_npy_files_of_which_one_is_missing(tmp_path):
+    (npy(tmp_path) / "y_train.npy").unlink()
+    assert "holds x_test.npy, x_train.npy, y_test.npy: expected" in refusal(load, tmp_path)
+
+
+def test_tables_without_numbers_or_labels(tmp_path, monkeypatch):
+    path = csv(tmp_path)
+    test = path.with_name("set-test.csv")
+    for each in (path, test):
+        lines = each.read_text().splitlines()
+        each.write_text("\n".join("abc"[int(line[0])] + line[1:] for line in lines))
+    assert load(path).classes == ("a", "b", "c")
+    np.testing.assert_array_equal(load(path).train_images, Dataset.from_arrays(*FOUR).train_images)
+    test.write_text("\n".join(["0," * 48 + "0"] * 6))  # as some competitions have it
+    assert load(path).notice.endswith("20% of the images are for the test")
+    for content in ("1,2\n1,2,3\n", "1,a\n2,b\n1,c", "\0", "1,é,3\n1,x,3", "1,2\n2,nan\n"):
+        path.write_text(content)
+        assert str(path) in refusal(load, path)
+    monkeypatch.setattr(tables, "MAX_TEXT", 9)
+    path.write_text("1,2\n" * 3)
+    assert "expected at most 9 bytes" in refusal(load, path)
+
+
+def test_pictures_by_class(tmp_path):
+    folder = pictures(tmp_path / "set")
+    assert load(folder / "train").notice.endswith("20% of the images are for the test")
+    assert [path.parent.name for path in pictures_in(folder / "test")] == list("001122")
+    Image.fromarray(X[0, :4]).save(folder / "train" / "1" / "small.png")
+    assert "small.png has 7 x 4 pixels: expected 7 x 7, as" in refusal(load, folder)
+    shutil.rmtree(folder / "train")
+    assert "set lacks train-images-idx3-ubyte" in refusal(load, folder)
+
+
+def test_what_is_to_be_converted_is_said(tmp_path):
+    for name, content, words in (
+        ("a.heic", b"\0\0\0\x18ftypheic", "is a HEIC or AVIF picture: expected PNG or JPEG, as"),
+        ("a.pdf", b"%PDF-1.4", "is a PDF document: expected PNG or JPEG, as from pdftoppm"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        assert words in refusal(read_grey, tmp_path / name)
+    pickle = tmp_path / "mnist.pkl.gz"
+    pickle.write_bytes(gzip.compress(b"\x80"))
+    assert "a pickle may run any code; where you trust it" in refusal(load, pickle)
+
+
+def test_a_file_without_permission_or_that_is_a_pipe(tmp_path, monkeypatch):
+    def deny(*args, **kwargs):  # mode bits do not stop the superuser
+        raise PermissionError(13, "Permission denied")
+
+    os.mkfifo(tmp_path / "pipe")
+    assert "is not a regular file" in refusal(read_idx, tmp_path / "pipe")
+    monkeypatch.setattr("builtins.open", deny)
+    assert "Permission denied" in refusal(read_idx, "a\nb")
