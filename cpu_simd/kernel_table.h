@@ -1,36 +1,36 @@
 /* Closes an instruction set's file: its kernels as the table of kernels.h. */
 #define ENTRY(kernel) .kernel = KERNEL(kernel)
+#define ACTIVATE_ENTRY(number, name, text) [number] = KERNEL(activate_##name),
+#define DELTA_ENTRY(number, name, text) [number] = KERNEL(delta_##name),
 
 #ifndef PACKED_ENTRIES
 #define PACKED_ENTRIES .pack_weights = NULL
 #endif
 
-#define DEFINE_KERNEL_TABLE(table, text)                                                    \
-    const mlp_kernels table = {                                                             \
-        .name = text,                                                                       \
-        ENTRY(product),                                                                     \
-        .activate = {[MLP_TANH] = KERNEL(activate_tanh),                                    \
-                     [MLP_RELU] = KERNEL(activate_relu),                                    \
-                     [MLP_SOFTMAX] = KERNEL(activate_softmax)},                             \
-        ENTRY(backward),                                                                    \
-        ENTRY(sum_tiles),                                                                   \
-        .delta_hidden = {[MLP_TANH] = KERNEL(delta_tanh), [MLP_RELU] = KERNEL(delta_relu)}, \
-        ENTRY(delta_output),                                                                \
-        ENTRY(dots),                                                                        \
-        ENTRY(correct),                                                                     \
-        ENTRY(update_block),                                                                \
-        ENTRY(update_foreground),                                                           \
-        ENTRY(pack_groups),                                                                 \
-        ENTRY(product_block),                                                               \
-        ENTRY(list_active),                                                                 \
-        ENTRY(product_rows),                                                                \
-        ENTRY(dot_rows),                                                                    \
-        ENTRY(step_rows),                                                                   \
-        ENTRY(update_rows),                                                                 \
-        PACKED_ENTRIES,                                                                     \
-        .together = TOGETHER,                                                               \
-        .group_columns = VW,                                                                \
-        ENTRY(noise),                                                                       \
-        ENTRY(convolve),                                                                    \
-        ENTRY(lookup_row),                                                                  \
+#define DEFINE_KERNEL_TABLE(table, text)                                                       \
+    const mlp_kernels table = {                                                                \
+        .name = text,                                                                          \
+        ENTRY(product),                                                                        \
+        .activate = {MLP_ACTIVATIONS(ACTIVATE_ENTRY)[MLP_SOFTMAX] = KERNEL(activate_softmax)}, \
+        ENTRY(backward),                                                                       \
+        ENTRY(sum_tiles),                                                                      \
+        .delta_hidden = {MLP_ACTIVATIONS(DELTA_ENTRY)},                                        \
+        ENTRY(delta_output),                                                                   \
+        ENTRY(dots),                                                                           \
+        ENTRY(correct),                                                                        \
+        ENTRY(update_block),                                                                   \
+        ENTRY(update_foreground),                                                              \
+        ENTRY(pack_groups),                                                                    \
+        ENTRY(product_block),                                                                  \
+        ENTRY(list_active),                                                                    \
+        ENTRY(product_rows),                                                                   \
+        ENTRY(dot_rows),                                                                       \
+        ENTRY(step_rows),                                                                      \
+        ENTRY(update_rows),                                                                    \
+        PACKED_ENTRIES,                                                                        \
+        .together = TOGETHER,                                                                  \
+        .group_columns = VW,                                                                   \
+        ENTRY(noise),                                                                          \
+        ENTRY(convolve),                                                                       \
+        ENTRY(lookup_row),                                                                     \
     }

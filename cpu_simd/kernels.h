@@ -26,7 +26,7 @@ typedef struct {
 
     /* y[i] = y(a[i]), by mlp_activation; nothing beyond y[end - 1] is written. The outputs of
      * MLP_SOFTMAX stay the sums a: see output.h. */
-    void (*activate[3])(const float *a, int begin, int end, float *y);
+    void (*activate[MLP_N_ACTIVATIONS])(const float *a, int begin, int end, float *y);
 
     /* partial[j] = sum over the rows of W[i][j] delta[i], j < stride. */
     void (*backward)(const mlp_layer *layer, const float *delta, int begin, int end,
@@ -38,7 +38,8 @@ typedef struct {
 
     /* delta[i] = sum[i] y'(a[i]), the derivative from the state y[i], by mlp_activation. A
      * rectifier's is exactly zero where y[i] = 0, whatever the sum. */
-    void (*delta_hidden[2])(const float *sum, const float *y, int begin, int end, float *delta);
+    void (*delta_hidden[MLP_N_ACTIVATIONS])(const float *sum, const float *y, int begin, int end,
+                                            float *delta);
 
     /* delta[i] = (y[i] - t[i]) y'(a[i]) of scaled tanh outputs, t = target for `label`, else
      * -target. */

@@ -46,16 +46,18 @@ __device__ inline float slope(float y)
 }
 
 // y(a). A softmax needs the sums of all neurons (softmax.cuh), so its sums stay as they are. A NaN
-// stays a NaN.
+// stays a NaN, and an activation that is missing here gives one.
 __device__ inline float activate(int activation, float a)
 {
     if (activation == TANH) return scaled_tanh(a);
-    return activation == RELU && a < 0.0f ? 0.0f : a;
+    if (activation == RELU) return a < 0.0f ? 0.0f : a;
+    return activation == SOFTMAX ? a : nanf("");
 }
 
 // The delta of a hidden neuron with state y, from the sum of the deltas above it: sum y'(a).
 __device__ inline float hidden_delta(int activation, float sum, float y)
 {
     if (activation == TANH) return sum * slope(y);
-    return y > 0.0f ? sum : 0.0f;
+    if (activation == RELU) return y > 0.0f ? sum : 0.0f;
+    return nanf("");
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
@@ -13,7 +14,7 @@ from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.deforming import EpochFields
 from mlpcore.network import Network
-from mlpcore.network.activation import A, B
+from mlpcore.network.activation import A, B, complete
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Images of a prediction at a time, so that their states stay in the cache.
@@ -37,16 +38,26 @@ def softmax(a: AnyArray) -> AnyArray:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
+#: y(a) of hidden neurons, and y'(a) from the state y = y(a).
+HIDDEN: dict[str, tuple[Callable[[AnyArray], AnyArray], Callable[[AnyArray], AnyArray]]] = complete(
+    __name__,
+    {
+        "tanh": (scaled_tanh, lambda y: B / A * (A - y) * (A + y)),
+        "relu": (lambda a: np.maximum(a, 0), lambda y: (y > 0).astype(y.dtype)),
+    },
+)
+
+
 def activate(network: Network, layer: int, a: AnyArray) -> AnyArray:
     """y(a) of a layer's neurons."""
     if layer == network.n_layers - 1:
         return softmax(a) if network.loss == "cross-entropy" else scaled_tanh(a)
-    return np.maximum(a, 0) if network.activation == "relu" else scaled_tanh(a)
+    return HIDDEN[network.activation][0](a)
 
 
 def derivative(activation: str, y: AnyArray) -> AnyArray:
     """y'(a) from the state y = y(a) of hidden neurons, or of scaled tanh outputs."""
-    return (y > 0).astype(y.dtype) if activation == "relu" else B / A * (A - y) * (A + y)
+    return HIDDEN[activation][1](y)
 
 
 def output_loss(network: Network, y: Float64Array, wanted: Float64Array) -> float:

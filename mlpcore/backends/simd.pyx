@@ -57,7 +57,7 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_train,
     mlp_training,
 )
-from mlpcore.network.network cimport MLP_RELU, MLP_TANH, Network, mlp_activation, mlp_layer
+from mlpcore.network.network cimport Network, mlp_layer
 
 cdef extern from "Python.h" nogil:
     void PyEval_RestoreThread(PyThreadState *state)
@@ -296,12 +296,11 @@ class SimdBackend(Backend):
         cdef const float[:, ::1] d = deltas, y = states
         cdef float[:, ::1] b = below
         cdef int n = len(deltas), status
-        cdef mlp_activation hidden = MLP_RELU if network.activation == "relu" else MLP_TANH
         cdef _Settings own = self._settings
         if n:
             with nogil:
-                status = mlp_backward(own.kernels, &network.c.layers[layer], hidden, &d[0, 0],
-                                      &y[0, 0], n, &b[0, 0], own.threads)
+                status = mlp_backward(own.kernels, &network.c.layers[layer], network.hidden,
+                                      &d[0, 0], &y[0, 0], n, &b[0, 0], own.threads)
             _check(status)
         return below
 

@@ -6,7 +6,7 @@ the paper. With ``"cross-entropy"`` they are a softmax, the probabilities of the
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -28,6 +28,22 @@ Init: TypeAlias = Literal["uniform", "he", "glorot"]
 
 
 ACTIVATIONS, LOSSES, INITS = (get_args(each) for each in (Activation, Loss, Init))
+
+Each = TypeVar("Each")
+
+
+def complete(where: str, table: dict[str, Each]) -> dict[str, Each]:
+    """A table of what belongs to each activation, which a module `where` has.
+
+    Raises
+    ------
+    NotImplementedError
+        When the module is imported, if it lacks an activation.
+    """
+    for name in ACTIVATIONS:
+        if name not in table:
+            raise NotImplementedError(f"{where} lacks the activation {name!r}")
+    return table
 
 
 def check_target(value: Any) -> None:

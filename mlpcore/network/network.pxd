@@ -3,8 +3,8 @@
 cdef extern from "network.h" nogil:
     ctypedef enum mlp_activation:
         MLP_TANH
-        MLP_RELU
         MLP_SOFTMAX
+        MLP_N_ACTIVATIONS
 
     ctypedef struct mlp_layer:
         int n_in
@@ -18,6 +18,7 @@ cdef extern from "network.h" nogil:
         mlp_layer *layers
 
     int mlp_padded(int n)
+    mlp_activation mlp_find_activation(const char *name)
 
 
 cdef class Network:
@@ -25,6 +26,7 @@ cdef class Network:
     cdef object _buffer
     cdef readonly tuple layer_sizes
     cdef readonly str activation
+    cdef mlp_activation hidden  # its number
     cdef readonly str loss
     cdef readonly object weights
     cdef readonly object biases

@@ -107,6 +107,10 @@ cdef class Network:
         check_choice("loss", loss, LOSSES)
         check_choice("init", init, INITS)
         self.activation, self.loss = activation, loss
+        name = activation.encode()
+        self.hidden = mlp_find_activation(name)
+        if self.hidden == MLP_N_ACTIVATIONS:
+            raise NotImplementedError(f"cpu_simd/network.h lacks the activation {activation!r}")
         cdef int n_layers = len(self.layer_sizes) - 1
         self.c.layers = <mlp_layer *>calloc(n_layers, sizeof(mlp_layer))
         if self.c.layers == NULL:
@@ -138,7 +142,7 @@ cdef class Network:
             layer = &self.c.layers[i]
             layer.n_in, layer.n_out, layer.stride = n_in, n_out, stride
             layer.weights = <float *><uintptr_t>rows.ctypes.data
-            layer.activation = MLP_RELU if self.activation == "relu" else MLP_TANH
+            layer.activation = self.hidden
         self.weights, self.biases = _Views(weights), _Views(biases)
         layer = &self.c.layers[self.c.n_layers - 1]
         layer.activation = MLP_SOFTMAX if self.loss == "cross-entropy" else MLP_TANH

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.activation import A, B
+from mlpcore.network.activation import A, B, complete
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.weights import layer_metadata, weights_sha256
 from mlpcore.typing import AnyArray, ArrayLike
@@ -115,12 +115,27 @@ class Graph:
 
 
 #: What a layer computes from a, the weights times its input plus the biases.
-FORMULAS = {
-    "tanh": f"{A} tanh({B} a)",
-    "relu": "max(0, a)",
-    "squared": f"{A} tanh({B} a)",
-    "cross-entropy": "softmax(a)",
-}
+FORMULAS = complete(
+    __name__,
+    {
+        "tanh": f"{A} tanh({B} a)",
+        "relu": "max(0, a)",
+        "squared": f"{A} tanh({B} a)",
+        "cross-entropy": "softmax(a)",
+    },
+)
+
+
+def _scaled_tanh(graph: Graph, sums: str, name: str = "") -> str:
+    """Append A tanh(B a)."""
+    tanh = graph.add("Tanh", graph.add("Mul", sums, graph.constant("B", B)))
+    return graph.add("Mul", tanh, graph.constant("A", A), name=name)
+
+
+#: The nodes of hidden neurons.
+HIDDEN: dict[str, Callable[[Graph, str], str]] = complete(
+    __name__, {"tanh": _scaled_tanh, "relu": lambda graph, sums: graph.add("Relu", sums)}
+)
 
 
 def describe_layers(network: Network) -> str:
@@ -146,11 +161,10 @@ def add_layers(graph: Graph, states: str, network: Network, name: str = "") -> s
         end = name if is_last else ""
         if is_last and network.loss == "cross-entropy":
             states = graph.add("Softmax", sums, name=end)
-        elif not is_last and network.activation == "relu":
-            states = graph.add("Relu", sums)
+        elif is_last:
+            states = _scaled_tanh(graph, sums, end)
         else:
-            tanh = graph.add("Tanh", graph.add("Mul", sums, graph.constant("B", B)))
-            states = graph.add("Mul", tanh, graph.constant("A", A), name=end)
+            states = HIDDEN[network.activation](graph, sums)
     return states
 
 

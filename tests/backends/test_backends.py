@@ -250,7 +250,7 @@ def test_gradient_is_the_slope_of_the_error(reference, activation, loss, size):
         hidden, a = image[0].astype(np.float64), None
         for w, b in layers:
             if a is not None:
-                hidden = A * np.tanh(B * a) if activation == "tanh" else np.maximum(a, 0)
+                hidden = {"tanh": A * np.tanh(B * a), "relu": np.maximum(a, 0)}[activation]
                 if activation == "relu":  # A step of h leaves every neuron on its side of 0.
                     assert np.abs(a).min() > 2 * h and a.min() < 0 < a.max()
             a = w.astype(np.float64) @ hidden + b

@@ -60,7 +60,7 @@ def padded(n: int) -> int:
 
 def activations(network: Network) -> tuple[int, int]:
     """What the hidden neurons and the outputs of a network compute."""
-    hidden = {"tanh": CU.TANH, "relu": CU.RELU}[network.activation]
+    hidden = getattr(CU, network.activation.upper().replace("-", "_"))  # of activation.cuh
     return hidden, {"squared": CU.TANH, "cross-entropy": CU.SOFTMAX}[network.loss]
 
 

@@ -59,9 +59,12 @@ function softmax(a) {
 const scaledTanh = (a) => a.map((each) => A * Math.tanh(B * each));
 const rectified = (a) => a.map((each) => Math.max(each, 0));
 
+/** What hidden neurons compute, by the names of mlpcore.network.activation. */
+const ACTIVATIONS = { "tanh": scaledTanh, "relu": rectified };
+
 /** The states of all layers, from the first hidden layer to the outputs. */
 export function states(network, inputs) {
-  const hidden = network.activation === "relu" ? rectified : scaledTanh;
+  const hidden = ACTIVATIONS[network.activation];
   const last = network.loss === "cross-entropy" ? softmax : scaledTanh;
   let x = inputs;
   return network.layers.map((layer, i) => {
