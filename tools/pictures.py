@@ -29,7 +29,6 @@ import mlpcore
 import read_pages
 from mlpcore import DeformationParameters, backends, dataset, deformation
 from mlpcore.commands.options import run_tool
-from mlpcore.data.digit import read_digit
 from mlpcore.files import atomic_write
 from mlpcore.web.page import to_page
 
@@ -103,14 +102,15 @@ def strip(colours: Mapping[str, str]) -> Figure:
 def answer(colours: Mapping[str, str]) -> Figure:
     """A drawing, what the network is given, and its answer."""
     path = IMAGES / "drawn.png"
-    probabilities = mlpcore.load("pretrained").predict_proba(path)[0]
+    network = mlpcore.load("pretrained")
+    probabilities = network.predict_proba(path)[0]
     best = int(probabilities.argmax())
     figure = Figure(figsize=(9, 2.2))
     drawing, given, bars = figure.subplots(1, 3, width_ratios=(1, 1, 2))
     drawing.imshow(Image.open(path), "gray", vmin=0, vmax=255)
     drawing.set(xticks=[], yticks=[])
     drawing.set_title("your picture")
-    show_digit(given, read_digit(path).pixels / 255, colours)
+    show_digit(given, network.answers(path)[0].digit.pixels / 255, colours)
     given.set_title("as the network sees it")
     bars.bar(range(10), probabilities, color=[colours["faint"]] * 10)
     bars.patches[best].set_color(colours["ours"])

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlpcore import backends
-from mlpcore.commands.copies import add_copies_options, given_copies
-from mlpcore.commands.networks import add_network_arguments
+from mlpcore.commands.networks import (
+    add_copies_options,
+    add_network_arguments,
+    given_copies,
+)
 from mlpcore.commands.options import (
     add_backend_options,
     add_data_options,

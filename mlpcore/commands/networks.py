@@ -1,15 +1,21 @@
-"""Trained networks as arguments of commands."""
+"""Trained networks, their copies, and pictures as arguments of commands; the loop over pictures."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mlpcore import backends
-from mlpcore.errors import shown
+from mlpcore.commands.options import Parser, number, whole_number
+from mlpcore.data.class_folders import pictures_in
+from mlpcore.data.image_files import Source
+from mlpcore.errors import InputError, printable, shown
 from mlpcore.evaluation.copies import Copies
 from mlpcore.inference import TrainedClassifier
 from mlpcore.inference.classifier import PRETRAINED, PRETRAINED_FILE
@@ -18,6 +24,12 @@ from mlpcore.store.committee import holds_committee, with_members
 from mlpcore.store.run_folder import holds_run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.terminal import say
+
+#: The picture on the standard input.
+STDIN = Path("-")
+
+#: A part of the JSON document.
+Entry: TypeAlias = dict[str, Any]
 
 
 def network_path(text: str) -> Path:
@@ -35,6 +47,30 @@ def add_network_arguments(parser: argparse.ArgumentParser, nargs: str) -> None:
     )
 
 
+def add_copies_options(parser: Parser) -> None:
+    """--copies, --strength and --seed, read by `given_copies`."""
+    add = parser.add_argument
+    what = "average over N deformed copies of each image; each costs a pass"
+    add("--copies", type=whole_number, metavar="N", help=what)
+    strength = "factor of the default deformation (0.5)"
+    add("--strength", type=number, metavar="X", help=strength)
+    add("--seed", type=whole_number, metavar="N", help="seed of the copies (0)")
+
+
+def given_copies(options: argparse.Namespace) -> Copies | None:
+    """The copies that the options name, if any."""
+    given = {
+        name: getattr(options, name)
+        for name in ("strength", "seed")
+        if getattr(options, name) is not None
+    }
+    if options.copies is not None:
+        return Copies(options.copies, **given)
+    if given:
+        raise InputError(f"--{next(iter(given))} without --copies: expected both or none")
+    return None
+
+
 def pretrained_note(trained: TrainedNetwork) -> str:
     """The line that says that the network of the package guesses, and how good it is."""
     errors, n = (int(trained.metadata[name]) for name in ("test_errors", "n_test"))
@@ -44,7 +80,38 @@ def pretrained_note(trained: TrainedNetwork) -> str:
     )
 
 
-def is_network(path: Path) -> bool:
+def add_picture_arguments(parser: Parser) -> None:
+    """Networks and pictures in any order, copies, and --json, for `networks_and_pictures`."""
+    what = (
+        "networks: folders of runs or committees, .safetensors files, pretrained; pictures: PNG, "
+        "JPEG, GIF, BMP, TIFF, WebP or PPM files, folders of them, or - for the standard input"
+    )
+    parser.add_argument("paths", metavar="PATH", type=network_path, nargs="+", help=what)
+    add_copies_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON document with all")
+
+
+def networks_and_pictures(options: argparse.Namespace) -> tuple[list[Path], list[Path]]:
+    """The networks and the pictures that are named, those of a folder sorted by name."""
+    networks = [path for path in options.paths if _is_network(path)]
+    named = [path for path in options.paths if path not in networks]
+    if not named:
+        raise InputError(f"{shown(networks[0])} is a network: expected pictures beside it")
+    for path in named if not networks else ():
+        # It may be a misspelt run, which the network of the package should not answer for.
+        if not path.suffix and path != STDIN and not os.path.lexists(path):
+            expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
+            raise InputError(f"{shown(path)} does not exist: expected {expected}")
+    pictures: list[Path] = []
+    for path in named:
+        try:
+            pictures += pictures_in(path) if path.is_dir() else [path]
+        except InputError:
+            pictures.append(path)  # which cannot be read, and this says why
+    return networks, pictures
+
+
+def _is_network(path: Path) -> bool:
     """Whether an argument names networks: a run's folder, a committee's, or a .safetensors file."""
     if path.suffix == ".safetensors":
         return True
@@ -63,15 +130,59 @@ def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassi
     return TrainedClassifier(networks, backends.get("cpu", 1), copies)
 
 
-def document(
-    classifier: TrainedClassifier, kind: str, entries: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """The networks and what they read, entries of a kind, for JSON."""
-    networks = [
-        {"file": str(each.path), "layer_sizes": each.network.layer_sizes}
-        for each in classifier.networks
-    ]
-    result: dict[str, Any] = {"networks": networks, kind: entries}
-    if classifier.copies is not None:
-        result["copies"] = classifier.copies.to_json(len(networks))
-    return result
+def for_each_picture(
+    classifier: TrainedClassifier,
+    pictures: Sequence[Path],
+    answer: Callable[[int, Path, Source], Entry],
+    kind: str,
+    as_json: bool,
+) -> int:
+    """Calls a function with number, path and source of each picture; returns the exit status.
+
+    A picture that is refused leaves the others. The function shows the answer, and returns its part
+    of the JSON document, in which all are the value of `kind`.
+    """
+    entries = []
+    with _progress(len(pictures)) as advance:
+        for place, path in enumerate(pictures, 1):
+            entry: Entry = {"file": str(path)}
+            try:
+                entry |= answer(place, path, sys.stdin.buffer if path == STDIN else path)
+            except InputError as error:
+                entry["error"] = str(error)
+            for message in ("error", "warning"):
+                if message in entry:
+                    say(printable(f"{message}: {entry[message]}"), sys.stderr)
+            entries.append(entry)
+            advance()
+    if as_json:
+        networks = [
+            {"file": str(each.path), "layer_sizes": each.network.layer_sizes}
+            for each in classifier.networks
+        ]
+        document: Entry = {"networks": networks, kind: entries}
+        if classifier.copies is not None:
+            document["copies"] = classifier.copies.to_json(len(networks))
+        print(json.dumps(document, indent=2))
+    return 2 if any("error" in each for each in entries) else 0
+
+
+@contextlib.contextmanager
+def _progress(n: int) -> Iterator[Callable[[], None]]:
+    """A bar below what is printed, if there are several pictures and somebody who looks on."""
+    if n < 2 or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    with Progress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr, markup=False, highlight=False),
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),
+    ) as bar:
+        task = bar.add_task("", total=n)
+        yield lambda: bar.advance(task)

@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 from PIL import Image
 
-from mlpcore.commands.copies import add_copies_options, given_copies
-from mlpcore.commands.networks import document, read_networks
-from mlpcore.commands.options import command_parser, run_tool
-from mlpcore.commands.pictures import (
-    add_paths,
-    content_of,
-    each_picture,
-    name_of,
+from mlpcore.commands.networks import (
+    Entry,
+    add_picture_arguments,
+    for_each_picture,
+    given_copies,
     networks_and_pictures,
+    read_networks,
 )
-from mlpcore.data.digit import Digit, find_digit
-from mlpcore.data.pictures import decode_grey
-from mlpcore.errors import InputError, printable, shown
+from mlpcore.commands.options import command_main, command_parser
+from mlpcore.data.image_files import Source
+from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_writable, make_folder
-from mlpcore.inference import TrainedClassifier
 from mlpcore.terminal import say
 from mlpcore.typing import UInt8Array
 
 GREY_LEVELS = " .:-=+*#%@"
-
-#: A part of the JSON document.
-Entry: TypeAlias = dict[str, Any]
 
 TEXT = """\
 Prints which digits pictures show: the two best guesses, each with the output
@@ -51,46 +42,11 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         "predict", "[RUN|WEIGHTS...] PICTURE... [options]", TEXT, "runs/net1 scan.png photos/"
     )
     add = parser.add_argument
-    add_paths(parser)
-    add_copies_options(parser)
-    add("--json", action="store_true", help="print one JSON document, with all outputs")
+    add_picture_arguments(parser)
     add("--show", action="store_true", help="draw what the network is given in characters")
     normalised = "save what the network is given as PNG files"
     add("--save-normalised", metavar="DIR", type=Path, help=normalised)
     return parser.parse_intermixed_args(argv)  # paths may stand on both sides of an option
-
-
-def answers(
-    classifier: TrainedClassifier, paths: Sequence[Path]
-) -> Iterator[tuple[Path, Entry, Digit | None]]:
-    """What the networks read in each picture, those of a folder sorted by name.
-
-    Each comes with its path, its part of the JSON document, and what the networks were given, which
-    is None after an error.
-    """
-    for path, error in each_picture(paths):
-        if error is not None:
-            yield path, {"file": str(path), "error": str(error)}, None
-        else:
-            yield path, *answer(classifier, path)
-
-
-def answer(classifier: TrainedClassifier, path: Path) -> tuple[Entry, Digit | None]:
-    """What the networks read in a picture: the two best guesses; of equal outputs the first."""
-    entry: Entry = {"file": str(path)}
-    try:
-        name = name_of(path)
-        digit = find_digit(decode_grey(content_of(path), name), name)
-        found = classifier.outputs_of_digits(digit.image[None])[0]
-    except InputError as error:
-        return entry | {"error": str(error)}, None
-    outputs = [round(float(each), 4) for each in found]
-    best = np.argsort(-np.array(outputs), kind="stable")[:2]
-    guesses = [{"class": classifier.classes[k].item(), "output": outputs[k]} for k in best]
-    entry |= {"guesses": guesses, "outputs": outputs}
-    if warning := classifier.warnings_of([digit])[0]:
-        entry["warning"] = warning
-    return entry, digit
 
 
 def in_characters(pixels: UInt8Array) -> str:
@@ -107,24 +63,6 @@ def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
     atomic_write(folder / f"{number:04d}-{stem}.png", content.getvalue())
 
 
-def report(
-    path: Path, entry: Entry, digit: Digit | None, number: int, options: argparse.Namespace
-) -> None:
-    """Shows and saves an answer as the options say."""
-    for kind in ("error", "warning"):
-        if kind in entry:
-            say(printable(f"{kind}: {entry[kind]}"), sys.stderr)
-    if digit is None:
-        return
-    if options.save_normalised is not None:
-        save(options.save_normalised, number, path, digit.pixels)
-    if not options.json:
-        guesses = (f"{each['class']} ({each['output']:.2f})" for each in entry["guesses"])
-        say(f"{shown(path)}: {', then '.join(guesses)}")
-    if options.show:
-        say(in_characters(digit.pixels))
-
-
 def predict(options: argparse.Namespace) -> int:
     """Reads each picture and shows the guesses as the options say; returns the exit status."""
     if options.json and options.show:
@@ -135,19 +73,28 @@ def predict(options: argparse.Namespace) -> int:
             raise InputError(f"{shown(folder)} exists: expected a new folder")
         check_writable(folder)
     copies = given_copies(options)
-    networks, paths = networks_and_pictures(options.paths)
+    networks, pictures = networks_and_pictures(options)
     classifier = read_networks(networks, copies)
     if folder is not None:
         make_folder(folder)
-    entries = []
-    for number, (path, entry, digit) in enumerate(answers(classifier, paths), 1):
-        entries.append(entry)
-        report(path, entry, digit, number, options)
-    if options.json:
-        print(json.dumps(document(classifier, "pictures", entries), indent=2))
-    return 2 if any("error" in each for each in entries) else 0
+
+    def answer(number: int, path: Path, source: Source) -> Entry:
+        """The two best guesses; of equal outputs the first."""
+        found = classifier.answers(source)[0]
+        outputs = [round(float(each), 4) for each in found.outputs]
+        best = np.argsort(-np.array(outputs), kind="stable")[:2]
+        guesses = [{"class": classifier.classes[k].item(), "output": outputs[k]} for k in best]
+        if folder is not None:
+            save(folder, number, path, found.digit.pixels)
+        if not options.json:
+            texts = (f"{each['class']} ({each['output']:.2f})" for each in guesses)
+            say(f"{shown(path)}: {', then '.join(texts)}")
+        if options.show:
+            say(in_characters(found.digit.pixels))
+        warning = {"warning": found.warning} if found.warning else {}
+        return {"guesses": guesses, "outputs": outputs} | warning
+
+    return for_each_picture(classifier, pictures, answer, "pictures", options.json)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit status: 0, or 2 for bad input, even if only some pictures are bad."""
-    return run_tool(lambda: predict(parse(argv)), smaller="smaller pictures")
+main = command_main(parse, predict, "smaller pictures")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from mlpcore.data.arrays import MAX_BYTES, Part
-from mlpcore.data.pictures import picture_files, read_grey
+from mlpcore.data.image_files import picture_files, read_picture
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, UInt8Array
 
@@ -76,7 +76,7 @@ def _read(folder: Path) -> Part:
     left = MAX_BYTES
     for each in class_folders(folder):
         for path in picture_files(each):
-            image = np.rint(read_grey(path)).astype(np.uint8)
+            image = read_picture(path).grey
             left -= image.nbytes
             if images and image.shape != images[0].shape:
                 found, expected = (f"{w} x {h}" for h, w in (image.shape, images[0].shape))

@@ -6,40 +6,30 @@ normalized to fit in a 20x20 pixel box while preserving their aspect ratio", wit
 anti-aliasing, and "centered in a 28x28 image by computing the center of mass of the pixels, and
 translating the image so as to position this point at the center". In the published files that
 centre is pixel (14, 14), counted from 0, to the nearest whole pixel.
-
-The picture comes here after `mlpcore.data.frame` and `mlpcore.data.ink`, which leave the lines at
-its sides and its ground.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
+import cv2
 import numpy as np
-from PIL import Image
-from scipy import ndimage
 
-from mlpcore.data.frame import without_frame
-from mlpcore.data.ink import ink_of
-from mlpcore.data.pictures import read_grey
+from mlpcore.data.components import Box, find_components
+from mlpcore.data.frame import RIM, without_frame
+from mlpcore.data.ink import EDGE, Ink, picture_ink, reduced, stroke_level
 from mlpcore.data.pixels import MNIST_PIXELS
-from mlpcore.data.segmentation import pieces, reach_inside
-from mlpcore.errors import InputError, shown
-from mlpcore.typing import AnyArray, Float32Array, Float64Array, StrPath, UInt8Array
+from mlpcore.errors import InputError
+from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
 
 #: Sides of MNIST's image and of the digit's box, and the pixel of the centre of mass.
 SIDE, BOX, CENTRE = 28, 20, 14
 
 #: Smaller pictures show no digit. Larger ones are first reduced to so many pixels a side.
 MIN_SIDE, WORKING_SIDE = 8, 256
-
-#: Levels between the ground (0) and the ink (1): a stroke reaches STROKE and ends at EDGE.
-EDGE, STROKE = 0.35, 0.5
-
-#: A connected piece of ink with a smaller share of the largest piece is dirt.
-MIN_PIECE = 0.05
 
 #: The least share of the ink that is no dirt; noise has less.
 MIN_DIGIT = 0.5
@@ -82,17 +72,6 @@ class Digit:
         return f"{self.name} seems to show {self.n_seen} digits side by side: expected one"
 
 
-def read_digit(path: StrPath) -> Digit:
-    """Read the digit in a picture file.
-
-    Raises
-    ------
-    InputError
-        As `mlpcore.data.pictures.read_grey` and `find_digit`.
-    """
-    return find_digit(read_grey(path), shown(path))
-
-
 def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
     """Find the digit in an image.
 
@@ -115,55 +94,85 @@ def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
             f"{name}: {width} x {height} pixels, expected a digit on at least "
             f"{MIN_SIDE} x {MIN_SIDE}"
         )
-    ink = ink_of(without_frame(_reduced(grey)))
-    found = None if ink is None else _digit(ink)
+    ink = picture_ink(without_frame(reduced(np.rint(grey).astype(np.uint8), WORKING_SIDE)))
+    found = None if ink is None else digit_inside(ink, RIM)
     if found is None:
         raise InputError(
             f"{name}: no digit found, expected one that stands out from an even ground"
         )
-    ink, n_seen = found
-    return Digit(name, from_ink(ink), n_seen)
+    return Digit(name, found[0].pixels, _side_by_side(found[1]))
 
 
-def from_ink(ink: AnyArray) -> UInt8Array:
-    """Bring the ink (h, w) of a digit, 0 to 1 and cropped to its strokes, to MNIST's format."""
-    return _centred(_fitted(ink))
+class Glyph(NamedTuple):
+    """Ink that may be a digit.
 
-
-def _digit(ink: AnyArray) -> tuple[Float64Array, int] | None:
-    """Crop the ink to its strokes, without dirt and rests of lines, and count the digits in a row.
-
-    It returns None if there is no digit.
+    Attributes
+    ----------
+    box : Box
+        Around the ink.
+    pixels : ndarray of uint8, shape (28, 28)
+        In MNIST's format.
     """
-    labels = pieces(ink > EDGE)
-    mass = np.bincount(labels.ravel(), (ink * (ink > STROKE)).ravel())
-    mass[~reach_inside(labels)] = 0
-    kept = (mass >= MIN_PIECE * mass.max()) & (mass > 0)
-    if mass[kept].sum() <= MIN_DIGIT * mass.sum():
+
+    box: Box
+    pixels: UInt8Array
+
+    def moved(self, x: int, y: int) -> Glyph:
+        """The same further to the right and down."""
+        left, top, right, bottom = self.box
+        return Glyph(Box(left + x, top + y, right + x, bottom + y), self.pixels)
+
+
+def digit_inside(ink: Ink, rim: float) -> tuple[Glyph, list[Box]] | None:
+    """The digit in a picture or a box of a form, and the boxes of its pieces; None without one.
+
+    Dirt has no part in it, nor has what stays within a share `rim` of a side from the border.
+    """
+    components = find_components(ink.strokes)
+    # Paler pieces than a digit are lines, or the pattern of the paper.
+    dark = np.bincount(components.labels.ravel(), (ink.values > ink.middle).ravel())
+    components = components._replace(areas=dark)
+    inside = components.inside(rim)
+    kept = components.without_dirt(inside)
+    if components.areas[kept].sum() <= MIN_DIGIT * components.areas[inside].sum():
         return None
-    rows, columns = np.nonzero(kept[labels])
-    box = slice(rows.min(), rows.max() + 1), slice(columns.min(), columns.max() + 1)
-    dirt = ~kept & (np.arange(len(kept)) > 0)
-    n_seen = _side_by_side(ndimage.find_objects(np.where(kept[labels], labels, 0)))
-    return np.where(dirt[labels[box]], 0, ink[box]), n_seen
+    glyph = to_glyph(ink, components.mask(kept))
+    return glyph and (glyph, [components.boxes[k] for k in kept])
 
 
-def _side_by_side(boxes: Sequence[tuple[slice, slice] | None]) -> int:
+def to_glyph(ink: Ink, mask: AnyArray) -> Glyph | None:
+    """The ink in a mask (h, w) of strokes as a digit in MNIST's format; None if there is none."""
+    if not mask.any():
+        return None
+    # The pale edges of strokes are outside of the mask.
+    near = cv2.dilate(mask.astype(np.uint8), np.ones((3, 3), np.uint8))
+    stroke = stroke_level(ink.values[mask])
+    levels = np.clip((ink.values * near - ink.edge) / max(stroke - ink.edge, 1), 0, 1)
+    left, top, width, height = cv2.boundingRect((levels > EDGE).astype(np.uint8))
+    if not width:
+        return None
+    box = Box(left, top, left + width, top + height)
+    return Glyph(box, _centred(_fitted(levels[top : box.bottom, left : box.right])))
+
+
+def _side_by_side(boxes: Iterable[Box]) -> int:
     """How many of the boxes that are about as high as the highest have columns of their own."""
-    found = [box for box in boxes if box]
-    highest = max(rows.stop - rows.start for rows, _ in found)
-    large = [c for r, c in found if r.stop - r.start >= MIN_HEIGHT * highest]
-    n, end = 0, 0
-    for columns in sorted(large, key=lambda columns: columns.start):
-        n += not n or columns.start >= end - MAX_OVERLAP * (columns.stop - columns.start)
-        end = max(end, columns.stop)
+    boxes = sorted(boxes)
+    highest = max(box.height for box in boxes)
+    n = end = 0
+    for box in boxes:
+        if box.height >= MIN_HEIGHT * highest:
+            n += not n or box.left >= end - MAX_OVERLAP * box.width
+            end = max(end, box.right)
     return n
 
 
-def _fitted(ink: AnyArray) -> Float64Array:
-    """Scale the ink until its longer side has 20 pixels."""
-    height, width = (max(1, round(BOX * side / max(ink.shape))) for side in ink.shape)
-    result = _resized(ink, height, width)
+def _fitted(levels: AnyArray) -> Float64Array:
+    """Scale ink until its longer side has 20 pixels."""
+    longest = max(levels.shape)
+    size = [max(1, round(BOX * side / longest)) for side in levels.shape[::-1]]
+    how = cv2.INTER_AREA if longest > BOX else cv2.INTER_LINEAR
+    result = cv2.resize(levels, size, interpolation=how)
     return result / max(result.max(), 1e-9)
 
 
@@ -178,16 +187,3 @@ def _centred(ink: AnyArray) -> UInt8Array:
     top, left = corner
     result[top : top + ink.shape[0], left : left + ink.shape[1]] = np.rint(255 * ink)
     return result
-
-
-def _reduced(values: AnyArray) -> Float64Array:
-    """Reduce an image to at most `WORKING_SIDE` pixels a side."""
-    scale = min(1.0, WORKING_SIDE / max(values.shape))
-    height, width = (max(1, round(scale * side)) for side in values.shape)
-    return _resized(values, height, width)
-
-
-def _resized(values: AnyArray, height: int, width: int) -> Float64Array:
-    """Resize by linear interpolation over the pixels that one of the result covers."""
-    image = Image.fromarray(np.ascontiguousarray(values, np.float32))
-    return np.asarray(image.resize((width, height), Image.Resampling.BILINEAR), np.float64)

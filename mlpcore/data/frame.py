@@ -6,10 +6,10 @@ has no straight line along a whole side of its picture, beyond which nothing of 
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
-from scipy import ndimage
 
-from mlpcore.data.segmentation import otsu, pieces, reach_inside
+from mlpcore.data.components import find_components
 from mlpcore.typing import AnyArray, BoolArray
 
 #: A smaller picture shows no frame beside a digit.
@@ -27,6 +27,9 @@ MIN_REMNANT = 0.5
 #: So many lines across a picture are those of ruled paper.
 MIN_RULES = 3
 
+#: Ink that is nowhere further from the border than this share of a side is the rest of a line.
+RIM = 1 / 24
+
 #: The most ink along a line, inside it. More is there if what seems to be a line is ground.
 MAX_INK = 0.3
 
@@ -42,7 +45,7 @@ def without_frame(image: AnyArray) -> AnyArray:
     """
     if min(image.shape) < MIN_FRAMED:
         return image
-    dark = image <= 255 * otsu(image / 255)
+    dark = cv2.threshold(image, 0, 1, cv2.THRESH_BINARY_INV | cv2.THRESH_OTSU)[1] > 0
     height, width = image.shape
     rows, columns = (int(DEPTH * side) for side in image.shape)
     inner = dark[rows : height - rows, columns : width - columns]
@@ -65,8 +68,8 @@ def without_frame(image: AnyArray) -> AnyArray:
     is_crossed = (_longest_run(inside) >= MIN_RUN * inside.shape[1]).any()
     if is_crossed or not (inside.any() or found.all()):
         return image
-    labels = pieces(inside)
-    inside = reach_inside(labels)[labels]
+    components = find_components(inside.astype(np.uint8))
+    inside = components.mask(components.inside(RIM))
     for k, view in enumerate(_views(inside)):
         beyond = view[-max(1, len(view) // 16) :]
         is_stroke = view[0].any() and beyond.any() and not found[k ^ 1]  # as the bar of a 7
@@ -83,7 +86,7 @@ def _rules(lines: BoolArray) -> BoolArray:
     """
     height, width = lines.shape
     across = (_longest_run(lines) >= MIN_RUN * width) & lines[:, [0, -1]].all(axis=1)
-    rules = ndimage.binary_dilation(across)
+    rules = across | np.append(across[1:], False) | np.append(False, across[:-1])
     is_upright = (_longest_run(lines.T) >= MIN_RUN * height).any()
     n_rules = np.count_nonzero(np.diff(across, prepend=False) & across)
     if n_rules < MIN_RULES or is_upright or lines[~rules][:, [0, -1]].any():
@@ -98,7 +101,7 @@ def _without_rows(image: AnyArray, rows: BoolArray) -> AnyArray:
         k = int(np.searchsorted(kept, y))
         above, below = kept[max(k - 1, 0)], kept[min(k, len(kept) - 1)]
         share = (y - above) / max(below - above, 1)
-        result[y] = image[above] + share * (image[below] - image[above])
+        result[y] = np.rint((1 - share) * image[above] + share * image[below])
     return result
 
 

@@ -1,124 +1,144 @@
-"""The ink in a picture, separated from a ground that is lighter or darker, and in uneven light.
+"""The ink in a picture or on a page, of which the ground is lighter or darker, in uneven light.
 
-MNIST's digits come from scans in black and white. Other scans and photographs have shades, and
-their ink may be darker or lighter than the ground, which the border of the picture shows.
+MNIST's digits come from scans in black and white. Other scans and photographs have shades.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import cv2
 import numpy as np
-from scipy import ndimage
 
-from mlpcore.data.segmentation import otsu, pieces
-from mlpcore.typing import AnyArray, BoolArray, Float64Array
+from mlpcore.typing import AnyArray, Float64Array, UInt8Array
 
-#: The least share of the ground's light that ink takes.
-MIN_CONTRAST = 0.12
+#: The ground is found in a picture, or a page, of at most so many pixels a side.
+PICTURE_SIDE, PAGE_SIDE = 128, 512
 
-#: Ink stands out by so many standard deviations of the ground's noise.
-MIN_SIGNAL = 4.0
+#: What is narrower than this share of the shorter side is a stroke on the ground of a picture, or
+#: of a page.
+PICTURE_STROKE, PAGE_STROKE = 0.4, 0.3
 
-#: Percentile of the ink that is taken for the middle of a stroke; paler ink is its edge.
-EDGE_SHARE = 75
+#: Ground darker than this share of the lightest is a table or a shadow in which nothing is written.
+DARKEST = 0.25
 
-#: In a picture of two values, the one that has so large a share of the border is the ground.
-MIN_BORDER = 0.75
+#: The least ink, of 255, and by how many standard deviations of the ground's noise it stands out.
+MIN_INK, MIN_SIGNAL = 31, 4.0
 
-#: The plane of the ground is found when it moves by less than so many grey levels.
-MAX_CHANGE = 1e-3
-
-#: Pieces of ink or of ground count if they have so large a share of the largest piece.
-MIN_SHARE = 0.05
+#: Shares of the way from the ground to the ink of strokes: paler ink is at their edge, and what is
+#: nowhere darker than the second is none.
+EDGE, STROKE = 0.35, 0.5
 
 
-def ink_of(image: AnyArray) -> Float64Array | None:
-    """Return the ink in an image (h, w), 0 for black to 255 for white; None if nothing stands out.
+class Ink(NamedTuple):
+    """The share of the ground's light that each pixel lacks.
 
-    The ink is 0 for the ground and 1 for a stroke.
+    Attributes
+    ----------
+    values : ndarray of uint8, shape (h, w)
+        0 for the ground to 255.
+    edge : float
+        Where the edge of a stroke begins; what is below may be noise.
+    threshold : float
+        What exceeds it belongs to a stroke.
     """
-    low, high = image.min(), image.max()
-    if low < high and ((image == low) | (image == high)).all():
-        return _ink_of_two(image == low).astype(np.float64)
-    return _contrasted(_lack_of_light(image))
+
+    values: UInt8Array
+    edge: float
+    threshold: float
+
+    @property
+    def middle(self) -> float:
+        """What the middle of a stroke exceeds."""
+        inked = self.values[self.values > self.threshold]
+        return self.edge + STROKE * (stroke_level(inked) - self.edge) if inked.size else 255.0
+
+    @property
+    def strokes(self) -> UInt8Array:
+        """A black and white image (h, w): 255 where a stroke is, else 0."""
+        return cv2.threshold(self.values, self.threshold, 255, cv2.THRESH_BINARY)[1]
 
 
-def _ink_of_two(dark: BoolArray) -> BoolArray:
-    """Return the ink of a picture of two values.
+def picture_ink(grey: UInt8Array) -> Ink | None:
+    """The ink in a picture (h, w) of one digit; None if nothing stands out."""
+    small = reduced(grey, PICTURE_SIDE)
+    if _ink_is_light(small, _plane(small)):
+        grey, small = 255 - grey, 255 - small
+    low, high = int(grey.min()), int(grey.max())
+    if low < high and np.isin(grey, (low, high)).all():  # often cut along the ink, without ground
+        return Ink(np.where(grey == low, np.uint8(255), np.uint8(0)), 0.0, EDGE * 255)
+    small = cv2.GaussianBlur(small, (0, 0), max(small.shape) / PICTURE_SIDE)
+    ink = _missing_light(grey, small, PICTURE_STROKE)
+    split, _ = cv2.threshold(ink, 0, 255, cv2.THRESH_OTSU)
+    ground, strokes = ink[ink <= split], ink[ink > split]
+    level = float(np.median(ground))
+    noise = 1.4826 * float(np.median(np.abs(ground - level)))
+    stroke = stroke_level(strokes) if len(strokes) else 0.0
+    if stroke - level < max(MIN_INK, MIN_SIGNAL * noise):
+        return None
+    edge = level + min(2 * noise, (stroke - level) / 2)
+    return Ink(ink, edge, edge + EDGE * (stroke - edge))
 
-    Such pictures are often cut so closely that ink is at the whole border. Then a digit has fewer
-    pieces than the ground, which it divides into corners, bays and holes.
+
+def page_ink(grey: UInt8Array) -> Ink:
+    """The ink on a page (h, w)."""
+    small = reduced(grey, PAGE_SIDE)
+    window = max(3, round(PAGE_STROKE * min(small.shape))) | 1
+    if _ink_is_light(small, cv2.medianBlur(small, window)):
+        grey, small = 255 - grey, 255 - small
+    ink = _missing_light(grey, small, PAGE_STROKE)
+    ink = cv2.subtract(ink, int(np.median(ink[::3, ::5])))
+    # Half of the noise is negative, and has become 0. Squared paper may have lines on a quarter.
+    some = ink[::3, ::5]
+    noise = min(np.percentile(some, 75) / 0.674, np.percentile(some, 62.5) / 0.319)
+    threshold = round(max(MIN_INK, MIN_SIGNAL * float(noise)))
+    return Ink(ink, threshold / 2, threshold)
+
+
+def stroke_level(inked: UInt8Array) -> float:
+    """The ink in the middle of strokes; the values (n,) are those of whole strokes."""
+    return float(np.percentile(inked, 75))
+
+
+def reduced(image: UInt8Array, side: int) -> UInt8Array:
+    """An image (h, w) with at most so many pixels a side."""
+    scale = min(1.0, side / max(image.shape))
+    size = [max(1, round(scale * n)) for n in image.shape[::-1]]
+    return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+
+
+def _ink_is_light(grey: UInt8Array, ground: AnyArray) -> bool:
+    """Whether brightness (h, w) deviates mainly to the light side of a ground (h, w).
+
+    Noise deviates to both sides, and uneven light deviates little. So the sign of a high odd power
+    tells on which side the ink is, even if it covers little.
     """
-    ends = dark[0], dark[-1], dark[1:-1, 0], dark[1:-1, -1]
-    share = np.mean(np.concatenate(ends))
-    if share > 1 - MIN_BORDER and share < MIN_BORDER:
-        n_dark, n_light = _count(dark), _count(~dark)
-        is_ink = n_dark < n_light or (n_dark == n_light and 2 * dark.sum() <= dark.size)
-    else:
-        is_ink = share < 0.5
-    return dark if is_ink else ~dark
+    return bool(np.sum((grey - ground.astype(np.float64)) ** 5) > 0)
 
 
-def _count(mask: BoolArray) -> int:
-    """How many pieces of a mask are not much smaller than the largest."""
-    sizes = np.bincount(pieces(mask).ravel())[1:]
-    return int(np.count_nonzero(sizes >= MIN_SHARE * sizes.max()))
+def _missing_light(grey: UInt8Array, small: UInt8Array, stroke: float) -> UInt8Array:
+    """The share of the ground's light that each pixel (h, w) of dark ink lacks, 0 to 255.
 
-
-def _lack_of_light(image: AnyArray) -> Float64Array:
-    """Return the share of the ground's light, 0 to 1, that each pixel lacks.
-
-    An image with a dark ground is inverted first, as in a negative.
+    Parameters
+    ----------
+    small
+        The picture reduced, in which the ground is found. A grey closing fills what is narrower
+        than the share `stroke` of the shorter side, and keeps the edge of a shadow.
     """
-    deviation = image - _plane(image)
-    # Noise deviates to both sides, and uneven light deviates little. So the sign of a high odd
-    # power tells whether the ink is lighter than the ground, even if it covers little.
-    if np.sum(deviation**5) > 0:
-        image = 255 - image
-    return np.clip(1 - image / np.maximum(_ground(image), 1), 0, 1)
+    n = max(3, round(stroke * min(small.shape)))
+    # Dark padding keeps a slope of light from becoming flat at the border.
+    padded = cv2.copyMakeBorder(small, n, n, n, n, cv2.BORDER_CONSTANT, value=0)
+    closed = cv2.morphologyEx(padded, cv2.MORPH_CLOSE, np.ones((n, n), np.uint8))[n:-n, n:-n]
+    ground = cv2.resize(closed, grey.shape[::-1], interpolation=cv2.INTER_LINEAR)
+    light = cv2.max(ground, max(1, int(DARKEST * ground.max())))
+    return cv2.divide(cv2.subtract(ground, grey), light, scale=255)
 
 
-def _plane(image: AnyArray) -> Float64Array:
-    """Return the plane that fits the border with the least absolute deviations."""
-    y, x = np.meshgrid(*(np.linspace(-1, 1, side) for side in image.shape), indexing="ij")
-    terms = np.stack([np.ones_like(x), x, y])
-    border = np.ones(image.shape, bool)
-    margin = max(1, min(image.shape) // 12)
+def _plane(grey: UInt8Array) -> Float64Array:
+    """The plane (h, w) that fits the border of a picture (h, w) by least squares."""
+    y, x = np.meshgrid(*(np.linspace(-1, 1, side) for side in grey.shape), indexing="ij")
+    terms = np.stack([np.ones_like(x), x, y], axis=-1)
+    border = np.ones(grey.shape, bool)
+    margin = max(1, min(grey.shape) // 12)
     border[margin:-margin, margin:-margin] = False
-    values, at_border = image[border], terms[:, border]
-    weights = np.ones(len(values))
-    slopes: AnyArray = np.zeros(3)
-    for _ in range(20):  # iteratively reweighted least squares, by their normal equations
-        weighted, before = weights * at_border, slopes
-        slopes = np.linalg.solve(weighted @ at_border.T, weighted @ values)
-        if np.abs(slopes - before).max() < MAX_CHANGE:
-            break
-        weights = 1 / np.maximum(np.abs(values - slopes @ at_border), 1)
-    return np.tensordot(slopes, terms, 1)
-
-
-def _ground(image: AnyArray) -> Float64Array:
-    """Return the light ground behind dark ink; what is narrower than 0.4 sides is filled.
-
-    A grey closing keeps the edge of a shadow, which a smooth surface would blur. The padding keeps
-    a slope of light from becoming flat at the border.
-    """
-    window = max(3, round(0.4 * min(image.shape)))
-    image = ndimage.gaussian_filter(image, max(image.shape) / 128, mode="nearest")
-    closed = ndimage.grey_closing(np.pad(image, window), (window, window))
-    return closed[window:-window, window:-window]
-
-
-def _contrasted(ink: AnyArray) -> Float64Array | None:
-    """Stretch the ink so that the ground is 0 and a stroke is 1; None if nothing stands out."""
-    threshold = otsu(ink)
-    strong = ink > threshold
-    if strong.all() or not strong.any():
-        return None
-    ground, stroke = ink[~strong], ink[strong]
-    level = np.median(ground)
-    noise = 1.4826 * np.median(np.abs(ground - level))
-    contrast = np.percentile(stroke, EDGE_SHARE) - level
-    if contrast < max(MIN_CONTRAST, MIN_SIGNAL * noise):
-        return None
-    low = level + min(2 * noise, contrast / 2)
-    return np.clip((ink - low) / (level + contrast - low), 0, 1)
+    return terms @ np.linalg.lstsq(terms[border], grey[border].astype(np.float64), rcond=None)[0]

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from mlpcore import backends
 from mlpcore.backends.arguments import check_array
 from mlpcore.backends.base import Backend
 from mlpcore.data.dataset import EMBEDDED, MNIST
-from mlpcore.data.digit import Digit
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError, PictureWarning, shown
 from mlpcore.evaluation import evaluation, probabilities
@@ -21,12 +21,15 @@ from mlpcore.evaluation.committee import Committee
 from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.inference import rejector
-from mlpcore.inference.inputs import as_path, read_images
+from mlpcore.inference.inputs import are_pictures, as_path, find_digits, images_of_pixels
 from mlpcore.inference.slant import turned_back
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.committee import with_members
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.typing import AnyArray, BoolArray, Float32Array, Float64Array, StrPath
+
+if TYPE_CHECKING:
+    from mlpcore.data.digit import Digit
 
 #: The name of the network in the package, and its file.
 PRETRAINED = "pretrained"
@@ -101,13 +104,30 @@ def _read(source: StrPath) -> list[TrainedNetwork]:
     return [TrainedNetwork.read(path) for path in with_members([as_path(source, SOURCES)])]
 
 
+class Answer(NamedTuple):
+    """What networks answer for a picture.
+
+    Attributes
+    ----------
+    digit : mlpcore.data.digit.Digit
+        What they are shown.
+    outputs : ndarray of float64, shape (n_classes,)
+    warning : str
+        What is wrong with the picture, mostly nothing ("").
+    """
+
+    digit: Digit
+    outputs: Float64Array
+    warning: str
+
+
 class TrainedClassifier:
     """Trained networks that classify pictures by the mean of their outputs.
 
     `load` makes it. `predict` and `predict_proba` take pictures, one or many:
 
     - **Files and PIL images**: a path, a folder, whose pictures are sorted by name
-      (`mlpcore.data.pictures.picture_files`), an image of PIL, or a list of these. Each shows a
+      (`mlpcore.data.image_files.picture_files`), an image of PIL, or a list of these. Each shows a
       digit, dark ink on light ground or light on dark. It is found and brought to MNIST's format
       (`mlpcore.data.digit`), so the network must take images of that format. A network of digits is
       asked three times, as `outputs_of_digits` says. A picture that seems to show several digits,
@@ -168,14 +188,27 @@ class TrainedClassifier:
 
     def to_images(self, pictures: object) -> Float32Array:
         """The images (n, H, W) in [-1, 1] of pictures, as a `Dataset` holds them."""
-        return self._seen(pictures)[0]
+        if are_pictures(pictures):
+            return np.stack([each.image for each in find_digits(pictures, self.pixels)])
+        return images_of_pixels(pictures, self.networks[0])
 
-    def _seen(self, pictures: object) -> tuple[Float32Array, list[Digit]]:
-        """The images (n, H, W) of pictures, and their digits unless they are arrays."""
-        images, digits = read_images(pictures, self.networks[0])
-        for text in filter(None, self.warnings_of(digits)):
-            warnings.warn(text, PictureWarning, stacklevel=3)
-        return images, digits
+    def answers(self, pictures: object) -> list[Answer]:
+        """What the networks are shown of each picture, their outputs, and what is wrong with it.
+
+        Parameters
+        ----------
+        pictures
+            Files and PIL images, as `predict` takes them, but no arrays.
+        """
+        digits = find_digits(pictures, self.pixels)
+        images = np.stack([each.image for each in digits])
+        no_digit = "hardly shows a digit: expected one"
+        return [
+            Answer(each, outputs, each.warning or (f"{each.name} {no_digit}" if doubt else ""))
+            for each, outputs, doubt in zip(
+                digits, self.outputs_of_digits(images), self.doubtful(images)
+            )
+        ]
 
     def outputs(self, images: Float32Array) -> Float64Array:
         """Outputs (n, n_classes) for images (n, H, W) of a `Dataset`, of a committee their mean.
@@ -243,10 +276,17 @@ class TrainedClassifier:
         They are the outputs of a softmax. Those of the squared loss are estimated
         (`mlpcore.evaluation.probabilities.of_outputs`).
         """
-        return self.to_probabilities(self._answers(*self._seen(pictures)))
+        return self.to_probabilities(self._outputs_for(pictures))
 
-    def _answers(self, images: Float32Array, digits: Sequence[Digit]) -> Float64Array:
-        return self.outputs_of_digits(images) if digits else self.outputs(images)
+    def _outputs_for(self, pictures: object) -> Float64Array:
+        """Outputs (n, n_classes) for what `predict` takes, with warnings."""
+        if not are_pictures(pictures):
+            return self.outputs(images_of_pixels(pictures, self.networks[0]))
+        answers = self.answers(pictures)
+        for each in answers:
+            if each.warning:
+                warnings.warn(each.warning, PictureWarning, stacklevel=3)
+        return np.stack([each.outputs for each in answers])
 
     def to_probabilities(self, outputs: Float64Array) -> Float64Array:
         """The probabilities (n, n_classes) from what `outputs` gave."""
@@ -258,7 +298,7 @@ class TrainedClassifier:
 
     def predict(self, pictures: object) -> AnyArray:
         """The class of each picture, (n,): the first with the greatest output."""
-        return self.classes[self._answers(*self._seen(pictures)).argmax(axis=1)]
+        return self.classes[self._outputs_for(pictures).argmax(axis=1)]
 
     def predict_images(self, images: Float32Array) -> AnyArray:
         """The class (n,) of each image (n, H, W) of a `Dataset`."""
@@ -284,15 +324,6 @@ class TrainedClassifier:
         if not self.reads_digits:
             return np.zeros(len(images), bool)
         return rejector.doubtful(images, self.backend)
-
-    def warnings_of(self, digits: Sequence[Digit]) -> list[str]:
-        """A line for each digit of pictures: what is wrong with it, mostly nothing ("")."""
-        doubts = self.doubtful(np.stack([digit.image for digit in digits])) if digits else ()
-        no_digit = "hardly shows a digit: expected one"
-        return [
-            each.warning or (f"{each.name} {no_digit}" if doubt else "")
-            for each, doubt in zip(digits, doubts)
-        ]
 
     def __repr__(self) -> str:
         each = ", ".join(

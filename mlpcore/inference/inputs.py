@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
@@ -13,18 +15,20 @@ from PIL import Image
 from mlpcore.checks import real_array
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.dataset import MNIST
-from mlpcore.data.digit import Digit, find_digit, read_digit
-from mlpcore.data.pictures import grey_of
+from mlpcore.data.image_files import Source, read_picture
 from mlpcore.data.pixels import MNIST_PIXELS, PixelSpec
 from mlpcore.errors import InputError, PictureWarning
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.typing import AnyArray, Float32Array
 
+if TYPE_CHECKING:
+    from mlpcore.data.digit import Digit
+
 #: The border of a digit of MNIST is never so light on the average.
 LIGHT = 127
 
 #: What is searched for a digit. Anything else is an array.
-PICTURES = str, os.PathLike, Image.Image
+PICTURES = str, os.PathLike, Image.Image, io.IOBase
 
 
 def as_path(value: object, what: str) -> Path:
@@ -37,34 +41,40 @@ def as_path(value: object, what: str) -> Path:
     return Path(os.path.expanduser(os.fsdecode(value)))
 
 
-def read_images(pictures: object, trained: TrainedNetwork) -> tuple[Float32Array, list[Digit]]:
-    """The images (n, H, W) in [-1, 1] of what `TrainedClassifier.predict` takes.
+def path_or_image(value: object, what: str) -> Source:
+    """A picture that a user named or gave; an InputError if it is none."""
+    return value if isinstance(value, (Image.Image, io.IOBase)) else as_path(value, what)  # type: ignore[return-value]
 
-    With them come the digits that were found, if they are of pictures.
+
+def are_pictures(values: object) -> bool:
+    """Whether `TrainedClassifier.predict` searches these for digits. Anything else is an array."""
+    several = values if isinstance(values, (list, tuple)) else [values]
+    return any(isinstance(each, PICTURES) for each in several)
+
+
+def find_digits(pictures: object, pixels: PixelSpec) -> list[Digit]:
+    """The digits in a picture, a folder of pictures, or a list of these.
 
     Raises
     ------
     InputError
-        When `pictures` is none of it, a picture cannot be read, or the network takes other images.
+        When a picture cannot be read or shows no digit, or the network takes other images.
     """
-    if isinstance(pictures, PICTURES):
-        pictures = [pictures]
-    if not isinstance(pictures, (list, tuple)) or not any(
-        isinstance(each, PICTURES) for each in pictures
-    ):
-        return _images_of_pixels(pictures, trained), []
-    check_takes_digits(trained.pixels, "pictures")
-    digits = [digit for each in pictures for digit in _digits(each)]
-    return np.stack([digit.image for digit in digits]), digits
+    from mlpcore.data.digit import find_digit  # and with it OpenCV
+
+    check_takes_digits(pixels, "pictures")
+    several = pictures if isinstance(pictures, (list, tuple)) else [pictures]
+    return [find_digit(*read_picture(each)[:2]) for each in _sources(several)]
 
 
-def _digits(picture: object) -> Iterator[Digit]:
-    """The digit in a picture, or those in the pictures of a folder."""
-    if isinstance(picture, Image.Image):
-        yield find_digit(grey_of(picture, "the picture"), "the picture")
-        return
-    path = as_path(picture, "a picture, or a folder of pictures")
-    yield from map(read_digit, pictures_in(path) if path.is_dir() else [path])
+def _sources(pictures: Iterable[object]) -> Iterator[Source]:
+    """The pictures, those of folders one by one."""
+    for each in pictures:
+        source = path_or_image(each, "a picture, or a folder of pictures")
+        if isinstance(source, Path) and source.is_dir():
+            yield from pictures_in(source)
+        else:
+            yield source
 
 
 def check_takes_digits(pixels: PixelSpec, name: str) -> None:
@@ -77,7 +87,7 @@ def check_takes_digits(pixels: PixelSpec, name: str) -> None:
         )
 
 
-def _images_of_pixels(values: object, trained: TrainedNetwork) -> Float32Array:
+def images_of_pixels(values: object, trained: TrainedNetwork) -> Float32Array:
     """Images of arrays that have the shape and the values of the arrays of the training."""
     pixels: AnyArray = real_array("pixels", values)
     height, width = shape = trained.pixels.pixel_shape
@@ -104,4 +114,4 @@ def _warn_of_light_borders(pixels: AnyArray) -> None:
             f"{n:,} of {len(pixels):,} arrays with a light border: expected 0 for the ground and "
             "255 for the ink; PIL.Image.fromarray(array) is read either way"
         )
-        warnings.warn(text, PictureWarning, stacklevel=6)  # of who called predict
+        warnings.warn(text, PictureWarning, stacklevel=5)  # of who called predict

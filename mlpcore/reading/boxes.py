@@ -1,13 +1,18 @@
-"""Drawn boxes on a page: what lines enclose, in a grid, a table, a row, or each by itself."""
+"""Drawn boxes on a page: what lines enclose, in a grid, a table, a row, or each by itself.
+
+Their order, and the digit in each, are found here, too.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+import cv2
 import numpy as np
 
-from mlpcore.reading.opencv import cv2
+from mlpcore.data.components import Box
+from mlpcore.data.digit import Glyph, digit_inside
+from mlpcore.data.ink import Ink
 from mlpcore.typing import AnyArray, UInt8Array
 
 #: The least side of a box in pixels, and the least share of its rectangle that it fills, with the
@@ -32,32 +37,15 @@ HOLE = 1 / 12
 #: sides have so many pixels.
 OVER, SMALL_SIDE = 0.2, 24
 
+#: Pixels that the inside of a box loses at each side, where a line's edge may be. Ink that stays
+#: within the share of a side of the box is the line, or the neighbour's.
+MARGIN, RIM = 1, 0.1
 
-class Box(NamedTuple):
-    """A rectangle in pixels; `right` and `bottom` are the first pixels outside."""
+#: A digit is at least as high or as wide as this share of the box's height.
+MIN_DIGIT = 0.15
 
-    left: int
-    top: int
-    right: int
-    bottom: int
-
-    @property
-    def width(self) -> int:
-        """In pixels."""
-        return self.right - self.left
-
-    @property
-    def height(self) -> int:
-        """In pixels."""
-        return self.bottom - self.top
-
-    def around(self, other: Box) -> Box:
-        """The box that holds both."""
-        return Box(*map(min, self[:2], other[:2]), *map(max, self[2:], other[2:]))
-
-    def beyond(self, other: Box) -> int:
-        """By how much it reaches beyond another one, at the side where it does most."""
-        return max(abs(a - b) for a, b in zip(self.around(other), other))
+#: What overlaps a line of boxes by this share of the lower of both belongs to it.
+SAME_LINE = 0.5
 
 
 def find_boxes(dark: UInt8Array) -> list[Box]:
@@ -84,6 +72,37 @@ def find_boxes(dark: UInt8Array) -> list[Box]:
     thin = dark & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
     boxes = [box for box in boxes if not _holds_one(box, found) and _has_sides(box, thin)]
     return [] if _crossed(boxes, drawn, dark, side) else boxes
+
+
+def digit_in_box(ink: Ink, box: Box) -> Glyph | None:
+    """The digit in a box of a page, of which the lines have no part; None if the box is empty."""
+    left, top = box.left + MARGIN, box.top + MARGIN
+    values = ink.values[top : box.bottom - MARGIN, left : box.right - MARGIN]
+    found = digit_inside(ink._replace(values=values), RIM)
+    if found is None:
+        return None
+    glyph = found[0].moved(left, top)
+    large = max(glyph.box.width, glyph.box.height) >= MIN_DIGIT * len(values)
+    return glyph if large else None
+
+
+def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
+    """The numbers of boxes, in lines from the top to the bottom, each from left to right.
+
+    A line is what all its boxes have in common, so a high box stands in the line of its top.
+    """
+    found: list[list[int]] = []
+    top = bottom = 0
+    for number in sorted(range(len(boxes)), key=lambda k: boxes[k].top):
+        box = boxes[number]
+        common = min(bottom, box.bottom) - max(top, box.top)
+        if found and common >= SAME_LINE * min(bottom - top, box.height):
+            found[-1].append(number)
+            top, bottom = max(top, box.top), min(bottom, box.bottom)
+        else:
+            found.append([number])
+            top, bottom = box.top, box.bottom
+    return [sorted(line, key=lambda k: boxes[k].left) for line in found]
 
 
 def lines(dark: UInt8Array, lengths: tuple[int, int], gap: int) -> UInt8Array:

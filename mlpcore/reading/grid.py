@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
+import cv2
 import numpy as np
 
+from mlpcore.data.components import Box
 from mlpcore.errors import InputError
-from mlpcore.reading.boxes import Box, lines
-from mlpcore.reading.opencv import cv2
+from mlpcore.reading.boxes import lines
 from mlpcore.typing import UInt8Array
 
 #: A line of the frame is at least so long, as a share of the page's shorter side.

@@ -8,15 +8,11 @@ from functools import reduce
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from mlpcore.data.digit import EDGE, MIN_PIECE
-from mlpcore.data.ink import EDGE_SHARE
-from mlpcore.reading.boxes import Box, lines, quantile, without_lines
-from mlpcore.reading.ink import binary
-from mlpcore.reading.lines import in_lines
-from mlpcore.reading.segmentation import Field
-from mlpcore.reading.strokes import Pieces, find_pieces
-from mlpcore.reading.touching import number_field
-from mlpcore.typing import AnyArray, UInt8Array
+from mlpcore.data.components import MIN_SHARE, Box, Components, find_components
+from mlpcore.data.ink import EDGE, Ink, stroke_level
+from mlpcore.reading.boxes import in_lines, lines, quantile, without_lines
+from mlpcore.reading.segmentation import Field, number_field
+from mlpcore.typing import AnyArray
 
 #: A printed line is at least so long, as a share of the page's shorter side.
 RULE = 0.6
@@ -37,48 +33,45 @@ BESIDE, NEAR = 0.4, 2.5
 NUMBER_GAP = 1.0
 
 
-def find_numbers(ink: UInt8Array, threshold: int) -> list[list[Field]]:
-    """The numbers in ink (h, w), in lines from the top, each from left to right."""
-    dark, threshold = _strokes(ink, threshold)
-    pieces = find_pieces(ink, dark, threshold)
-    digits, height = _digits(pieces)
+def find_numbers(ink: Ink) -> list[list[Field]]:
+    """The numbers on a page, in lines from the top, each from left to right."""
+    inked = ink.values[ink.values > ink.threshold]
+    if inked.size:
+        threshold = max(ink.threshold, round(EDGE * stroke_level(inked)))
+        ink = ink._replace(threshold=threshold, edge=threshold / 2)
+    length = max(MIN_HEIGHT, round(RULE * min(ink.values.shape)))
+    dark = ink.strokes
+    components = find_components(without_lines(dark, lines(dark, (length, length), 0)))
+    digits, height = _digits(ink, components)
     if not digits:
         return []
     found = []
-    for line in _text_lines([pieces.boxes[k] for k in digits], height):
-        words = _words([digits[k] for k in line], pieces.boxes, height)
-        fields = [number_field(pieces, _groups(word, pieces), height) for word in words]
+    for line in _text_lines([components.boxes[k] for k in digits], height):
+        words = _words([digits[k] for k in line], components.boxes, height)
+        fields = [
+            number_field(ink, components, _groups(word, components), height) for word in words
+        ]
         found.append([field for field in fields if field.segments])
     return [line for line in found if line]
 
 
-def _digits(pieces: Pieces) -> tuple[list[int], float]:
-    """The numbers of the pieces that may be digits, or several that touch, and the usual height."""
-    large = [k for k, box in enumerate(pieces.boxes) if k and box.height >= MIN_HEIGHT]
+def _digits(ink: Ink, components: Components) -> tuple[list[int], float]:
+    """The components that may be digits, or several that touch, and the usual height."""
+    boxes = components.boxes
+    large = [k for k, box in enumerate(boxes) if k and box.height >= MIN_HEIGHT]
     if not large or len(large) > MAX_PIECES:
         return [], 0.0
-    heights = np.array([pieces.boxes[k].height for k in large])
+    heights = np.array([boxes[k].height for k in large])
     height = quantile(heights, heights, 0.5)  # high pieces count for more
-    sums = np.bincount(pieces.labels.ravel(), pieces.ink.ravel())
-    levels = sums / pieces.areas
-    usual = float(np.average(levels[large], weights=pieces.areas[large]))
+    levels = np.bincount(components.labels.ravel(), ink.values.ravel()) / components.areas
+    usual = float(np.average(levels[large], weights=components.areas[large]))
     digits = []
     for k in large:
-        box = pieces.boxes[k]
-        sized = LOWEST * height <= box.height <= HIGHEST * height
-        if sized and levels[k] > PALE * usual and not _is_edge(box, height, pieces.ink.shape):
+        sized = LOWEST * height <= boxes[k].height <= HIGHEST * height
+        dark = levels[k] > PALE * usual
+        if sized and dark and not _is_edge(boxes[k], height, ink.values.shape):
             digits.append(k)
     return digits, height
-
-
-def _strokes(ink: UInt8Array, threshold: int) -> tuple[UInt8Array, int]:
-    """Where strokes are, without the lines and paler patterns of the paper, and their threshold."""
-    inked = ink[ink > threshold]
-    if inked.size:
-        threshold = max(threshold, round(EDGE * float(np.percentile(inked, EDGE_SHARE))))
-    dark = binary(ink, threshold)
-    length = max(MIN_HEIGHT, round(RULE * min(ink.shape)))
-    return without_lines(dark, lines(dark, (length, length), 0)), threshold
 
 
 def _is_edge(box: Box, height: float, shape: tuple[int, ...]) -> bool:
@@ -127,18 +120,18 @@ def _words(line: Sequence[int], boxes: Sequence[Box], height: float) -> list[lis
     return [word.tolist() for word in np.split(line, np.flatnonzero(apart) + 1)]
 
 
-def _groups(word: Sequence[int], pieces: Pieces) -> list[list[int]]:
+def _groups(word: Sequence[int], components: Components) -> list[list[int]]:
     """Each piece of a number with the low marks above, below or in it, such as the bar of a 5."""
-    around = reduce(Box.around, [pieces.boxes[k] for k in word])
+    around = reduce(Box.around, [components.boxes[k] for k in word])
     groups = [[k] for k in word]
-    least = MIN_PIECE * max(pieces.areas[k] for k in word)
-    for number, box in enumerate(pieces.boxes):
-        if number == 0 or number in word or pieces.areas[number] < least:
+    least = MIN_SHARE * max(components.areas[k] for k in word)
+    for number, box in enumerate(components.boxes):
+        if number == 0 or number in word or components.areas[number] < least:
             continue
         if box.top < around.top - box.height or box.bottom > around.bottom + box.height:
             continue
         common = [
-            min(box.right, pieces.boxes[k].right) - max(box.left, pieces.boxes[k].left)
+            min(box.right, components.boxes[k].right) - max(box.left, components.boxes[k].left)
             for k in word
         ]
         if max(common) >= 0.5 * box.width:

@@ -8,25 +8,23 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from PIL import Image
 
 from mlpcore.checks import check_whole
+from mlpcore.data.components import Box
 from mlpcore.data.digit import MIN_SIDE, SIDE
-from mlpcore.data.pictures import decode_page, page_of, read_picture
+from mlpcore.data.image_files import Source, read_picture
+from mlpcore.data.ink import page_ink
 from mlpcore.data.pixels import MNIST_PIXELS
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError
 from mlpcore.evaluation.copies import Copies
 from mlpcore.inference import TrainedClassifier, load
-from mlpcore.inference.inputs import as_path, check_takes_digits
-from mlpcore.reading.boxes import Box, find_boxes
-from mlpcore.reading.cells import read_cell
+from mlpcore.inference.inputs import check_takes_digits, path_or_image
+from mlpcore.reading.boxes import digit_in_box, find_boxes, in_lines
+from mlpcore.reading.deskew import skew, turned
 from mlpcore.reading.grid import grid_boxes
-from mlpcore.reading.ink import binary, least_ink, page_ink, skew, turned
-from mlpcore.reading.lines import in_lines
 from mlpcore.reading.numbers import find_numbers
-from mlpcore.reading.opencv import import_opencv
 from mlpcore.reading.segmentation import Field, best_sequence, cell_field
-from mlpcore.typing import Float32Array, Float64Array, StrPath, UInt8Array
+from mlpcore.typing import Float64Array, StrPath, UInt8Array
 
 #: An answer whose probability exceeds the second's by less is in doubt.
 MIN_MARGIN = 0.9
@@ -37,6 +35,9 @@ NUMBER_GAP = 0.5
 #: Candidates for digits are judged by the mean over so many deformed copies, because a network is
 #: sure of the copy that it is given, also of half a digit.
 N_COPIES = 16
+
+#: Larger pages are reduced by a whole factor, to fewer than twice as many pixels a side.
+PAGE_SIDE = 2048
 
 #: The most candidates for digits on a page, and columns or rows of boxes.
 MAX_GLYPHS, MAX_LINES = 20_000, 1000
@@ -138,7 +139,7 @@ class Page:
 
 
 def read(
-    picture: StrPath | Image.Image,
+    picture: Source,
     network: TrainedClassifier | StrPath = "pretrained",
     *,
     columns: int | None = None,
@@ -148,7 +149,7 @@ def read(
 
     Parameters
     ----------
-    picture : str, os.PathLike or PIL.Image.Image
+    picture : str, os.PathLike, PIL.Image.Image or an open binary file
         A scan or a photograph of 150 to 600 dpi, turned by at most five degrees: digits in drawn
         boxes, or digits alone.
     network : TrainedClassifier or str
@@ -163,37 +164,12 @@ def read(
     Raises
     ------
     InputError
-        When the picture cannot be read, OpenCV is missing, or the network takes no digits in
-        MNIST's format.
+        When the picture cannot be read, or the network takes no digits in MNIST's format.
     """
-    import_opencv()
     check_grid(columns, rows)
     classifier = network if isinstance(network, TrainedClassifier) else load(network)
     check_takes_digits(classifier.pixels, "the network")
-    if isinstance(picture, Image.Image):
-        grey, scale = page_of(picture, name := "the picture")
-    else:
-        path = as_path(picture, "a picture")
-        grey, scale = decode_page(read_picture(path), name := shown(path))
-    return read_page(grey, scale, name, classifier, columns, rows)
-
-
-def check_grid(columns: int | None, rows: int | None) -> None:
-    """Raise InputError unless a grid may have so many columns and rows."""
-    for name, number in (("columns", columns), ("rows", rows)):
-        if number is not None:
-            check_whole(name, number, 1, MAX_LINES)
-
-
-def read_page(
-    grey: Float32Array,
-    scale: float,
-    name: str,
-    classifier: TrainedClassifier,
-    columns: int | None = None,
-    rows: int | None = None,
-) -> Page:
-    """Read the digits of a page (h, w) of brightness, 0 to 255, which is reduced by `scale`."""
+    grey, name, scale = read_picture(path_or_image(picture, "a picture"), PAGE_SIDE)
     if min(grey.shape) < MIN_SIDE:
         height, width = grey.shape
         raise InputError(
@@ -201,27 +177,29 @@ def read_page(
             f"{MIN_SIDE} x {MIN_SIDE}"
         )
     ink = page_ink(grey)
-    threshold = least_ink(ink)
-    level, matrix = turned(ink, skew(ink))
-    boxes = find_boxes(binary(level, threshold))
+    level, matrix = turned(ink.values, skew(ink.values))
+    ink = ink._replace(values=level)
+    boxes = find_boxes(ink.strokes)
     if columns is not None or rows is not None:
-        boxes = grid_boxes(binary(level, threshold), boxes, columns, rows, name)
+        boxes = grid_boxes(ink.strokes, boxes, columns, rows, name)
     lines = [
-        [cell_field(boxes[k], read_cell(level, boxes[k], threshold)) for k in line]
+        [cell_field(boxes[k], digit_in_box(ink, boxes[k])) for k in line]
         for line in in_lines(boxes)
     ]
     if not boxes:
-        lines = find_numbers(level, threshold)
+        lines = find_numbers(ink)
     to_picture = np.diag([scale, scale, 1]) @ np.linalg.inv(matrix)
     fields = [field for line in lines for field in line]
     found = iter(_read_fields(fields, classifier, to_picture, name))
-    return Page(
-        name,
-        [_in_line([(field, next(found)) for field in line]) for line in lines],
-        bool(boxes),
-        np.rint(grey).astype(np.uint8),
-        scale,
-    )
+    read_lines = [_in_line([(field, next(found)) for field in line]) for line in lines]
+    return Page(name, read_lines, bool(boxes), grey, scale)
+
+
+def check_grid(columns: int | None, rows: int | None) -> None:
+    """Raise InputError unless a grid may have so many columns and rows."""
+    for name, number in (("columns", columns), ("rows", rows)):
+        if number is not None:
+            check_whole(name, number, 1, MAX_LINES)
 
 
 def _read_fields(

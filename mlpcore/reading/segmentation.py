@@ -9,17 +9,45 @@ Document Recognition*, Proc. IEEE 86, 1998, section VII).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
+import cv2
 import numpy as np
+from scipy import ndimage, signal, special
 
-from mlpcore.reading.boxes import Box
-from mlpcore.reading.strokes import Glyph
-from mlpcore.typing import AnyArray
+from mlpcore.data.components import Box, Components
+from mlpcore.data.digit import Glyph, to_glyph
+from mlpcore.data.ink import Ink
+from mlpcore.typing import AnyArray, Float64Array
 
-#: How much the network's probability counts beside shape and distance. This and the constants of
-#: `mlpcore.reading.touching` were fitted to 500 numbers of MNIST's training digits.
+#: How much the network's probability counts beside shape and distance. All these constants were
+#: fitted to 500 numbers of MNIST's training digits.
 NETWORK = 6.0
+
+#: A digit is made of so many parts at most.
+MAX_PARTS = 8
+
+#: Shares of a digit's height: wider pieces may be cut, at this distance from their sides and from
+#: another cut, and parts are not put together to wider ones.
+CUT_FROM, CUT_APART, WIDEST = 0.5, 0.2, 2.0
+
+#: The logarithm of the odds that two pieces are two digits: they are even if the pieces share this
+#: part of the narrower one's width, and fall so steeply with it.
+SHARED, SHARED_SLOPE = 1.4, 0.5
+
+#: The logarithm of the odds that a cut parts two digits, for ink of height 0, and its fall with the
+#: height of the ink that is cut.
+CUT, CUT_SLOPE = -1.0, 6.0
+
+#: Wider and lower digits than these shares of the usual height are improbable, by normal
+#: distributions with these deviations.
+USUAL_WIDTH, WIDTH_DEVIATION = 0.5, 0.3
+USUAL_HEIGHT, HEIGHT_DEVIATION = 0.7, 0.1
+
+#: By how much the digits of MNIST lean, as the change of x with y, and how many digits must lean
+#: together for half of what they lean more to be taken away.
+MNIST_SLANT, FEW = -0.135, 2
 
 
 class Segment(NamedTuple):
@@ -61,6 +89,65 @@ def cell_field(box: Box, glyph: Glyph | None) -> Field:
     return Field(box, True, len(segments), segments)
 
 
+class _Part(NamedTuple):
+    """Ink between two cuts, or that of whole pieces.
+
+    Positions are those of upright digits. `odds` is the logarithm of the odds that a digit ends
+    before it.
+    """
+
+    begin: float
+    end: float
+    odds: float
+
+
+def number_field(
+    ink: Ink, components: Components, groups: Sequence[Sequence[int]], height: float
+) -> Field:
+    """The candidates for the digits of a number.
+
+    Parameters
+    ----------
+    ink
+        Of the page.
+    groups
+        The components that belong together.
+    height
+        Of the digits, in pixels.
+    """
+    box = reduce(Box.around, (components.boxes[k] for group in groups for k in group))
+    corner = box.left, box.top
+    inside = (slice(box.top, box.bottom), slice(box.left, box.right))
+    labels = components.labels[inside]
+    of_group = np.full(len(components.boxes), -1)
+    for k, group in enumerate(groups):
+        of_group[list(group)] = k
+    member = of_group[labels]
+    y, x = np.nonzero(member >= 0)
+    slant = _slant(components, groups)
+    upright = x - slant * (y - box.height / 2)
+    owner = member[y, x]
+    parts, part_of_pixel = _parts(upright, owner, len(groups), height)
+    number = np.full(labels.shape, -1, np.int16)
+    number[y, x] = part_of_pixel
+    lean = len(groups) / (len(groups) + FEW) * (slant - MNIST_SLANT)
+    straight = ink._replace(values=_sheared(ink.values[inside], lean))
+    number_there = _sheared(number + 1, lean) - 1
+    segments = []
+    for first in range(len(parts)):
+        for end in range(first + 1, min(first + MAX_PARTS, len(parts)) + 1):
+            width = max(each.end for each in parts[first:end]) - parts[first].begin
+            if width > WIDEST * height and end > first + 1:
+                break
+            own = (number_there >= first) & (number_there < end)
+            found = to_glyph(straight, own)
+            if found is not None:
+                found = Glyph(_around((number >= first) & (number < end), corner), found.pixels)
+                prior = _prior(parts[first:end], width / height, found.box.height / height)
+                segments.append(Segment(first, end, found, prior))
+    return Field(box, False, len(parts), segments)
+
+
 def best_sequence(field: Field, scores: Sequence[float] | AnyArray) -> list[int]:
     """The numbers of the segments that cover all parts with the greatest sum (Viterbi).
 
@@ -82,3 +169,84 @@ def best_sequence(field: Field, scores: Sequence[float] | AnyArray) -> list[int]
         sequence.append(int(last[end]))
         end = field.segments[sequence[-1]].first
     return sequence[::-1]
+
+
+def _sheared(image: AnyArray, lean: float) -> AnyArray:
+    """An image (h, w) whose strokes lean less, by a change of x with y."""
+    height, width = image.shape
+    margin = int(np.ceil(abs(lean) * height / 2))
+    matrix = np.array([[1, -lean, margin + lean * height / 2], [0, 1, 0]])
+    kind = cv2.INTER_LINEAR if image.dtype == np.uint8 else cv2.INTER_NEAREST
+    return cv2.warpAffine(image, matrix, (width + 2 * margin, height), flags=kind)
+
+
+def _around(mask: AnyArray, corner: tuple[int, int]) -> Box:
+    """The box of a mask (h, w), whose left and top on the page are known."""
+    left, top, width, height = cv2.boundingRect(mask.astype(np.uint8))
+    left, top = left + corner[0], top + corner[1]
+    return Box(left, top, left + width, top + height)
+
+
+def _slant(components: Components, groups: Sequence[Sequence[int]]) -> float:
+    """By how much upright strokes lean: the change of x with y, from the ink's moments."""
+    products = squares = 0.0
+    for number in (group[0] for group in groups):
+        box = components.boxes[number]
+        if box.width > 1.2 * box.height:
+            continue
+        inside = components.labels[box.top : box.bottom, box.left : box.right] == number
+        moments = cv2.moments(inside.astype(np.uint8))
+        products += moments["mu11"]
+        squares += moments["mu02"]
+    return float(np.clip(products / squares, -0.6, 0.6)) if squares else 0.0
+
+
+def _parts(
+    upright: Float64Array, owner: AnyArray, n_groups: int, height: float
+) -> tuple[list[_Part], AnyArray]:
+    """The parts from left to right, and the number of the part of each pixel."""
+    found: list[tuple[float, float, float, AnyArray]] = []  # begin, end, odds, pixels
+    for k in range(n_groups):
+        pixels = np.flatnonzero(owner == k)
+        at = upright[pixels]
+        cuts, odds = _cuts(at, height)
+        edges = [float(at.min()), *cuts, float(at.max()) + 1]
+        for begin, end, odd in zip(edges, edges[1:], [np.nan, *odds]):
+            found.append((begin, end, odd, pixels[(at >= begin) & (at < end)]))
+    found.sort(key=lambda each: each[0] + each[1])
+    parts: list[_Part] = []
+    part_of_pixel = np.full(len(upright), -1)
+    for number, (begin, end, odds_, pixels) in enumerate(found):
+        part_of_pixel[pixels] = number
+        if np.isnan(odds_) and parts:
+            shared = (parts[-1].end - begin) / min(parts[-1].end - parts[-1].begin, end - begin)
+            odds_ = SHARED_SLOPE * (SHARED - shared)
+        parts.append(_Part(begin, end, odds_ if parts else np.inf))
+    return parts, part_of_pixel
+
+
+def _cuts(at: Float64Array, height: float) -> tuple[list[float], list[float]]:
+    """Where ink at these positions may be cut, and the odds that a digit ends there."""
+    low, width = float(at.min()), float(np.ptp(at))
+    if width < CUT_FROM * height:
+        return [], []
+    profile = np.bincount((at - low).astype(int)).astype(float)
+    profile = ndimage.gaussian_filter1d(profile, 0.03 * height, mode="constant")
+    margin = round(CUT_APART * height)
+    inner = -profile[margin : len(profile) - margin]
+    places = signal.find_peaks(inner, distance=max(1, margin))[0] + margin
+    most = int(np.ceil(2 * width / height))
+    places = np.sort(places[np.argsort(profile[places])][:most])
+    odds = [CUT - CUT_SLOPE * float(profile[k]) / height for k in places]
+    return [low + float(k) for k in places], odds
+
+
+def _prior(parts: Sequence[_Part], width: float, height: float) -> float:
+    """The logarithm of how probable it is that parts, and no others, are one digit.
+
+    Its width and height are shares of the usual height.
+    """
+    wide = max(0.0, width - USUAL_WIDTH) / WIDTH_DEVIATION
+    low = max(0.0, USUAL_HEIGHT - height) / HEIGHT_DEVIATION
+    odds = [parts[0].odds, *(-part.odds for part in parts[1:])]
+    return float(special.log_expit(odds).sum()) - (wide**2 + low**2) / 2

@@ -16,8 +16,8 @@ import pictures
 from mlpcore import dataset
 from mlpcore.__main__ import main
 from mlpcore.commands.predict import GREY_LEVELS
-from mlpcore.data.digit import read_digit
-from mlpcore.data.pictures import MAX_FILE_BYTES
+from mlpcore.data.digit import find_digit
+from mlpcore.data.image_files import MAX_FILE_BYTES, read_picture
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.network import Network
 from mlpcore.store.documents import to_metadata
@@ -191,8 +191,11 @@ def test_what_the_network_was_given(run, capsys):
     argv = ["predict", str(run), *names, "--save-normalised", "seen", "--show"]
     assert main(argv) == 2
     assert sorted(os.listdir("seen")) == ["0001-a.png", "0003-a.png"]
-    first = read_digit("a.png").pixels
-    for saved, pixels in (("0001-a.png", first), ("0003-a.png", read_digit("other/a.png").pixels)):
+    first = find_digit(read_picture("a.png").grey).pixels
+    for saved, pixels in (
+        ("0001-a.png", first),
+        ("0003-a.png", find_digit(read_picture("other/a.png").grey).pixels),
+    ):
         with Image.open(Path("seen", saved)) as image:
             assert image.mode == "L"
             assert np.array_equal(np.asarray(image), pixels)

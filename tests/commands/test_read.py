@@ -5,14 +5,11 @@ import json
 import sys
 
 import numpy as np
-import pytest
 from PIL import Image
 
 from mlpcore.__main__ import main
 from pages import form, on_paper
 from pictures import DIGITS
-
-pytest.importorskip("cv2")
 
 
 def write(name, n=12, **settings):
@@ -53,7 +50,7 @@ def test_several_pages(call, capsys):
     assert main(["read", "pretrained", "missing.png", "blank.png", "a.png"]) == 2
     out, err = capsys.readouterr()
     missing, blank = err.splitlines()
-    assert missing.startswith("error: missing.png does not exist: expected a picture")
+    assert missing.startswith("error: cannot read missing.png: No such file")
     assert blank.startswith("warning: blank.png: nothing found, expected digits")
     assert out.splitlines()[:2] == ["blank.png:", "a.png:"]
 
@@ -72,8 +69,3 @@ def test_a_bar_of_pages_on_a_terminal(call, capsys, monkeypatch):
         text = terminal.getvalue()
         assert ("2/2" in text and text.endswith("\x1b[2K")) if shown else not text
         assert capsys.readouterr().out == (expected if shown else expected.split("\n")[1] + "\n")
-
-
-def test_without_opencv(refusal, monkeypatch):
-    monkeypatch.setitem(sys.modules, "cv2", None)
-    assert "pip install 'mlpcore[read]'" in refusal("read", "form.png")

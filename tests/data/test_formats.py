@@ -21,7 +21,7 @@ from mlpcore.data import find, idx, tables
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.dataset import load
 from mlpcore.data.idx import FILES, read_idx
-from mlpcore.data.pictures import read_grey
+from mlpcore.data.image_files import read_picture
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
 from small_runs import refusal
@@ -300,7 +300,7 @@ def test_what_is_to_be_converted_is_said(tmp_path):
         ("a.pdf", b"%PDF-1.4", "is a PDF document: expected PNG or JPEG, as from pdftoppm"),
     ):
         (tmp_path / name).write_bytes(content)
-        assert words in refusal(read_grey, tmp_path / name)
+        assert words in refusal(read_picture, tmp_path / name)
     pickle = tmp_path / "mnist.pkl.gz"
     pickle.write_bytes(gzip.compress(b"\x80"))
     assert "a pickle may run any code; where you trust it" in refusal(load, pickle)

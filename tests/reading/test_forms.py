@@ -9,8 +9,6 @@ from mlpcore import dataset
 from pages import converging, form, lit, on_paper, rotated, ruled, turned_points
 from pictures import DIGITS
 
-pytest.importorskip("cv2")
-
 LABELS = dataset.load(name="digits").test_labels
 
 #: How boxes lie on a page: columns, and the settings of `form`.

@@ -5,7 +5,6 @@ import io
 import struct
 import zlib
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
@@ -76,7 +75,6 @@ def test_a_prediction_works_or_refuses(warm_folder, picture):
 @settings(max_examples=settings.default.max_examples // 10)
 @given(picture=pictures())
 def test_a_page_is_read_or_refused(warm_folder, picture):
-    pytest.importorskip("cv2")
     assert forked.fault(predicted(warm_folder, picture, "read")) == ""
 
 
@@ -85,7 +83,7 @@ def test_a_picture_that_keeps_its_decoder_busy(warm_folder, monkeypatch):
 
     The clock is the processor's.
     """
-    monkeypatch.setattr("mlpcore.data.pictures.MAX_SECONDS", 0.3)
+    monkeypatch.setattr("mlpcore.data.image_files.MAX_SECONDS", 0.3)
     picture = encoded(Image.new("L", (3000, 3000), 255), "JPEG", progressive=True)
     scan = picture[picture.rfind(b"\xff\xda") : -2]
     outcome = predicted(warm_folder, picture[:-2] + scan * 7000 + b"\xff\xd9")

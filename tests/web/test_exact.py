@@ -22,7 +22,6 @@ from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
 from mlpcore.web.page import to_page
-from pictures import DIGITS, framed, ruled, tight
 
 BACKEND = backends.get("cpu", 1)
 
@@ -90,46 +89,6 @@ def test_outputs_and_guesses(open_page, pictures):
         assert np.abs(expected[:, 0] - expected[:, 1]).max() > 0.03
         np.testing.assert_allclose(found, expected, rtol=0, atol=OUTPUT_TOLERANCE)
         assert np.array_equal(found.argmax(axis=2), expected.argmax(axis=2))
-
-
-def scans():
-    """Pictures of digits: light or dark ink, uneven light, noise, dirt, two digits, odd sizes."""
-    rng = np.random.default_rng(3)
-    digits = dataset.load(name="digits").test_images
-    for k, (height, width) in enumerate(rng.integers(30, 330, (16, 2))):
-        ink = resize(digits[k : k + 1], int(height), int(width))[0] / 2 + 0.5
-        if k % 4 == 1:
-            ink = np.concatenate([ink, ink], axis=1)
-        if k % 4 == 2:
-            ink[1:3, 1:3] = 1
-        shadow = 60 * np.linspace(0, 1, len(ink))[:, None] * np.linspace(0.2, 1, ink.shape[1])
-        grey = (200 - shadow * (k % 3)) * (1 - 0.8 * ink) + rng.normal(0, k % 4, ink.shape)
-        grey = np.clip(255 - grey if k % 5 == 0 else grey, 0, 255).astype(np.uint8)
-        yield grey
-        cell = framed(grey, 2 + k % 3, ("tblr", "tb", "l", "r")[k % 4], 255 if k % 5 == 0 else 0)
-        yield cell
-        yield np.ascontiguousarray(cell[5:, 5:-5])  # of lines that were cut along, a rest stays
-        yield ruled(grey, 7 + k, 255 if k % 5 == 0 else 0)
-        yield np.where(grey > grey.mean(), 200, 10).astype(np.uint8)
-        yield tight(DIGITS[k], 10 + 3 * k)
-        yield 255 - tight(DIGITS[k])
-
-
-def test_normalisation(open_page, pictures):
-    """To the same pixels, the same count of digits, and the same bits of the image."""
-    page = open_page(to_page(classifier_of(network_of(1))))
-    script = f"""(scans) => scans.map(([width, height, given]) => {{
-        const grey = {{ width, height, data: Float64Array.from({BYTES}) }};
-        const {{ pixels, seen }} = mlpcore.digitOf(mlpcore.inkOfPicture(grey));
-        return [Array.from(pixels), seen, Array.from(mlpcore.imageOf(pixels))];
-    }})"""
-    greys = list(scans())
-    given = [(*grey.shape[::-1], in_base64(grey)) for grey in greys]
-    for grey, (pixels, seen, image) in zip(greys, page.evaluate(script, given), strict=True):
-        expected = find_digit(grey)
-        assert pixels == expected.pixels.ravel().tolist()
-        assert seen == expected.n_seen
-        assert image == resize(normalise(expected.pixels[None]), 29, 29).ravel().tolist()
 
 
 def test_doubts(open_page, pictures):

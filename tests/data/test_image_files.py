@@ -1,6 +1,7 @@
 """Picture files: every kind is read, everything else is refused on one line in little memory."""
 
 import contextlib
+import io
 import os
 import struct
 import zlib
@@ -11,16 +12,10 @@ from PIL import Image
 
 import pictures
 from mlpcore import InputError
-from mlpcore.data.digit import find_digit, read_digit
-from mlpcore.data.pictures import (
-    MAX_FILE_BYTES,
-    MAX_PIXELS,
-    REDUCED_SIDE,
-    decode_grey,
-    read_grey,
-)
+from mlpcore.data.digit import find_digit
+from mlpcore.data.image_files import MAX_FILE_BYTES, MAX_PIXELS, REDUCED_SIDE, read_picture
 from mlpcore.errors import shown
-from pictures import DIGITS, difference, encoded
+from pictures import DIGITS, difference_nearby, encoded
 
 INK = pictures.as_bytes(pictures.enlarged(DIGITS[5]))
 GREY = pictures.as_bytes(pictures.written(INK.astype(float)))
@@ -54,9 +49,11 @@ def test_every_kind_of_picture(name, tmp_path):
     second = {"save_all": True, "append_images": [Image.new("L", (20, 20))], "quality": 95}
     path = tmp_path / "picture"
     path.write_bytes(encoded(image, kind, **(second if kind == "MPO" else {})))
-    assert max(read_grey(path).shape) < 2 * REDUCED_SIDE
+    assert max(read_picture(path).grey.shape) < 2 * REDUCED_SIDE
     # Lossy files, and inks without paper whose contrast is another, differ a little.
-    assert difference(read_digit(path).pixels, find_digit(GREY).pixels) < 0.1
+    assert (
+        difference_nearby(find_digit(read_picture(path).grey).pixels, find_digit(GREY).pixels) < 0.1
+    )
 
 
 def test_a_camera_held_otherwise(tmp_path):
@@ -65,7 +62,7 @@ def test_a_camera_held_otherwise(tmp_path):
     upright, path = GREY[:, :90], tmp_path / "photo.png"
     stored = Image.fromarray(np.ascontiguousarray(np.rot90(upright)))
     path.write_bytes(encoded(stored, exif=exif))
-    assert np.array_equal(read_grey(path), upright)
+    assert np.array_equal(read_picture(path).grey, upright)
 
 
 def png(width, height):
@@ -104,7 +101,7 @@ UNKNOWN = {
 
 def check_refused(path):
     with pytest.raises(InputError) as caught:
-        read_digit(path)
+        find_digit(*read_picture(path)[:2])
     assert shown(path) in str(caught.value) and "expected" in str(caught.value)
     assert str(caught.value).isprintable()
     return str(caught.value)
@@ -134,6 +131,6 @@ def test_libtiff_does_not_write_to_the_terminal(capfd):
     (n_entries,) = struct.unpack("<H", content[begin : begin + 2])
     for place in range(begin + 2, begin + 2 + 12 * n_entries, 12):
         with contextlib.suppress(InputError):
-            decode_grey(content[: place + 2] + b"\xff\xff" + content[place + 4 :], "picture")
+            read_picture(io.BytesIO(content[: place + 2] + b"\xff\xff" + content[place + 4 :]))
     os.write(2, b"still there\n")
     assert capfd.readouterr().err == "still there\n"

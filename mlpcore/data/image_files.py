@@ -11,18 +11,20 @@ import contextlib
 import io
 import logging
 import os
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, NamedTuple, TypeAlias
 
 import numpy as np
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from mlpcore.errors import InputError, shown
 from mlpcore.files import read_start
-from mlpcore.typing import Float32Array, StrPath
+from mlpcore.typing import Float32Array, StrPath, UInt8Array
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 EXPECTED = "expected one picture as PNG, JPEG, GIF, BMP, TIFF, WebP or PPM"
@@ -55,9 +57,11 @@ MAX_PIXELS = 2**26  # 67 million: the cameras of phones have 50 million
 #: pictures take about one second.
 MAX_SECONDS, BLOCK_BYTES = 3.0, 2**12
 
-#: A larger picture is reduced by a whole factor, to fewer than twice as many pixels a side: that of
-#: a digit, and that of a page.
-REDUCED_SIDE, PAGE_SIDE = 1024, 2048
+#: To about so many pixels a side pictures of one digit are reduced.
+REDUCED_SIDE = 1024
+
+#: Where a picture comes from.
+Source: TypeAlias = StrPath | Image.Image | BinaryIO
 
 #: One thread at a time redirects the standard error.
 _STDERR_LOCK = threading.Lock()
@@ -91,15 +95,35 @@ def picture_files(folder: StrPath) -> list[Path]:
     return found
 
 
-def read_grey(path: StrPath) -> Float32Array:
-    """Read the brightness of a picture, 0 for black to 255 for white.
+class Picture(NamedTuple):
+    """A picture, turned as the camera was held.
 
-    The picture is turned as the camera was held, and reduced if it is large. Transparent areas
-    become dark or light, whichever their picture was drawn for.
+    Attributes
+    ----------
+    grey : ndarray of uint8, shape (h, w)
+        Its brightness, 0 for black to 255 for white.
+    name : str
+        For messages.
+    scale : float
+        How many of the file's pixels one of `grey` stands for, along a side.
+    """
 
-    Returns
-    -------
-    (h, w) float32.
+    grey: UInt8Array
+    name: str
+    scale: float
+
+
+def read_picture(source: Source, side: int = REDUCED_SIDE) -> Picture:
+    """Read a picture from a file, an open binary file or one of Pillow's images.
+
+    Transparent areas become dark or light, whichever their picture was drawn for.
+
+    Parameters
+    ----------
+    source
+        A path, an object with `read`, or an image.
+    side
+        A larger picture is reduced by a whole factor, to fewer than twice as many pixels a side.
 
     Raises
     ------
@@ -107,51 +131,33 @@ def read_grey(path: StrPath) -> Float32Array:
         When the file cannot be read, is too long, is no picture of a known kind, is damaged,
         holds several pictures or has too many pixels.
     """
-    return decode_grey(read_picture(path), shown(path))
+    if isinstance(source, Image.Image):
+        with _refusing(name := "the picture"):
+            _check(source)
+            image, longest = ImageOps.exif_transpose(source), max(source.size)
+            grey = _brightness(image, side)
+    else:
+        content, name = _content(source)
+        with _refusing(name):
+            grey, longest = _decode(content, side)
+    return Picture(np.rint(grey).astype(np.uint8), name, longest / max(grey.shape))
 
 
-def read_picture(path: StrPath) -> bytes:
-    """The bytes of a picture file, for `decode_grey` and `decode_page`; refused as `read_grey`."""
-    name = shown(path)
-    try:
-        content, size = read_start(path, MAX_FILE_BYTES)
-    except InputError as error:
-        raise InputError(f"{error}, {EXPECTED}") from None
+def _content(source: StrPath | BinaryIO) -> tuple[bytes, str]:
+    """The bytes of a file, and its name."""
+    if isinstance(source, (str, os.PathLike)):
+        name = shown(source)
+        try:
+            content, size = read_start(source, MAX_FILE_BYTES)
+        except InputError as error:
+            raise InputError(f"{error}, {EXPECTED}") from None
+    else:
+        name = "the standard input" if source is sys.stdin.buffer else "the file"
+        content = source.read(MAX_FILE_BYTES + 1)
+        size = len(content)
     if size > MAX_FILE_BYTES:
-        raise InputError(f"{name} has {size:,} bytes, expected at most {MAX_FILE_BYTES:,}")
-    return content
-
-
-def decode_grey(content: bytes, name: str) -> Float32Array:
-    """The brightness of a picture in the bytes of a file, as `read_grey`; `name` is for errors."""
-    with _refusing(name):
-        return _decode(content, REDUCED_SIDE)[0]
-
-
-def decode_page(content: bytes, name: str) -> tuple[Float32Array, float]:
-    """The brightness of a page in the bytes of a file, and by how much it is reduced.
-
-    As `decode_grey`, with more pixels.
-    """
-    with _refusing(name):
-        return _decode(content, PAGE_SIDE)
-
-
-def grey_of(image: Image.Image, name: str) -> Float32Array:
-    """The brightness of one of Pillow's images, as `read_grey`; `name` is for errors."""
-    return _grey_of(image, name, REDUCED_SIDE)[0]
-
-
-def page_of(image: Image.Image, name: str) -> tuple[Float32Array, float]:
-    """That of a page, as `decode_page`."""
-    return _grey_of(image, name, PAGE_SIDE)
-
-
-def _grey_of(image: Image.Image, name: str, side: int) -> tuple[Float32Array, float]:
-    with _refusing(name):
-        _check(image)
-        grey = _brightness(ImageOps.exif_transpose(image), side)
-        return grey, max(image.size) / max(grey.shape)
+        raise InputError(f"{name} has more than {MAX_FILE_BYTES:,} bytes: expected fewer")
+    return content, name
 
 
 @contextlib.contextmanager
@@ -196,8 +202,8 @@ class _Slow(Exception):
     """A decoder has taken too long."""
 
 
-def _decode(content: bytes, side: int) -> tuple[Float32Array, float]:
-    """Decode the bytes of a file, and say by how much the picture is reduced.
+def _decode(content: bytes, side: int) -> tuple[Float32Array, int]:
+    """The brightness of a picture in the bytes of a file, and the longer side that it has there.
 
     It raises an InputError, or whatever the decoders raise.
     """
@@ -214,8 +220,7 @@ def _decode(content: bytes, side: int) -> tuple[Float32Array, float]:
         longest = max(image.size)
         image.draft("L", (side, side))  # a JPEG need not be decoded in full
         ImageOps.exif_transpose(image, in_place=True)
-        grey = _brightness(image, side)
-        return grey, longest / max(grey.shape)
+        return _brightness(image, side), longest
 
 
 @contextlib.contextmanager

@@ -1,0 +1,84 @@
+"""Connected components of ink, and the boxes around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+
+from mlpcore.typing import AnyArray, UInt8Array
+
+#: A component with a smaller share of the largest one's pixels is dirt.
+MIN_SHARE = 0.05
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels; `right` and `bottom` are the first pixels outside."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    @property
+    def width(self) -> int:
+        """In pixels."""
+        return self.right - self.left
+
+    @property
+    def height(self) -> int:
+        """In pixels."""
+        return self.bottom - self.top
+
+    def around(self, other: Box) -> Box:
+        """The box that holds both."""
+        return Box(*map(min, self[:2], other[:2]), *map(max, self[2:], other[2:]))
+
+    def beyond(self, other: Box) -> int:
+        """By how much it reaches beyond another one, at the side where it does most."""
+        return max(abs(a - b) for a, b in zip(self.around(other), other))
+
+
+class Components(NamedTuple):
+    """The connected components of a black and white image; number 0 is the ground.
+
+    Attributes
+    ----------
+    labels : ndarray of int32, shape (h, w)
+        The number of the component that each pixel belongs to.
+    boxes : list of Box
+        Around each component.
+    areas : ndarray of int32
+        Pixels of each component.
+    """
+
+    labels: AnyArray
+    boxes: list[Box]
+    areas: AnyArray
+
+    def inside(self, rim: float) -> list[int]:
+        """The components that are not only along the border, by this share of each side.
+
+        Others are rests of a line along which somebody cut, or of a neighbour.
+        """
+        (height, width), (y, x) = self.labels.shape, (int(rim * n) for n in self.labels.shape)
+        numbers = np.unique(self.labels[y : height - y, x : width - x])
+        return numbers[numbers > 0].tolist()
+
+    def without_dirt(self, numbers: Sequence[int]) -> list[int]:
+        """Those of some components that are no specks beside the largest of them."""
+        most = max((int(self.areas[k]) for k in numbers), default=0)
+        return [k for k in numbers if self.areas[k] >= MIN_SHARE * most]
+
+    def mask(self, numbers: Sequence[int]) -> AnyArray:
+        """Which pixels (h, w) belong to some components."""
+        return np.isin(self.labels, numbers)
+
+
+def find_components(dark: UInt8Array) -> Components:
+    """The components of what is not 0 in an image (h, w); pixels touch at edges or corners."""
+    _, labels, stats, _ = cv2.connectedComponentsWithStats(dark, connectivity=8)
+    boxes = [Box(x, y, x + w, y + h) for x, y, w, h, _ in stats.tolist()]
+    return Components(labels, boxes, stats[:, 4])
