@@ -163,7 +163,7 @@ def _to_labels(values: ArrayLike, name: str) -> AnyArray:
         if any(all(issubclass(each, kind) for each in kinds) for kind in (str, numbers.Real)):
             given, labels = labels, np.array(labels.tolist())
     if isinstance(given, list) or labels.dtype != given.dtype:
-        check_kept(name, labels, given)
+        check_lossless(name, labels, given)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim == 2 and labels.dtype.kind in NUMBERS and (labels.sum(axis=1) == 1).all():
@@ -181,7 +181,7 @@ def _to_labels(values: ArrayLike, name: str) -> AnyArray:
     return labels
 
 
-def check_kept(name: str, labels: AnyArray, given: Iterable[Any]) -> None:
+def check_lossless(name: str, labels: AnyArray, given: Iterable[Any]) -> None:
     """Check that an array has the labels it is made of: NumPy makes "1" of 1 beside another text.
 
     It also rounds large whole numbers beside others, and leaves out zeros at the end of a text.

@@ -306,8 +306,8 @@ def load(
     parts = check_parts(found.train, found.test)
     data = _make(*parts, source.name.removesuffix(".npz"), os.fspath(source), value_range)
     notice = ""
-    if data.name != MNIST and (name == "mnist" or found.advice == find.CACHED):
-        raise InputError(f"{label} is not MNIST's: expected the published images{found.advice}")
+    if data.name != MNIST and (name == "mnist" or found.hint == find.CACHED):
+        raise InputError(f"{label} is not MNIST's: expected the published images{found.hint}")
     if found.test is None:
         notice = f"{label} has no test set: {TEST_SIZE:.0%} of the images are for the test"
     elif data.name != MNIST and source.name.lower() == "mnist":

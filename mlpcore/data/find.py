@@ -17,7 +17,7 @@ LOCAL = Path("data", "mnist")
 #: and how it `read`s it.
 READERS = idx, tables, npz, class_folders
 
-#: The advice about files in the cache.
+#: The hint about files in the cache.
 CACHED = "; delete it and try again"
 
 
@@ -34,14 +34,14 @@ class Found(NamedTuple):
         The folder or the file.
     train, test : Part
         `test` is None if there is no test set.
-    advice : str
+    hint : str
         The end of a message about what is wrong with it.
     """
 
     path: Path
     train: Part
     test: Part | None
-    advice: str
+    hint: str
 
 
 def find(path: StrPath | None, download: bool) -> Found:
@@ -54,17 +54,17 @@ def find(path: StrPath | None, download: bool) -> Found:
     InputError
         When what is there lacks a file, or a file cannot be read.
     """
-    place, advice = _place(path, download)
+    place, hint = _place(path, download)
     try:
         reader = next((each for each in READERS if each.recognises(place)), idx)
         train, test = reader.read(place)
-        return Found(place, train, test, advice)
+        return Found(place, train, test, hint)
     except InputError as error:
-        raise InputError(f"{error}{advice}") from None
+        raise InputError(f"{error}{hint}") from None
 
 
 def _place(path: StrPath | None, download: bool) -> tuple[Path, str]:
-    """Return where the data are, and the `Found.advice`."""
+    """Return where the data are, and the `Found.hint`."""
     if path is not None:
         return _absolute(path), ""
     if variable := os.environ.get("MLPCORE_DATA"):

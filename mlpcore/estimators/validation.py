@@ -28,7 +28,7 @@ from mlpcore.backends.arguments import MAX_SIDE
 from mlpcore.backends.simd import MAX_THREADS
 from mlpcore.checks import check_array_like, check_rate, check_real, check_whole
 from mlpcore.cpu import cores_beside_others
-from mlpcore.data.arrays import check_kept
+from mlpcore.data.arrays import check_lossless
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.training.schedule import MAX_EPOCHS
@@ -136,7 +136,7 @@ def check_classes(classes: ArrayLike, name: str) -> AnyArray:
     """The distinct classes, sorted, if there are 2 or more and a byte can number them."""
     given, classes = classes, np.asarray(classes)
     if isinstance(given, list):
-        check_kept(name, classes, given)
+        check_lossless(name, classes, given)
     classes = np.unique(classes)
     if not 2 <= len(classes) <= N_LABELS:
         number = "1 class" if len(classes) == 1 else f"{len(classes):,} classes"
@@ -265,7 +265,7 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
     given = y
     X, y = validate_data(mlp, X, y, reset=reset, **INPUTS)
     if isinstance(given, list):
-        check_kept("y", y, given)
+        check_lossless("y", y, given)
     check_classification_targets(y)
     if issparse(X):
         if mlp.deformation is not None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from idx_files import small_set, write_set
+from idx_files import small_set
 from mlpcore import Dataset, InputError
 from mlpcore.data import mnist
 from mlpcore.data.dataset import load
@@ -17,8 +17,6 @@ from mlpcore.store.documents import from_json, to_json
 
 FOUR = tuple(small_set().values())
 X, Y, X_TEST, Y_TEST = FOUR
-KERAS = ("x_train", "y_train", "x_test", "y_test")
-LEARN = ("X", "y", "X_test", "y_test")
 
 
 def sets(data):
@@ -29,23 +27,6 @@ def assert_same(data, expected):
     for a, b in zip(sets(data), sets(expected), strict=True):
         assert a.dtype == b.dtype and a.flags.c_contiguous
         np.testing.assert_array_equal(a, b)
-
-
-@pytest.fixture
-def files(tmp_path):
-    """What IDX files of the same bytes give."""
-    return load(write_set(tmp_path / "idx", dict(zip(FILES, FOUR))))
-
-
-@pytest.fixture
-def npz(tmp_path):
-    """Writes arrays under some names; returns the file."""
-
-    def write(arrays=FOUR, keys=KERAS, name="letters.npz"):
-        np.savez(tmp_path / name, **dict(zip(keys, arrays)))
-        return tmp_path / name
-
-    return write
 
 
 # ---- shapes, types and ranges --------------------------------------------------------------
@@ -62,10 +43,10 @@ def npz(tmp_path):
         lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),  # read-only
     ],
 )
-def test_bytes_are_as_in_idx_files_in_any_shape(files, shaped):
+def test_bytes_in_any_shape(shaped):
     arrays = shaped(X), Y[:, None], shaped(X_TEST), Y_TEST.tolist()
     data = Dataset.from_arrays(*arrays, name="letters")
-    assert_same(data, files)
+    assert_same(data, Dataset.from_arrays(*FOUR))
     assert (data.name, data.n_classes, data.classes) == ("letters", 3, (0, 1, 2))
     assert (data.pixels.pixel_shape, data.value_range) == ((4, 5), (0, 255))
     assert data.similar_labels == ()
@@ -170,22 +151,12 @@ def test_a_drawn_test_set(labels, share, seed):
     assert drawn.tolist() == expected
 
 
-# ---- files and MNIST -----------------------------------------------------------------------
-
-
-def test_a_file_of_words_without_a_test_set(npz):
-    words = np.array(["a", "b", "c"])[Y]
-    data = load(npz((X / 255, words), LEARN))
-    assert data.notice.endswith(" has no test set: 20% of the images are for the test")
-    assert_same(data, Dataset.from_arrays(X / 255, words))
-    assert data.classes == ("a", "b", "c")
-
-
-def test_mnist_is_recognised(npz, monkeypatch):
+def test_mnist_is_recognised(tmp_path, monkeypatch):
     digits = tuple(np.tile(each, (4,) + (1,) * (each.ndim - 1)) for each in FOUR)
     digits = digits[0], np.arange(48, dtype=np.int64) % 10, digits[2], np.arange(24) % 10
     sums = {file: md5(each.astype(np.uint8)) for file, each in zip(FILES, digits)}
-    path = npz(digits)
+    path = tmp_path / "letters.npz"
+    np.savez(path, **dict(zip(("X", "y", "X_test", "y_test"), digits)))
     with pytest.raises(InputError, match="is not MNIST's"):
         load(path, name="mnist")
     monkeypatch.setattr(mnist, "MD5", sums)

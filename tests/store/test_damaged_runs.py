@@ -7,7 +7,6 @@ import shutil
 from contextlib import closing
 
 import pytest
-from msgspec import structs
 
 from mlpcore.network import Network
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run, read_history
@@ -26,18 +25,20 @@ from small_runs import (
 
 
 @pytest.fixture(scope="module")
-def stopped_once(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("runs") / "stopped"
-    trainer, run = start_run(folder, make_config(), DATA)
+def made(tmp_path_factory):
+    """A run that has stopped in its third epoch, and another run."""
+    folder = tmp_path_factory.mktemp("runs")
+    trainer, run = start_run(folder / "run", make_config(), DATA)
     with closing(run):
         run_with_stop(run.config, DATA, trainer.backend, 2, 64, [run])
+    finish_run(folder / "other", make_config(epochs=2, seed=6), DATA)
     return folder
 
 
 @pytest.fixture
-def stopped(tmp_path, stopped_once):
-    """The folder of a run that has stopped in its third epoch."""
-    return shutil.copytree(stopped_once, tmp_path / "run")
+def stopped(tmp_path, made):
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "run"
 
 
 @pytest.mark.parametrize("name", RUN_FILES)
@@ -57,38 +58,76 @@ def test_damaged_files_are_refused(stopped, name, damage):
         assert LAST in refusal(load_run, stopped)
 
 
-@pytest.mark.parametrize(
-    ("part", "changes", "words"),
-    [
-        ("training", {"hidden_layers": [9, 7]}, f"{LAST} is of another run: 35-9-6-3, expected"),
-        ("training", {"seed": 6}, f"{LAST} has other settings than {CONFIG}"),
-        ("training", {"skip": 0.5}, f"{CONFIG} is damaged: Object contains unknown field `skip`"),
-        ("training", {"loss": "cross-entropy"}, f"{LAST} is of another run: squared, expected"),
-        ("training", {"input_range": "unit"}, f"{LAST} is of another run: {{"),
-        ("data", {"held_out": 61}, f"{CONFIG} is damaged: held_out 61: expected"),
-    ],
-)
-def test_other_settings(stopped, part, changes, words):
-    content = json.loads((stopped / CONFIG).read_text())
-    content[part] |= changes
-    (stopped / CONFIG).write_text(json.dumps(content))
+def settings(part, **changes):
+    def change(run):
+        content = json.loads((run / CONFIG).read_text())
+        content[part] |= changes
+        (run / CONFIG).write_text(json.dumps(content))
+
+    return change
+
+
+def place(within="", **changes):
+    """Another place in the run, with a checksum that fits: nobody's accident."""
+
+    def change(run):
+        network, metadata = read_network(run / LAST)
+        values = json.loads(metadata["checkpoint"])
+        new = values | ({within: values[within] | changes} if within else changes)
+        write_network(run / LAST, network, metadata | {"checkpoint": json.dumps(new)})
+
+    return change
+
+
+def nested(run):
+    network, metadata = read_network(run / LAST)
+    write_network(run / LAST, network, metadata | {"checkpoint": "[" * 100_000})
+
+
+def of_another_run(name):
+    return lambda run: (run.parent / "other" / name).replace(run / name)
+
+
+def of_rectifiers(name):
+    """The weights of the run, which mean another network."""
+
+    def change(run):
+        network, metadata = read_network(run / name)
+        changed = Network(network.layer_sizes, activation="relu")
+        changed.assign(network)
+        write_network(run / name, changed, metadata)
+
+    return change
+
+
+REFUSED = [
+    (settings("training", hidden_layers=[9, 7]), f"{LAST} is of another run: 35-9-6-3, expected"),
+    (settings("training", seed=6), f"{LAST} has other settings than {CONFIG}"),
+    (settings("training", skip=0.5), f"{CONFIG} is damaged: Object contains unknown field `skip`"),
+    (settings("training", loss="cross-entropy"), f"{LAST} is of another run: squared, expected"),
+    (settings("training", input_range="unit"), f"{LAST} is of another run: {{"),
+    (settings("data", held_out=61), f"{CONFIG} is damaged: held_out 61: expected"),
+    (place(epoch=-1), "epoch -1: expected"),
+    (place(epoch=4), "epoch 4: expected"),
+    (place("progress", samples=231), "samples 231: expected"),
+    (place("progress", loss=-1), "Expected `float` >= 0"),
+    (place(training={}), f"has other settings than {CONFIG} beside it"),
+    (place(metrics_sha256="0"), f"{METRICS} is damaged: its first 2 lines do not fit"),
+    (nested, f"{LAST} is damaged"),
+    *((of_another_run(name), name) for name in (BEST, LAST, METRICS)),
+    *((of_rectifiers(n), f"{n} is of another run: relu, expected tanh") for n in (BEST, LAST)),
+]
+
+
+@pytest.mark.parametrize(("damage", "words"), REFUSED)
+def test_files_that_do_not_fit_each_other(stopped, damage, words):
+    damage(stopped)
     assert words in refusal(load_run, stopped)
 
 
-@pytest.mark.parametrize("name", [BEST, LAST, METRICS])
-def test_files_of_another_run(stopped, tmp_path, name):
-    """Or a network whose weights are those of the run, but which means another network."""
-    if name != METRICS:
-        network, metadata = read_network(stopped / name)
-        changed = Network(network.layer_sizes, activation="relu")
-        changed.assign(network)
-        write_network(stopped / name, changed, metadata)
-        assert f"{name} is of another run: relu, expected tanh" in refusal(load_run, stopped)
-    if name == BEST:
-        assert f"{name} is of another run" in refusal(TrainedNetwork.read, stopped)
-    finish_run(tmp_path / "other", make_config(epochs=2, seed=6), DATA)
-    (tmp_path / "other" / name).replace(stopped / name)
-    assert name in refusal(load_run, stopped)
+def test_a_best_network_of_other_settings(stopped):
+    of_rectifiers(BEST)(stopped)
+    assert f"{BEST} is of another run: relu" in refusal(TrainedNetwork.read, stopped)
 
 
 def test_metrics_that_are_longer_than_any_epochs(stopped):
@@ -99,51 +138,19 @@ def test_metrics_that_are_longer_than_any_epochs(stopped):
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [{"epoch": 2}, {"epoch": 1.0}, {"n_test": -1}, {"learning_rate": -1}, {"loss": None}],
+    ids=str,
+)
+def test_metrics_out_of_range(stopped, changes):
+    path = stopped / METRICS
+    path.write_text(json.dumps(json.loads(path.read_text().splitlines()[0]) | changes))
+    assert f"{METRICS} is damaged" in refusal(read_history, stopped)
+
+
+@pytest.mark.parametrize(
     "data", [make_dataset(n_test=59), dataclasses.replace(DATA, classes=("a", "b", "c"))]
 )
 def test_other_data(stopped, data):
     with closing(Run.open(stopped)) as run:
         assert "are not those" in refusal(run.check_data, data)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"epoch": -1}, "epoch -1: expected"),
-        ({"epoch": 4}, "epoch 4: expected"),
-        ({"progress": {"samples": 231}}, "samples 231: expected"),
-        ({"progress": {"loss": -1}}, "Expected `float` >= 0"),
-        ({"training": {}}, "has other settings than config.json beside it"),
-        ({"metrics_sha256": "0"}, f"{METRICS} is damaged: its first 2 lines do not fit"),
-    ],
-)
-def test_a_place_that_makes_no_sense(stopped, changes, words):
-    """With a checksum that fits: nobody's accident, but still one line."""
-    network, metadata = read_network(stopped / LAST)
-    values = json.loads(metadata["checkpoint"])
-    if changes.get("progress"):
-        changes = {"progress": values["progress"] | changes["progress"]}
-    write_network(stopped / LAST, network, metadata | {"checkpoint": json.dumps(values | changes)})
-    assert words in refusal(load_run, stopped)
-    write_network(stopped / LAST, network, metadata | {"checkpoint": "[" * 100_000})
-    assert f"{LAST} is damaged" in refusal(load_run, stopped)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"epoch": 2},
-        {"epoch": 1.0},
-        {"n_test": -1},
-        {"learning_rate": -1},
-        {"loss": float("inf")},
-    ],
-    ids=str,
-)
-def test_metrics_out_of_range(stopped, changes):
-    first = read_history(stopped)[0]
-    values = structs.asdict(first)
-    (stopped / METRICS).write_text(json.dumps(values))
-    assert read_history(stopped) == [first]
-    (stopped / METRICS).write_text(json.dumps(values | changes))
-    assert f"{METRICS} is damaged" in refusal(read_history, stopped)
