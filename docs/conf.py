@@ -68,9 +68,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 #: The examples, in this order.
-GALLERY = (
-    "first_network", "few_digits", "deformation", "grid_search", "stream", "first_layer",
-)  # fmt: skip
+GALLERY = "first_network", "few_digits", "deformation", "grid_search", "stream", "first_layer"
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Draws the pictures of what the program does into docs/images, as `make pictures` does.
 
 Pictures of the README are for a light and for a dark page. The digits are MNIST's if it is found,
@@ -24,16 +23,20 @@ from PIL import Image
 from scipy.interpolate import make_interp_spline
 
 import figure_style
-import headless
 import mlpcore
-import read_pages
 from mlpcore import DeformationParameters, backends, dataset, deformation
 from mlpcore.commands.options import run_tool
 from mlpcore.files import atomic_write
+from mlpcore.reading.drawing import draw as draw_read
+from mlpcore.typing import Float64Array, UInt8Array
 from mlpcore.web.page import to_page
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+import headless  # noqa: E402
+import pages  # noqa: E402
 
 #: Text and lines, faint lines, and ours, by the page's mode.
 MODES = {
@@ -156,6 +159,57 @@ def draw_page() -> None:
             print(f"docs/images/page-{mode}.png")
 
 
+# ---- pages that are read, of test digits --------------------------------------------------------
+
+
+def digits(number: str, first: int = 0) -> list[UInt8Array]:
+    """Digits (h, w) of the test set, from the `first` of each class on."""
+    data = dataset.load()
+    pixels = ((data.test_images + 1) * 127.5).astype(np.uint8)
+    return [
+        pixels[np.flatnonzero(data.test_labels == int(n))[first + k]] for k, n in enumerate(number)
+    ]
+
+
+def boxed_form() -> Float64Array:
+    """A scanned form, turned by two degrees, with empty boxes."""
+    rng = np.random.default_rng(1)
+    written: list[UInt8Array | None] = [*digits("20100314159")]
+    written[4:4], written[-1:] = [None], [None]
+    ink, _ = pages.form(written, 6, rng, box=(70, 80), gap=(0, 30), line=3)
+    return pages.on_paper(pages.rotated(ink, 2), rng)
+
+
+def number_on_paper() -> Float64Array:
+    """A slanted number on squared paper, two of whose digits touch."""
+    rng = np.random.default_rng(3)
+    ink = pages.number(digits("8128496"), rng, 80, gap=(-0.03, 0.2), slant=0.2, angle=3)
+    ground = pages.ruled(np.full(ink.shape, 225.0), 46, True, 0.12)
+    return pages.noisy(ground + (60 - ground) * ink, rng, 5)
+
+
+def photographed_page() -> Float64Array:
+    """Lines of numbers, photographed in light from the side."""
+    rng = np.random.default_rng(4)
+    sheet = np.zeros((420, 760))
+    for row, line in enumerate((("1905", "35"), ("1917", "610"), ("2010", "784"))):
+        for column, number in enumerate(line):
+            left = 70 + 400 * column
+            for digit in digits(number, 3 * row + column):
+                ink = pages.written(digit, 60)
+                pages.put(sheet, ink, left, 60 + 110 * row)
+                left += ink.shape[1] + 14
+    paper = pages.on_paper(pages.rotated(sheet, -4), rng)
+    return pages.compressed(pages.lit(paper, 0.35), 70)
+
+
+PAGES = {
+    "read-form.png": boxed_form,
+    "read-number.png": number_on_paper,
+    "read-photo.png": photographed_page,
+}
+
+
 def main() -> int:
     """Draws everything."""
     figure_style.apply()
@@ -165,8 +219,11 @@ def main() -> int:
             with page(mode) as colours:
                 write(draw_in(colours), file.format(mode), bbox_inches="tight")
     draw_page()
-    for file, make in read_pages.PICTURES.items():
-        atomic_write(IMAGES / file, read_pages.read_and_drawn(make())[0])
+    for file, make in PAGES.items():
+        sheet, content = np.rint(make()).clip(0, 255).astype(np.uint8), io.BytesIO()
+        read = draw_read(mlpcore.read(Image.fromarray(sheet)))
+        read.quantize(64).save(content, "PNG", optimize=True)
+        atomic_write(IMAGES / file, content.getvalue())
     return 0
 
 

@@ -1,4 +1,5 @@
-"""Make the network of the package from a run: its weights in float16, with their evidence."""
+"""Makes the network of the package from the best one of a finished run on MNIST: its weights in
+float16, with its settings and its errors, counted anew. Beside it is its SHA-256."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlpcore import backends
-from mlpcore.commands.options import command_parser, run_tool
+from mlpcore.commands.options import Parser, run_tool
 from mlpcore.data.dataset import MNIST
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, make_folder
@@ -18,11 +19,6 @@ from mlpcore.store.documents import to_json
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
-
-TEXT = """\
-Writes the best network of a finished run on MNIST as mlpcore/pretrained/, in
-float16, with its settings and its errors, counted anew on the rounded weights.
-Beside it is its SHA-256, in the format of sha256sum."""
 
 
 def make(folder: Path, path: Path) -> None:
@@ -55,8 +51,7 @@ def make(folder: Path, path: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, or 2 for bad input."""
-
-    parser = command_parser("pretrained", "RUN [options]", TEXT, "runs/net1")
+    parser = Parser(description=__doc__, allow_abbrev=False)
     parser.add_argument("run", metavar="RUN", type=Path, help="folder of a run")
     out = "file to write (mlpcore/pretrained/net1.safetensors)"
     parser.add_argument("--out", metavar="FILE", type=Path, default=PRETRAINED_FILE, help=out)

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measures how well pages are read: forms and numbers that are made from MNIST's test digits, and
 scanned pages of one digit. The result is a JSON file, which docs/read.md shows."""
 

@@ -21,7 +21,7 @@ from PIL import Image, ImageDraw, ImageFont
 from scipy import ndimage
 
 from mlpcore import Dataset, Trainer, TrainingConfig, backends, dataset
-from mlpcore.commands.options import command_parser, run_tool
+from mlpcore.commands.options import Parser, run_tool
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import find_digit
 from mlpcore.data.pixels import MNIST_PIXELS
@@ -33,10 +33,6 @@ from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
 from mlpcore.typing import Float32Array, Float64Array
-
-TEXT = """\
-Trains the network that tells digits from other pictures, and writes it as
-mlpcore/pretrained/rejector.safetensors. It needs MNIST and Matplotlib."""
 
 #: How many digits are held out, and the share of them that may be in doubt.
 N_HELD_OUT, FALSE_ALARMS = 10_000, 0.001
@@ -98,9 +94,7 @@ def letter(rng: np.random.Generator, digits: Float32Array) -> Float64Array:
 def text(rng: np.random.Generator, digits: Float32Array) -> Float64Array:
     """Words in lines, of letters and figures."""
     known = list(string.ascii_letters + string.digits + "    ")
-    lines = [
-        "".join(rng.choice(known, rng.integers(3, 14))) for _ in range(int(rng.integers(1, 9)))
-    ]
+    lines = ["".join(rng.choice(known, rng.integers(3, 14))) for _ in range(rng.integers(1, 9))]
     return np.asarray(characters(rng, lines, int(rng.integers(10, 24))), np.float64)
 
 
@@ -128,8 +122,7 @@ def table(rng: np.random.Generator, digits: Float32Array) -> Float64Array:
             seen = digit[: height - 1, : width - 1]
             grey[y * height :, x * width :][: seen.shape[0], : seen.shape[1]] = seen
     if rng.random() < 0.7:
-        thick = int(rng.integers(1, 3))
-        for k in range(thick):
+        for k in range(rng.integers(1, 3)):
             grey[k::height] = grey[:, k::width] = 0
     crop = rng.integers(0, 20, 2)
     return grey[crop[0] :, crop[1] :]
@@ -234,7 +227,7 @@ def measure() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Returns the exit status: 0, or 2 for bad input."""
-    parser = command_parser("rejector", "[options]", TEXT, "--measure")
+    parser = Parser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--measure", action="store_true", help="only try that of the package")
     parser.add_argument("--out", type=Path, default=REJECTOR_FILE, help="file to write")
 

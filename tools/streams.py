@@ -145,8 +145,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=2000, help="of each kind")
     args = parser.parse_args()
     tasks = list(product(learners(0, []), STREAMS, range(1, args.seeds + 1)))
-    run = joblib.Parallel(joblib.cpu_count(), batch_size=1)
-    found = run(joblib.delayed(accuracy)(*task, args.samples) for task in tasks)
+    follow = joblib.delayed(accuracy)
+    found = joblib.Parallel(-1, batch_size=1)(follow(*task, args.samples) for task in tasks)
     means = np.reshape(found, (-1, len(STREAMS), args.seeds)).mean(axis=2)
     rows = [[name, *own, own.mean()] for name, own in zip(learners(0, []), means)]
     headers = ["learner", *STREAMS, "mean"]

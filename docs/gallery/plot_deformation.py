@@ -48,22 +48,13 @@ parts = {
 one, label = indices[2:3], labels[2:3]
 height, width = data.image_shape
 y, x = np.mgrid[1:height:3, 1:width:3]
+arrows = {"angles": "xy", "scale_units": "xy", "scale": 1, "color": "#D55E00", "width": 0.008}
 figure, grid = plt.subplots(1, 4, figsize=(7, 2.1))
 for axes, (name, part) in zip(grid, parts.items()):
     shown = deformation.deform_selected(images[2:3], one, label, part, 0, 4, backend)[0]
     dx, dy = deformation.displacements((height, width), one, label, part, 0, 4, backend)[0]
     axes.imshow(shown, vmax=2)
-    axes.quiver(
-        x + dx[y, x],
-        y + dy[y, x],
-        -dx[y, x],
-        -dy[y, x],
-        angles="xy",
-        scale_units="xy",
-        scale=1,
-        color="#D55E00",
-        width=0.008,
-    )
+    axes.quiver(x + dx[y, x], y + dy[y, x], -dx[y, x], -dy[y, x], **arrows)
     axes.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
     axes.set_title(name, size="small")
     axes.axis("off")

@@ -45,22 +45,16 @@ class Routine:
     recipe: str = "paper"
 
 
-def calls(n: int) -> list[int]:
-    """The samples of each call that passes n samples through a layer."""
-    return [min(MANY, n - begin) for begin in range(0, n, MANY)]
-
-
 def forward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network, images = backend.load(problem.network), backend.put(problem.flat_images)
+    network, images = backend.load(problem.network), backend.put(problem.flat_images[:MANY])
 
     def run(n: int) -> AnyArray:
-        for m in calls(n):
-            states = images[:m]
-            for layer in range(problem.network.n_layers):
-                states = backend.forward(network, layer, states)
+        states = images[:n]
+        for layer in range(problem.network.n_layers):
+            states = backend.forward(network, layer, states)
         return states
 
-    return [(run(FEW), 0)], Case(run, LAYER)
+    return [(run(FEW), 0)], Case(run, LAYER, MANY)
 
 
 def backward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
@@ -69,13 +63,12 @@ def backward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
         states.append(backend.put(backend.forward(network, layer, states[-1])))
 
     def run(n: int) -> AnyArray:
-        for m in calls(n):
-            deltas = states[-1][:m]
-            for layer in range(problem.network.n_layers - 1, 0, -1):
-                deltas = backend.backward(network, layer, deltas, states[layer][:m])
+        deltas = states[-1][:n]
+        for layer in range(problem.network.n_layers - 1, 0, -1):
+            deltas = backend.backward(network, layer, deltas, states[layer][:n])
         return deltas
 
-    return [(run(FEW), 0)], Case(run, LAYER)
+    return [(run(FEW), 0)], Case(run, LAYER, MANY)
 
 
 def step(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:

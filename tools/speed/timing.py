@@ -52,7 +52,6 @@ class Timing:
     seconds: float
     low: float
     high: float
-    units: int  #: in each repeat
     repeats: int
 
 
@@ -83,4 +82,4 @@ def measure(cases: Sequence[Case], settings: Settings) -> list[Timing]:
             if units[i] > cases[i].step:
                 cases[i].run(cases[i].step)
             times[i].append(cases[i].duration(units[i]) / units[i])
-    return [Timing(statistics.median(t), min(t), max(t), n, len(t)) for t, n in zip(times, units)]
+    return [Timing(statistics.median(t), min(t), max(t), len(t)) for t in times]

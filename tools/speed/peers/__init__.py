@@ -4,7 +4,7 @@ from functools import partial
 
 from speed.peers.base import Learner, Peer
 from speed.peers.jax_scan import OnLine, jax_gpu, train_jax
-from speed.peers.pytorch import ByHand, Graph, torch_gpu, train_pytorch
+from speed.peers.pytorch import ByHand, torch_gpu, train_pytorch
 
 #: PyTorch tries one thread as well: with so little work at a time more are often slower.
 PEERS = (
@@ -14,7 +14,6 @@ PEERS = (
     Peer("JAX scan, GPU", "step", "jax", partial(OnLine, device="gpu"), lambda n: {1}, jax_gpu),
     Peer("PyTorch by hand, GPU", "step", "torch", partial(ByHand, device="cuda"), lambda n: {1},
          torch_gpu),
-    Peer("PyTorch CUDA graph", "step", "torch", Graph, lambda n: {1}, torch_gpu),
 )  # fmt: skip
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeAlias
 
 from mlpcore import backends
 from mlpcore.data.dataset import Dataset
@@ -13,7 +13,10 @@ from mlpcore.deformation import DeformationParameters
 from mlpcore.network import Network
 from mlpcore.training import TrainingConfig
 from mlpcore.training.sources import ArraySource
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.typing import Float32Array
+
+#: Weights and biases of each layer, in arrays of a library.
+Layers: TypeAlias = list[tuple[Any, Any]]
 
 
 def not_installed(*modules: str) -> str | None:
@@ -67,11 +70,14 @@ class Task:
             self.hidden, seed=seed, input_range="unit", deformation=self.deformation
         )
         source = ArraySource.of(self.data, config, self.backend)
-        for epoch in range(epochs):
-            source.begin(epoch, lambda done: None)
-            yield source.segment(epoch, 0, source.n_samples).inputs
 
-    def error_of(self, layers: Sequence[tuple[AnyArray, AnyArray]]) -> float:
+        def shown(epoch: int) -> Float32Array:
+            source.begin(epoch, lambda done: None)
+            return source.segment(epoch, 0, source.n_samples).inputs
+
+        return map(shown, range(epochs))
+
+    def error_of(self, layers: Layers) -> float:
         """Test error in percent of rectifiers: weights (n_out, n_in) and biases of each layer."""
         network = Network(self.layer_sizes, 0, "relu", "cross-entropy")
         for layer, (w, bias) in enumerate(layers):

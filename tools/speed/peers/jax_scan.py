@@ -14,14 +14,11 @@ from mlpcore.cpu import available_cores
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
 from mlpcore.typing import AnyArray, Int32Array
-from speed.peers.base import Task
+from speed.peers.base import Layers, Task
 from speed.problem import CHECKED
 
 #: An array of JAX, which need not be installed.
 Array: TypeAlias = Any
-
-#: Weights and biases of each layer.
-Layers: TypeAlias = list[tuple[Array, Array]]
 
 
 def import_jax(threads: int) -> Any:
@@ -130,13 +127,14 @@ def train_jax(task: Task, epochs: int, seed: int, rate: float, batch: int) -> tu
 
         return jax.lax.scan(step, state, order)[0]
 
-    begin, rng = time.perf_counter(), np.random.default_rng(seed)
+    deformed, rng = task.deformed(seed, epochs), np.random.default_rng(seed)
+    begin = time.perf_counter()
     keys = jax.random.split(jax.random.key(seed), len(task.layer_sizes) - 1)
     initial = jax.nn.initializers.he_normal()
     shapes = pairwise(task.layer_sizes)
     layers = [(initial(key, (i, o)), jax.numpy.zeros(o)) for key, (i, o) in zip(keys, shapes)]
     state = layers, optimiser.init(layers)
-    for images in task.deformed(seed, epochs):
+    for images in deformed:
         order = rng.permutation(len(labels))[: n * batch].reshape(n, batch)
         state = train_epoch(state, images, labels, order)
         jax.block_until_ready(state)  # the images' array changes with the next epoch

@@ -1,4 +1,4 @@
-"""Training with PyTorch: on-line by hand, also as a CUDA graph, and by mini-batches."""
+"""Training with PyTorch: on-line by hand, and by mini-batches."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ import numpy as np
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B
 from mlpcore.typing import AnyArray, Int32Array
-from speed.peers.base import Task
+from speed.peers.base import Layers, Task
 
 #: A tensor of PyTorch, which need not be installed.
 Tensor: TypeAlias = Any
-
-#: Weights and biases of each layer.
-Layers: TypeAlias = list[tuple[Tensor, Tensor]]
 
 #: Optimisers. `fused` does a step in one kernel instead of several for each layer.
 OPTIMISERS: dict[str, dict[str, Any]] = {
@@ -61,10 +58,6 @@ class ByHand:
         with self.torch.inference_mode():
             for i in order.tolist():
                 self.step(layers, images[i], targets[i], rate)
-        self.wait()
-
-    def wait(self) -> None:
-        """Returns when the device has done all its work."""
         if self.device != "cpu":
             self.torch.cuda.synchronize()
 
@@ -96,53 +89,6 @@ class ByHand:
         return y > 0 if self.rectified else (A * A - y * y).mul_(B / A)
 
 
-class Graph(ByHand):
-    """A whole step by hand, recorded as a CUDA graph and replayed.
-
-    The graph finds its sample itself: it looks up the order at a position that it moves on.
-    """
-
-    def __init__(self, threads: int):
-        super().__init__(threads, "cuda")
-        self.graph: Any = None
-
-    def record(self, layers: Layers, images: Tensor, labels: Tensor, n: int, rate: float) -> None:
-        """Makes the graph, for orders of up to n samples."""
-        torch, targets = self.torch, self.targets[labels.long()]
-        self.places = torch.zeros(n, dtype=torch.int64, device="cuda")
-        self.position = torch.zeros(1, dtype=torch.int64, device="cuda")
-
-        def next_step() -> None:
-            i = self.places.index_select(0, self.position)
-            self.step(layers, images.index_select(0, i)[0], targets.index_select(0, i)[0], rate)
-            self.position.add_(1)
-
-        start = [(w.clone(), b.clone()) for w, b in layers]
-        self.wait()
-        with torch.cuda.stream(torch.cuda.Stream()):
-            for _ in range(3):  # libraries allocate and compile when first used
-                next_step()
-        self.wait()
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph):
-            next_step()
-        for layer, values in zip(layers, start):
-            for tensor, value in zip(layer, values):
-                tensor.copy_(value)
-
-    def train(
-        self, layers: Layers, images: Tensor, labels: Tensor, order: Int32Array, rate: float
-    ) -> None:
-        with self.torch.inference_mode():
-            if self.graph is None:
-                self.record(layers, images, labels, len(images), rate)
-            self.places[: len(order)] = self.torch.from_numpy(order.astype(np.int64))
-            self.position.zero_()
-            for _ in range(len(order)):
-                self.graph.replay()
-            self.wait()
-
-
 def train_pytorch(
     task: Task, epochs: int, seed: int, rate: float, batch: int, optimiser: str
 ) -> tuple[float, float]:
@@ -159,11 +105,12 @@ def train_pytorch(
     parts = [part for layer in linear for part in (layer, torch.nn.ReLU())]
     model = torch.nn.Sequential(*parts[:-1])
     labels = torch.from_numpy(task.data.train_labels.astype("int64"))
+    deformed = map(torch.from_numpy, task.deformed(seed, epochs))
     begin = time.perf_counter()
     steps = getattr(torch.optim, optimiser)(model.parameters(), lr=rate, **OPTIMISERS[optimiser])
     total = epochs * -(-len(labels) // batch)
     cycle = torch.optim.lr_scheduler.OneCycleLR(steps, rate, total)
-    for images in map(torch.from_numpy, task.deformed(seed, epochs)):
+    for images in deformed:
         for indices in torch.randperm(len(labels)).split(batch):
             loss = torch.nn.functional.cross_entropy(model(images[indices]), labels[indices])
             steps.zero_grad()
