@@ -57,19 +57,6 @@ def test_the_rule(tol, n_epochs):
             break
 
 
-def test_without_held_out_samples_it_stops_when_the_loss_falls_no_more():
-    """Four epochs after the last that was better by `tol`."""
-    settings = {**STOPS, "early_stopping": False, "max_iter": 200, "tol": 0.01}
-    mlp = make_mlp(**settings).fit(X, Y)
-    losses = mlp.loss_curve_
-    best = np.minimum.accumulate(losses)
-    last = 1 + int(np.flatnonzero(losses[1:] <= best[:-1] - 0.01).max())
-    assert mlp.n_iter_ == len(losses) == last + 1 + 4 < 200
-    assert (mlp.best_loss_, mlp.t_) == (best[-1], 230 * len(losses))
-    more = settings | {"max_iter": len(losses) + 5, "n_iter_no_change": 200}
-    assert make_mlp(**more).fit(X, Y).n_iter_ == len(losses) + 5
-
-
 def test_weights_count_in_the_score():
     weights = 1.0 + Y
     mlp = make_mlp(early_stopping=True, validation_fraction=0.2, max_iter=1).fit(X, Y, weights)
