@@ -84,13 +84,14 @@ static void update_dense(const mlp_worker *self, const mlp_block *block, int n_n
     mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
     for (int tile = first; tile < last; tile++) {
         int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
-        mlp_decay_rows(schedule, 0, block->n, begin, end);
+        float *rows = layer->weights + (ptrdiff_t)begin * layer->stride;
+        mlp_shrink(b, block->n, rows, (ptrdiff_t)(end - begin) * layer->stride);
         for (int i = 0; i * MLP_CHUNK_SAMPLES < block->n; i++)
             kernels->update_foreground(layer,
                                        b->deltas + (ptrdiff_t)i * MLP_CHUNK_SAMPLES * b->width,
                                        b->width, group_samples(block, i), &block->groups[i],
                                        schedule->training->learning_rates[0], begin, end);
-        mlp_set_biases(schedule, 0, begin, end);
+        mlp_set_biases(b, rows + layer->n_in, layer->stride, begin, end);
         if (n_next) {
             kernels->product(layer, schedule->ones, begin, end, schedule->row_sums);
             kernels->product_block(layer, &schedule->panels, n_next, begin, end, products, panel);

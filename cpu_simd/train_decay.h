@@ -25,11 +25,18 @@ void mlp_decay_sums(const mlp_worker *self, int l, int t, float *sums);
 /* Prepares the thread's biases and deltas of a block of n samples for the block's update. */
 void mlp_decay_deltas(const mlp_worker *self, int l, int n);
 
-/* Shrink rows begin <= i < end of layer l, or the inputs begin <= j < end of a tile of it, by a
- * block of n samples, before its update; and put the biases right after the update. */
-void mlp_decay_rows(const mlp_schedule *schedule, int l, int n, int begin, int end);
-void mlp_set_biases(const mlp_schedule *schedule, int l, int begin, int end);
-void mlp_decay_tile(const mlp_schedule *schedule, int l, int n, int tile, int begin, int end);
-void mlp_set_tile_biases(const mlp_schedule *schedule, int l, int tile);
+/* Shrinks a layer's weights at w by a block of n samples, before its update. */
+static inline void mlp_shrink(const mlp_layer_buffers *b, int n, float *w, ptrdiff_t size)
+{
+    for (ptrdiff_t i = 0; b->kept && i < size; i++) w[i] -= b->lost[n] * w[i];
+}
+
+/* Puts the biases of the neurons begin <= i < end right after the update; that of the first is at
+ * w, and `step` floats from the next. */
+static inline void mlp_set_biases(const mlp_layer_buffers *b, float *w, ptrdiff_t step, int begin,
+                                  int end)
+{
+    for (ptrdiff_t i = begin; b->kept && i < end; i++) w[(i - begin) * step] = b->biases[i];
+}
 
 #endif

@@ -177,10 +177,11 @@ static void update_and_pack(const mlp_worker *self, int l, int n, int pack, int 
     mlp_schedule *schedule = self->schedule;
     const mlp_layer *layer = &schedule->training->network->layers[l];
     mlp_layer_buffers *b = &schedule->buffers[l];
-    mlp_decay_rows(schedule, l, n, begin, end);
+    float *rows = layer->weights + (ptrdiff_t)begin * layer->stride;
+    mlp_shrink(b, n, rows, (ptrdiff_t)(end - begin) * layer->stride);
     schedule->kernels->update_block(layer, b->deltas, b->width, b[-1].states, n,
                                     schedule->training->learning_rates[l], begin, end);
-    mlp_set_biases(schedule, l, begin, end);
+    mlp_set_biases(b, rows + layer->n_in, layer->stride, begin, end);
     if (pack && b->packed.words) schedule->kernels->pack_weights(layer, begin, end, &b->packed);
 }
 

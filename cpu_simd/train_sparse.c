@@ -163,11 +163,14 @@ static void update_tile(const mlp_schedule *schedule, int l, int n, int tile, in
 {
     const mlp_layer *layer = &schedule->training->network->layers[l];
     const mlp_layer_buffers *b = &schedule->buffers[l];
-    mlp_decay_tile(schedule, l, n, tile, begin, end);
-    schedule->kernels->update_rows(
-        b->tiles + mlp_tile_offset(layer, tile), mlp_tile_width(layer, tile), &b->uses, begin, end,
-        b->deltas + mlp_tile_begin(layer, tile), b->width, schedule->training->learning_rates[l]);
-    if (end > layer->n_in) mlp_set_tile_biases(schedule, l, tile);
+    const int first = mlp_tile_begin(layer, tile), width = mlp_tile_width(layer, tile);
+    float *rows = b->tiles + mlp_tile_offset(layer, tile);
+    mlp_shrink(b, n, rows + (ptrdiff_t)begin * width, (ptrdiff_t)(end - begin) * width);
+    schedule->kernels->update_rows(rows, width, &b->uses, begin, end, b->deltas + first, b->width,
+                                   schedule->training->learning_rates[l]);
+    if (end > layer->n_in)
+        mlp_set_biases(b, rows + (ptrdiff_t)layer->n_in * width, 1, first,
+                       mlp_tile_begin(layer, tile + 1));
 }
 
 void mlp_update_tiles(const mlp_worker *self, int l, int n)

@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import ClassifierMixin
@@ -20,7 +21,6 @@ from mlpcore.estimators.fitting import (
     EarlyStopping,
     EpochRecord,
     Plateau,
-    constant_rate,
     copy_of,
     few_samples,
     observers_of,
@@ -374,7 +374,10 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         few = len(samples.codes) <= FEW or issparse(samples.inputs)
         if steps and few:
             return train_by_steps(samples, steps)
-        config = constant_rate(self._config(epochs=1))
+        # One epoch by a constant factor has one rate, the first.
+        config = structs.replace(
+            self._config(epochs=1), decay="factor", learning_rate_end=None, warm_up=0
+        )
         if not hasattr(self, "_network"):
             self._network = self._new_network(config)
         network, self.target_ = self._current_network(), config.target

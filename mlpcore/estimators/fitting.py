@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from msgspec import structs
 from sklearn.exceptions import ConvergenceWarning
 
 from mlpcore.errors import InputError
@@ -17,7 +16,6 @@ from mlpcore.estimators.prediction import Steps, outputs_of
 from mlpcore.estimators.stability import warn_of_step
 from mlpcore.estimators.validation import Samples, float_rows, squares_of, weights_of
 from mlpcore.network.network import Network
-from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Diverged, Observer, Trainer
 
@@ -221,8 +219,3 @@ def train_by_steps(samples: Samples, steps: Steps) -> float:
         )
     total = len(samples.codes) if weights is None else weights.sum(dtype=np.float64)
     return loss / float(total)
-
-
-def constant_rate(config: TrainingConfig) -> TrainingConfig:
-    """The settings of a `partial_fit`: those of an epoch at the learning rate of the first."""
-    return structs.replace(config, decay="factor", learning_rate_end=None, warm_up=0)

@@ -196,7 +196,8 @@ class Trainer:
             observer.on_epoch_start(self)
         if state.progress.samples < self.n_samples:
             with self._timed("deformation_seconds"):
-                self.source.begin(state.epoch, self._report_deformation)
+                report = functools.partial(self._report, "deforming", total=self.n_samples)
+                self.source.begin(state.epoch, report)
             with self._timed("training_seconds"):
                 self._train()
         self._collect()
@@ -231,9 +232,6 @@ class Trainer:
             training_seconds=round(progress.training_seconds, 4),
             evaluation_seconds=round(progress.evaluation_seconds, 4),
         )
-
-    def _report_deformation(self, done: int) -> None:
-        self._report("deforming", done, self.n_samples)
 
     def _train(self) -> None:
         state, target, decay = self.state, self.config.target, self._weight_decay
