@@ -144,12 +144,14 @@ def real_array(name: str, values: Any, finite: bool = True) -> Any:
 
     An InputError if they are none, or if `check_array_like` refuses them.
     """
-    check_array_like(name, values)
-    torch: Any = sys.modules.get("torch")
-    if torch is not None and isinstance(values, torch.Tensor):
-        values = tensor_values(name, values)
+    array = values
+    if type(values) is not np.ndarray:  # whose check takes longer than to move a small image
+        check_array_like(name, values)
+        torch: Any = sys.modules.get("torch")
+        if torch is not None and isinstance(values, torch.Tensor):
+            array = tensor_values(name, values)
     try:
-        array = np.asarray(values)
+        array = np.asarray(array)
     except (TypeError, ValueError):  # nested lists of different lengths, pictures
         raise InputError(f"{name} is no array: expected real numbers in rows of one size") from None
     if array.dtype.kind not in "buif":

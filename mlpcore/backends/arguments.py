@@ -64,8 +64,9 @@ def check_shape(name: str, array: BackendArray, shape: Shape, dtype: DTypeLike) 
 
     None in `shape` stands for any length.
     """
-    fits = len(array.shape) == len(shape) and all(
-        wanted in (None, length) for wanted, length in zip(shape, array.shape)
+    fits = array.shape == shape or (
+        len(array.shape) == len(shape)
+        and all(wanted in (None, length) for wanted, length in zip(shape, array.shape))
     )
     if not fits or array.dtype != dtype:
         expected = ", ".join("any" if length is None else str(length) for length in shape)

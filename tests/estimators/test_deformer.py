@@ -1,4 +1,4 @@
-"""Deformation as a transformer: any range of values, any batch, scikit-learn's conventions."""
+"""Deformation as a transformer: any batch, labels, tensors, scikit-learn's conventions."""
 
 import pickle
 
@@ -11,7 +11,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 
-from mlpcore import DeformationParameters, ElasticDeformer, backends
+from mlpcore import (
+    Dataset,
+    DeformationParameters,
+    ElasticDeformer,
+    InputError,
+    OnlineMLPClassifier,
+    backends,
+)
 from mlpcore.deformation.deform import deform
 
 BACKEND = backends.get("cpu")
@@ -77,65 +84,6 @@ def test_other_backends(name):
     assert np.abs(result - deformed_by_mlpcore(images)).max() <= 64 * 2**-24 * 40 * 2
 
 
-# Ranges and types
-
-
-@pytest.mark.parametrize(
-    ("dtype", "low", "high"),
-    [
-        (np.float32, 0, 1),
-        (np.float64, 0, 255),
-        (np.float64, 1e6, 1e6 + 1),
-        (np.float64, 0, 1e-9),
-        (np.float64, 0, 0.1),  # no sum of few powers of two: could come back as a little more
-        (np.float64, 0, 1e30),
-        (np.float32, 1, 0),  # black on white, background given
-    ],
-)
-def test_any_range_of_values(dtype, low, high):
-    """Like [-1, 1]; float32 rounds values and results to 2^-24 of up to twice the range."""
-    images = ((IMAGES.astype(np.float64) + 1) / 2 * (high - low) + low).astype(dtype)
-    deformer = make_deformer(background=None if high > low else low).fit(images)
-    assert deformer.background_ == low
-    result = deformer.deform(images)
-    assert result.dtype == dtype
-    found = (result.astype(np.float64) - low) / (high - low) * 2 - 1
-    # 1e6 + 1 has 2^-33 of rounding in float64, far less than float32's.
-    assert np.abs(found - deformed_by_mlpcore(IMAGES)).max() <= 8 * 2**-24
-    assert result.min() >= min(low, high)
-    assert result.max() <= images.max()
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64, np.uint32])
-def test_whole_numbers_are_rounded_to_the_nearest(dtype):
-    pixels = np.rint((IMAGES + 1) * 127.5)
-    exact = make_deformer().fit_transform(pixels)
-    result = make_deformer().fit_transform(pixels.astype(dtype))
-    assert result.dtype == dtype
-    assert np.array_equal(result, np.rint(exact))
-    assert np.abs(exact - result).max() > 0.4  # there was something to round
-
-
-@pytest.mark.parametrize("background", [0, 77, 255])
-def test_the_background_comes_in_from_outside(background):
-    """A flat image turned by 80 degrees: its corners come from far outside."""
-    deformer = make_deformer(alpha=0, beta=80, gamma=0, background=background, random_state=1)
-    result = deformer.fit_transform(np.full((200, 21, 21), 100, np.uint8))
-    assert {result.min(), result.max()} == {background, 100}
-    assert np.mean(result[:, 0, 0] == background) > 0.3
-    assert np.all(result[:, 10, 10] == 100)
-
-
-@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.float64])
-def test_no_deformation_is_the_identity(dtype):
-    images = np.rint((squares(30) + 1) * 127.5).astype(dtype)
-    result = make_deformer(alpha=0, beta=0, gamma=0).fit_transform(images)
-    assert result.dtype == dtype
-    assert np.array_equal(result, images)
-    constant = np.zeros((3, 9, 9), dtype)
-    assert np.array_equal(make_deformer().fit_transform(constant), constant)
-
-
 # Shapes and labels
 
 
@@ -155,6 +103,19 @@ def test_flattened_images_and_lists_are_deformed_alike():
     assert np.array_equal(flat.reshape(square.shape), deformed_by_mlpcore(square))
 
 
+def test_the_background_is_that_of_each_channel():
+    """A little ink at the border is no paper. The corners of a turned image are background."""
+    paper = np.full((12, 20, 26, 3), [250, 240, 220], np.uint8)
+    strong = {"alpha": 0, "beta": 80, "gamma": 0}
+    deformer = make_deformer(channels="last", **strong).fit(paper)
+    assert deformer.background_.tolist() == [250, 240, 220]
+    assert np.array_equal(deformer.deform(paper), paper)
+    paper[:, :, :7] = 3
+    assert make_deformer().fit(paper[..., 0]).background_ == 250
+    filled = make_deformer(background=77, **strong).fit_transform(paper[..., 0])
+    assert np.mean(filled[:, 0, 0] == 77) > 0.3
+
+
 @pytest.mark.parametrize("names", [range(10), list("0123456789"), list("abcdefghij")])
 def test_similar_labels(names):
     similar = ("b", "h") if names[1] == "b" else (1, 7)
@@ -165,6 +126,58 @@ def test_similar_labels(names):
     assert np.array_equal(deformer.deform(IMAGES, labels.tolist()), expected)
     changed = np.any(deformer.deform(IMAGES) != expected, axis=(1, 2))
     assert set(LABELS[changed]) == {1, 7}
+
+
+def test_similar_labels_count_for_masks_and_keypoints():
+    points, masks = np.full((120, 1, 2), 4.0), IMAGES > 0
+    deformer = make_deformer(alpha=0, gamma=0, similar_labels=("b",)).fit(IMAGES)
+    plain = make_deformer(alpha=0, beta=7.5, gamma=0).fit(IMAGES)
+    for call, targets in (("deform_keypoints", points), ("deform_masks", masks)):
+        strong, weak = (getattr(deformer, call)(targets, [label] * 120) for label in "ab")
+        assert not np.array_equal(strong, weak)
+        assert np.array_equal(weak, getattr(plain, call)(targets))
+
+
+def test_no_objects():
+    deformer = make_deformer().fit(IMAGES)
+    assert deformer.deform_keypoints(np.zeros((12, 0, 2))).shape == (12, 0, 2)
+    assert deformer.deform_keypoints(np.zeros((0, 3, 2))).shape == (0, 3, 2)
+    assert deformer.deform_masks(np.zeros((0, 15, 13), bool)).shape == (0, 15, 13)
+
+
+# Tensors
+
+
+def test_tensors_in_tensors_out():
+    torch = pytest.importorskip("torch")
+    images = torch.from_numpy(IMAGES)
+    deformer = make_deformer().fit(images)
+    labels, indices = torch.zeros(120, dtype=torch.int64), torch.arange(120).flip(0)
+    result = deformer.deform(images, labels, epoch=3, indices=indices)
+    assert isinstance(result, torch.Tensor) and result.dtype == torch.float32
+    expected = deformer.deform(IMAGES, epoch=3, indices=indices.numpy())
+    assert np.array_equal(result.numpy(), expected)
+    assert torch.equal(deformer.transform(images), images)
+    assert deformer.deform_masks(images > 0).dtype == torch.bool
+    points = deformer.deform_keypoints(torch.zeros(120, 4, 2))
+    assert points.dtype == torch.float32 and points.shape == (120, 4, 2)
+
+
+def test_tensors_that_numpy_cannot_take():
+    torch = pytest.importorskip("torch")
+    rows, labels = torch.rand(12, 9), np.arange(12) % 2
+    deformer = ElasticDeformer().fit(rows)
+    mlp = OnlineMLPClassifier(hidden_layer_sizes=(3,), max_iter=1).fit(rows, labels)
+    complex_rows = 1j * rows
+    bad = [rows.clone().requires_grad_(), complex_rows.conj(), complex_rows.conj().imag]
+    bad += [rows.bfloat16(), rows.to_sparse(), rows.to_sparse_csr(), rows.to("meta")]
+    calls = [deformer.fit, deformer.deform, deformer.deform_masks, mlp.predict]
+    calls += [deformer.deform_keypoints, lambda X: mlp.fit(X, labels)]
+    calls += [lambda X: mlp.fit(rows, X), lambda X: Dataset.from_arrays(X, labels, rows, labels)]
+    for tensor in bad:
+        for call in calls:
+            with pytest.raises(InputError, match="tensor"):
+                call(tensor)
 
 
 # scikit-learn's conventions
