@@ -128,7 +128,7 @@ class Backend(Deforming):
     def forward(self, network: LoadedNetwork, layer: int, inputs: Float32Array) -> Float32Array:
         """Outputs (n, n_out), y(W x + b), of inputs (n, n_in). The activation is the layer's."""
         n_in, _ = layer_shape(network, layer)
-        return self._forward(network, layer, self._located("inputs", inputs, (None, n_in)))
+        return self._forward(network, layer, self._array("inputs", inputs, (None, n_in)))
 
     @abstractmethod
     def _forward(self, network: LoadedNetwork, layer: int, inputs: BackendArray) -> Float32Array:
@@ -143,8 +143,8 @@ class Backend(Deforming):
         y' is (B / A) (A - y) (A + y) of the scaled tanh. Of the rectifier it is 1 where y > 0.
         """
         n_in, n_out = layer_shape(network, layer)
-        deltas = self._located("deltas", deltas, (None, n_out))
-        states = self._located("states", states, (len(deltas), n_in))
+        deltas = self._array("deltas", deltas, (None, n_out))
+        states = self._array("states", states, (len(deltas), n_in))
         return self._backward(network, layer, deltas, states)
 
     @abstractmethod
@@ -216,15 +216,15 @@ class Backend(Deforming):
     ) -> Samples:
         """The samples of a training, checked."""
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
-        images = self._located("images", images, (None, n_in))
-        labels = self._own("labels", labels, (len(images),), np.uint8)
-        order = self._own("order", order, (None,), np.int32)
+        images = self._array("images", images, (None, n_in))
+        labels = self._copied_array("labels", labels, (len(images),), np.uint8)
+        order = self._copied_array("order", order, (None,), np.int32)
         check_target(target)
         check_decay(weight_decay)
         for name, value in (("sample_weight", weights), ("weight_decay", weight_decay or None)):
             self.check_option(name, value)
         if weights is not None:
-            weights = self._own("sample_weight", weights, (len(images),), np.float32)
+            weights = self._copied_array("sample_weight", weights, (len(images),), np.float32)
             check_weights(weights)
         if len(order):
             check_range("labels", np.asarray(labels), n_classes)
@@ -252,9 +252,7 @@ class Backend(Deforming):
 
     def predict(self, network: LoadedNetwork, images: BackendArray) -> Float32Array:
         """Outputs (n, n_classes) of the whole network for images (n, n_in)."""
-        return self._predict(
-            network, self._located("images", images, (None, network.layer_sizes[0]))
-        )
+        return self._predict(network, self._array("images", images, (None, network.layer_sizes[0])))
 
     @abstractmethod
     def _predict(
@@ -274,8 +272,8 @@ class Backend(Deforming):
         `poll` is called now and then. An exception from it or from a signal handler ends the
         count.
         """
-        images = self._located("images", images, (None, network.layer_sizes[0]))
-        labels = self._located("labels", labels, (len(images),), np.uint8)
+        images = self._array("images", images, (None, network.layer_sizes[0]))
+        labels = self._array("labels", labels, (len(images),), np.uint8)
         guesses = self._predict(network, images, poll).argmax(axis=1)
         return int(np.count_nonzero(guesses != np.asarray(labels)))
 

@@ -56,20 +56,22 @@ class Deforming(ABC):
         """An array where this backend computes; a NumPy array itself on a CPU."""
         return array
 
-    def _take(self, name: str, array: Any, shape: Shape, dtype: DTypeLike = np.float32) -> Any:
+    def _finite_array(
+        self, name: str, array: Any, shape: Shape, dtype: DTypeLike = np.float32
+    ) -> Any:
         """An argument of this shape and type, where this backend computes. NumPy's are finite."""
-        array = self._located(name, array, shape, dtype)
+        array = self._array(name, array, shape, dtype)
         if isinstance(array, np.ndarray) and array.dtype.kind == "f":
             check_finite(name, array)
         return array
 
-    def _located(self, name: str, array: Any, shape: Shape, dtype: DTypeLike = np.float32) -> Any:
+    def _array(self, name: str, array: Any, shape: Shape, dtype: DTypeLike = np.float32) -> Any:
         """An argument of this shape and type, where this backend computes."""
         return check_array(name, array, shape, dtype)
 
-    def _own(self, name: str, array: Any, shape: Shape, dtype: DTypeLike) -> Any:
-        """`_located`, as a copy on a CPU: `progress` or another thread may write to the array."""
-        array = self._located(name, array, shape, dtype)
+    def _copied_array(self, name: str, array: Any, shape: Shape, dtype: DTypeLike) -> Any:
+        """`_array`, as a copy on a CPU: `progress` or another thread may write to the array."""
+        array = self._array(name, array, shape, dtype)
         return array.copy() if isinstance(array, np.ndarray) else array
 
     def _output(
@@ -81,7 +83,7 @@ class Deforming(ABC):
         check_out(out, shape, dtype)
         return out
 
-    def _beside(self, array: BackendArray, out: BackendArray) -> BackendArray:
+    def _unaliased(self, array: BackendArray, out: BackendArray) -> BackendArray:
         """An argument that is read while `out` is written: a copy if they share memory."""
         if array.flags.aligned and not np.may_share_memory(array, out):
             return array
@@ -122,8 +124,8 @@ class Deforming(ABC):
         `labels` is (n,) uint8 and `angles` (256,) float64. Implementations may differ in the last
         bit. The result is `out` if given, else a new array where `put` would have put it.
         """
-        labels = self._located("labels", labels, (None,), np.uint8)
-        angles = self._take("angles", angles, (affine.N_LABELS,), np.float64)
+        labels = self._array("labels", labels, (None,), np.uint8)
+        angles = self._finite_array("angles", angles, (affine.N_LABELS,), np.float64)
         check_scale(scale)
         check_place(epoch, first, len(labels))
         out = self._output(out, (len(labels), 2, 2))
@@ -148,7 +150,7 @@ class Deforming(ABC):
 
     def _taps(self, taps: ArrayLike) -> BackendArray:
         """The weights of a one-dimensional Gaussian for each pixel of a cell, float32."""
-        weights: BackendArray = self._located("taps", taps, (None, None))
+        weights: BackendArray = self._array("taps", taps, (None, None))
         check_whole("number of pixels of a cell", weights.shape[0], 1, MAX_SIGMA)
         check_whole("number of taps", weights.shape[1], 1, MAX_TAPS)
         if isinstance(weights, np.ndarray) and not (abs(weights) <= 1).all():
@@ -168,11 +170,11 @@ class Deforming(ABC):
         (n, 2, h, w) is in pixels, x before y. Bilinear; `background` outside the image. Where
         only background is looked up, the result is exactly that.
         """
-        images = self._located("images", images, (None, None, None))
+        images = self._array("images", images, (None, None, None))
         n, height, width = images.shape
         check_sides(height, width)
-        affine = self._take("affine", affine, (n, 2, 2))
-        displacement = self._take("displacement", displacement, (n, 2, height, width))
+        affine = self._finite_array("affine", affine, (n, 2, 2))
+        displacement = self._finite_array("displacement", displacement, (n, 2, height, width))
         check_real("background", background)
         return self._deform_by(images, affine, displacement, float(background))
 
@@ -204,16 +206,16 @@ class Deforming(ABC):
         the field of grid i // 100. `affine` comes from `affine_maps`. The result is `out` if given,
         else a new array where `put` would have put it.
         """
-        images = self._located("images", images, (None, None, None))
+        images = self._array("images", images, (None, None, None))
         n = len(images)
         check_sides(*images.shape[1:])
         check_place(epoch, first, n)
         check_real("background", background)
-        affine = self._take("affine", affine, (n, 2, 2))
+        affine = self._finite_array("affine", affine, (n, 2, 2))
         fields = self._epoch_fields(taps, alpha, seed, epoch)
         out = self._output(out, images.shape)
         if n:
-            images, affine = (self._beside(array, out) for array in (images, affine))
+            images, affine = (self._unaliased(array, out) for array in (images, affine))
             self._deform(images, affine, fields, first, out, float(background))
         return out
 
@@ -271,7 +273,7 @@ class Deforming(ABC):
         check_finite("affine", affine)
         fields = self._epoch_fields(taps, alpha, seed, epoch)
         if out.size:
-            images, affine = (Deforming._beside(self, array, out) for array in (images, affine))
+            images, affine = (Deforming._unaliased(self, array, out) for array in (images, affine))
             self._deform_selected(images, affine, fields, indices, backgrounds, out)
 
     def _deform_selected(

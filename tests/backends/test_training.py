@@ -15,17 +15,19 @@ from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.network import Network
 from oracle import (
+    CASES,
     EPSILON,
+    KINDS,
     WIDTHS,
     Problem,
     Steps,
     bits,
     check_training,
+    trained,
     training_problems,
     training_set,
     uniform,
 )
-from small_trainings import CASES, KINDS
 
 TANH, RELU = ("tanh", "squared"), ("relu", "cross-entropy")
 
@@ -105,16 +107,6 @@ def test_rows_of_a_sparse_matrix_are_rows_of_an_array(cpu_name, reference, kind,
 # ---- losses and errors ---------------------------------------------------------------------
 
 
-def learn(engine, network, images, labels, order, rate, **more):
-    """A copy of the network after a training, the result, and predictions with it."""
-    network = network.copy()
-    loaded, shown = engine.load(network), engine.put(images)
-    result = engine.train(loaded, shown, engine.put(labels), order, rate, **more)
-    outputs = engine.predict(loaded, shown)
-    engine.store(loaded, network)
-    return network, result, outputs
-
-
 @every_engine
 @pytest.mark.parametrize("gap, label", [(0, 0), (15, 0), (15, 1), (90, 1), (700, 1), (1e30, 0)])
 def test_losses_of_sure_outputs(name, how, gap, label):
@@ -122,7 +114,8 @@ def test_losses_of_sure_outputs(name, how, gap, label):
     network, (engine,) = Network(COMMON, loss="cross-entropy"), engines(name, how, (2,))
     network.biases[-1][0] = gap
     data = uniform(1, 1, COMMON[0]), np.full(1, label, np.uint8), np.zeros(1, np.int32)
-    got, result, outputs = learn(engine, network, *data, 0.01)
+    got, result = trained(engine, network, *data, 0.01)
+    outputs = engine.predict(engine.load(got), data[0])
     expected = np.log1p(4 * np.exp(-float(gap))) + (gap if label else 0)
     assert result.loss == pytest.approx(expected, rel=1e-5, abs=1e-30)
     assert got.is_finite() and outputs.sum() == pytest.approx(1, abs=4 * EPSILON)
@@ -134,7 +127,7 @@ def test_of_equal_outputs_the_first_counts(name, how, kind):
     """A rate too small to tell the outputs apart leaves all of them equal."""
     labels, order = np.array([0, 0, 1, 2, 4], np.uint8), np.arange(5, dtype=np.int32)
     data = np.zeros((5, COMMON[0]), np.float32), labels, order
-    _, result, _ = learn(engines(name, how)[0], Network(COMMON, None, *kind), *data, 1e-30)
+    _, result = trained(engines(name, how)[0], Network(COMMON, None, *kind), *data, 1e-30)
     assert (result.samples, result.errors) == (5, 3)
     assert result.loss == pytest.approx(5 * (5 / 2 if kind[1] == "squared" else np.log(5)))
 
@@ -150,7 +143,7 @@ def test_what_is_not_finite_is_seen(name, how, kind, place, value):
         images[order[10], 5] = value
     else:
         network.weights[place][2, 1] = value
-    got, result, _ = learn(engines(name, how)[0], network, images, labels, order, 0.01)
+    got, result = trained(engines(name, how)[0], network, images, labels, order, 0.01)
     assert not (np.isfinite(result.loss) and got.is_finite())
     if np.isnan(value) and kind == RELU:
         assert np.isnan(result.loss)
@@ -162,7 +155,7 @@ def test_an_infinite_weight_of_an_inactive_input_stays_unseen(simd_name):
     network, (images, labels, order, _) = problem.network(), problem.samples()
     images[:, 7], network.weights[0][:, 7] = 0, np.inf
     for engine in engines(simd_name, "sparse") + engines(simd_name, "steps"):
-        assert np.isfinite(learn(engine, network, images, labels, order, 0.001)[1].loss)
+        assert np.isfinite(trained(engine, network, images, labels, order, 0.001)[1].loss)
 
 
 # ---- weights of samples --------------------------------------------------------------------
@@ -176,10 +169,10 @@ def test_a_power_of_two_for_all_is_that_factor_of_the_rate(simd_name, schedule):
     problem = FULL._replace(activation="relu" if schedule == "sparse" else "tanh")
     network, (*data, _) = problem.network(), problem.samples()
     (engine,) = engines(simd_name, schedule)
-    plain, wanted, _ = learn(engine, network, *data, 1e-3)
+    plain, wanted = trained(engine, network, *data, 1e-3)
     for weight in (1.0, 4.0, 2.0**-20):
         more = {"sample_weight": np.full(problem.n, weight, np.float32)}
-        got, result, _ = learn(engine, network, *data, np.float32(1e-3) / weight, **more)
+        got, result = trained(engine, network, *data, np.float32(1e-3) / weight, **more)
         assert bits(got) == bits(plain) and result.errors == wanted.errors
         assert result.loss == pytest.approx(weight * wanted.loss, rel=1e-12)
 
@@ -188,9 +181,9 @@ def test_a_sample_of_weight_0_leaves_no_trace(cpu_name):
     """A stepper computes the same without it; a block rounds in other places."""
     network, (images, labels, order, _) = FULL.network(), FULL.samples()
     weights, engine = np.arange(FULL.n, dtype=np.float32) % 3, Steps(backends.get(cpu_name, 1))
-    whole, *_ = learn(engine, network, images, labels, order, 1e-3, sample_weight=weights)
+    whole, _ = trained(engine, network, images, labels, order, 1e-3, sample_weight=weights)
     kept = order[weights[order] > 0]
-    rest, *_ = learn(engine, network, images, labels, kept, 1e-3, sample_weight=weights)
+    rest, _ = trained(engine, network, images, labels, kept, 1e-3, sample_weight=weights)
     assert bits(whole) == bits(rest)
 
 
@@ -199,7 +192,8 @@ def test_weights_of_0_alone_change_no_bit(simd_name, schedule):
     """Errors are counted all the same, and the loss is that of no sample."""
     network, (images, labels, order, _) = FULL.network(), FULL.samples()
     (engine,), none = engines(simd_name, schedule, (3,)), np.zeros(FULL.n, np.float32)
-    got, result, outputs = learn(engine, network, images, labels, order, 0.01, sample_weight=none)
+    got, result = trained(engine, network, images, labels, order, 0.01, sample_weight=none)
+    outputs = engine.predict(network, images)
     wrong = np.count_nonzero(outputs.argmax(axis=1)[order] != labels[order])
     assert bits(got) == bits(network)
     assert (result.samples, result.errors, result.loss) == (2 * FULL.n, wrong, 0.0)
@@ -249,7 +243,7 @@ def test_training_ends_after_a_whole_sample(name, how, sizes, raises):
     assert 1 <= calls[-1].samples < 200
     engine.store(loaded, got)
     images, labels, order = data
-    expected, result, _ = learn(engine, network, images, labels, order[: calls[-1].samples], 0.01)
+    expected, result = trained(engine, network, images, labels, order[: calls[-1].samples], 0.01)
     assert result == calls[-1] and bits(got) == bits(expected)
 
 
@@ -258,8 +252,8 @@ def test_neurons_of_tanh_learn_from_a_state_of_zero(simd_name, reference):
     network = Network((4, 20, 3), seed=1)
     network.weights[0][...] = network.biases[0][...] = 0
     data = uniform(1, 2, 4), np.array([1, 2], np.uint8), np.arange(2, dtype=np.int32)
-    expected, *_ = learn(reference, network, *data, 0.1)
-    got, *_ = learn(*engines(simd_name, "steps", (1,)), network, *data, 0.1)
+    expected, _ = trained(reference, network, *data, 0.1)
+    got, _ = trained(*engines(simd_name, "steps", (1,)), network, *data, 0.1)
     np.testing.assert_allclose(got.weights[0], expected.weights[0], rtol=0, atol=32 * EPSILON)
     assert np.abs(got.weights[0]).min() > 0
 
@@ -267,5 +261,5 @@ def test_neurons_of_tanh_learn_from_a_state_of_zero(simd_name, reference):
 def test_a_sample_whose_loss_is_not_finite_is_not_learnt(simd_name):
     network, images = Network((20, 30, 3), 1, *TANH), np.full((1, 20), np.nan, np.float32)
     data = images, np.zeros(1, np.uint8), np.zeros(1, np.int32)
-    got, result, _ = learn(*engines(simd_name, "steps", (1,)), network, *data, 0.1)
+    got, result = trained(*engines(simd_name, "steps", (1,)), network, *data, 0.1)
     assert np.isnan(result.loss) and bits(got) == bits(network)

@@ -15,7 +15,7 @@ from mlpcore.network import Network
 from mlpcore.network.architecture import PRESETS
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.trainer import Trainer
-from small_trainings import problem
+from oracle import training_set
 
 pytestmark = pytest.mark.gpu
 
@@ -34,7 +34,7 @@ def train(network, n, schedule="resident", rates=1e-3, target=1.0):
         with pytest.raises(DoesNotFit):
             make_plan(network.layer_sizes, backend.driver.limits)
         pytest.skip(backend.notice)
-    images, labels, order = problem(network.layer_sizes, n, 0)
+    images, labels, order = training_set(network.layer_sizes, n, 0)
     backend.train(loaded, backend.put(images), backend.put(labels), order, rates, None, target)
     backend.store(loaded, network)
     return network.weights + network.biases
@@ -45,7 +45,7 @@ def oracle(preset, kind, n, rates, target):
     """The same after training in float64."""
     network = start(preset, kind)
     backends.get("reference").train(
-        network, *problem(network.layer_sizes, n, 0), list(rates), None, target
+        network, *training_set(network.layer_sizes, n, 0), list(rates), None, target
     )
     return network.weights + network.biases
 

@@ -1,5 +1,6 @@
 """What the equivalence tests share: inputs, tolerances, and the comparison of a training."""
 
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -7,8 +8,22 @@ import pytest
 from hypothesis import strategies as st
 
 from mlpcore.backends.base import TrainingResult
+from mlpcore.backends.cuda.plan import DeviceLimits
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
+
+#: Every activation with every loss.
+KINDS = list(product(ACTIVATIONS, LOSSES))
+
+#: Networks and devices. Their plans exchange sums at every boundary, cut slices of unequal length,
+#: have more rows than threads, and keep weights in registers, in shared memory and in both.
+CASES = {
+    "one hidden layer": ((20, 33, 4), DeviceLimits(6, 48 << 10, 64 * 64, threads=(32,))),
+    "two hidden layers": ((23, 19, 17, 5), DeviceLimits(6, 48 << 10, 64 * 96, threads=(64,))),
+    "four hidden layers": ((9, 14, 11, 8, 13, 3), DeviceLimits(4, 48 << 10, 2816, threads=(32,))),
+    "rows beyond threads": ((7, 85, 40, 2), DeviceLimits(2, 48 << 10, 32 * 96, threads=(32,))),
+    "one block": ((12, 10, 3), DeviceLimits(1, 48 << 10, 64 * 64, threads=(32,))),
+}
 
 #: Half a unit in the last place of float32.
 EPSILON = 2.0**-24
@@ -77,6 +92,16 @@ def training_set(sizes, n, seed=0, zeros=0.0, low=-1.0):
     images[rng.random(images.shape) < zeros] = 0
     labels = rng.integers(0, min(sizes[-1], 256), n).astype(np.uint8)
     return images, labels, rng.permutation(n).astype(np.int32)
+
+
+def trained(engine, network, images, labels, order, rate=1e-3, progress=None, **more):
+    """A copy of the network after training by a backend or `Steps`, and the result."""
+    network = network.copy()
+    loaded, data = engine.load(network), (engine.put(images), engine.put(labels), order)
+    more |= {} if progress is None else {"progress": progress}
+    result = engine.train(loaded, *data, rate, **more)
+    engine.store(loaded, network)
+    return network, result
 
 
 def assert_near(network, expected, size=1.0):

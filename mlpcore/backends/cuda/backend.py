@@ -117,7 +117,7 @@ class CudaBackend(Backend):
         with self.driver.active():
             network.reserve(images, labels)
 
-    def _located(
+    def _array(
         self, name: str, array: BackendArray, shape: Shape, dtype: DTypeLike = np.float32
     ) -> DeviceArray:
         """The array on the device; a NumPy array is put there."""
@@ -126,7 +126,7 @@ class CudaBackend(Backend):
         check_shape(name, array, shape, dtype)
         return array
 
-    def _beside(self, array: DeviceArray, out: DeviceArray) -> DeviceArray:
+    def _unaliased(self, array: DeviceArray, out: DeviceArray) -> DeviceArray:
         ends = array.address + array.nbytes, out.address + out.nbytes
         if out.address < ends[0] and array.address < ends[1]:
             raise InputError("out: expected memory that the images do not use")
@@ -143,7 +143,7 @@ class CudaBackend(Backend):
             return DeviceArray(self.driver, shape, dtype)
         if not isinstance(out, DeviceArray):
             raise InputError(f"out: {type(out).__name__}, expected an array on the device")
-        return self._located("out", out, shape, dtype)
+        return self._array("out", out, shape, dtype)
 
     def _run(self, launches: Iterable[Launch]) -> None:
         with self.driver.active():

@@ -16,8 +16,7 @@ from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.training.trainer import Trainer
-from oracle import EPSILON, random_network, uniform
-from small_trainings import assert_same_weights, problem, trained
+from oracle import EPSILON, assert_near, bits, random_network, trained, training_set, uniform
 
 
 @pytest.fixture(scope="module", params=["cuda-emulated", "cuda"])
@@ -45,12 +44,12 @@ def test_nothing_to_do(device):
 
 
 def test_graphs_of_any_length_give_the_same_bits(device, monkeypatch):
-    start, data, results = random_network((20, 33, 4), 3), problem((20, 33, 4), 11, 3), []
+    start, data, results = random_network((20, 33, 4), 3), training_set((20, 33, 4), 11, 3), []
     for steps in (1, 4, 64):
         monkeypatch.setattr(streaming, "STEPS_PER_GRAPH", steps)
         results.append(trained(device, start, *data))
     for got, result in results[1:]:
-        assert_same_weights(got, results[0][0])
+        assert bits(got) == bits(results[0][0])
         assert result == results[0][1]
 
 
@@ -59,7 +58,7 @@ def test_graphs_serve_every_epoch(emulated, monkeypatch):
     monkeypatch.setattr(streaming, "STEPS_PER_GRAPH", 4)
     sizes, captured, capture = (10, 7, 3), [], emulated.driver.capture
     monkeypatch.setattr(emulated.driver, "capture", lambda x: captured.append(x) or capture(x))
-    network, (images, labels, _) = random_network(sizes, 1), problem(sizes, 12, 1)
+    network, (images, labels, _) = random_network(sizes, 1), training_set(sizes, 12, 1)
     loaded, shown = emulated.load(network), emulated.put(images)
     on_device, expected = emulated.put(labels), network.copy()
     for epoch, rate in enumerate([0.01, 0.002, 0.02]):
@@ -71,27 +70,27 @@ def test_graphs_serve_every_epoch(emulated, monkeypatch):
             emulated_backend(), expected, images * (1 + epoch), labels, order, rate
         )
     emulated.store(loaded, network)
-    assert_same_weights(network, expected)
+    assert bits(network) == bits(expected)
     emulated.train(loaded, emulated.put(images), on_device, order, rate)
     assert len(captured) > 2  # other images need other graphs
 
 
 def test_the_order_of_threads_changes_no_bit(emulated):
     start = random_network((40, 70, 5), 3, activation="relu", loss="cross-entropy")
-    data, results = problem((40, 70, 5), 6, 3), []
+    data, results = training_set((40, 70, 5), 6, 3), []
     for seed in range(3):
         emulated.driver.seed(seed)
         results.append(trained(emulated, start, *data))
     for got, result in results[1:]:
-        assert_same_weights(got, results[0][0])
+        assert bits(got) == bits(results[0][0])
         assert result == results[0][1]
 
 
 def test_an_order_on_the_device(device, reference):
-    start, (images, labels, order) = random_network((9, 5), 3), problem((9, 5), 30, 3)
+    start, (images, labels, order) = random_network((9, 5), 3), training_set((9, 5), 30, 3)
     expected, _ = trained(reference, start, images, labels, order[7:23])
     got, _ = trained(device, start, images, labels, device.put(order)[7:23])
-    assert_same_weights(got, expected, 16 * EPSILON)  # sixteen steps, weights below 1
+    assert_near(got, expected)  # sixteen steps, weights below 1
     with pytest.raises(InputError, match=r"^order: from 1 to 30, expected 0 to 29"):
         trained(device, start, images, labels, device.put(np.int32([1, 30])))
 
@@ -100,7 +99,7 @@ def test_an_order_on_the_device(device, reference):
 
 
 def test_validation_in_batches_gives_the_same_bits(emulated, monkeypatch):
-    start, (images, labels, _) = random_network((30, 40, 6), 3), problem((30, 40, 6), 100, 3)
+    start, (images, labels, _) = random_network((30, 40, 6), 3), training_set((30, 40, 6), 100, 3)
     whole, polls = emulated.predict(emulated.load(start), images), []
     monkeypatch.setattr(network, "PREDICT_BATCH", 33)
     loaded = emulated.load(start)
