@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
-
-from mlpcore.typing import StrPath
 
 #: Beside this file in an installed package, else in the checkout.
 SOURCES = Path(__file__).resolve().with_name("kernels")
@@ -34,17 +33,19 @@ class Kernel(NamedTuple):
         return "".join(self.parameters.values())
 
 
-def _text(source: StrPath) -> str:
+@functools.cache
+def _text(source: str | Path) -> str:
     """A source and the sources that it includes."""
-    paths = [SOURCES / source]
-    for path in paths:
-        for name in re.findall(r'^#include "(\w+\.cuh?)"', path.read_text(), re.MULTILINE):
-            if SOURCES / name not in paths:
-                paths.append(SOURCES / name)
-    return "".join(path.read_text() for path in paths)
+    texts: list[str] = []
+    names = [source]
+    for name in names:
+        texts.append((SOURCES / name).read_text())
+        included = re.findall(r'^#include "(\w+\.cuh?)"', texts[-1], re.MULTILINE)
+        names += [each for each in included if each not in names]
+    return "".join(texts)
 
 
-def kernels(source: StrPath) -> dict[str, Kernel]:
+def kernels(source: str | Path) -> dict[str, Kernel]:
     """The kernels of a source, by name."""
     return {
         name: Kernel(dict(map(_declared, parameters.split(","))), re.findall(r"\w+", bounds))
@@ -58,13 +59,13 @@ def _declared(text: str) -> tuple[str, str]:
     return name, "P" if "*" in kind else LETTERS[kind.strip()]
 
 
-def constants(source: StrPath) -> SimpleNamespace:
+def constants(source: str | Path) -> SimpleNamespace:
     """The whole numbers of a source."""
     found = re.findall(r"(?:constexpr int|,) ([A-Z]\w+) = (\d+)", _text(source))
     return SimpleNamespace(**{name: int(value) for name, value in found})
 
 
-def struct(source: StrPath, name: str, **lengths: int) -> np.dtype[np.void]:
+def struct(source: str | Path, name: str, **lengths: int) -> np.dtype[np.void]:
     """A struct of a source; `lengths` are those of its arrays."""
     body = re.search(rf"struct {name} {{(.*?)}};", _text(source), re.DOTALL)
     assert body is not None, name
