@@ -23,17 +23,11 @@ class ElasticDeformation(DualTransform):  # type: ignore[misc]
     Parameters
     ----------
     sigma : float or pair of equal floats, default=6.0
-        Standard deviation, in pixels, of the Gaussian that smooths the displacements, at most
-        512. It is cut off at 10 pixels up to a sigma of 6, as in the paper, and at 4 sigma beyond.
+        Standard deviation of the smoothing, in pixels, as for `mlpcore.ElasticDeformer`.
     alpha : float or pair of floats, default=36.0
-        Scale of the displacements, in pixels, before they are smoothed. Their RMS is then
-        alpha / 32 with a sigma of 6, and alpha / (6.1 sigma) with a greater one. A pair is for
-        displacements along x and along y. 0 means no elastic deformation.
-    beta : float, default=15.0
-        Greatest angle, in degrees, of a rotation or a horizontal shear, each with probability
-        1/2. 0 means neither.
-    gamma : float, default=15.0
-        Greatest change of width and of height, in percent. 0 means no scaling.
+        Scale of the displacements, in pixels, as for it. A pair is for those along x and along y.
+    beta, gamma : float, default=15.0
+        Greatest angle in degrees, and greatest change of the sides in percent, as for it.
     fill : float, sequence of floats or None, default=None
         The value around an image, or one for each channel; None takes the median of the image's
         border, in each channel.

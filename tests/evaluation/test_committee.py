@@ -1,9 +1,12 @@
-"""Committees: the mean of outputs, and refusals."""
+"""Committees: the mean of outputs, and how probable a difference is."""
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
-from mlpcore import Committee, InputError, Network, backends
+from mlpcore import Committee, Network, backends
+from mlpcore.evaluation import Evaluation
+from mlpcore.evaluation.committee import compare
 from mlpcore.network.activation import A, B
 from small_runs import BACKENDS, make_dataset
 
@@ -42,7 +45,15 @@ def test_networks_of_different_losses_decide_by_probabilities(reference):
     np.testing.assert_allclose(alone, [[second, 1 - second]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("sizes", [[], [(35, 9, 3), (35, 3), (35, 9, 4)], [(35, 9, 3), (36, 9, 3)]])
-def test_refusals(sizes):
-    with pytest.raises(InputError, match="expected"):
-        Committee([Network(each, 0) for each in sizes])
+@pytest.mark.parametrize("alone", [(0, 0), (3, 3), (1, 9), (40, 25), (0, 7)])
+def test_mcnemars_exact_test(alone):
+    """Each of the two is wrong alone for so many of 90 samples, and both are for 5."""
+    outputs = np.zeros((2, 90, 2))
+    outputs[..., 0] = 1
+    outputs[:, :5, 1] = outputs[0, 5 : 5 + alone[0], 1] = 2
+    outputs[1, 90 - alone[1] :, 1] = 2
+    first, second = (Evaluation.of(each, np.zeros(90, int)) for each in outputs)
+    found = compare(first, second)
+    assert (found.first_only, found.second_only) == alone
+    expected = binomtest(alone[0], sum(alone)).pvalue if any(alone) else 1
+    assert found.p_value == pytest.approx(expected, rel=1e-13)

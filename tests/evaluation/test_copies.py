@@ -1,10 +1,10 @@
-"""Predictions averaged over deformed copies: their mean, their maps, memory, refusals."""
+"""Predictions averaged over deformed copies: their mean, their maps, memory."""
 
 import numpy as np
 import pytest
 
 import emulated
-from mlpcore import DeformationParameters, InputError
+from mlpcore import DeformationParameters
 from mlpcore.data import scaling
 from mlpcore.data.scaling import INPUT_RANGES, to_range
 from mlpcore.deformation import deform_selected
@@ -63,20 +63,3 @@ def test_parts_are_small_and_change_nothing(reference, monkeypatch):
     np.testing.assert_allclose(found, whole, rtol=0, atol=1e-14)  # sums in another order
     assert max(seen) <= limit
     assert sum(seen) == 9 * IMAGES.size
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ((0,), "copies 0: expected .* 1 to"),
-        ((2.5,), "copies 2.5: expected"),
-        ((8, 0), "strength 0: expected more than 0, at most 5"),
-        ((8, 5.1), "strength 5.1: expected more than 0"),
-        ((8, float("nan")), "strength nan: expected more than 0"),
-        ((8, "1"), "strength '1': expected a number"),
-        ((8, 0.5, -1), "seed -1: expected"),
-    ],
-)
-def test_refusals(arguments, message):
-    with pytest.raises(InputError, match=message):
-        Copies(*arguments)

@@ -1,0 +1,60 @@
+"""Each refusal of the package is one line that says what was expected."""
+
+import math
+
+import numpy as np
+import pytest
+
+from mlpcore import Committee, InputError, Network, backends
+from mlpcore.evaluation import Copies, Evaluation, evaluate
+
+LABELS = np.array([0, 1])
+
+
+def copies(*arguments):
+    return lambda: Copies(*arguments)
+
+
+def of(outputs, labels=LABELS):
+    return lambda: Evaluation.of(outputs, np.array(labels))
+
+
+def committee(*sizes):
+    return lambda: Committee([Network(each, 0) for each in sizes])
+
+
+def images(shape, dtype=np.float32):
+    network, backend = Network((35, 3)), backends.get("scalar")
+    return lambda: evaluate(network, np.zeros(shape, dtype), LABELS, backend)
+
+
+REFUSED = [
+    (copies(0), "copies 0: expected .* 1 to"),
+    (copies(2.5), "copies 2.5: expected"),
+    (copies(8, 0), "strength 0: expected more than 0, at most 5"),
+    (copies(8, 5.1), "strength 5.1: expected more than 0"),
+    (copies(8, math.nan), "strength nan: expected more than 0"),
+    (copies(8, "1"), "strength '1': expected a number"),
+    (copies(8, 0.5, -1), "seed -1: expected"),
+    (of(np.zeros((2, 3, 1))), r"^outputs: float64 of shape \(2, 3, 1\), expected"),
+    (of(np.zeros((2, 1))), r"^outputs: .* \(2, 1\), expected"),
+    (of(np.zeros((2, 3), int)), "^outputs: int64 .*expected real"),
+    (of(np.zeros((0, 3)), []), r"^outputs: .*\(0, 3\), expected"),
+    (of(np.zeros((2, 3)), [0, 1, 2]), r"^labels: .*\(3,\), expected"),
+    (of(np.zeros((2, 3)), [0.0, 1.0]), "^labels: float64 .*expected whole"),
+    (of(np.zeros((2, 3)), [0, 3]), "^labels: from 0 to 3, expected 0 to 2"),
+    (of(np.zeros((2, 3)), [-1, 0]), "^labels: from -1 to 0, expected"),
+    (of(np.array([[0, math.nan], [1, 0]])), "^outputs: expected finite"),
+    (committee(), "^a committee of no networks: expected"),
+    (committee((35, 9, 3), (35, 3), (35, 9, 4)), "^network 3 of a committee is 35-9-4: expected"),
+    (committee((35, 9, 3), (36, 9, 3)), "^network 2 .*expected 35 inputs"),
+    (images((2, 6, 5)), r"^images: .*\(2, 30\), expected"),
+    (images((2, 30)), "^images"),
+    (images((2, 7, 5), np.float64), "^images: float64"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_what_is_refused(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
