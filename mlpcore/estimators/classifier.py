@@ -28,7 +28,7 @@ from mlpcore.estimators.fitting import (
     warn_of_steps,
     warn_of_training,
 )
-from mlpcore.estimators.prediction import FEW, FittedNetwork, Steps
+from mlpcore.estimators.prediction import FEW, FittedNetwork, StepperCache
 from mlpcore.estimators.settings import Settings
 from mlpcore.estimators.validation import (
     Samples,
@@ -341,22 +341,22 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             a weight that makes a step unstable.
         """
         first = not hasattr(self, "classes_")
-        steps = self._steps
-        if steps and not all(map(operator.is_, steps.parameters, PARAMETERS(self))):
-            steps = None
-        if steps is None:
+        cache = self._cache
+        if cache and not all(map(operator.is_, cache.parameters, PARAMETERS(self))):
+            cache = None
+        if cache is None:
             check_parameters(self)
         known = known_classes(classes, None if first else self.classes_)
-        mlp, samples = self, few_samples(self, steps, X, y, sample_weight)
+        mlp, samples = self, few_samples(self, cache, X, y, sample_weight)
         if samples is None:
             inputs, labels = check_samples(self, X, y, reset=first)
             mlp = self._new(known) if first else self
             samples = mlp._samples(inputs, labels, sample_weight)
         warn_of_steps(samples, self.learning_rate_init)
         try:
-            loss = mlp._learn(samples, steps)
+            loss = mlp._learn(samples, cache)
         except Diverged:
-            for name in ("classes_", "_network", "_steps"):
+            for name in ("classes_", "_network", "_cache"):
                 self.__dict__.pop(name, None)
             raise
         mlp.loss_curve_.append(loss)
@@ -369,11 +369,11 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             self.__dict__.update(mlp.__dict__)
         return self
 
-    def _learn(self, samples: Samples, steps: Steps | None) -> float:
+    def _learn(self, samples: Samples, cache: StepperCache | None) -> float:
         """Learns samples in their order, by steps if these are few; returns their mean loss."""
         few = len(samples.codes) <= FEW or issparse(samples.inputs)
-        if steps and few:
-            return train_by_steps(samples, steps)
+        if cache and few:
+            return train_by_steps(samples, cache)
         # One epoch by a constant factor has one rate, the first.
         config = structs.replace(
             self._config(epochs=1), decay="factor", learning_rate_end=None, warm_up=0
@@ -387,9 +387,9 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             epoch = FIRST_PARTIAL_EPOCH + self._n_calls + len(self._history)
             source = self._source(samples, config, backend, epoch)
             Trainer(config, source, backend, (), state, self.alpha).run()
-            self._network, self._steps = state.network, None
+            self._network, self._cache = state.network, None
             return state.history[0].loss
-        self._steps = Steps(
+        self._cache = StepperCache(
             PARAMETERS(self),
             config,
             config.layer_rates(config.learning_rate),
@@ -397,7 +397,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             {label: code for code, label in enumerate(self.classes_.tolist())},
             backend.stepper(network),
         )
-        return train_by_steps(samples, self._steps)
+        return train_by_steps(samples, self._cache)
 
     def _source(
         self,

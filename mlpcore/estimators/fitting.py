@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from mlpcore.errors import InputError
-from mlpcore.estimators.prediction import Steps, outputs_of
-from mlpcore.estimators.stability import warn_of_step
+from mlpcore.estimators.prediction import StepperCache, outputs_of
+from mlpcore.estimators.unstable_steps import warn_of_unstable_step
 from mlpcore.estimators.validation import Samples, float_rows, squares_of, weights_of
 from mlpcore.network.network import Network
 from mlpcore.training.state import EpochMetrics
@@ -181,7 +181,7 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
         return
     steps = learning_rate * (1 + squares_of(samples.inputs, 1))
     worst = int((steps * samples.weights * (samples.weights > 1)).argmax())
-    warn_of_step(
+    warn_of_unstable_step(
         float(samples.weights[worst]),
         steps[worst],
         f"sample_weight and class_weight give sample {worst}",
@@ -191,15 +191,15 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
 
 
 def few_samples(
-    mlp: Any, steps: Steps | None, X: Any, y: Any, sample_weight: Any
+    mlp: Any, cache: StepperCache | None, X: Any, y: Any, sample_weight: Any
 ) -> Samples | None:
     """Samples like those of the steps before, or None if scikit-learn must check them."""
-    rows = None if steps is None else float_rows(X, mlp)
-    if steps is None or rows is None or type(y) not in (list, np.ndarray) or len(y) != len(rows):
+    rows = None if cache is None else float_rows(X, mlp)
+    if cache is None or rows is None or type(y) not in (list, np.ndarray) or len(y) != len(rows):
         return None
     labels = y if isinstance(y, list) else y.tolist()
     try:
-        codes = np.array([steps.codes[label] for label in labels], np.uint8)
+        codes = np.array([cache.codes[label] for label in labels], np.uint8)
     except (KeyError, TypeError):
         return None
     return Samples(
@@ -207,11 +207,11 @@ def few_samples(
     )
 
 
-def train_by_steps(samples: Samples, steps: Steps) -> float:
+def train_by_steps(samples: Samples, cache: StepperCache) -> float:
     """Learns samples in their order; returns their mean loss, weighted as they are."""
-    config, weights = steps.config, samples.weights
-    data, rates = (samples.inputs, samples.codes), (steps.rates, config.target)
-    loss = steps.stepper.train(*data, *rates, weights, steps.weight_decay).loss
+    config, weights = cache.config, samples.weights
+    data, rates = (samples.inputs, samples.codes), (cache.rates, config.target)
+    loss = cache.stepper.train(*data, *rates, weights, cache.weight_decay).loss
     if not math.isfinite(loss):
         raise Diverged(
             f"training diverged at learning rate {config.learning_rate:.4g}: the loss is not "

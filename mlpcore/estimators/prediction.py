@@ -53,7 +53,7 @@ FEW = 32
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepperCache:
     """What calls of `partial_fit` with a few samples share, while the parameters stay the same."""
 
     parameters: tuple[Any, ...]  # compared by identity, because a value can be an array
@@ -80,7 +80,7 @@ class FittedNetwork:
     best_validation_score_: float | None
     t_: int
     _network: Network  # with the weights as they are now, unless there are steps
-    _steps: Steps | None = None
+    _cache: StepperCache | None = None
     _seed: int
     _n_calls: int  # of partial_fit
     _history: list[EpochMetrics]
@@ -127,9 +127,9 @@ class FittedNetwork:
         if rows is None:
             check_array_like("X", X)
             rows = canonical(validate_data(self, X, reset=False, **INPUTS))
-        steps = self._steps  # which another thread may drop
-        if steps is not None and (rows.shape[0] <= FEW or issparse(rows)):
-            outputs = steps.stepper.predict(rows)
+        cache = self._cache  # which another thread may drop
+        if cache is not None and (rows.shape[0] <= FEW or issparse(rows)):
+            outputs = cache.stepper.predict(rows)
             if np.isfinite(outputs).all():
                 return outputs
         network = self._current_network()
@@ -150,14 +150,14 @@ class FittedNetwork:
 
     def _current_network(self) -> Network:
         """The network with the weights as they are now, which the caller must not change."""
-        steps = self._steps
-        return self._network if steps is None else steps.stepper.network
+        cache = self._cache
+        return self._network if cache is None else cache.stepper.network
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())  # type: ignore[call-overload]  # not `__dict__` itself
-        steps = state.get("_steps")
-        if steps is not None:
-            state |= {"_network": steps.stepper.network, "_steps": None}
+        cache = state.get("_cache")
+        if cache is not None:
+            state |= {"_network": cache.stepper.network, "_cache": None}
         return state
 
     # ---- fitted attributes -------------------------------------------------------------
@@ -166,7 +166,7 @@ class FittedNetwork:
     def network_(self) -> Network:
         """The weights. Whoever reads them may change them."""
         self._network = self._current_network()
-        self._steps = None
+        self._cache = None
         return self._network
 
     @property

@@ -88,7 +88,7 @@ class Settings(BaseEstimator):  # type: ignore[misc]
         mlp = copy.copy(self)
         mlp.classes_, mlp._seed = classes, seed_of(self.random_state)
         mlp.loss_curve_, mlp._history, mlp._n_samples, mlp._n_calls = [], [], 0, 0
-        mlp.t_, mlp._steps = 0, None
+        mlp.t_, mlp._cache = 0, None
         mlp.validation_scores_ = mlp.best_validation_score_ = None
         return mlp
 

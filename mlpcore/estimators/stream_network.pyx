@@ -15,7 +15,7 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.backends.affine import N_LABELS
 from mlpcore.errors import InputError
-from mlpcore.estimators.stability import warn_of_step
+from mlpcore.estimators.unstable_steps import warn_of_unstable_step
 from mlpcore.network.standardisation import Standardisation
 
 from mlpcore.backends.simd cimport CStepper
@@ -140,7 +140,8 @@ cdef class StreamNetwork:
         self._check_label(y)
         if weight > 1:
             step = rate * (1 + self._square(sample))
-            warn_of_step(weight, step, "w gives the sample", f"learning_rate {rate:.4g}", 3)
+            rate_text = f"learning_rate {rate:.4g}"
+            warn_of_unstable_step(weight, step, "w gives the sample", rate_text, stacklevel=3)
         while not self._step(sample, self.codes.get(y, N_LABELS), rate, weight, &loss):
             self._grow(sample, y, max_features)
         return loss

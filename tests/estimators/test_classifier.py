@@ -141,9 +141,9 @@ def test_attributes_of_the_network(settings, outputs):
     mlp = make_mlp(**settings)
     assert not hasattr(mlp, "n_layers_") and not hasattr(mlp, "best_loss_")
     mlp.partial_fit(X[:9], Y[:9], [0, 1, 2])
-    steps = mlp._steps
+    steps = mlp._cache
     assert (mlp.n_layers_, mlp.n_outputs_, mlp.out_activation_, mlp.t_) == (4, 3, outputs, 9)
-    assert mlp._steps is steps
+    assert mlp._cache is steps
     assert np.array_equal(mlp.predict_log_proba(X), np.log(mlp.predict_proba(X)))
 
 

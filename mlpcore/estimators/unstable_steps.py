@@ -10,7 +10,9 @@ import warnings
 UNSTABLE = 4.0
 
 
-def warn_of_step(weight: float, step: float, sample: str, rate: str, stacklevel: int) -> None:
+def warn_of_unstable_step(
+    weight: float, step: float, sample: str, rate: str, stacklevel: int
+) -> None:
     """Warns if a weight above 1 makes a step unstable.
 
     `step` is that of the sample with weight 1, and `sample` and `rate` say in the warning which
