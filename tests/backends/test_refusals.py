@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from conftest import SIMD
+from scipy.sparse import csr_matrix
 
 from emulated import get_backend
 from mlpcore import backends
@@ -160,10 +162,40 @@ REFUSED_CHOICES = [
     *((lambda text=text: parse_hidden_layers(text), "architecture") for text in BAD_TEXTS),
 ]
 
+
+FULL_ROW = csr_matrix(np.ones((1, 4), np.float32))
+
+
+def sparse(change=id, rows=FULL_ROW):
+    """Calls with a matrix, whose arrays change once SciPy has found that its indices ascend."""
+    rows = rows.copy()
+    assert rows.nnz < 4 or rows.format != "csr" or rows.has_canonical_format
+    change(rows)
+    return steps(rows, LABELS[:1]), lambda b, net: b.stepper(net).predict(rows)
+
+
+#: Rows of matrices that are none, of which C would write beyond its arrays.
+BROKEN_ROWS = [
+    *sparse(lambda rows: rows.indptr.__setitem__(1, 10**6)),
+    *sparse(lambda rows: rows.indptr.__setitem__(0, 1)),
+    *sparse(lambda rows: rows.indices.__setitem__(-1, 4)),
+    *sparse(lambda rows: rows.indices.__setitem__(0, -1)),
+    *sparse(lambda rows: rows.indices.fill(3)),
+    *sparse(lambda rows: setattr(rows, "indices", rows.indices[:2])),
+    *sparse(lambda rows: setattr(rows, "indptr", rows.indptr[:1])),
+    *sparse(rows=csr_matrix((np.ones(2, np.float32), [3, 1], [0, 2]), shape=(1, 4))),
+    *sparse(rows=csr_matrix(X[:1]).tocsc()),
+]
+
 TABLE = [
     *((name, *row) for name in ("reference", "cpu", "cuda-emulated") for row in REFUSED),
     *((name, *row) for name in ("reference", "cpu") for row in REFUSED_ON_A_CPU),
     *(("cpu", lambda b, net, call=call: call(), message) for call, message in REFUSED_CHOICES),
+    *(
+        (name, call, "images: expected compressed sparse rows")
+        for name in SIMD
+        for call in BROKEN_ROWS
+    ),
 ]
 
 
