@@ -77,6 +77,13 @@ def test_other_numbers_have_the_range_of_the_training_images(convert, value_rang
         assert_same(data, as_bytes)
 
 
+def test_a_run_finds_files_again_by_the_range_that_was_given(tmp_path):
+    np.savez(tmp_path / "set.npz", X=X // 16, y=Y)
+    data = load(tmp_path / "set.npz", value_range=(0, 20))
+    assert data.value_range == (0, 20)
+    assert DataSummary.of(DataSummary.of(data).load()) == DataSummary.of(data)
+
+
 def test_rows_and_a_range_that_is_given():
     rows, test_rows = (x[:, :, :4].reshape(len(x), 16) for x in (X, X_TEST))
     squares = Dataset.from_arrays(rows, Y, test_rows, Y_TEST)
