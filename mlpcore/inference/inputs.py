@@ -64,7 +64,8 @@ def find_digits(pictures: object, pixels: PixelSpec) -> list[Digit]:
 
     check_takes_digits(pixels, "pictures")
     several = pictures if isinstance(pictures, (list, tuple)) else [pictures]
-    return [find_digit(*read_picture(each)[:2]) for each in _sources(several)]
+    found = map(read_picture, _sources(several))
+    return [find_digit(each.grey, each.name) for each in found]
 
 
 def _sources(pictures: Iterable[object]) -> Iterator[Source]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from mlpcore import Network, backends, dataset
 from mlpcore.__main__ import main
@@ -189,9 +189,21 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
         page.locator("#bars .best").wait_for()
         assert text(page, "first") == str(outputs.argmax())
         assert text(page, "second").startswith(f"{100 * outputs.max():.1f}".replace(".0", ""))
+        assert "by a plain threshold" in text(page, "message")
         page.keyboard.press("Escape")
         wait_for_answer(page)
         assert text(page, "first") == "?"
+    for kind, ink in ("L", 0), ("L", 255), ("LA", (0, 255)), ("LA", (255, 255)):
+        paper = {("L", 0): 255, ("L", 255): 0}.get((kind, ink), (0, 0))
+        picture, five = Image.new(kind, (300, 200), paper), io.BytesIO()
+        for stroke in STROKES[5]:
+            points = [(200 * x + 50, 200 * y) for x, y in stroke]
+            ImageDraw.Draw(picture).line(points, ink, 12, joint="curve")
+        picture.save(five, "PNG")
+        give(page, "open", five.getvalue())
+        page.locator("#first", has_text="5").wait_for()
+        page.keyboard.press("Escape")
+        wait_for_answer(page)
     draw(page, [*styled(STROKES[1], shift=(-0.2, 0)), *styled(STROKES[1], shift=(0.2, 0))])
     assert "2 digits" in text(page, "message")
     noise = io.BytesIO()

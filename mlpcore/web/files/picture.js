@@ -21,9 +21,8 @@ export async function inkOfPicture(blob, side) {
   const threshold = otsu(dark);
   const border = dark.filter((_, i) => i < width || i >= width * (height - 1));
   const isInverse = 2 * border.filter((value) => value > threshold).length > border.length;
-  const [ground, ink] = [false, true].map((isInk) =>
-    meanOf(dark.filter((value) => value > threshold === (isInk !== isInverse))),
-  );
+  const meanWhere = (isDark) => meanOf(dark.filter((value) => value > threshold === isDark));
+  const [ground, ink] = [meanWhere(isInverse), meanWhere(!isInverse)];
   dark.forEach((value, i) => {
     picture.data[4 * i + 3] = 255 * Math.min(Math.max((value - ground) / (ink - ground), 0), 1);
   });
@@ -32,18 +31,23 @@ export async function inkOfPicture(blob, side) {
   return canvas;
 }
 
-/** The darkness, 0 to 255, of pixels in red, green, blue and opacity, on white paper. */
+/** The darkness, 0 to 255, of pixels in red, green, blue and opacity, on paper unlike their ink. */
 function darknessOf(data) {
-  return Float32Array.from({ length: data.length / 4 }, (_, i) => {
-    const [red, green, blue, opacity] = data.subarray(4 * i, 4 * i + 4);
-    return ((255 - 0.299 * red - 0.587 * green - 0.114 * blue) * opacity) / 255;
+  const pixels = Array.from({ length: data.length / 4 }, (_, i) => data.subarray(4 * i, 4 * i + 4));
+  const brightness = pixels.map(([red, green, blue]) => 0.299 * red + 0.587 * green + 0.114 * blue);
+  const isLight = meanOf(brightness.filter((_, i) => pixels[i][3] > 127)) > 127;
+  const isOpaque = pixels.every(([, , , opacity]) => opacity > 127);
+  const paper = isLight && !isOpaque ? 0 : 255;
+  return Uint8ClampedArray.from(brightness, (value, i) => {
+    const share = pixels[i][3] / 255;
+    return 255 - share * value - (1 - share) * paper;
   });
 }
 
 /** The threshold that splits values from 0 to 255 into the two most distinct classes (Otsu, 1979). */
 function otsu(values) {
   const counts = new Float64Array(BINS);
-  for (const value of values) counts[Math.floor(value)]++;
+  for (const value of values) counts[value]++;
   const total = counts.reduce((sum, count, k) => sum + count * k, 0);
   let [below, sum, best, threshold] = [0, 0, 0, 0];
   counts.forEach((count, k) => {
@@ -51,9 +55,9 @@ function otsu(values) {
     sum += count * k;
     const above = values.length - below;
     const between = below && above ? below * above * (sum / below - (total - sum) / above) ** 2 : 0;
-    if (between > best) [best, threshold] = [between, k + 1];
+    if (between > best) [best, threshold] = [between, k];
   });
   return threshold;
 }
 
-const meanOf = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+const meanOf = (values) => values.reduce((a, b) => a + b, 0) / Math.max(values.length, 1);
