@@ -64,8 +64,8 @@ class Components(NamedTuple):
         Others are rests of a line along which somebody cut, or of a neighbour.
         """
         (height, width), (y, x) = self.labels.shape, (int(rim * n) for n in self.labels.shape)
-        numbers = np.unique(self.labels[y : height - y, x : width - x])
-        return numbers[numbers > 0].tolist()
+        counts = np.bincount(self.labels[y : height - y, x : width - x].ravel())
+        return (1 + np.flatnonzero(counts[1:])).tolist()
 
     def without_dirt(self, numbers: Sequence[int]) -> list[int]:
         """Those of some components that are no specks beside the largest of them."""
@@ -74,7 +74,9 @@ class Components(NamedTuple):
 
     def mask(self, numbers: Sequence[int]) -> AnyArray:
         """Which pixels (h, w) belong to some components."""
-        return np.isin(self.labels, numbers)
+        chosen = np.zeros(len(self.boxes), bool)
+        chosen[list(numbers)] = True
+        return chosen[self.labels]
 
 
 def find_components(dark: UInt8Array) -> Components:

@@ -94,7 +94,9 @@ def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
             f"{name}: {width} x {height} pixels, expected a digit on at least "
             f"{MIN_SIDE} x {MIN_SIDE}"
         )
-    ink = picture_ink(without_frame(reduced(np.rint(grey).astype(np.uint8), WORKING_SIDE)))
+    if grey.dtype != np.uint8:
+        grey = np.rint(grey).astype(np.uint8)
+    ink = picture_ink(without_frame(reduced(grey, WORKING_SIDE)))
     found = None if ink is None else digit_inside(ink, RIM)
     if found is None:
         raise InputError(
@@ -130,7 +132,7 @@ def digit_inside(ink: Ink, rim: float) -> tuple[Glyph, list[Box]] | None:
     """
     components = find_components(ink.strokes)
     # Paler pieces than a digit are lines, or the pattern of the paper.
-    dark = np.bincount(components.labels.ravel(), (ink.values > ink.middle).ravel())
+    dark = np.bincount(components.labels[ink.values > ink.middle], minlength=len(components.boxes))
     components = components._replace(areas=dark)
     inside = components.inside(rim)
     kept = components.without_dirt(inside)

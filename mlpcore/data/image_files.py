@@ -24,7 +24,7 @@ from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from mlpcore.errors import InputError, shown
 from mlpcore.files import read_start
-from mlpcore.typing import Float32Array, StrPath, UInt8Array
+from mlpcore.typing import AnyArray, Float32Array, StrPath, UInt8Array
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP", "PPM")
 EXPECTED = "expected one picture as PNG, JPEG, GIF, BMP, TIFF, WebP or PPM"
@@ -140,7 +140,9 @@ def read_picture(source: Source, side: int = REDUCED_SIDE) -> Picture:
         content, name = _content(source)
         with _refusing(name):
             grey, longest = _decode(content, side)
-    return Picture(np.rint(grey).astype(np.uint8), name, longest / max(grey.shape))
+    if grey.dtype != np.uint8:
+        grey = np.rint(grey).astype(np.uint8)
+    return Picture(grey, name, longest / max(grey.shape))
 
 
 def _content(source: StrPath | BinaryIO) -> tuple[bytes, str]:
@@ -202,7 +204,7 @@ class _Slow(Exception):
     """A decoder has taken too long."""
 
 
-def _decode(content: bytes, side: int) -> tuple[Float32Array, int]:
+def _decode(content: bytes, side: int) -> tuple[AnyArray, int]:
     """The brightness of a picture in the bytes of a file, and the longer side that it has there.
 
     It raises an InputError, or whatever the decoders raise.
@@ -251,13 +253,13 @@ def _too_large(found: str) -> str:
     return f"is too large: {found} pixels, expected at most {MAX_PIXELS:,} in all"
 
 
-def _brightness(image: Image.Image, side: int) -> Float32Array:
+def _brightness(image: Image.Image, side: int) -> AnyArray:
     """Return the brightness of a picture in any of Pillow's modes."""
     if image.mode.startswith(("I", "F")):
         whites = (1, 255) if image.mode == "F" else ()
         return _scaled(np.asarray(image, np.float32), whites, side)
     if not image.has_transparency_data:
-        return np.asarray(_reduced(image.convert("L"), side), np.float32)
+        return np.asarray(_reduced(image.convert("L"), side))
     image = _reduced(image.convert("RGBA"), side)
     grey = np.asarray(image.convert("RGB").convert("L"), np.float32)
     opacity = np.asarray(image.getchannel("A"), np.float32) / np.float32(255)

@@ -18,7 +18,6 @@ from mlpcore.__main__ import main
 from mlpcore.commands.predict import GREY_LEVELS
 from mlpcore.data.digit import find_digit
 from mlpcore.data.image_files import MAX_FILE_BYTES, read_picture
-from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.network import Network
 from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import BEST
@@ -110,6 +109,10 @@ def test_a_line_for_each_picture(run, call):
     Path(".hidden.png").write_bytes(Path("0.png").read_bytes())
     Path("notes.txt").touch()
     assert call("predict", run / BEST, ".").splitlines() == sorted(lines)
+    odd = write_picture(os.fsdecode(b"caf\xe9\n.png"))
+    assert call("predict", run, odd, "--save-normalised", "seen").count("\n") == 1
+    assert len(os.listdir("seen")) == 1
+    assert json.loads(call("predict", run, odd, "--json"))["pictures"][0]["file"] == odd
 
 
 def test_bad_pictures_leave_the_others(run, capsys):
@@ -145,23 +148,19 @@ def test_a_picture_on_standard_input(run, call, capsys, monkeypatch):
     assert capsys.readouterr().err.startswith("error: the standard input ")
 
 
-def test_more_than_one_digit_is_a_warning(run, capsys):
+def test_several_digits_and_none_are_warnings(capsys):
     pair = np.hstack([pictures.enlarged(DIGITS[0]), pictures.enlarged(DIGITS[1])])
-    Path("pair.png").write_bytes(pictures.encoded(pictures.written(pair)))
-    assert main(["predict", str(run), "pair.png", "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert err == "warning: pair.png seems to show 2 digits side by side: expected one\n"
-    assert "warning: " + json.loads(out)["pictures"][0]["warning"] == err.strip()
-
-
-def test_no_digit_is_a_warning(capsys):
     noise = np.random.default_rng(0).integers(0, 256, (90, 90))
+    Path("pair.png").write_bytes(pictures.encoded(pictures.written(pair)))
     Path("noise.png").write_bytes(pictures.encoded(noise))
-    assert main(["predict", "pretrained", "noise.png", str(write_picture("a.png")), "--json"]) == 0
+    names = ["pair.png", "noise.png", write_picture("a.png")]
+    assert main(["predict", "pretrained", *names, "--json"]) == 0
     out, err = capsys.readouterr()
-    warning = "noise.png hardly shows a digit: expected one"
-    assert [each.get("warning") for each in json.loads(out)["pictures"]] == [warning, None]
-    assert err == f"warning: {warning}\n"
+    several = "pair.png seems to show 2 digits side by side: expected one"
+    none = "noise.png hardly shows a digit: expected one"
+    found = [each.get("warning") for each in json.loads(out)["pictures"]]
+    assert found == [several, none, None]
+    assert err == f"warning: {several}\nwarning: {none}\n"
 
 
 def test_without_a_network_that_of_the_package_guesses(run, call, capsys, monkeypatch):
@@ -174,13 +173,6 @@ def test_without_a_network_that_of_the_package_guesses(run, call, capsys, monkey
     assert call("predict", "pretrained", picture) == out
     assert re.fullmatch(r"note: [^\n]* own, which misreads 0\.46 % [^\n]*\n", err)
     assert out == call("predict", run, picture)  # in two digits
-
-
-def test_names_from_elsewhere(run, call):
-    odd = write_picture(os.fsdecode(b"caf\xe9\n.png"))
-    assert call("predict", run, odd, "--save-normalised", "seen").count("\n") == 1
-    assert len(os.listdir("seen")) == 1
-    assert json.loads(call("predict", run, odd, "--json"))["pictures"][0]["file"] == odd
 
 
 def test_what_the_network_was_given(run, capsys):
@@ -204,10 +196,3 @@ def test_what_the_network_was_given(run, capsys):
         assert characters[::2] == characters[1::2]
         levels = [GREY_LEVELS.index(c) for c in characters[::2]]
         assert levels == (row.astype(int) * 10 // 256).tolist()
-
-
-def test_classes_are_those_of_the_data(call):
-    metadata = to_metadata(data="letters", pixels=MNIST_PIXELS, classes=["x"])
-    write_network(Path("n.safetensors"), Network((841, 1), seed=1), metadata)
-    out = call("predict", "n.safetensors", write_picture("a.png"))
-    assert re.fullmatch(r"a\.png: x \(\S+\)\n", out)  # one output, one guess

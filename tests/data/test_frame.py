@@ -1,12 +1,10 @@
 """Lines at the sides of a picture are cut off, and strokes of digits are not."""
 
-import os
-
 import numpy as np
 import pytest
 
 import pictures
-from mlpcore import InputError, dataset
+from mlpcore import InputError
 from mlpcore.data.digit import find_digit
 from mlpcore.data.frame import without_frame
 from pictures import DIGITS, difference_nearby, framed
@@ -97,13 +95,3 @@ def test_pictures_without_a_frame_stay_whole(k):
         for each in grey, 255 - grey:
             each = pictures.as_bytes(each)
             assert np.array_equal(without_frame(each), each)
-
-
-@pytest.mark.skipif(not os.environ.get("MLPCORE_DATA"), reason="MLPCORE_DATA is not set")
-def test_mnists_digits_have_no_frame():
-    images = dataset.load(os.environ["MLPCORE_DATA"], name="mnist").test_images[:300]
-    for side in 29, 64, 150:
-        for image in images:
-            grey = pictures.enlarged(np.rint(127.5 * (image + 1)).astype(np.uint8), side)
-            for each in grey, 255 - grey:
-                assert without_frame(pictures.as_bytes(each)).shape == each.shape
