@@ -166,13 +166,18 @@ def test_warm_start_continues_as_if_it_had_not_stopped():
 
 def test_partial_fit_of_parts_is_partial_fit_of_the_whole():
     """To the bit in calls of few samples; their losses are means."""
-    whole = make_mlp(alpha=0.1).partial_fit(X[:32], Y[:32], classes=[0, 1, 2])
-    parts = make_mlp(alpha=0.1).partial_fit(X[:1], Y[:1], classes=[2, 1, 0])
+    whole, parts, many = (make_mlp(alpha=5.0) for _ in range(3))
+    whole.partial_fit(X[:32], Y[:32], classes=[0, 1, 2])
+    parts.partial_fit(X[:1], Y[:1], classes=[2, 1, 0])
     for begin, end in ((1, 2), (2, 20), (20, 32)):
         parts.partial_fit(X[begin:end], Y[begin:end])
     assert same(whole, parts)
     assert parts.n_iter_ == 4
     assert np.average(parts.loss_curve_, weights=[1, 1, 18, 12]) == pytest.approx(whole.loss_)
+    many.partial_fit(X[:33], Y[:33], classes=[0, 1, 2])  # not by steps, but for rounding the same
+    np.testing.assert_allclose(
+        parts.partial_fit(X[32:33], Y[32:33]).coefs_[0], many.coefs_[0], 1e-4
+    )
 
 
 def started(**changes):
