@@ -87,24 +87,27 @@ def bits_of_members(folder):
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """What the training comes to without a disaster."""
-    run = tmp_path_factory.mktemp("undisturbed") / "run"
+    """What the training comes to without a disaster, and how many seconds it takes."""
+    for name in ("train", "committee"):  # so that forked children begin at once
+        importlib.import_module(f"mlpcore.commands.{name}")
+    dataset.load(name="digits")
+    run, started = tmp_path_factory.mktemp("undisturbed") / "run", time.monotonic()
     assert start(run).wait().status == 0
-    return bits(run)
+    return bits(run), time.monotonic() - started
 
 
 def assert_finishes(run, undisturbed, disaster):
     """The training goes on to its end, to the same bits."""
     outcome = start(run).wait()
     assert outcome.status == 0, (disaster, outcome)
-    assert bits(run) == undisturbed, disaster
+    assert bits(run) == undisturbed[0], disaster
 
 
-def wait_a_moment(rng):
-    """Between 0.002 and 2 seconds, spread evenly in their logarithm."""
-    seconds = round(0.002 * 1000 ** rng.random(), 4)
+def wait_a_moment(rng, undisturbed):
+    """Up to the seconds of a training; a thousandth of them is as likely as all."""
+    seconds = undisturbed[1] * 1000 ** (rng.random() - 1)
     time.sleep(seconds)
-    return seconds
+    return round(seconds, 4)
 
 
 def test_kills(tmp_path, rng, undisturbed):
@@ -112,24 +115,22 @@ def test_kills(tmp_path, rng, undisturbed):
     times = []
     for _ in range(rng.randint(1, 20)):
         child = start(tmp_path / "run")
-        times.append(wait_a_moment(rng))
+        times.append(wait_a_moment(rng, undisturbed))
         if child.kill().status == 0:
             break
     assert_finishes(tmp_path / "run", undisturbed, f"killed after {times} s")
 
 
-def test_committees(tmp_path, rng):
+def test_committees(tmp_path, rng, undisturbed):
     """SIGKILL at random moments of two committees of other seeds, begun at once in one folder.
 
     One of them has the folder and goes on to the same bits; the other is refused in a line.
     """
-    importlib.import_module("mlpcore.commands.committee")  # so that both begin at once
-    dataset.load(name="digits")
     folder, times, ended = tmp_path / "disturbed", [], False
     folder.mkdir()
     while not ended and len(times) < 12:
         children = [start_committee(folder, seed) for seed in rng.sample(SEEDS, 2)]
-        times.append(wait_a_moment(rng))
+        times.append(wait_a_moment(rng, undisturbed))
         outcomes = [each.kill() for each in children]
         ended = any(each.status == 0 for each in outcomes)
         for outcome in outcomes:
@@ -165,7 +166,7 @@ def test_power_cuts(tmp_path, rng, undisturbed):
     for _ in range(rng.randint(1, 6)):
         with mounted(tmp_path, "-o", "loop", str(image)) as disk:
             child = start(disk / "run")
-            times.append(wait_a_moment(rng))
+            times.append(wait_a_moment(rng, undisturbed))
             descriptor = os.open(disk, os.O_RDONLY)
             fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", WITHOUT_LOG))
             os.close(descriptor)
