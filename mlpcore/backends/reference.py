@@ -55,11 +55,6 @@ def activate(network: Network, layer: int, a: AnyArray) -> AnyArray:
     return HIDDEN[network.activation][0](a)
 
 
-def derivative(activation: str, y: AnyArray) -> AnyArray:
-    """y'(a) from the state y = y(a) of hidden neurons, or of scaled tanh outputs."""
-    return HIDDEN[activation][1](y)
-
-
 def output_loss(network: Network, y: Float64Array, wanted: Float64Array) -> float:
     """E of one sample."""
     if network.loss == "cross-entropy":
@@ -112,9 +107,10 @@ def _step(
     loss = output_loss(network, outputs, wanted)
     delta = outputs - wanted
     if network.loss == "squared":
-        delta *= derivative("tanh", outputs)
+        delta *= HIDDEN["tanh"][1](outputs)
+    _, slope = HIDDEN[network.activation]
     for layer in range(len(weights) - 1, -1, -1):
-        below = weights[layer].T @ delta * derivative(network.activation, states[layer])
+        below = weights[layer].T @ delta * slope(states[layer])
         weights[layer] *= kept[layer]
         weights[layer] -= rates[layer] * np.outer(delta, states[layer])
         biases[layer] -= rates[layer] * delta
@@ -135,7 +131,7 @@ class ReferenceBackend(Backend):
     def _backward(
         self, network: Network, layer: int, deltas: Float32Array, states: Float32Array
     ) -> Float32Array:
-        slope = derivative(network.activation, states.astype(np.float64))
+        slope = HIDDEN[network.activation][1](states.astype(np.float64))
         return (deltas.astype(np.float64) @ network.weights[layer] * slope).astype(np.float32)
 
     def _train(
