@@ -111,18 +111,13 @@ class Glyph(NamedTuple):
     Attributes
     ----------
     box : Box
-        Around the ink.
+        Around the ink, in the part of the picture that was searched.
     pixels : ndarray of uint8, shape (28, 28)
         In MNIST's format.
     """
 
     box: Box
     pixels: UInt8Array
-
-    def moved(self, x: int, y: int) -> Glyph:
-        """The same further to the right and down."""
-        left, top, right, bottom = self.box
-        return Glyph(Box(left + x, top + y, right + x, bottom + y), self.pixels)
 
 
 def digit_inside(ink: Ink, rim: float) -> tuple[Glyph, list[Box]] | None:

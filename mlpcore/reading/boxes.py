@@ -76,14 +76,12 @@ def find_boxes(dark: UInt8Array) -> list[Box]:
 
 def digit_in_box(ink: Ink, box: Box) -> Glyph | None:
     """The digit in a box of a page, of which the lines have no part; None if the box is empty."""
-    left, top = box.left + MARGIN, box.top + MARGIN
-    values = ink.values[top : box.bottom - MARGIN, left : box.right - MARGIN]
-    found = digit_inside(ink._replace(values=values), RIM)
-    if found is None:
+    rows = slice(box.top + MARGIN, box.bottom - MARGIN)
+    columns = slice(box.left + MARGIN, box.right - MARGIN)
+    found = digit_inside(ink._replace(values=ink.values[rows, columns]), RIM)
+    if found is None or max(found[0].box.width, found[0].box.height) < MIN_DIGIT * box.height:
         return None
-    glyph = found[0].moved(left, top)
-    large = max(glyph.box.width, glyph.box.height) >= MIN_DIGIT * len(values)
-    return glyph if large else None
+    return found[0]
 
 
 def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
