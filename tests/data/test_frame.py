@@ -32,6 +32,12 @@ def test_a_frame_leaves_no_trace(sides, thick):
     assert without_frame(cell).shape != cell.shape
 
 
+def test_a_pale_frame_leaves_no_trace():
+    """It is paler than what parts ink from ground, but darker than the edges of strokes."""
+    found = find_digit(framed(written(0), 2, "tblr", 150)).pixels
+    assert difference_nearby(found, find_digit(written(0)).pixels) < REMAINING
+
+
 @pytest.mark.parametrize("pale", [50, 110, 150])
 def test_the_rest_of_a_line_that_was_cut_along_leaves_no_trace(pale):
     """At the border, as dark as the line or paler, beside whole lines or alone."""
