@@ -48,6 +48,8 @@ def test_stopped_runs_go_on_and_finished_ones_are_left_alone(small, monkeypatch,
     assert not Path("runs/table1/net2-seed0").exists()
     kept = json.loads(Path("runs/table1/net1-seed0.json").read_text())
     assert kept["last"]["epoch"] == 2 and kept["training"]["epochs"] == 3
+    network = read_network("runs/table1/net1-seed0/last.safetensors")[0]
+    assert kept["weights"][-1]["sha256"] == weights_sha256(network)
     assert main("--seeds", "0", "1") == 0
     for name in ("net1-seed0", "net2-seed0"):
         assert_same_result(load_run(f"runs/table1/{name}"), load_run(f"whole/{name}"))
@@ -69,25 +71,6 @@ def test_a_damaged_run_is_one_line_and_the_others_go_on(small, capsys):
     error, note = capsys.readouterr().err.splitlines()
     assert error.startswith(f"error: {path}") and note.startswith("note: net1-seed0 is left out: ")
     assert load_run("runs/table1/net2-seed0").epoch == 3
-
-
-def test_evidence_makes_the_rows_of_the_page(small, monkeypatch):
-    assert main("--seeds", "1", "2") == 0
-    network = read_network("runs/table1/net2-seed1/last.safetensors")[0]
-    kept = json.loads(Path("runs/table1/net2-seed1.json").read_text())
-    assert kept["weights"][-1]["sha256"] == weights_sha256(network)
-    page = Path("page.md")
-    page.write_text(f"before\n{reproduce.BEGIN}old\n{reproduce.END}after\n")
-    monkeypatch.setattr(reproduce, "EVIDENCE", Path("runs/table1"))
-    reproduce.put_table(page)
-    before, *rows, after = page.read_text().splitlines()
-    names = [line.split("|")[1].strip() for line in rows if line.startswith("| net")]
-    seeds = ("seed1", "seed2")
-    assert (before, after, "old" in rows) == ("before", "after", False)
-    assert names == [
-        *("net1 in the paper", *(f"net1-{each}" for each in seeds), "net1, mean of 2 seeds"),
-        *("net2 in the paper", *(f"net2-{each}" for each in seeds), "net2, mean of 2 seeds"),
-    ]
 
 
 def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path):

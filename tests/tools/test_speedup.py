@@ -46,9 +46,6 @@ def test_cases_are_run_in_turn_and_in_multiples_of_their_step(monkeypatch):
     assert measured == timing.Timing(0.3, 0.2, 0.4, 3)
 
 
-# ---- checks ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("key", ROUTINES)
 def test_every_routine_is_right_and_can_be_timed(problems, key):
     routine = ROUTINES[key]
@@ -114,9 +111,6 @@ def test_every_peer_that_is_there_does_the_same(problems, peer):
     case.run(case.step)
 
 
-# ---- tables ------------------------------------------------------------------------------------
-
-
 def test_ratios_and_the_papers_claims():
     times = {("scalar", 1): 8e-3, ("avx2", 2): 2e-3, ("JAX scan", 1): 6e-3}
     rows = [
@@ -133,9 +127,6 @@ def test_ratios_and_the_papers_claims():
     assert ("Weight updates in training", "5 G/s", "0.5 G/s (avx2, 2)", "0.1x") in cells
     deformed = "Deformation of 60,000 images, standard processor"
     assert (deformed, "93 s", "480 s (scalar, 1)", "0.194x") in cells
-
-
-# ---- the time to an error ----------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -173,9 +164,6 @@ def test_every_learner_that_is_there_learns(task, learner):
         pytest.skip(reason)
     seconds, error = learner.train(Task(task.data, (50,), 1), 12, 1, 2 * learner.rate(1))
     assert seconds > 0 and error < 70
-
-
-# ---- the command -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
