@@ -211,9 +211,9 @@ def test_a_call_may_be_cut(simd_name, schedule, cuts):
     images, labels, order = training_set((150, 400, 300, 10), 120, zeros=0.5)
     (backend,) = engines(simd_name, schedule)
     whole, pieces = (Network((150, 400, 300, 10), 2, *kind) for _ in range(2))
-    backend.train(whole, images, labels, order, 0.01)
+    backend.train(whole, images, labels, order, 0.01, weight_decay=0.5)
     for part in np.split(order, cuts):
-        backend.train(pieces, images, labels, part, 0.01)
+        backend.train(pieces, images, labels, part, 0.01, weight_decay=0.5)
     assert bits(whole) == bits(pieces)
 
 
