@@ -236,3 +236,10 @@ def test_large_whole_numbers_keep_every_bit(offset, dtype):
     for fitted in (images, np.full(images.shape, 1e30)):
         deformer = ElasticDeformer(0, 0, 0, 0, background=offset).fit(fitted)
         assert np.array_equal(deformer.deform(images), images)
+
+
+@pytest.mark.parametrize(("fill", "end"), [(-5, 0), (300, 255), (7.6, 8)])
+def test_a_fill_that_the_type_lacks_becomes_the_nearest_value(fill, end):
+    image = np.full((HEIGHT, WIDTH, 1), 100, np.uint8)
+    shown = ENTRIES["map"].image(image, PARAMETERS[2], 5, fill)
+    assert {shown.min(), shown.max()} == {100, end}

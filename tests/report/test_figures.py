@@ -123,6 +123,9 @@ def test_a_confusion_matrix(n_classes, n):
     (shades,) = shown_images(figure)
     assert np.array_equal(np.isnan(shades), np.eye(n_classes))
     np.testing.assert_allclose(np.nan_to_num(shades), errors / errors.max(), rtol=1e-6)
+    for text in figure.axes[0].texts:
+        column, row = text.get_position()
+        assert text.get_text() == str(matrix[row, column])
     sides = [f"{e:,} of {n:,}" for e, n in zip(errors.sum(1), matrix.sum(1))]
     cells = [str(count) for count in matrix.ravel() if count]
     texts = " ".join(drawn)
