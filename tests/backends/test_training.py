@@ -14,6 +14,7 @@ from emulated import emulated_backend, get_backend
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.network import Network
+from mlpcore.network.architecture import PRESETS
 from oracle import (
     CASES,
     EPSILON,
@@ -73,6 +74,13 @@ def test_it_is_the_oracles(reference, name, how, problem, block, count):
     """With the same bits by any number of threads, and however the samples are cut into calls."""
     counts = (1,) if name == "reference" else (1, count)  # it rounds at the end of a call
     check_training(reference, problem, *engines(name, how, counts, block))
+
+
+@every_schedule
+def test_net1_is_the_oracles(reference, schedule):
+    """A block of samples and a rest, by the widest instruction set."""
+    problem = Problem((841, *PRESETS["net1"], 10), 36, 4, 1e-3, -1.0, zeros=0.8)
+    check_training(reference, problem, SimdBackend(SIMD[-1], 2, schedule, packed_from=0))
 
 
 @pytest.mark.parametrize(
