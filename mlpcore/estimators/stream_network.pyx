@@ -49,8 +49,9 @@ cdef inline statistics learnt(statistics old, double value) noexcept:
     return new
 
 
-cdef inline double standardised(statistics known, double value) noexcept:
-    return min(max((value - known.mean) * known.factor, -GREATEST), GREATEST)
+cdef inline double standardised(const statistics *known, double value) noexcept:
+    cdef double result = (value - known.mean) * known.factor
+    return -GREATEST if result < -GREATEST else GREATEST if result > GREATEST else result
 
 
 cdef class Features:
@@ -188,20 +189,23 @@ cdef class StreamNetwork:
         """Write a sample into `row`, and learn its statistics if wanted."""
         cdef Features features = sample.features
         cdef statistics *known = <statistics *>&self.table[0, 0]
-        cdef Py_ssize_t k, column
+        cdef Py_ssize_t k, column, capacity = self.row.shape[0]
+        cdef const double *values = sample.values
+        cdef const Py_ssize_t *columns = features.columns
+        cdef float *row = &self.row[0]
         cdef double value
         if features.n != len(self.columns) or len(features.new):
             memset(&self.row[0], 0, sizeof(float) * self.row.shape[0])
         for k in range(features.n):
-            column = features.columns[k]
-            if not 0 <= column < self.row.shape[0]:
+            column = columns[k]
+            if not 0 <= column < capacity:
                 continue
-            value = sample.values[k]
+            value = values[k]
             if self.standardise:
                 if learn:
                     known[column] = learnt(known[column], value)
-                value = standardised(known[column], value)
-            self.row[column] = <float>value
+                value = standardised(&known[column], value)
+            row[column] = <float>value
 
     cdef double _square(self, Sample sample) noexcept:
         """The squared norm of the inputs with which a sample will be learnt."""
@@ -215,7 +219,8 @@ cdef class StreamNetwork:
                 memset(&known, 0, sizeof(known))
                 if 0 <= features.columns[k] < self.row.shape[0]:
                     known = (<statistics *>&self.table[0, 0])[features.columns[k]]
-                value = standardised(learnt(known, value), value)
+                known = learnt(known, value)
+                value = standardised(&known, value)
             total += value * value
         return total
 
