@@ -51,7 +51,6 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_start_poll,
     mlp_step,
     mlp_step_outputs,
-    mlp_stepper,
     mlp_store_steps,
     mlp_team_size,
     mlp_train,
