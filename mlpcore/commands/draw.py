@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
 
 from mlpcore import backends
-from mlpcore.commands import train
-from mlpcore.commands.networks import add_network_arguments
-from mlpcore.commands.options import command_main, command_parser, command_text
+from mlpcore.commands.networks import add_network_arguments, networks_or_pretrained
+from mlpcore.commands.options import command_main, command_parser
 from mlpcore.data import dataset
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
 from mlpcore.inference import TrainedClassifier
-from mlpcore.inference.classifier import PRETRAINED
-from mlpcore.report.console import Console
-from mlpcore.store.committee import holds_committee, with_members
-from mlpcore.store.run_folder import BEST, read_history, read_settings
+from mlpcore.store.committee import with_members
+from mlpcore.store.run_folder import read_settings
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import DTYPES
 from mlpcore.terminal import say
 from mlpcore.web.page import to_page
 
-#: The folder in which `mlpcore train` makes runs.
-RUNS = Path("runs")
-
 TEXT = """\
 Opens a page in the browser. One draws a digit, and sees what the network gets
 and what it answers. Several networks, or those of a committee, answer by their
-mean. Without any, the newest run in runs/ answers. If there is no run either, a
-small network is trained first, on the digits that come with scikit-learn."""
-
-#: The options of `mlpcore train` for the first network of somebody who has none. It misreads 32 %
-#: of 20,000 training digits of MNIST (mean of three seeds), and 31 % after 500 epochs.
-FIRST = {"arch": "400,200", "epochs": 100, "dataset": "digits"}
+mean. Without any, it is the network in the package."""
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -53,35 +41,6 @@ def add_precision_option(parser: argparse.ArgumentParser) -> None:
     """--precision, of the weights in a file."""
     kinds = "float16 halves the file; weights are rounded to 11 bits (float32)"
     parser.add_argument("--precision", choices=DTYPES, metavar="NAME", help=kinds)
-
-
-def newest_run() -> list[Path]:
-    """The run, or the committee, in `RUNS` that has the newest network, if there is one."""
-    found = [*RUNS.glob(f"*/{BEST}")]
-    found += [path for path in RUNS.glob(f"*/*/{BEST}") if holds_committee(path.parents[1])]
-    newest = sorted(found, key=lambda path: path.stat().st_mtime)[-1:]
-    return [RUNS / path.relative_to(RUNS).parts[0] for path in newest]
-
-
-def unfinished(path: Path) -> str:
-    """How far a run has come that has not ended, and how to go on; else nothing."""
-    if holds_committee(path):
-        return ""
-    done, epochs = len(read_history(path)), read_settings(path)[0].epochs
-    go_on = command_text("train", "--resume", str(path))
-    return "" if done == epochs else f", after {done} of {epochs} epochs; to go on: {go_on}"
-
-
-def train_first() -> int:
-    """Trains a small network into `RUNS`; returns the exit status of the training."""
-    better = command_text("draw", PRETRAINED)
-    say(
-        "note: there is no run in runs/. First a small network is trained on the digits that come "
-        "with scikit-learn, in less than a minute. It misreads a third of MNIST's digits. The "
-        f"network in the package misreads few: {better}"
-    )
-    with Console(sys.stdout) as console:
-        return train.start(dict(FIRST), console)
 
 
 def make_page(paths: Sequence[Path], precision: str) -> tuple[bytes, list[str]]:
@@ -111,13 +70,8 @@ def test_data(path: Path, classifier: TrainedClassifier) -> Dataset:
 
 def draw(options: argparse.Namespace) -> int:
     """Writes the page to a temporary file and opens it; returns the exit status."""
-    paths, precision = options.networks, options.precision or "float32"
-    if not paths:
-        if not newest_run() and (status := train_first()):
-            return status
-        paths = newest_run()
-        say(f"note: {shown(paths[0])}, the newest run{unfinished(paths[0])}")
-    content, notes = make_page(paths, precision)
+    paths = networks_or_pretrained(options.networks)
+    content, notes = make_page(paths, options.precision or "float32")
     for note in notes:
         say(f"note: {note}")
     # The browser reads the file after this process has ended, so nobody can remove it here.

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlpcore.commands.draw import add_precision_option, make_page
-from mlpcore.commands.networks import add_network_arguments, pretrained_note
+from mlpcore.commands.networks import add_network_arguments, networks_or_pretrained
 from mlpcore.commands.options import command_main, command_parser
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
-from mlpcore.inference.classifier import PRETRAINED_FILE, load
+from mlpcore.inference.classifier import load
 from mlpcore.inference.exports import check_target, exported
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.store.export import describe_input
-from mlpcore.store.trained import TrainedNetwork
 from mlpcore.terminal import say
 
 TEXT = """\
@@ -69,9 +68,7 @@ def export(options: argparse.Namespace) -> int:
         raise InputError("nothing to write: expected --onnx, --safetensors or --html with a FILE")
     if options.precision and not (options.safetensors or options.html):
         raise InputError(f"--precision {options.precision}: expected --safetensors or --html")
-    if not options.networks:
-        options.networks = [PRETRAINED_FILE]
-        say(f"note: {pretrained_note(TrainedNetwork.read(PRETRAINED_FILE))}", sys.stderr)
+    options.networks = networks_or_pretrained(options.networks)
     for path in targets:
         check_target(path, options.networks)
     for path, (content, said) in written(options).items():

@@ -71,13 +71,18 @@ def given_copies(options: argparse.Namespace) -> Copies | None:
     return None
 
 
-def pretrained_note(trained: TrainedNetwork) -> str:
-    """The line that says that the network of the package guesses, and how good it is."""
-    errors, n = (int(trained.metadata[name]) for name in ("test_errors", "n_test"))
-    return (
-        f"no network is named: that of the package is used, {trained.path.stem}, which misreads "
-        f"{100 * errors / n:.2f} % of MNIST's test digits"
+def networks_or_pretrained(paths: Sequence[Path]) -> Sequence[Path]:
+    """The networks that are named, or that of the package, and a line that says how good it is."""
+    if paths:
+        return paths
+    metadata = TrainedNetwork.read(PRETRAINED_FILE).metadata
+    errors, n = int(metadata["test_errors"]), int(metadata["n_test"])
+    say(
+        f"note: no network is named: that of the package is used, {PRETRAINED_FILE.stem}, which "
+        f"misreads {100 * errors / n:.2f} % of MNIST's test digits",
+        sys.stderr,
     )
+    return [PRETRAINED_FILE]
 
 
 def add_picture_arguments(parser: Parser) -> None:
@@ -120,11 +125,9 @@ def _is_network(path: Path) -> bool:
 
 def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassifier:
     """The networks, or that of the package; an InputError unless they take MNIST's format."""
-    networks = [TrainedNetwork.read(path) for path in with_members(paths or [PRETRAINED_FILE])]
+    networks = [TrainedNetwork.read(path) for path in with_members(networks_or_pretrained(paths))]
     for each in networks:
         check_takes_digits(each.pixels, shown(each.path))
-    if not paths:
-        say(f"note: {pretrained_note(networks[0])}", sys.stderr)
     if copies is not None:
         say(f"note: {copies.describe(len(networks))}", sys.stderr)
     return TrainedClassifier(networks, backends.get("cpu", 1), copies)
