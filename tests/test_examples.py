@@ -12,8 +12,7 @@ import pytest
 from PIL import Image
 
 from mlpcore import backends, dataset
-from mlpcore.data.pixels import MNIST_PIXELS
-from mlpcore.data.scaling import normalise
+from mlpcore.data.pixels import MNIST_PIXELS, normalise
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store.trained import TrainedNetwork
 from oracle import random_network

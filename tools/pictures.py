@@ -29,7 +29,7 @@ from mlpcore.commands.options import run_tool
 from mlpcore.files import atomic_write
 from mlpcore.reading.drawing import draw as draw_read
 from mlpcore.typing import Float64Array, UInt8Array
-from mlpcore.web.page import to_page
+from mlpcore.web.html import to_page
 
 ROOT = Path(__file__).resolve().parents[1]
 IMAGES = ROOT / "docs" / "images"

@@ -21,7 +21,7 @@ from mlpcore.store.run_folder import read_settings
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import DTYPES
 from mlpcore.terminal import say
-from mlpcore.web.page import to_page
+from mlpcore.web.html import to_page
 
 TEXT = """\
 Opens a page in the browser. One draws a digit, and sees what the network gets

@@ -16,8 +16,7 @@ import numpy as np
 
 from mlpcore import philox
 from mlpcore.checks import check_array_like, check_real, check_whole, real_array
-from mlpcore.data.pixels import NUMBERS
-from mlpcore.data.scaling import MAX_SIDE
+from mlpcore.data.pixels import MAX_SIDE, NUMBERS
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike
 
@@ -30,9 +29,6 @@ MAX_BYTES = 2**30
 #: An array may be so many times as long as its compressed file, or so long whatever the file.
 #: MNIST's images are five times as long, and zeros a thousand times.
 MAX_RATIO, ALWAYS_BYTES = 100, 2**26
-
-#: The names of the arrays in a .npz file: those of Keras, or those of scikit-learn's documentation.
-KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y_test",))
 
 #: A network's labels are bytes.
 MAX_CLASSES = 256

@@ -19,8 +19,18 @@ from msgspec import structs
 from mlpcore.data import find, mnist
 from mlpcore.data.arrays import TEST_SIZE, Part, check_parts
 from mlpcore.data.idx import md5, read_idx
-from mlpcore.data.pixels import DIGITS_PIXELS, PixelSpec, check_range, range_of
-from mlpcore.data.scaling import BACKGROUNDS, BYTES, InputRange, normalise, resize, to_range
+from mlpcore.data.pixels import (
+    BACKGROUNDS,
+    BYTES,
+    DIGITS_PIXELS,
+    InputRange,
+    PixelSpec,
+    check_range,
+    normalise,
+    range_of,
+    resize,
+    to_range,
+)
 from mlpcore.data.strokes import add_strokes
 from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array

@@ -34,7 +34,7 @@ from typing import IO, Any
 import numpy as np
 
 from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
-from mlpcore.data.scaling import MAX_SIDE
+from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError, shown
 from mlpcore.files import open_regular
 from mlpcore.typing import AnyArray, StrPath, UInt8Array
@@ -83,7 +83,7 @@ def read_idx(path: StrPath, limit: int = MAX_BYTES) -> AnyArray:
     ------
     InputError
         When the file cannot be read, is no such IDX file, has an empty or too large dimension
-        (`mlpcore.data.scaling.MAX_SIDE`, `MAX_BYTES`), or is longer or shorter than its header
+        (`mlpcore.data.pixels.MAX_SIDE`, `MAX_BYTES`), or is longer or shorter than its header
         says.
     """
     with open_regular(path) as file:

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.data.scaling import BACKGROUNDS, batches
+from mlpcore.data.pixels import BACKGROUNDS, batches
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
 

@@ -109,7 +109,7 @@ def deform(
         matrices. New arrays by default.
     background
         The value of pixels outside an image: -1 for images in [-1, 1], 0 for those in [0, 1]
-        (`mlpcore.data.scaling.BACKGROUNDS`).
+        (`mlpcore.data.pixels.BACKGROUNDS`).
 
     Returns
     -------

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlpcore.data.scaling import batches
+from mlpcore.data.pixels import batches
 from mlpcore.typing import AnyArray, Float32Array, Float64Array
 
 #: Points on each side of a box that are moved.

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from mlpcore.checks import check_real
-from mlpcore.data.scaling import BACKGROUNDS
+from mlpcore.data.pixels import BACKGROUNDS
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, Float32Array
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from mlpcore import backends
 from mlpcore.backends.arguments import IMAGES_PER_GRID, MAX_EPOCH, check_indices
 from mlpcore.checks import check_array_like, check_whole, real_array
-from mlpcore.data.scaling import batches
+from mlpcore.data.pixels import batches
 from mlpcore.deformation.deform import deform_selected, displacements
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.targets import move_masks, move_points

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlpcore.backends.base import Backend
 from mlpcore.checks import check_real, check_whole
-from mlpcore.data.scaling import batches
+from mlpcore.data.pixels import batches
 from mlpcore.deformation import DeformationParameters, displacements
 from mlpcore.deformation.values import border_values
 from mlpcore.errors import InputError

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mlpcore.backends.base import Backend
-from mlpcore.data.scaling import BACKGROUNDS
+from mlpcore.data.pixels import BACKGROUNDS
 from mlpcore.typing import Float32Array
 
 #: The shares of the slant that are taken out.

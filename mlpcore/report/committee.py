@@ -14,7 +14,7 @@ from mlpcore.errors import printable_lines, shown
 from mlpcore.evaluation.committee import compare, shared_errors
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.report.figures import confusion, draw_matrix, misclassified
-from mlpcore.report.page import BLUE, GREY, LIGHT, RED, new_page
+from mlpcore.report.layout import BLUE, GREY, LIGHT, RED, new_page
 from mlpcore.report.results import figure_section, setting_lines
 from mlpcore.report.tables import NONE, Rows, kind_of_test, markdown_table
 from mlpcore.store.committee import CommitteeFolder

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlpcore.report.page import BLUE, GREY, LIGHT, RED, new_page
+from mlpcore.report.layout import BLUE, GREY, LIGHT, RED, new_page
 from mlpcore.report.tables import duration, kind_of_test
 from mlpcore.training.state import EpochMetrics, best_of
 from mlpcore.typing import Float64Array
@@ -36,7 +36,7 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     held_out
         That of the `Dataset`.
     title
-        The first line, such as `page.title_of` the network and its data.
+        The first line, such as `layout.title_of` the network and its data.
     """
     best = best_of(history)
     assert best is not None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mlpcore.report.page import mosaic, png
+from mlpcore.report.layout import mosaic, png
 from mlpcore.typing import AnyArray, Float32Array
 
 #: The least inches from one image to the next: labels need them.

@@ -43,8 +43,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlpcore.data.pixels import PixelSpec
-from mlpcore.data.scaling import resize
+from mlpcore.data.pixels import PixelSpec, resize
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes

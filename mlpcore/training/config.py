@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeAlias, get_args
 from msgspec import Meta, structs
 
 from mlpcore.checks import Rate, Record, check_whole, convert_fields
-from mlpcore.data.scaling import InputRange
+from mlpcore.data.pixels import InputRange
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network

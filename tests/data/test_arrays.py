@@ -11,7 +11,7 @@ from mlpcore import Dataset, InputError
 from mlpcore.data import mnist
 from mlpcore.data.dataset import load
 from mlpcore.data.idx import FILES, md5
-from mlpcore.data.scaling import normalise, resize
+from mlpcore.data.pixels import normalise, resize
 from mlpcore.data.summary import DataSummary
 from mlpcore.store.documents import from_json, to_json
 

@@ -11,7 +11,7 @@ from idx_files import small_set, write_set, zipped
 from mlpcore import Dataset, dataset
 from mlpcore.data.digit import find_digit
 from mlpcore.data.idx import FILES, read_idx
-from mlpcore.data.scaling import normalise, resize, to_range
+from mlpcore.data.pixels import normalise, resize, to_range
 from mlpcore.data.summary import DataSummary
 from mlpcore.store.documents import from_json, to_json
 from small_runs import refusal

@@ -16,8 +16,7 @@ from mlpcore import dataset
 from mlpcore.data import mnist
 from mlpcore.data.dataset import load
 from mlpcore.data.idx import FILES
-from mlpcore.data.pixels import DIGITS_PIXELS
-from mlpcore.data.scaling import normalise, resize
+from mlpcore.data.pixels import DIGITS_PIXELS, normalise, resize
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
 
@@ -70,7 +69,7 @@ def mirrors(tmp_path, published, monkeypatch):
 @pytest.mark.parametrize("sides, odd", [((2, 2), (3, 3)), ((3, 8), (3, 9)), ((28, 28), (29, 29))])
 def test_a_folder(tmp_path, sides, odd, monkeypatch):
     """In which an archive has made a folder of a file's name beside the file."""
-    monkeypatch.setattr("mlpcore.data.scaling._BATCH_PIXELS", 130)
+    monkeypatch.setattr("mlpcore.data.pixels._BATCH_PIXELS", 130)
     monkeypatch.setenv("HOME", str(tmp_path))
     arrays = small_set(*sides)
     folder = write_set(tmp_path / "letters", arrays)

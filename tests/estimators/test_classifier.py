@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mlpcore import OnlineMLPClassifier, backends, deformation
-from mlpcore.data.scaling import normalise
+from mlpcore.data.pixels import normalise
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.estimators import classifier

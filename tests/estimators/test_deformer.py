@@ -70,7 +70,7 @@ def test_an_image_is_deformed_alike_in_any_batch(indices, epoch):
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_many_images_in_parts_by_any_number_of_threads(threads, monkeypatch):
-    monkeypatch.setattr("mlpcore.data.scaling._BATCH_PIXELS", 15 * 13 * 207)
+    monkeypatch.setattr("mlpcore.data.pixels._BATCH_PIXELS", 15 * 13 * 207)
     images = squares(430)
     deformer = make_deformer(threads=threads).fit(images)
     assert np.array_equal(deformer.deform(images), deformed_by_mlpcore(images))

@@ -5,8 +5,8 @@ import pytest
 
 import emulated
 from mlpcore import DeformationParameters
-from mlpcore.data import scaling
-from mlpcore.data.scaling import INPUT_RANGES, to_range
+from mlpcore.data import pixels
+from mlpcore.data.pixels import INPUT_RANGES, to_range
 from mlpcore.deformation import deform_selected
 from mlpcore.deformation.values import border_values
 from mlpcore.evaluation import Copies, evaluation
@@ -55,7 +55,7 @@ def test_parts_are_small_and_change_nothing(reference, monkeypatch):
     whole = Copies(9).outputs(network(), IMAGES, reference)
     limit, seen = 4 * 35, []
     deform_by = type(reference).deform_by
-    monkeypatch.setattr(scaling, "_BATCH_PIXELS", limit)
+    monkeypatch.setattr(pixels, "_BATCH_PIXELS", limit)
     monkeypatch.setattr(
         type(reference), "deform_by", lambda *a: [seen.append(a[1].size), deform_by(*a)][1]
     )

@@ -12,8 +12,7 @@ from safetensors import safe_open
 
 import mlpcore
 from mlpcore import Dataset, OnlineMLPClassifier, StreamMLPClassifier, TrainedClassifier, backends
-from mlpcore.data.pixels import MNIST_PIXELS
-from mlpcore.data.scaling import INPUT_RANGES
+from mlpcore.data.pixels import INPUT_RANGES, MNIST_PIXELS
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store import onnx_graph
 from mlpcore.store.documents import to_metadata

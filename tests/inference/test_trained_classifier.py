@@ -13,8 +13,7 @@ import mlpcore
 import pictures
 from mlpcore import Dataset, PictureWarning, backends, dataset
 from mlpcore.data.digit import find_digit
-from mlpcore.data.pixels import MNIST_PIXELS, PixelSpec
-from mlpcore.data.scaling import normalise, resize
+from mlpcore.data.pixels import MNIST_PIXELS, PixelSpec, normalise, resize
 from mlpcore.evaluation import evaluation
 from mlpcore.evaluation.probabilities import of_outputs
 from mlpcore.inference import classifier

@@ -13,15 +13,14 @@ from msgspec import structs
 from mlpcore import Network, backends, dataset
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import find_digit
-from mlpcore.data.pixels import MNIST_PIXELS
-from mlpcore.data.scaling import normalise, resize
+from mlpcore.data.pixels import MNIST_PIXELS, normalise, resize
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.deformation.values import border_values
 from mlpcore.evaluation import Copies
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
-from mlpcore.web.page import to_page
+from mlpcore.web.html import to_page
 
 BACKEND = backends.get("cpu", 1)
 

@@ -17,7 +17,7 @@ from mlpcore.data.dataset import MNIST
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.inference.classifier import TrainedClassifier, load
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.web.page import to_page
+from mlpcore.web.html import to_page
 
 DRAWN = Path(__file__).parents[2] / "docs" / "images" / "drawn.png"
 BACKEND = backends.get("cpu", 1)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import map_coordinates
 
-from mlpcore.data.scaling import normalise, resize, to_range
+from mlpcore.data.pixels import normalise, resize, to_range
 
 
 def test_normalise_and_ranges():
@@ -45,6 +45,6 @@ def test_resize_is_bilinear_with_aligned_corners(shape, height, width, seed):
         np.testing.assert_array_equal(resized, images)
         assert not np.shares_memory(resized, images)
     with pytest.MonkeyPatch.context() as patch:  # in batches
-        patch.setattr("mlpcore.data.scaling._BATCH_PIXELS", 2 * height * width)
+        patch.setattr("mlpcore.data.pixels._BATCH_PIXELS", 2 * height * width)
         np.testing.assert_array_equal(resize(images, height, width), resized)
     assert np.all(resize(np.full(shape, 0.1, np.float32), height, width) == np.float32(0.1))

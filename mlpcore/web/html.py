@@ -30,7 +30,7 @@ from mlpcore.inference import rejector
 from mlpcore.inference.classifier import TrainedClassifier
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
-from mlpcore.report.page import title_of
+from mlpcore.report.layout import title_of
 from mlpcore.store.run_folder import BEST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import DTYPES, in_float16
