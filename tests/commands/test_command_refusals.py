@@ -18,7 +18,7 @@ from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.weights import write_network
 from mlpcore.terminal import say
 from mlpcore.training.trainer import Trainer
-from mlpcore.web import page
+from mlpcore.web import html
 from small_runs import write_idx
 
 #: A committee of three in the folder ``c``, which is there.
@@ -142,7 +142,7 @@ def committee_begun(made, tmp_path_factory):
 @pytest.fixture
 def everything(made_here, committee_begun, monkeypatch):
     """What the calls above name, in the working folder."""
-    monkeypatch.setattr(page, "MAX_BYTES", 10_000)
+    monkeypatch.setattr(html, "MAX_BYTES", 10_000)
     shutil.copytree(committee_begun, "c")
     write_idx(Path("letters2"), n_train=231)
     Path("file").touch()

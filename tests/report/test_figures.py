@@ -15,7 +15,7 @@ from scipy import ndimage
 from mlpcore import Network
 from mlpcore.errors import InputError
 from mlpcore.evaluation.evaluation import Evaluation
-from mlpcore.report import curves, figures, page
+from mlpcore.report import curves, figures, layout
 from mlpcore.training.state import EpochMetrics
 
 
@@ -60,7 +60,7 @@ class Recorder(RendererAgg):
 def assert_readable(figure):
     """All text is inside the figure, none overlaps another, and the page is 7 inches wide."""
     assert figure.get_figwidth() == 7
-    assert figure.get_figheight() <= page.MAX_HEIGHT
+    assert figure.get_figheight() <= layout.MAX_HEIGHT
     width, height = figure.bbox.width, figure.bbox.height
     recorder = Recorder(figure)
     figure.draw(recorder)
@@ -198,9 +198,9 @@ def test_figures_name_the_network_and_its_data():
     drawn = figures.network_figures(network, (29, 29), history, data_name="costs $5 and $6")
     for figure in drawn.values():
         assert "net1 (841-1000-500-10) on costs $5 and $6" in assert_readable(figure)
-    deep = page.title_of(Network((841, *[1000] * 9, 256)), "a folder with a long name, as many are")
+    deep = layout.title_of(Network((841, *[1000] * 9, 256)), "a folder with a long name, as many are")
     assert deep in assert_readable(figures.confusion(make_evaluation(30, 3, 0.5), deep))
-    assert page.title_of(Network((6, 4, 2)), "") == "6-4-2"
+    assert layout.title_of(Network((6, 4, 2)), "") == "6-4-2"
 
 
 @pytest.mark.parametrize("n", [9, 150])
