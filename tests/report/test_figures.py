@@ -198,7 +198,8 @@ def test_figures_name_the_network_and_its_data():
     drawn = figures.network_figures(network, (29, 29), history, data_name="costs $5 and $6")
     for figure in drawn.values():
         assert "net1 (841-1000-500-10) on costs $5 and $6" in assert_readable(figure)
-    deep = layout.title_of(Network((841, *[1000] * 9, 256)), "a folder with a long name, as many are")
+    network = Network((841, *[1000] * 9, 256))
+    deep = layout.title_of(network, "a folder with a long name, as many are")
     assert deep in assert_readable(figures.confusion(make_evaluation(30, 3, 0.5), deep))
     assert layout.title_of(Network((6, 4, 2)), "") == "6-4-2"
 
