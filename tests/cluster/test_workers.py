@@ -177,24 +177,6 @@ def test_a_scheduler_that_is_not_there(cluster, monkeypatch):
         )
 
 
-def test_what_speaks_another_protocol_is_no_scheduler():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-
-        def answer():
-            server.accept()[0].close()  # whether anybody listens
-            connection, _ = server.accept()
-            with connection:
-                connection.sendall(b"HTTP/1.1 400 Bad Request" + bytes(100))
-                connection.recv(1000)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        message = refusal(check_scheduler, address)
-        thread.join()
-    assert message == f"no Dask scheduler at {address}: another protocol answers"
-
-
 def cannot_run(name, *arguments):
     raise InputError(f"backend '{name}' cannot run: no device")
 

@@ -1,17 +1,15 @@
 """`mlpcore preview`: the images that a training sees, in a picture that can be read."""
 
-import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from PIL import Image
 
 from mlpcore import backends, dataset
 from mlpcore.commands import preview
 from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.report.preview import MAX_PICTURE_SIDE, draw
+from mlpcore.report.preview import draw
 from mlpcore.training.trainer import Trainer
 from small_runs import Hook, make_config
 
@@ -89,10 +87,3 @@ def test_arrows_lead_to_where_they_were_looked_up(drawn):
         u, v = np.rint((x, y) - corner).astype(int)
         assert np.allclose(fields[row, column - 1, :, v, u], -vector, atol=1e-4)
         assert (tail >= corner).all() and (tail - corner < (width, height)).all()
-
-
-def test_a_large_sheet_has_a_bounded_picture():
-    images = np.zeros((60, 2, 3, 3), np.float32)
-    content = draw(images, [f"label {k}" for k in range(60)], ["original", "epoch"], "title")
-    with Image.open(io.BytesIO(content)) as image:
-        assert MAX_PICTURE_SIDE / 2 < max(image.size) <= MAX_PICTURE_SIDE

@@ -16,7 +16,7 @@ from mlpcore import dataset
 from mlpcore.data import mnist
 from mlpcore.data.dataset import load
 from mlpcore.data.idx import FILES
-from mlpcore.data.pixels import DIGITS_PIXELS, normalise, resize
+from mlpcore.data.pixels import normalise, resize
 from mlpcore.data.summary import DataSummary
 from mlpcore.errors import InputError
 
@@ -199,20 +199,6 @@ def test_mnist_out_of_reach(cache):
 
 
 # ---- the embedded digits, held-out images, and what runs record ------------------------------
-
-
-def test_embedded_digits():
-    assert (EMBEDDED.name, EMBEDDED.source) == ("scikit-learn digits", "embedded in scikit-learn")
-    assert (EMBEDDED.n_classes, EMBEDDED.similar_labels, EMBEDDED.notice) == (10, (1, 7), "")
-    assert (EMBEDDED.value_range, EMBEDDED.pixels) == ((0, 16), DIGITS_PIXELS)
-    for images in (EMBEDDED.train_images, EMBEDDED.test_images):
-        ink = np.nonzero(images > dataset.BACKGROUND)[1:]
-        assert np.min(ink) == 4 and np.max(ink) == 24
-    shares = np.bincount(EMBEDDED.test_labels) / np.bincount(EMBEDDED.train_labels)
-    assert np.all((shares > 0.23) & (shares < 0.26))
-    unit = EMBEDDED.as_inputs("unit")
-    assert (unit.train_images.min(), unit.train_images.max()) == (0, 1)
-    assert np.array_equal(unit.test_images == 0, EMBEDDED.test_images == dataset.BACKGROUND)
 
 
 def test_hold_out():

@@ -1,9 +1,7 @@
 """Formats of data: each gives what its arrays give, and damage is refused in one line."""
 
 import gzip
-import hashlib
 import io
-import os
 import shutil
 import struct
 import tracemalloc
@@ -11,8 +9,6 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from PIL import Image
 
 from idx_files import idx_bytes, small_set, zipped
@@ -170,35 +166,6 @@ def test_labels_of_other_columns_than_qmnists(tmp_path):
     assert "has 2 columns of labels: expected one, or QMNIST's 8" in refusal(load, tmp_path)
 
 
-shapes = st.one_of(
-    st.tuples(st.integers(1, 300)),
-    st.tuples(st.integers(1, 5), st.integers(1, 12), st.integers(1, 12)),
-)
-flips = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 7)), max_size=3)
-
-
-@given(shapes, st.booleans(), flips, st.none() | st.integers(0, 400))
-@example((1,), False, [(2, 0)], None)
-def test_any_file_is_read_or_refused(shape, is_zipped, flips, length):
-    array = np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
-    whole = idx_bytes(array)
-    content = bytearray(zipped(whole) if is_zipped else whole)
-    for place, bit in flips:
-        content[place % len(content)] ^= 1 << bit
-    undamaged = not flips and (length is None or length >= len(content))
-    try:
-        read = idx.decode(io.BytesIO(content[:length]), "file")
-    except InputError as error:
-        assert not undamaged
-        assert str(error).startswith("file ") and str(error).isprintable()
-    else:
-        assert read.size
-        if undamaged:
-            assert read.dtype == np.uint8  # a bit of the header makes int8 of it
-            np.testing.assert_array_equal(read, array)
-            assert idx.md5(read) == hashlib.md5(whole).hexdigest()
-
-
 @pytest.mark.parametrize("announced, size", [(2**30 - 1, 1000), (100, 2**26)])
 def test_neither_a_false_header_nor_a_gzip_bomb_takes_memory(announced, size):
     content = io.BytesIO(zipped(struct.pack(">II", 0x801, announced) + bytes(size)))
@@ -304,13 +271,3 @@ def test_what_is_to_be_converted_is_said(tmp_path):
     pickle = tmp_path / "mnist.pkl.gz"
     pickle.write_bytes(gzip.compress(b"\x80"))
     assert "a pickle may run any code; where you trust it" in refusal(load, pickle)
-
-
-def test_a_file_without_permission_or_that_is_a_pipe(tmp_path, monkeypatch):
-    def deny(*args, **kwargs):  # mode bits do not stop the superuser
-        raise PermissionError(13, "Permission denied")
-
-    os.mkfifo(tmp_path / "pipe")
-    assert "is not a regular file" in refusal(read_idx, tmp_path / "pipe")
-    monkeypatch.setattr("builtins.open", deny)
-    assert "Permission denied" in refusal(read_idx, "a\nb")

@@ -2,28 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mlpcore import OnlineMLPClassifier
 from mlpcore.evaluation.probabilities import nearest_distributions, unsure
 from small_classifiers import PAPER
-
-
-@given(st.lists(st.tuples(st.floats(-0.36, 1.36), st.floats(1e-3, 1)), min_size=2, max_size=12))
-def test_the_nearest_distribution(pairs):
-    point, other = np.array(pairs).T
-    (nearest,) = nearest_distributions(point[None])
-    # Sums of 12 numbers of about 1 in float64.
-    assert nearest.min() >= 0
-    assert nearest.sum() == pytest.approx(1, abs=1e-14)
-    assert nearest[point.argmax()] == nearest.max()
-    corners = np.eye(len(point))
-    for candidate in (other / other.sum(), *corners, *(0.9 * nearest + 0.1 * corners)):
-        distance = np.sum((point - candidate) ** 2)
-        assert np.sum((point - nearest) ** 2) <= distance + 1e-14
-        # What it is for: never farther from the truth than the outputs were.
-        assert np.sum((nearest - candidate) ** 2) <= distance + 1e-14
 
 
 def test_by_hand():

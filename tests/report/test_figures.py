@@ -8,12 +8,11 @@ import warnings
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import RendererAgg
-from matplotlib.image import AxesImage, imread
+from matplotlib.image import AxesImage
 from matplotlib.text import Text
 from scipy import ndimage
 
 from mlpcore import Network
-from mlpcore.errors import InputError
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.report import curves, figures, layout
 from mlpcore.training.state import EpochMetrics
@@ -221,20 +220,3 @@ def test_the_first_layer_by_norm(n):
         warnings.simplefilter("error")
         network.weights[0][...] = 3e38 * np.sign(network.weights[0])
         figures.first_layer(network, (7, 5)).savefig(io.BytesIO(), dpi=20)
-
-
-def test_files(tmp_path):
-    evaluation, images = make_evaluation(30, 3, 0.5), make_images(30, (7, 5))
-    drawn = figures.evaluation_figures(images, evaluation)
-    drawn |= figures.network_figures(Network((35, 3), 0), (7, 5), make_history([(9, 5, 3)]))
-    folder = tmp_path / "a" / "b"
-    paths = figures.write_figures(folder, drawn)
-    names = ["misclassified", "confusion", "learning-curves", "first-layer"]
-    assert paths == [folder / f"{name}.png" for name in names]
-    assert sorted(folder.iterdir()) == sorted(paths)
-    pixels = imread(paths[0])
-    assert pixels.shape[1] == 1400 and pixels.min() < 0.1 and pixels.max() == 1
-    assert list(figures.network_figures(Network((35, 3), 0), (7, 5))) == ["first-layer"]
-    (tmp_path / "file").touch()
-    with pytest.raises(InputError):
-        figures.write_figures(tmp_path / "file", {})

@@ -10,7 +10,6 @@ import pytest
 
 from mlpcore.network import Network
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run, read_history
-from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
 from small_runs import (
     DATA,
@@ -123,11 +122,6 @@ REFUSED = [
 def test_files_that_do_not_fit_each_other(stopped, damage, words):
     damage(stopped)
     assert words in refusal(load_run, stopped)
-
-
-def test_a_best_network_of_other_settings(stopped):
-    of_rectifiers(BEST)(stopped)
-    assert f"{BEST} is of another run: relu" in refusal(TrainedNetwork.read, stopped)
 
 
 def test_metrics_that_are_longer_than_any_epochs(stopped):

@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from mlpcore import backends
@@ -54,17 +53,6 @@ def test_every_routine_is_right_and_can_be_timed(problems, key):
     outcome, case = routine.enter(problem, backends.get("scalar", 2, schedule))
     assert problem.error(routine.enter, outcome) < TOLERANCE / 10
     case.run(case.step)
-
-
-@pytest.mark.parametrize("value", [1.01, np.nan, [1.0, 2.0]])
-def test_a_backend_with_a_wrong_result_is_not_timed(problems, monkeypatch, value):
-    def enter(problem, backend):
-        right = backend.name == "reference"
-        return [(np.array(1.0 if right else value), 0)], timing.Case(None)
-
-    monkeypatch.setitem(ROUTINES, "inference", replace(ROUTINES["inference"], enter=enter))
-    (row,) = measured(problems["paper"], "inference")
-    assert row.timing is None and row.wrong and "wrong" in row.reason
 
 
 class Library:
