@@ -29,8 +29,7 @@ from mlpcore.report.committee import (
     committee_figures,
     committee_report,
 )
-from mlpcore.report.console import Console
-from mlpcore.report.members import MembersConsole
+from mlpcore.report.console import Console, MembersConsole
 from mlpcore.store.committee import CommitteeFolder, Member, holds_committee, plan, with_members
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.trainer import Trainer

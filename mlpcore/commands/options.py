@@ -173,16 +173,9 @@ T = TypeVar("T")
 def command_main(
     parse: Callable[[Sequence[str]], T], command: Callable[[T], int], *words: str
 ) -> Callable[[Sequence[str]], int]:
-    """The `main` of a subcommand: from its arguments to its exit status, as `run_tool`.
+    """The `main` of a subcommand: from its arguments to its exit status.
 
-    Parameters
-    ----------
-    parse
-        Turns the arguments into options.
-    command
-        Works with the options, and returns the exit status.
-    words
-        Further arguments of `run_tool`.
+    `words` are further arguments of `run_tool`.
     """
     return lambda argv: run_tool(lambda: command(parse(argv)), *words)
 

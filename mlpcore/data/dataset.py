@@ -306,19 +306,18 @@ def load(
             raise InputError(f"data folder {path!r} together with data set 'digits': expected one")
         return _embedded_digits()
     try:
-        found = find.find(path, download)
+        source, train, test, hint = find.find(path, download)
     except find.NotFound as error:
         if name == "mnist":
             expected = "its four files there, or in the folder MLPCORE_DATA"
             raise InputError(f"{error}; expected {expected}") from None
         return _embedded_digits(f"{error}; using scikit-learn's 1,797 embedded 8x8 digits instead")
-    source, label = found.path, shown(found.path)
-    parts = check_parts(found.train, found.test)
+    label, parts = shown(source), check_parts(train, test)
     data = _make(*parts, source.name.removesuffix(".npz"), os.fspath(source), value_range)
     notice = ""
-    if data.name != MNIST and (name == "mnist" or found.hint == find.CACHED):
-        raise InputError(f"{label} is not MNIST's: expected the published images{found.hint}")
-    if found.test is None:
+    if data.name != MNIST and (name == "mnist" or hint == find.CACHED):
+        raise InputError(f"{label} is not MNIST's: expected the published images{hint}")
+    if test is None:
         notice = f"{label} has no test set: {TEST_SIZE:.0%} of the images are for the test"
     elif data.name != MNIST and source.name.lower() == "mnist":
         notice = f"{label} is not the published MNIST"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
 
 from mlpcore.data import class_folders, idx, mnist, npz, tables
 from mlpcore.data.arrays import Part
@@ -25,27 +24,11 @@ class NotFound(InputError):
     """MNIST is not on this machine, and cannot be had."""
 
 
-class Found(NamedTuple):
-    """A data set as it was found.
-
-    Attributes
-    ----------
-    path : Path
-        The folder or the file.
-    train, test : Part
-        `test` is None if there is no test set.
-    hint : str
-        The end of a message about what is wrong with it.
-    """
-
-    path: Path
-    train: Part
-    test: Part | None
-    hint: str
-
-
-def find(path: StrPath | None, download: bool) -> Found:
+def find(path: StrPath | None, download: bool) -> tuple[Path, Part, Part | None, str]:
     """Find and read a data set. See `mlpcore.data.dataset.load` for where it looks.
+
+    Returns its path, its training and its test set, if it has one, and the end of a message about
+    what is wrong with it.
 
     Raises
     ------
@@ -57,14 +40,13 @@ def find(path: StrPath | None, download: bool) -> Found:
     place, hint = _place(path, download)
     try:
         reader = next((each for each in READERS if each.recognises(place)), idx)
-        train, test = reader.read(place)
-        return Found(place, train, test, hint)
+        return (place, *reader.read(place), hint)
     except InputError as error:
         raise InputError(f"{error}{hint}") from None
 
 
 def _place(path: StrPath | None, download: bool) -> tuple[Path, str]:
-    """Return where the data are, and the `Found.hint`."""
+    """Return where the data are, and the end of messages about them."""
     if path is not None:
         return _absolute(path), ""
     if variable := os.environ.get("MLPCORE_DATA"):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from mlpcore.errors import printable_lines
 from mlpcore.report.tables import NONE, Rows, kind_of_test, text_table
+from mlpcore.store.committee import Member
 from mlpcore.terminal import flush_or_discard, say
 from mlpcore.training.config import is_milestone
-from mlpcore.training.state import EpochMetrics
+from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Observer, Trainer
 
 if TYPE_CHECKING:
@@ -195,6 +196,30 @@ class ProgressBar(Console):
         """Prints the line of the first and of the last epoch, and of some in between."""
         if is_milestone(metrics.epoch, trainer.config.epochs):
             super().on_epoch_end(trainer, metrics)
+
+
+class MembersConsole(Console):
+    """A line for every state that is saved; on a terminal a bar for each member below them."""
+
+    def __init__(self, out: TextIO, members: Iterable[Member]):
+        super().__init__(out)
+        self._epochs = {each.name: each.config.epochs for each in members}
+        for name in self._epochs:
+            self._show(name, 0)
+
+    def _show(self, name: str, epoch: int) -> None:
+        epochs = self._epochs[name]
+        self.show_bar(name, name, epoch, epochs, f"{epoch} of {epochs} epochs")
+
+    def note(self, text: str) -> None:
+        """Prints a line that stays."""
+        self.print(text)
+
+    def saved(self, name: str, state: TrainingState, worker: str) -> None:
+        """Moves the bar of a member, and prints how good it is."""
+        self._show(name, state.epoch)
+        errors = f"test error {state.history[-1].test_error:.2f} %"
+        self.print(f"{name}: {state.epoch} of {self._epochs[name]} epochs, {errors}, from {worker}")
 
 
 def _can_change(out: TextIO) -> bool:

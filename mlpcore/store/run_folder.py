@@ -37,8 +37,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import structs
@@ -68,7 +70,6 @@ from mlpcore.store.documents import (
     to_metadata,
     write_document,
 )
-from mlpcore.store.history import MAX_LINE, history_lines, parse_history
 from mlpcore.store.weights import read_network, write_network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics, EpochProgress, TrainingState
@@ -79,6 +80,9 @@ from mlpcore.version import __version__
 CONFIG, METRICS = "config.json", "metrics.jsonl"
 BEST, LAST = "best.safetensors", "last.safetensors"
 RUN_FILES = (CONFIG, METRICS, BEST, LAST)
+
+#: A line of ``metrics.jsonl`` is shorter.
+MAX_LINE = 2**10
 
 #: The share of the time in which a run is saved, apart from stops.
 SAVING_SHARE = 0.02
@@ -150,7 +154,27 @@ def read_history(folder: StrPath) -> list[EpochMetrics]:
     """The metrics of all epochs of a run, which another process may be training."""
     path, epochs = Path(folder, METRICS), read_settings(folder)[0].epochs
     # A killed process may have left a line that is not counted.
-    return parse_history(path, read_bounded(path, MAX_LINE * (epochs + 1)).splitlines())
+    return _parse_history(path, read_bounded(path, MAX_LINE * (epochs + 1)).splitlines())
+
+
+def _line(metrics: EpochMetrics) -> bytes:
+    """The line of JSON of an epoch. Human readers get percentages, too."""
+    values = structs.asdict(metrics)
+    for name in ("training_error", "validation_error", "test_error"):
+        if values[f"{name}s"] is not None:
+            values[name] = round(getattr(metrics, name), 4)
+    return json.dumps(values).encode() + b"\n"
+
+
+def _parse_history(path: Path, lines: Iterable[bytes]) -> list[EpochMetrics]:
+    """The metrics in lines of a file, which may be damaged."""
+    try:
+        history = [from_json(line, EpochMetrics) for line in lines]
+    except InputError as error:
+        raise InputError(f"{shown(path)} is damaged: {error}") from None
+    if [each.epoch for each in history] != list(range(1, len(history) + 1)):
+        raise InputError(f"{shown(path)} is damaged: expected a line for each epoch")
+    return history
 
 
 def read_run_network(
@@ -159,15 +183,11 @@ def read_run_network(
     """A network of a run and the metadata of its file, which fit the run's settings and data."""
     network, metadata = read_network(path)
     sizes, expected = network.layer_sizes, data.layer_sizes(config.hidden_layers)
-    try:
-        pixels = from_json(metadata.get("pixels", ""), PixelSpec)
-    except InputError as error:
-        raise InputError(f"{shown(path)}: {error}") from None
     for found, wanted in (
         (format_layer_sizes(sizes), format_layer_sizes(expected)),
         (network.activation, config.activation),
         (network.loss, config.loss),
-        (to_json(pixels), to_json(_pixels(config, data))),
+        (metadata.get("pixels", "no pixels"), to_json(_pixels(config, data))),
     ):
         if found != wanted:
             raise InputError(f"{shown(path)} is of another run: {found}, expected {wanted}")
@@ -305,7 +325,7 @@ class Run(Observer):
             metadata = self._metadata(best.epoch, best.learning_rate) | {"metrics": to_json(best)}
             self._write(BEST, state.best, metadata)
             self._best_epoch = best.epoch
-        lines = b"".join(history_lines(state.history))
+        lines = b"".join(map(_line, state.history))
         if lines:
             atomic_write(self.folder / METRICS, lines, locked=self._lock)
         learning_rate = self.config.learning_rate_at(min(state.epoch, self.config.epochs - 1))
@@ -368,7 +388,7 @@ class Run(Observer):
             raise InputError(
                 f"{shown(path)} is damaged: its first {epoch} lines do not fit {LAST} beside it"
             )
-        return parse_history(path, lines)
+        return _parse_history(path, lines)
 
     def _read_best(self, epoch: int, best: EpochMetrics) -> Network:
         """The best network. It may be ahead: training comes to the same one again."""

@@ -22,12 +22,12 @@ import numpy as np
 
 from mlpcore.checks import check_choice
 from mlpcore.data.dataset import EMBEDDED, Dataset
-from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError, shown
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.inference import rejector
 from mlpcore.inference.classifier import TrainedClassifier
+from mlpcore.inference.inputs import check_takes_digits
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.layout import title_of
@@ -67,12 +67,7 @@ def check_networks(networks: Sequence[TrainedNetwork], precision: str) -> None:
     """
     check_choice("precision", precision, tuple(DTYPES))
     for each in networks:
-        if each.pixels.image_shape != MNIST_PIXELS.image_shape:
-            height, width = each.pixels.pixel_shape
-            raise InputError(
-                f"{shown(each.path)} is a network for images of {height} x {width} pixels: the "
-                "page is for grey pictures of one object, scaled to 29 x 29"
-            )
+        check_takes_digits(each.pixels, shown(each.path))
     n_bytes = sum(each.network.n_parameters for each in networks) * np.dtype(precision).itemsize
     size = 4 * n_bytes // 3  # in base64
     if size > MAX_BYTES:

@@ -112,7 +112,7 @@ REFUSED = [
     ("preview --dataset digits --epoch 0", "epoch 0: expected"),
     ("draw ", "'', expected a path"),
     ("draw missing", "missing does not exist: expected the folder of a run"),
-    ("draw oblong.safetensors", "grey pictures of one object"),
+    ("draw oblong.safetensors", "expected one for 29 x 29"),
     ("export net", "nothing to write"),
     ("export net --safetensors hard-link", "is the network itself"),
     (f"export net --safetensors run/{CONFIG.upper()}", "belongs to a run"),
