@@ -104,9 +104,8 @@ def networks_and_pictures(options: argparse.Namespace) -> tuple[list[Path], list
         raise InputError(f"{shown(networks[0])} is a network: expected pictures beside it")
     for path in named if not networks else ():
         # It may be a misspelt run, which the network of the package should not answer for.
-        if not path.suffix and path != STDIN and not os.path.lexists(path):
-            expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
-            raise InputError(f"{shown(path)} does not exist: expected {expected}")
+        if not path.suffix:
+            _check_exists(path)
     pictures: list[Path] = []
     for path in named:
         try:
@@ -114,6 +113,12 @@ def networks_and_pictures(options: argparse.Namespace) -> tuple[list[Path], list
         except InputError:
             pictures.append(path)  # which cannot be read, and this says why
     return networks, pictures
+
+
+def _check_exists(path: Path) -> None:
+    if path != STDIN and not os.path.lexists(path):
+        expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
+        raise InputError(f"{shown(path)} does not exist: expected {expected}")
 
 
 def _is_network(path: Path) -> bool:
@@ -150,6 +155,7 @@ def for_each_picture(
         for place, path in enumerate(pictures, 1):
             entry: Entry = {"file": str(path)}
             try:
+                _check_exists(path)
                 entry |= answer(place, path, sys.stdin.buffer if path == STDIN else path)
             except InputError as error:
                 entry["error"] = str(error)

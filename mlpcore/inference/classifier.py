@@ -190,7 +190,7 @@ class TrainedClassifier:
         """The images (n, H, W) in [-1, 1] of pictures, as a `Dataset` holds them."""
         if are_pictures(pictures):
             return np.stack([each.image for each in find_digits(pictures, self.pixels)])
-        return images_of_pixels(pictures, self.networks[0])
+        return images_of_pixels(pictures, self.networks[0], stacklevel=3)
 
     def answers(self, pictures: object) -> list[Answer]:
         """What the networks are shown of each picture, their outputs, and what is wrong with it.
@@ -281,7 +281,7 @@ class TrainedClassifier:
     def _outputs_for(self, pictures: object) -> Float64Array:
         """Outputs (n, n_classes) for what `predict` takes, with warnings."""
         if not are_pictures(pictures):
-            return self.outputs(images_of_pixels(pictures, self.networks[0]))
+            return self.outputs(images_of_pixels(pictures, self.networks[0], stacklevel=4))
         answers = self.answers(pictures)
         for each in answers:
             if each.warning:

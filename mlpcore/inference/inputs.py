@@ -88,8 +88,11 @@ def check_takes_digits(pixels: PixelSpec, name: str) -> None:
         )
 
 
-def images_of_pixels(values: object, trained: TrainedNetwork) -> Float32Array:
-    """Images of arrays that have the shape and the values of the arrays of the training."""
+def images_of_pixels(values: object, trained: TrainedNetwork, stacklevel: int) -> Float32Array:
+    """Images of arrays that have the shape and the values of the arrays of the training.
+
+    `stacklevel` is as in `warnings.warn`, here: it tells whose line a warning names.
+    """
     pixels: AnyArray = real_array("pixels", values)
     height, width = shape = trained.pixels.pixel_shape
     if pixels.shape != shape and pixels.shape[1:] not in (shape, (height * width,)):
@@ -101,11 +104,11 @@ def images_of_pixels(values: object, trained: TrainedNetwork) -> Float32Array:
     trained.pixels.check(pixels, "pixels")
     pixels = pixels.reshape(-1, height, width)
     if trained.data_name == MNIST:
-        _warn_of_light_borders(pixels)
+        _warn_of_light_borders(pixels, stacklevel + 1)
     return trained.pixels.to_images(pixels)
 
 
-def _warn_of_light_borders(pixels: AnyArray) -> None:
+def _warn_of_light_borders(pixels: AnyArray, stacklevel: int) -> None:
     """Warn of pixels (n, h, w) of dark ink on light ground, which MNIST's networks cannot read."""
     border = np.ones(pixels.shape[1:], bool)
     border[1:-1, 1:-1] = False
@@ -115,4 +118,4 @@ def _warn_of_light_borders(pixels: AnyArray) -> None:
             f"{n:,} of {len(pixels):,} arrays with a light border: expected 0 for the ground and "
             "255 for the ink; PIL.Image.fromarray(array) is read either way"
         )
-        warnings.warn(text, PictureWarning, stacklevel=5)  # of who called predict
+        warnings.warn(text, PictureWarning, stacklevel=stacklevel)

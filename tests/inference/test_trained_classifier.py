@@ -278,9 +278,10 @@ def test_values_as_in_the_arrays_of_the_training(side, dtype):
 def test_arrays_with_a_light_border_are_a_warning():
     """Unless the network learnt from other data than MNIST's."""
     net = load(save("n.safetensors"))
-    with pytest.warns(PictureWarning, match="2 of 6 arrays with a light border") as caught:
-        net.predict(np.concatenate([PIXELS, 255 - PIXELS[:2]]))
-    assert caught[0].filename == __file__
+    for method in net.predict, net.predict_proba, net.to_images:
+        with pytest.warns(PictureWarning, match="2 of 6 arrays with a light border") as caught:
+            method(np.concatenate([PIXELS, 255 - PIXELS[:2]]))
+        assert caught[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         net.predict(PIXELS)
