@@ -1,5 +1,4 @@
-/* The passes through a single layer, and those over packed weights. They exist to be compared with
- * the oracle and to be timed. */
+/* The passes through a single layer. They exist to be compared with the oracle and to be timed. */
 #include "buffers.h"
 #include "output.h"
 #include "partition.h"
@@ -97,27 +96,4 @@ int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activat
                     .n = n,
                     .result = deltas_below};
     return run(&op, backward_task, n_threads);
-}
-
-int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-                      const float *deltas, int n, float *sums, float *sums_below)
-{
-    const ptrdiff_t n_in = layer->n_in, n_out = layer->n_out;
-    mlp_packed packed;
-    float *x = mlp_floats((size_t)layer->stride), *below = mlp_floats((size_t)layer->stride);
-    float *a = mlp_floats((size_t)mlp_padded(layer->n_out));
-    const int ok = !mlp_allocate_packed(&packed, layer, kernels->group_columns) && x && below && a;
-    if (ok) kernels->pack_weights(layer, 0, layer->n_out, &packed);
-    for (ptrdiff_t s = 0; ok && s < n; s++) {
-        mlp_set_input(x, inputs + s * n_in, layer->n_in);
-        kernels->product_packed(layer, &packed, x, 0, layer->n_out, a);
-        memcpy(sums + s * n_out, a, sizeof(float) * (size_t)n_out);
-        kernels->backward_packed(layer, &packed, deltas + s * n_out, 0, layer->n_out, below);
-        memcpy(sums_below + s * (n_in + 1), below, sizeof(float) * (size_t)(n_in + 1));
-    }
-    mlp_free_packed(&packed);
-    mlp_free(x);
-    mlp_free(below);
-    mlp_free(a);
-    return ok ? 0 : -1;
 }

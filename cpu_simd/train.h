@@ -53,9 +53,4 @@ int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activat
                  const float *deltas, const float *states, int n, float *deltas_below,
                  int n_threads);
 
-/* The same over packed weights, by one thread: sums (n, n_out) = W x + b of inputs (n, n_in), and
- * sums_below (n, n_in + 1) = W^T delta of deltas (n, n_out), that of the bias last. */
-int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-                      const float *deltas, int n, float *sums, float *sums_below);
-
 #endif

@@ -48,8 +48,6 @@ cdef extern from "train.h" nogil:
     int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activation below,
                      const float *deltas, const float *states, int n, float *deltas_below,
                      int n_threads)
-    int mlp_packed_passes(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-                          const float *deltas, int n, float *sums, float *sums_below)
 
 cdef extern from "stepper.h" nogil:
     ctypedef struct mlp_stepper:

@@ -4,7 +4,6 @@ from typing import Any
 
 from mlpcore.backends.base import Backend, Stepper
 from mlpcore.network import Network
-from mlpcore.typing import Float32Array
 
 __all__ = [
     "DEFAULT_BLOCK",
@@ -60,9 +59,6 @@ class SimdBackend(Backend):
     @property
     def packs(self) -> bool: ...
     def pass_bytes(self, network: Network) -> list[int]: ...
-    def packed_passes(
-        self, network: Network, layer: int, inputs: Float32Array, deltas: Float32Array
-    ) -> tuple[Float32Array, Float32Array]: ...
     # `Backend` has their types.
     _forward: Any
     _backward: Any

@@ -18,7 +18,6 @@ from mlpcore.backends.arguments import (
     check_shape,
     check_weights,
     layer_rates,
-    layer_shape,
 )
 from mlpcore.backends.base import Backend, Stepper, TrainingResult
 from mlpcore.checks import check_whole
@@ -42,7 +41,6 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_kernels,
     mlp_load_steps,
     mlp_new_stepper,
-    mlp_packed_passes,
     mlp_packed_stride,
     mlp_predict,
     mlp_prediction,
@@ -302,30 +300,6 @@ class SimdBackend(Backend):
                                       &d[0, 0], &y[0, 0], n, &b[0, 0], own.threads)
             _check(status)
         return below
-
-    def packed_passes(self, Network network not None, layer, inputs, deltas):
-        """A layer's two passes over packed weights, for tests.
-
-        Returns W x + b of inputs x (n, n_in), and W^T d of deltas d (n, n_out) with the bias's sum
-        in the last column.
-        """
-        if not self.packs:
-            raise InputError(f"{self.description}: has no packed weights")
-        n_in, n_out = layer_shape(network, layer)
-        inputs = check_array("inputs", inputs, (None, n_in))
-        deltas = check_array("deltas", deltas, (len(inputs), n_out))
-        sums = np.empty((len(inputs), n_out), np.float32)
-        sums_below = np.empty((len(inputs), n_in + 1), np.float32)
-        cdef const float[:, ::1] x = inputs, d = deltas
-        cdef float[:, ::1] a = sums, b = sums_below
-        cdef int index = layer, n = len(inputs), status
-        cdef _Settings own = self._settings
-        if n:
-            with nogil:
-                status = mlp_packed_passes(own.kernels, &network.c.layers[index], &x[0, 0],
-                                           &d[0, 0], n, &a[0, 0], &b[0, 0])
-            _check(status)
-        return sums, sums_below
 
     def _train(self, Network network not None, samples, rates, progress):
         cdef const float[:, ::1] x = samples.images

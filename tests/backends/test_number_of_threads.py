@@ -9,8 +9,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mlpcore import Network, backends
 from mlpcore.cpu import available_cores
@@ -50,12 +48,12 @@ class Team:
         arguments = threads, samples, ctypes.c_double(seconds), lost_core
         self.library.mlp_note_team(ctypes.byref(self.size), *arguments)
 
-    def run(self, most, seconds, calls=1):
+    def run(self, most, seconds):
         """Chooses until the trials end; returns the sizes that were tried, and the choice."""
         tried = [self.choose(most)]
         while self.size.trying:
-            for _ in range(calls):
-                n = int(TRIAL / calls / seconds[tried[-1]]) + 1
+            for _ in range(5):  # calls of training
+                n = int(TRIAL / 5 / seconds[tried[-1]]) + 1
                 self.note(tried[-1], n, n * seconds[tried[-1]])
             tried.append(self.choose(most))
         return tried[:-1], tried[-1]
@@ -84,16 +82,8 @@ BARRIERS = {n: 1e-6 * (10 / n + 2 * (n - 1)) for n in range(1, 9)}
         (2, {2: 3e-4, 1: 1e-4}, [2], 2),  # a long step
     ],
 )
-@pytest.mark.parametrize("calls", [1, 5])
-def test_half_of_the_threads_while_faster(new_team, most, seconds, tried, choice, calls):
-    assert new_team().run(most, seconds, calls) == (tried, choice)
-
-
-@given(st.integers(1, 64), st.data())
-def test_the_choice_is_never_slower_than_all_threads(new_team, most, data):
-    seconds = {n: data.draw(st.floats(1e-6, 1e-3)) for n in range(1, most + 1)}
-    _, choice = new_team().run(most, seconds)
-    assert seconds[choice] <= seconds[most]
+def test_half_of_the_threads_while_faster(new_team, most, seconds, tried, choice):
+    assert new_team().run(most, seconds) == (tried, choice)
 
 
 def test_trials_come_again_and_for_another_network(new_team):
@@ -118,18 +108,13 @@ def test_a_team_that_lost_a_core_goes_on_with_half(new_team):
     assert pauses == [0.5, 1.0, 2.0, 0.5]
 
 
-def trained(threads, n):
-    """The bits after training on n samples."""
+def trained(threads):
+    """The bits after a training that is long enough for trials with fewer threads."""
     sizes = (150, 300, 200, 10)
     network = Network(sizes, 5, "relu", "cross-entropy")
     backend = backends.get("cpu", threads)
-    backend.train(network, *training_set(sizes, n, 1, zeros=0.7, low=0), 1e-3)
+    backend.train(network, *training_set(sizes, 20_000, 1, zeros=0.7, low=0), 1e-3)
     return bits(network)
-
-
-def test_trials_change_no_bits():
-    """Training long enough for trials with fewer threads than four, or than there are cores."""
-    assert trained(4, 9000) == trained(1, 9000)
 
 
 def test_bits_beside_busy_processes():
@@ -138,10 +123,10 @@ def test_bits_beside_busy_processes():
     spinning = [sys.executable, "-c", "while True: pass"]
     others = [subprocess.Popen(spinning) for _ in range(2 * n)]
     try:
-        crowded = trained(2 * n, 20_000)
+        crowded = trained(2 * n)
     finally:
         for process in others:
             process.kill()
             process.wait()
-    assert crowded == trained(1, 20_000)
+    assert crowded == trained(1)
     assert os.sched_getaffinity(0) == cores  # threads move away from the others only for a time

@@ -1,5 +1,7 @@
 """Every backend refuses arrays and values that it cannot use, before anything is changed."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from conftest import SIMD
@@ -9,6 +11,7 @@ from emulated import get_backend
 from mlpcore import backends
 from mlpcore.backends import simd
 from mlpcore.backends.arguments import MAX_SIDE, check_array
+from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.backends.simd import SimdBackend
 from mlpcore.cpu import available_cores
 from mlpcore.deformation import DeformationParameters, deform_selected
@@ -49,8 +52,8 @@ def steps(images=X, labels=LABELS, rate=0.1, *more):
     return lambda b, net: b.stepper(net).train(images, labels, rate, *more)
 
 
-#: What `packed_passes` of a backend is given.
-PASSES = Network((3, 2)), 0, X[:, :3], X[:, :2]
+#: Of a device that is only named.
+DRIVER = SimpleNamespace(name="cuda")
 
 #: More weights than memory holds, and so many layers that the line has to be cut, are among them.
 BAD_SIZES = [(), 5, (5, 0), (5, -1, 2), (5, 1.5), (5, True), (2, 10**7)]
@@ -155,7 +158,10 @@ REFUSED_CHOICES = [
     (lambda: SimdBackend("scalar", 1, "deferred", 0), "block 0"),
     (lambda: SimdBackend("scalar", 1, "deferred", 1025), "block 1025"),
     (lambda: SimdBackend("scalar", 1, packed_from=-1), "packed_from -1: expected"),
-    (lambda: SimdBackend("scalar").packed_passes(*PASSES), "scalar: .* has no packed weights"),
+    (
+        lambda: CudaBackend(get_backend("cuda-emulated").driver, "deferred"),
+        "schedule 'deferred': expected resident or streaming",
+    ),
     (lambda: Network((4, 2), activation="step"), "activation 'step': expected tanh"),
     (lambda: Network((4, 2), loss="hinge"), "loss 'hinge': expected squared"),
     *((lambda sizes=sizes: Network(sizes), "layer sizes|size 0: expected") for sizes in BAD_SIZES),
@@ -211,23 +217,6 @@ def test_what_cannot_be_used_is_refused_before_anything_runs(name, call, message
     assert len(str(error.value)) < 300
     backend.store(loaded, network)
     assert bits(network) == before
-
-
-def test_no_network(cpu_name):
-    with pytest.raises((TypeError, AttributeError)):
-        train()(backends.get(cpu_name), None)
-
-
-def test_a_result_goes_into_any_array_that_can_be_written(cpu_name, tmp_path):
-    backend, images = backends.get(cpu_name), uniform(1, 5, 6, 6)
-    expected = backend.deform(images, MAPS, TAPS, 1.0, 0, 0)
-    out = np.memmap(tmp_path / "out", np.float32, "w+", shape=images.shape)
-    assert backend.deform(images, MAPS, TAPS, 1.0, 0, 0, out=out) is out
-    assert np.array_equal(out, expected)
-
-
-def test_the_last_image_and_the_last_epoch_can_be_drawn(backend):
-    assert deform(epoch=2**32 - 1, first=2**31 - 5)(backend, None).shape == IMAGES.shape
 
 
 def test_an_array_too_long_for_the_kernels():

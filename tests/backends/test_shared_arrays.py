@@ -74,16 +74,6 @@ def test_a_stepper_has_copies_of_what_points_into_memory(cpu_name, kind):
     assert results[0] == results[1]
 
 
-def test_rates_that_change_in_a_list_are_those_of_the_call(simd_name):
-    images, labels, rates = uniform(3, 2, 20), np.array([0, 2], np.uint8), [0.1, 0.1]
-    steppers = [backends.get(simd_name).stepper(Network((20, 30, 3), seed=1)) for _ in range(2)]
-    for rate in (0.1, 0.2):
-        rates[:] = rate, rate
-        steppers[0].train(images, labels, rates)
-        steppers[1].train(images, labels, np.array([rate, rate]))
-    assert bits(steppers[0].network) == bits(steppers[1].network)
-
-
 def test_arrays_that_are_not_aligned(cpu_name):
     backend = backends.get(cpu_name)
     images, labels, order = uniform(1, 9, 6), np.zeros(9, np.uint8), np.arange(9, dtype=np.int32)

@@ -72,17 +72,6 @@ def test_predict_keeps_what_is_not_finite(simd_name, value, count):
     assert np.isnan(SimdBackend(simd_name, 1).predict(network, images[1:2])).all()
 
 
-def test_layer_operations_do_not_depend_on_the_number_of_threads(simd_name):
-    network = Network((300, 700), seed=1)
-    rng = np.random.default_rng(0)
-    inputs = rng.uniform(-1, 1, (5, 300)).astype(np.float32)
-    deltas = rng.uniform(-1, 1, (5, 700)).astype(np.float32)
-    one, many = backends.get(simd_name, 1), backends.get(simd_name, 5)
-    assert np.array_equal(one.forward(network, 0, inputs), many.forward(network, 0, inputs))
-    below = [b.backward(network, 0, deltas, inputs) for b in (one, many)]
-    assert np.array_equal(*below)
-
-
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_a_network_that_has_diverged_can_be_drawn_anew(simd_name, schedule):
     """No NaN stays in the padding of its rows, because NaN times 0 is NaN."""

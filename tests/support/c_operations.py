@@ -47,14 +47,6 @@ def operations():
             yield f"train {name} {schedule}", partial(trained, trainer)
         weighted = SimdBackend(name, 3)
         yield f"train {name} weighted", partial(trained, weighted, sample_weight=WEIGHTS)
-        if SimdBackend(name, 1).packs:
-            packed = SimdBackend(name, 1)
-            yield (
-                f"packed passes {name}",
-                lambda network, packed=packed: packed.packed_passes(
-                    network, 0, IMAGES, np.ones((N, SIZES[1]), np.float32)
-                ),
-            )
     yield "forward", lambda network: backend.forward(network, 0, IMAGES)
     deltas = np.ones((N, SIZES[1]), np.float32)
     yield "backward", lambda network: backend.backward(network, 0, deltas, IMAGES)

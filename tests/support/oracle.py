@@ -66,15 +66,6 @@ def on_ground(images, ground, seed):
     return images
 
 
-def unaligned(array):
-    """A copy that starts 4 bytes past a cache line."""
-    raw = np.empty(array.size * 4 + 128, np.uint8)
-    start = -raw.ctypes.data % 64 + 4
-    copy = raw[start : start + array.size * 4].view(np.float32).reshape(array.shape)
-    copy[...] = array
-    return copy
-
-
 def random_network(sizes, seed, scale=1.0, activation="tanh", loss="squared"):
     """Weights of a size that leaves the activations' linear part, but does not saturate."""
     network = Network(sizes, None, activation, loss)

@@ -17,18 +17,3 @@ extern "C" __global__ void shared_kernel(float *values, int n)
     __syncthreads();
     if ((int)threadIdx.x < n) values[threadIdx.x] = shared[threadIdx.x];
 }
-
-// ---- words that blocks exchange ----------------------------------------------------------
-
-extern "C" __global__ void store_kernel(const float *values, unsigned *words, int bit)
-{
-    store_word(words + threadIdx.x, values[threadIdx.x], bit);
-}
-
-// `words` then get the tickets' bits.
-extern "C" __global__ void load_kernel(float *out, unsigned *words)
-{
-    const exchange_word word = load_word(words + threadIdx.x);
-    out[threadIdx.x] = word_value(word);
-    words[threadIdx.x] = word & 1;
-}

@@ -1,35 +1,21 @@
-"""What the emulation of CUDA on a CPU shows: accesses out of bounds, and what kernels repeat."""
+"""The emulation of CUDA on a CPU shows accesses out of bounds."""
 
 import os
 import re
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from emulated import (
-    LIMITS,
     ROOT,
     SANITIZE_VARIABLE,
-    EmulatedDriver,
     checks_shared_memory,
     compiler,
     needs_emulation,
 )
-from mlpcore.backends.cuda.launch import Launch
-from mlpcore.backends.cuda.memory import DeviceArray, put
-from mlpcore.backends.cuda.plan import make_plan
-from mlpcore.backends.cuda.sources import SOURCES, kernels
 
 pytestmark = needs_emulation
-
-SNIPPETS = ROOT / "tests" / "support" / "snippets.cu"
-
-
-def launch(driver, kernel, threads, *arrays):
-    arguments = tuple(array.address if hasattr(array, "address") else array for array in arrays)
-    driver.launch(Launch(f"{kernel}_kernel", (1, 1, 1), (threads, 1, 1), arguments))
 
 
 @pytest.fixture
@@ -39,8 +25,7 @@ def sanitized():
     library = subprocess.run(command, capture_output=True, text=True).stdout.strip()
     if not os.path.isabs(library):  # it must be loaded before Python
         pytest.skip(f"{compiler()} has no shared AddressSanitizer")
-    folders = ROOT / "tests" / "support", ROOT / "tests" / "backends" / "cuda"
-    path = os.pathsep.join([*map(str, folders), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(ROOT / "tests" / "support"), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | {"LD_PRELOAD": library, "PYTHONPATH": path}
     environment |= {"ASAN_OPTIONS": "detect_leaks=0", SANITIZE_VARIABLE: "address"}
 
@@ -52,10 +37,12 @@ def sanitized():
 
 
 BOUNDS = """
-import sys, numpy as np
-from test_emulation import SNIPPETS, DeviceArray, EmulatedDriver, launch
-driver = EmulatedDriver(SNIPPETS)
-launch(driver, sys.argv[1], 32, DeviceArray(driver, (20,), np.float32), 20)
+import sys
+from emulated import ROOT, EmulatedDriver
+from mlpcore.backends.cuda.launch import Launch
+driver = EmulatedDriver(ROOT / "tests" / "support" / "snippets.cu")
+memory = driver.allocate(80)
+driver.launch(Launch(sys.argv[1] + "_kernel", (1, 1, 1), (32, 1, 1), (memory.address, 20)))
 """
 
 
@@ -87,31 +74,3 @@ def test_kernels_stay_within_bounds(sanitized):
     chosen = " ".join(WITHIN_BOUNDS.split())
     result = sanitized("-m", "pytest", "-n0", "-p", "no:cacheprovider", *files, "-k", chosen)
     assert result.returncode == 0, result.stdout + result.stderr
-
-
-@pytest.mark.parametrize("bit", [0, 1])
-def test_words_keep_values_except_for_their_last_bit(bit):
-    driver = EmulatedDriver(SNIPPETS)
-    special = [np.inf, -np.inf, 0.0, -0.0, np.finfo(np.float32).max]
-    nans = np.array([0x7FFFFFFF, 0xFFFFFFFF, 0x7F800001], np.uint32).view(np.float32)
-    consecutive = np.arange(0x3F800000, 0x3F800000 + 504, dtype=np.uint32).view(np.float32)
-    values = np.concatenate([np.float32(special), nans, consecutive])
-    out, words = (DeviceArray(driver, values.shape, dtype) for dtype in ("f4", "u4"))
-    launch(driver, "store", values.size, put(driver, values), words, bit)
-    launch(driver, "load", values.size, out, words)
-    got = np.asarray(out)
-    np.testing.assert_array_equal(got[:4], values[:4])
-    assert np.isfinite(got[4])
-    assert np.isnan(got[5:8]).all()
-    errors = got[8:].view(np.uint32).astype(int) - consecutive.view(np.uint32)
-    assert set(errors) == {-1, 0, 1}
-    assert errors.sum() == 0  # up as often as down
-    assert np.all(np.asarray(words) == bit)
-
-
-@pytest.mark.parametrize("source", ["kernels.cu", "resident.cu"])
-def test_the_parameters_are_those_that_a_compiler_finds(source):
-    files = {"resident_plan.h": make_plan((20, 12, 9, 3), LIMITS).header()}
-    compiled = EmulatedDriver(SOURCES / source, files=files).kernels
-    found = {name: each.format for name, each in kernels(source).items()}
-    assert found == {name: letters for name, (_, letters) in compiled.items()}

@@ -122,24 +122,6 @@ def test_results_do_not_depend_on_the_first_ticket(ready, before):
     assert bits(weights_of(backend, loaded, network)) == bits(expected)
 
 
-def test_a_network_that_does_not_fit_streams_and_says_so():
-    sizes = 20, 2000, 1500, 4
-    backend, network = emulated_backend("resident"), random_network(sizes, 1)
-    data = training_set(sizes, 2, 2)
-    got, _ = trained(backend, network, *data, RATE)
-    assert "streaming schedule: layers 20, 2000, 1500, 4 need" in backend.description
-    expected, _ = trained(emulated_backend("streaming"), network, *data, RATE)
-    assert bits(got) == bits(expected)
-
-
-def test_the_schedule_can_be_chosen():
-    for schedule in ("resident", "streaming"):
-        assert emulated_backend(schedule).description.endswith(f", {schedule} schedule")
-    assert emulated_backend(None).schedule == "resident"
-    with pytest.raises(InputError):
-        emulated_backend("deferred")
-
-
 # ---- what goes wrong -----------------------------------------------------------------------
 
 
