@@ -20,7 +20,7 @@ import distributed
 from distributed import Client, Future, KilledWorker, LocalCluster, as_completed
 from distributed.comm import CommClosedError
 
-from mlpcore.cluster.segment import GPU, Job, as_given, source, train_segment
+from mlpcore.cluster.segment import GPU, as_given, source, train_segment
 from mlpcore.cpu import available_cores
 from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError, printable, shown
@@ -88,7 +88,7 @@ def train_members(
     backend = committee.members[0].config.backend
     if scheduler is None and workers > 1 and backend == "cuda":
         raise InputError(f"{workers} workers on the GPU of this machine: expected 1")
-    job = Job(source(), threads or (1 if scheduler else max(1, available_cores() // workers)))
+    threads = threads or (1 if scheduler else max(1, available_cores() // workers))
     with contextlib.ExitStack() as stack:
         left = []
         for member in committee.members:
@@ -97,7 +97,7 @@ def train_members(
             state = run.load()
             if state.epoch < member.config.epochs:
                 left.append((member, run, state))
-        return asyncio.run(_train(left, data, job, progress, scheduler, workers)) if left else 0
+        return asyncio.run(_train(left, data, threads, progress, scheduler, workers)) if left else 0
 
 
 def check_scheduler(address: str) -> None:
@@ -173,7 +173,7 @@ async def _wait_for_worker(client: Client, member: Member, progress: Progress) -
 async def _train(
     left: Unfinished,
     data: Dataset,
-    job: Job,
+    threads: int,
     progress: Progress,
     scheduler: str | None,
     workers: int,
@@ -189,7 +189,7 @@ async def _train(
             async with _connected(scheduler, workers) as client:
                 progress.note(f"dashboard: {client.dashboard_link}")
                 await _wait_for_worker(client, left[0][0], progress)
-                await _train_in_tasks(left, data, client, job, progress)
+                await _train_in_tasks(left, data, client, threads, progress)
         except asyncio.CancelledError:
             if not signals:
                 raise
@@ -204,7 +204,7 @@ async def _train(
 
 
 async def _train_in_tasks(
-    left: Unfinished, data: Dataset, client: Client, job: Job, progress: Progress
+    left: Unfinished, data: Dataset, client: Client, threads: int, progress: Progress
 ) -> None:
     """Trains these members to their end."""
     token = secrets.token_hex(4)  # tasks of another call have other names
@@ -218,7 +218,8 @@ async def _train_in_tasks(
         name = member.name.replace("-", "_")  # Dask's dashboard shows no number after a hyphen
         return client.submit(
             train_segment,
-            job,
+            source(),
+            threads,
             member,
             on_workers,
             state,

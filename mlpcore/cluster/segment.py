@@ -6,7 +6,7 @@ The whole of a task is its arguments and its result, so Dask may run it anywhere
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from distributed import get_worker
 
@@ -42,21 +42,12 @@ def source() -> str:
     return f"mlpcore {__version__} of revision {provenance.revision() or 'unknown'}"
 
 
-@dataclass(frozen=True)
-class Job:
-    """What all tasks of a committee have in common: the expected `source`, and threads."""
-
-    source: str
-    threads: int
-
-
 def as_given(data: Dataset) -> Dataset:
     """The task that brings the data to the workers: one gets them, the others ask that one."""
     return data
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """The state of a member, and what computed it."""
 
     state: TrainingState
@@ -65,9 +56,9 @@ class Result:
 
 
 def train_segment(
-    job: Job, member: Member, data: Dataset, state: TrainingState, until: int
+    expected: str, threads: int, member: Member, data: Dataset, state: TrainingState, until: int
 ) -> Result:
-    """Trains a member from a state until so many epochs are done.
+    """Trains a member from a state until so many epochs are done, if `source` is as expected.
 
     Raises
     ------
@@ -76,9 +67,9 @@ def train_segment(
     """
     worker, config = get_worker().address, member.config
     try:
-        if source() != job.source:
-            raise InputError(f"it has {source()}, expected {job.source}")
-        backend = _backend(config, job.threads)
+        if source() != expected:
+            raise InputError(f"it has {source()}, expected {expected}")
+        backend = _backend(config, threads)
         state = copy.deepcopy(state)  # Dask may need that of the argument again
         Trainer(config, data, backend, [StopAfter(until)], state).run()
     except InputError as error:

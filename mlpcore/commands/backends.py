@@ -20,7 +20,7 @@ def table() -> str:
             rows.append((name, "yes", detail))
         else:
             rows.append((name, "no", reason))
-    return text_table(rows, align="lll")
+    return text_table(rows, ["left"] * 3)
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mlpcore import backends
-from mlpcore.commands.options import Parser, number, whole_number
+from mlpcore.commands.options import Parser
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.image_files import Source
 from mlpcore.errors import InputError, printable, shown
@@ -49,12 +49,9 @@ def add_network_arguments(parser: argparse.ArgumentParser, nargs: str) -> None:
 
 def add_copies_options(parser: Parser) -> None:
     """--copies, --strength and --seed, read by `given_copies`."""
-    add = parser.add_argument
-    what = "average over N deformed copies of each image; each costs a pass"
-    add("--copies", type=whole_number, metavar="N", help=what)
-    strength = "factor of the default deformation (0.5)"
-    add("--strength", type=number, metavar="X", help=strength)
-    add("--seed", type=whole_number, metavar="N", help="seed of the copies (0)")
+    parser.add_whole("--copies", "average over N deformed copies of each image; each costs a pass")
+    parser.add_number("--strength", "factor of the default deformation (0.5)")
+    parser.add_whole("--seed", "seed of the copies (0)")
 
 
 def given_copies(options: argparse.Namespace) -> Copies | None:

@@ -16,7 +16,7 @@ from mlpcore.commands.networks import (
     networks_and_pictures,
     read_networks,
 )
-from mlpcore.commands.options import command_main, command_parser, whole_number
+from mlpcore.commands.options import command_main, command_parser
 from mlpcore.data.image_files import Source
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable
@@ -39,8 +39,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add_picture_arguments(parser)
     add = parser.add_argument
     add("--show", metavar="FILE", type=Path, help="draw what was found onto the page, a PNG file")
-    add("--columns", type=whole_number, metavar="N", help="columns of the page's one grid")
-    add("--rows", type=whole_number, metavar="N", help="rows of the page's one grid")
+    parser.add_whole("--columns", "columns of the page's one grid")
+    parser.add_whole("--rows", "rows of the page's one grid")
     return parser.parse_intermixed_args(argv)
 
 

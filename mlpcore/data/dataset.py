@@ -20,7 +20,6 @@ from mlpcore.data import find, mnist
 from mlpcore.data.arrays import TEST_SIZE, Part, check_parts
 from mlpcore.data.idx import md5, read_idx
 from mlpcore.data.pixels import (
-    BACKGROUNDS,
     BYTES,
     DIGITS_PIXELS,
     InputRange,
@@ -36,8 +35,6 @@ from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
-
-BACKGROUND = BACKGROUNDS["signed"]  # of pixels of value 0
 
 MNIST, EMBEDDED = "MNIST", "scikit-learn digits"
 

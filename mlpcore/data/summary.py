@@ -74,6 +74,14 @@ class DataSummary(Record, frozen=True):
             classes=None if data.classes == tuple(range(data.n_classes)) else data.classes,
         )
 
+    def check_same(self, found: DataSummary, what: str) -> None:
+        """Raise InputError unless what began with these data finds the same."""
+        if (found.sha256, found.classes) != (self.sha256, self.classes):
+            raise InputError(
+                f"the data from {shown(found.source)} are not those that {what} began with: "
+                f"expected {shown(self.name)} as it was in {shown(self.source)}"
+            )
+
     @property
     def image_shape(self) -> tuple[int, int]:
         """Height and width of the images that the network sees."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from tabulate import tabulate
 
@@ -12,27 +13,24 @@ Rows: TypeAlias = list[tuple[str, ...]]
 #: Stands for what is not known or has no meaning.
 NONE = "-"
 
-_ALIGNMENT = {"l": "left", "r": "right"}
 
-
-def text_table(rows: Rows, align: str = "") -> str:
+def text_table(rows: Rows, align: Sequence[str] = ()) -> str:
     """Rows as aligned lines.
 
-    `align` has an ``l`` or ``r`` for each column; by default only the first is ``l``.
+    `align` has "left" or "right" for each column; by default only the first is on the left.
     """
-    return tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=_align(rows, align))
+    return _table(rows, align, tablefmt="plain")
 
 
-def markdown_table(rows: Rows, align: str = "") -> str:
+def markdown_table(rows: Rows, align: Sequence[str] = ()) -> str:
     """Rows as a table in Markdown; `align` is as for `text_table`."""
     cells = [tuple(map(escape, row)) for row in rows]
-    return tabulate(
-        cells[1:], cells[0], tablefmt="pipe", disable_numparse=True, colalign=_align(rows, align)
-    )
+    return _table(cells[1:], align, headers=cells[0], tablefmt="pipe")
 
 
-def _align(rows: Rows, align: str) -> list[str]:
-    return [_ALIGNMENT[letter] for letter in align or "l".ljust(len(rows[0]), "r")]
+def _table(rows: Rows, align: Sequence[str], **settings: Any) -> str:
+    align = align or ["left", *["right"] * (len(rows[0]) - 1)]
+    return tabulate(rows, disable_numparse=True, colalign=align, **settings)
 
 
 def escape(text: str) -> str:

@@ -163,12 +163,7 @@ class CommitteeFolder:
                     f"{name} holds a committee with {', '.join(differ)} for the member "
                     f"{ours.name}: {expected}"
                 )
-        if asked.data.sha256 != self.data.sha256:
-            raise InputError(
-                f"the data from {shown(asked.data.source)} are not those that the committee in "
-                f"{name} began with: expected {shown(self.data.name)} "
-                f"as it was in {shown(self.data.source)}"
-            )
+        self.data.check_same(asked.data, f"the committee in {name}")
 
     def run_folder(self, member: Member) -> Path:
         """The folder of a member's run."""

@@ -295,12 +295,7 @@ class Run(Observer):
     def check_data(self, dataset: Dataset) -> None:
         """Raise InputError unless the run began with these data."""
         found = DataSummary.of(dataset)
-        if (found.sha256, found.classes) != (self.data.sha256, self.data.classes):
-            raise InputError(
-                f"the data from {shown(dataset.source)} are not those that the run in "
-                f"{shown(self.folder)} began with: expected {shown(self.data.name)} "
-                f"as it was in {shown(self.data.source)}"
-            )
+        self.data.check_same(found, f"the run in {shown(self.folder)}")
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Save the epoch if it is the last one, or a save is due."""

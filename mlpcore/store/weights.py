@@ -95,7 +95,7 @@ def to_safetensors(network: Network, metadata: dict[str, str], dtype: str = "flo
     if dtype == "float16":
         network = in_float16(network)
     metadata = metadata | {"format": FORMAT} | layer_metadata(network)
-    metadata["sha256"] = _digest(network, metadata)
+    metadata["sha256"] = weights_sha256(network, metadata)
     tensors = {name: np.ascontiguousarray(array, dtype) for name, array in _tensors(network)}
     content: bytes = save(tensors, metadata)
     return content
@@ -179,20 +179,18 @@ def _read(file: Any) -> tuple[Network, dict[str, str]]:
     for name, target in _tensors(network):
         target[...] = file.get_tensor(name)
     del metadata["sha256"]
-    if known.sha256 != _digest(network, metadata):
+    if known.sha256 != weights_sha256(network, metadata):
         raise InputError("its checksum does not fit its content")
     if not network.is_finite():
         raise InputError("it holds weights that are not finite")
     return network, metadata
 
 
-def weights_sha256(network: Network) -> str:
-    """SHA-256 of weights (n_out, n_in) and biases (n_out,), layer by layer, as float32."""
-    return _digest(network)
+def weights_sha256(network: Network, metadata: dict[str, str] | None = None) -> str:
+    """SHA-256 of weights (n_out, n_in) and biases (n_out,), layer by layer, as float32.
 
-
-def _digest(network: Network, metadata: dict[str, str] | None = None) -> str:
-    """SHA-256 of the metadata, if given, and of all weights and biases."""
+    The metadata come first, if there are any.
+    """
     start = b"" if metadata is None else json.dumps(metadata, sort_keys=True).encode()
     digest = hashlib.sha256(start)
     for _, array in _tensors(network):

@@ -19,7 +19,7 @@ EXPLANATION = (
 
 def table(title: str, rows: Rows, notes: Iterable[str] = (), left: int = 1) -> str:
     """A table with its title and notes; the first `left` columns are aligned to the left."""
-    align = ("l" * left).ljust(len(rows[0]), "r")
+    align = ["left"] * left + ["right"] * (len(rows[0]) - left)
     return "\n\n".join([f"**{title}**", markdown_table(rows, align), *notes]) + "\n"
 
 
