@@ -4,10 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import scale
 
 from mlpcore import OnlineMLPClassifier
 from mlpcore.estimators.fitting import still_falls
@@ -23,22 +22,20 @@ def test_raw_measurements_get_the_remedy():
         make_mlp().partial_fit(raw, y, classes=[0, 1])
 
 
-@pytest.mark.parametrize("scale, warns", [(9.9, False), (10.1, True)])
-def test_the_limit(scale, warns):
+@pytest.mark.parametrize("greatest, warns", [(9.9, False), (10.1, True)])
+def test_the_limit(greatest, warns):
     signs = np.where(np.arange(460).reshape(230, 2) % 3, 1.0, -1.0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        make_mlp(max_iter=1).fit(signs * [1.0, scale], Y)
+        make_mlp(max_iter=1).fit(signs * [1.0, greatest], Y)
     assert bool(caught) is warns
 
 
-@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
-def test_no_warning_by_default(load):
+def test_no_warning_by_default():
+    X, y = load_breast_cancer(return_X_y=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make_pipeline(StandardScaler(), OnlineMLPClassifier(random_state=0)).fit(
-            *load(return_X_y=True)
-        )
+        OnlineMLPClassifier(random_state=0).fit(scale(X), y)
 
 
 def test_the_loss_still_falls():
@@ -51,30 +48,23 @@ def test_the_loss_still_falls():
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("rate", "settings"),
     [
-        {"learning_rate_init": 10},
-        {"learning_rate_init": 10, "activation": "tanh"},
-        {"learning_rate_init": 100, "loss": "squared", "activation": "tanh"},
-        {"learning_rate_init": 10, "early_stopping": True},
+        (10, {}),
+        (100, {"loss": "squared", "activation": "tanh"}),
+        (10, {"early_stopping": True}),
+        (1e-7, {"max_iter": 2}),
+        (1e-7, {"max_iter": 2, "loss": "squared", "init": "uniform", "activation": "tanh"}),
     ],
 )
-def test_a_rate_that_is_too_high_is_to_be_lowered(settings):
-    mlp = OnlineMLPClassifier(max_iter=20, random_state=0, **settings)
-    with pytest.warns(ConvergenceWarning) as caught:
-        mlp.fit(*load_iris(return_X_y=True))
-    assert [("Lower it" in str(each.message), each.filename) for each in caught] == [
-        (True, __file__)
-    ]
-
-
-@pytest.mark.parametrize("settings", [{}, {"init": "uniform", "activation": "tanh"}])
-@pytest.mark.parametrize("loss", ["cross-entropy", "squared"])
-def test_a_rate_that_is_too_low_is_not(settings, loss):
-    low = {"loss": loss, "learning_rate_init": 1e-7, "max_iter": 2, "random_state": 0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        OnlineMLPClassifier((9, 9), **low, **settings).fit(*load_iris(return_X_y=True))
+def test_a_rate_that_is_too_high_is_to_be_lowered(rate, settings):
+    """Not one that is too low."""
+    mlp = OnlineMLPClassifier(learning_rate_init=rate, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mlp.set_params(**{"max_iter": 20} | settings).fit(*load_iris(return_X_y=True))
+    found = [("Lower it" in str(each.message), each.filename) for each in caught]
+    assert found == [(True, __file__)] * (rate > 1)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +72,6 @@ def test_a_rate_that_is_too_low_is_not(settings, loss):
     [
         (np.arange(230) % 100, True),
         (np.arange(230) % 100 / 1.0, True),
-        ((np.arange(230) % 100).astype(str), False),
         (np.arange(230) % 57, False),
     ],
 )
@@ -101,7 +90,6 @@ def test_a_target_of_a_regression(labels, warns):
         ([1.0, 0.5], [1.0, 1.0], 1.0, True),
         ([1.0, 0.95], [1.0, 1.0], 1.0, False),
         ([1.0, 1.5], [1.0, 1.0], 1.0, False),
-        ([1.0, 0.5, 0.5, 0.45], [1.0] * 4, 1.0, False),
         ([1.0, 0.9, 0.5, 0.45], [1.0] * 4, 1.0, True),
         ([1.0, 0.9, 0.5, 0.45], [0.1, 0.1, 1.0, 0.1], 1.0, False),
         ([0.1, 0.05], [1.0, 1.0], 1.0, False),

@@ -15,16 +15,10 @@ from hostile import damaged
 #: Kinds of files, modes of their pixels, and options.
 KINDS = [
     *(("PNG", mode, {}) for mode in ("L", "RGBA", "P", "1", "I;16")),
-    *(("BMP", mode, {}) for mode in ("L", "RGB", "1")),
-    *(("PPM", mode, {}) for mode in ("L", "RGB", "1")),
-    *(("GIF", "P", {}), ("WEBP", "RGB", {}), ("WEBP", "RGBA", {"lossless": True})),
+    *(("BMP", "RGB", {}), ("PPM", "L", {}), ("GIF", "P", {}), ("WEBP", "RGB", {})),
     *(("JPEG", "L", {}), ("JPEG", "RGB", {"progressive": True}), ("JPEG", "CMYK", {})),
-    *(("TIFF", "L", {}), ("TIFF", "F", {}), ("TIFF", "RGB", {"compression": "tiff_lzw"})),
-    *(
-        ("TIFF", "L", {"compression": "tiff_adobe_deflate"}),
-        ("TIFF", "1", {"compression": "group4"}),
-    ),
-    ("TIFF", "RGB", {"compression": "jpeg"}),
+    *(("TIFF", "F", {}), ("TIFF", "RGB", {"compression": "tiff_lzw"})),
+    *(("TIFF", "1", {"compression": "group4"}), ("TIFF", "RGB", {"compression": "jpeg"})),
 ]
 
 
@@ -61,21 +55,15 @@ def pictures(draw):
     return resigned(content) if KINDS[i][0] == "PNG" and draw(st.booleans()) else content
 
 
-def predicted(folder, content, command="predict"):
+def called(command, folder, content):
     (folder / "picture").write_bytes(content)
     return forked.call(command, "picture", folder=folder)
 
 
 @settings(max_examples=settings.default.max_examples // 2)
-@given(picture=pictures())
-def test_a_prediction_works_or_refuses(warm_folder, picture):
-    assert forked.fault(predicted(warm_folder, picture)) == ""
-
-
-@settings(max_examples=settings.default.max_examples // 10)
-@given(picture=pictures())
-def test_a_page_is_read_or_refused(warm_folder, picture):
-    assert forked.fault(predicted(warm_folder, picture, "read")) == ""
+@given(command=st.sampled_from(["predict", "predict", "predict", "read"]), picture=pictures())
+def test_a_command_works_or_refuses(warm_folder, command, picture):
+    assert forked.fault(called(command, warm_folder, picture)) == ""
 
 
 def test_a_picture_that_keeps_its_decoder_busy(warm_folder, monkeypatch):
@@ -86,6 +74,6 @@ def test_a_picture_that_keeps_its_decoder_busy(warm_folder, monkeypatch):
     monkeypatch.setattr("mlpcore.data.image_files.MAX_SECONDS", 0.3)
     picture = encoded(Image.new("L", (3000, 3000), 255), "JPEG", progressive=True)
     scan = picture[picture.rfind(b"\xff\xda") : -2]
-    outcome = predicted(warm_folder, picture[:-2] + scan * 7000 + b"\xff\xd9")
+    outcome = called("predict", warm_folder, picture[:-2] + scan * 7000 + b"\xff\xd9")
     assert outcome.status == 2
     assert "keeps its decoder busy for more than 0.3 seconds" in outcome.err

@@ -4,7 +4,6 @@ C and the reference agree about whether a call is right, and about its result.
 """
 
 import os
-import pickle
 import resource
 import traceback
 import warnings
@@ -19,7 +18,6 @@ from mlpcore import ElasticDeformer, Network, OnlineMLPClassifier, backends, def
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.data.dataset import Dataset
 from mlpcore.deformation import DeformationParameters
-from mlpcore.store.weights import read_network, write_network
 
 #: What a call may raise, and the bytes that it may allocate, so that the machine survives.
 ALLOWED, ALLOCATED = (ValueError, TypeError, MemoryError), 2**32
@@ -44,15 +42,27 @@ def little_memory():
 
 
 SCALARS = (
-    *(None, True, -1, 0, 1, 2, 10, 100, 2**31 - 1, 2**31, 2**32, 2**63, 2**64, -(2**70)),
-    *(0.5, -0.5, 1e-300, 1e300, float("nan"), float("inf"), -float("inf"), 1j),
-    *("", "1", "nan", "a\nb", "x" * 1000, "\ud800", "\0", b"1", [], [1], {}, object(), len),
+    *(None, True, -1, 0, 1, 100, 2**31, 2**63, -(2**70), 0.5, 1e300, float("nan"), 1j),
+    *("", "1", "a\nb", "x" * 1000, "\ud800", b"1", [], [1], {}, object(), len),
     *(np.float32("nan"), np.int8(-3), np.uint64(2**63), np.array(2), np.array([1, 2]), np.bool_(1)),
 )
 
 DTYPES = (
-    *("f4", ">f4", "f8", "f2", "c8", "i1", "u1", "i4", ">i4", "i8", "u4", "?"),
-    *("O", "U5", "S3", "M8[s]", "m8[s]", "V4"),
+    "f4",
+    ">f4",
+    "f8",
+    "f2",
+    "c8",
+    "i1",
+    "u1",
+    "i4",
+    ">i4",
+    "i8",
+    "?",
+    "O",
+    "U5",
+    "M8[s]",
+    "V4",
 )
 
 VALUES = (-1, 0, 255, 2**31 - 1, -(2**31), np.nan, np.inf, -np.inf, 3e38, 1e-45)
@@ -67,12 +77,6 @@ def with_value(a, value, place):
 def misaligned(a):
     result = np.zeros(a.nbytes + 1, np.uint8)[1:].view(a.dtype).reshape(a.shape)
     result[...] = a
-    return result
-
-
-def records(a):
-    result = np.zeros(a.shape, np.dtype([("tag", "u1"), ("value", a.dtype), ("end", "u1")]))
-    result["value"] = a
     return result
 
 
@@ -95,7 +99,6 @@ SHAPES = (
     *(lambda a: a[..., :-1], np.transpose),
 )
 TYPES = [partial(np.ndarray.astype, dtype=dtype) for dtype in DTYPES]
-TYPES += [records, lambda a: records(a)["value"]]
 MEMORY = (
     *(misaligned, read_only, np.asfortranarray, lambda a: a[::-1]),
     *(lambda a: np.repeat(a, 2, axis=-1)[..., ::2], lambda a: np.broadcast_to(a[:1], a.shape)),
@@ -256,16 +259,6 @@ def test_operations(sizes, n, seed, kind, choice, data):
         assert (abs(got - expected)[usual] < tolerance).all()
 
 
-def pickled(**arguments):
-    network = pickle.loads(pickle.dumps(Network(**arguments)))
-    network.initialise(5)
-
-
-def written(path, **arguments):
-    write_network(path, Network((3, 2), 1), **arguments)
-    read_network(path)
-
-
 def fitted(X, y, **parameters):
     defaults = {"max_iter": 1, "random_state": 0, "hidden_layer_sizes": (5,)}
     mlp = OnlineMLPClassifier(**defaults | parameters).fit(X, y)
@@ -290,8 +283,7 @@ PUBLIC = [
     (SimdBackend, {"name": "scalar", "threads": 1, "schedule": "packed", "block": 32}),
     (lambda **values: DeformationParameters(**values).label_bytes(),
      DeformationParameters().get_params()),
-    (pickled, {"layer_sizes": (3, 2), "seed": 5, "activation": "tanh", "init": "he"}),
-    (written, {"metadata": {"a": "b"}, "dtype": "float16"}),
+    (Network, {"layer_sizes": (3, 2), "seed": 5, "activation": "tanh", "init": "he"}),
     (Dataset.from_arrays, {**SAMPLES, "image_shape": (6, 5), "test_size": 0.25, "seed": 0}),
     (fitted, ROWS),
     *((fitted, {**ROWS, name: SETTINGS[name]}) for name in SETTINGS if name not in LONG),
@@ -300,10 +292,7 @@ PUBLIC = [
 
 
 @given(call=st.sampled_from(PUBLIC), data=st.data())
-def test_public_functions(tmp_path_factory, call, data):
+def test_public_functions(call, data):
     """Without arrays so long that scikit-learn would read for minutes."""
     function, right = call
-    arguments = data.draw(spoilt(right))
-    if function is written:
-        arguments["path"] = tmp_path_factory.getbasetemp() / "network"
-    outcome(function, **arguments)
+    outcome(function, **data.draw(spoilt(right)))

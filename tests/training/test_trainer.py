@@ -101,9 +101,6 @@ def test_same_bits_however_an_epoch_is_cut(c_backend, monkeypatch):
     assert {("deforming", 100), ("training", 64), ("evaluating", 230)} <= set(events)
 
 
-# What is refused
-
-
 def new(data=DATA, network=None, weights=None, weight_decay=0.0, backend=None, **changes):
     """A call that makes a trainer."""
     state = None if network is None else TrainingState(network)
@@ -122,6 +119,7 @@ REFUSED = [
     (new(network=Network((35, 9, 6, 3), loss="cross-entropy")), "entropy.*expected .*, squared"),
     (new(dataclasses.replace(DATA, n_classes=2)), "^train labels: from 0 to 2, expected 0 to 1"),
     (new(ones_and_sevens=0.5), "expected"),
+    (new(learning_rate=1e-43, decay="linear"), "learning rate of a layer"),  # within an epoch
     (new(weights=-np.ones(230)), "^sample_weight -1 of sample 0: expected 0 or more, and finite$"),
     (new(weights=np.full(230, 1e300)), "^sample_weight inf of sample 0: expected 0 or more"),
     (new(weights=np.zeros(230)), "^sample_weight: 0 everywhere, expected a greater one$"),
@@ -132,38 +130,21 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("call", "words"), REFUSED, ids=[words for _, words in REFUSED])
-def test_what_cannot_be_trained(call, words):
+def test_what_cannot_be_trained(call, words, monkeypatch):
+    monkeypatch.setattr(training, "SEGMENT", 2)
     with pytest.raises(InputError, match=words):
         call()
 
 
-def test_a_rate_that_becomes_0_within_an_epoch_is_refused(monkeypatch):
-    monkeypatch.setattr(training, "SEGMENT", 2)
-    with pytest.raises(InputError, match="learning rate of a layer"):
-        new(learning_rate=1e-43, decay="linear")()
-
-
 @needs_emulation
-@pytest.mark.parametrize("name", ["sample_weight", "weight_decay"])
-def test_a_backend_without_weights_and_decay_says_so(name):
+def test_a_backend_without_weights_and_decay_says_so():
     backend = emulated_backend("streaming")
-    value = 0.1 if name == "weight_decay" else np.ones(230, np.float32)
-    with pytest.raises(InputError, match=f"^{name}: the backend .* takes none, expected a CPU"):
-        new(backend=backend, **{{"sample_weight": "weights"}.get(name, name): value})()
-    loaded = backend.load(make_config().new_network((35, 9, 6, 3)))
+    for settings in ({"weights": np.ones(230, np.float32)}, {"weight_decay": 0.1}):
+        with pytest.raises(InputError, match=r"the backend .* takes none, expected a CPU"):
+            new(backend=backend, **settings)()
     samples = DATA.train_images.reshape(-1, 35), DATA.train_labels, np.zeros(1, np.int32)
-    with pytest.raises(InputError, match=f"^{name}: the backend .* takes none"):
-        backend.train(loaded, *samples, 0.1, **{name: value})
-
-
-# Interrupts
-
-
-def test_a_stop_requested_before_the_run_stops_it_at_once():
-    trainer = Trainer(make_config(), DATA, backends.get())
-    trainer.request_stop()
-    assert trainer.run() is False
-    assert trainer.state.epoch == trainer.state.progress.samples == 0
+    with pytest.raises(InputError, match=r"^weight_decay: the backend .* takes none"):
+        backend.train(backend.load(Network((35, 9, 3))), *samples, 0.1, weight_decay=0.1)
 
 
 LOOP = ("_run_epoch", "_metrics", "_train", "_on_samples", "_collect", "_store", "_count_errors")

@@ -55,15 +55,11 @@ class Poisoned(Scripted):
         return dataclasses.replace(result, loss=self.loss)
 
 
-@pytest.mark.parametrize(
-    ("validation", "test", "best"),
-    [((9, 4, 7, 4, 5), (9, 3, 2, 1, 6), 2), ((9, 4, 3), (1, 2, 3), 3)],
-)
-def test_the_first_of_the_lowest_validation_errors_wins(validation, test, best):
-    state = train(make_config(epochs=len(test)), Scripted(validation, test))
-    assert state.best_metrics.epoch == state.best.biases[0][0] == best
-    assert state.best_metrics.test_errors == test[best - 1]
-    assert state.network.biases[0][0] == len(test)
+def test_the_first_of_the_lowest_validation_errors_wins():
+    state = train(make_config(epochs=5), Scripted((9, 4, 7, 4, 5), (9, 3, 2, 1, 6)))
+    assert state.best_metrics.epoch == state.best.biases[0][0] == 2
+    assert state.best_metrics.test_errors == 3
+    assert state.network.biases[0][0] == 5
     assert state.best_test_error == 100 * 1 / 60
 
 
@@ -93,31 +89,27 @@ def test_ones_and_sevens_get_strokes_before_they_are_deformed():
 
 def test_divergence_names_epoch_and_learning_rate(backend):
     config = make_config(learning_rate=3e38, learning_rate_end=3e38)
-    with np.errstate(all="ignore"), pytest.raises(Diverged) as caught:
+    with np.errstate(all="ignore"), pytest.raises(Diverged, match=r"epoch 1 .* rate 3e\+38"):
         train(config, backend)
-    assert "epoch 1 at learning rate 3e+38" in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("stopped", [False, True])
-def test_weights_that_are_not_finite_stop_training_and_are_not_kept(stopped):
-    events = []
+@pytest.mark.parametrize(
+    ("loss", "cause", "samples"),
+    [(1.0, "a weight", [64, 64, 64, 38] * 2), (math.nan, "the loss", [64, 64, 64, 38, 64])],
+)
+def test_what_is_not_finite_stops_training_and_is_not_kept(monkeypatch, loss, cause, samples):
+    """A loss within the epoch, a weight at its end, even where a stop is asked for."""
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    events, backend = [], Poisoned()
+    backend.loss = loss
 
     def note(trainer, event, done=0, *rest):
         events.append(event)
-        if stopped and event == "training" and done == 230 and trainer.state.epoch == 1:
+        if event == "training" and done == 230 and trainer.state.epoch == 1:
             trainer.request_stop()
 
-    with pytest.raises(Diverged, match=r"epoch 2 at learning rate 0\.01: a weight"):
-        train(make_config(learning_rate_end=0.01), Poisoned(), [Hook(note)])
+    with pytest.raises(Diverged, match=rf"epoch 2 at learning rate 0\.01: {cause}"):
+        train(make_config(learning_rate_end=0.01), backend, [Hook(note)])
     assert events.count("epoch_end") == 1
     assert "stop" not in events
-
-
-def test_a_loss_that_is_not_finite_stops_within_the_epoch(monkeypatch):
-    monkeypatch.setattr(training, "SEGMENT", 64)
-    backend = Poisoned()
-    backend.loss = math.nan
-    with pytest.raises(Diverged, match=r"epoch 2 .* the loss"):
-        train(make_config(), backend)
-    assert [samples for samples, *_ in backend.calls] == [64, 64, 64, 38, 64]
+    assert [samples for samples, *_ in backend.calls] == samples
