@@ -30,16 +30,11 @@ def images(shape, dtype=np.float32):
 
 REFUSED = [
     (copies(0), "copies 0: expected .* 1 to"),
-    (copies(2.5), "copies 2.5: expected"),
     (copies(8, 0), "strength 0: expected more than 0, at most 5"),
-    (copies(8, 5.1), "strength 5.1: expected more than 0"),
     (copies(8, math.nan), "strength nan: expected more than 0"),
-    (copies(8, "1"), "strength '1': expected a number"),
     (copies(8, 0.5, -1), "seed -1: expected"),
     (of(np.zeros((2, 3, 1))), r"^outputs: float64 of shape \(2, 3, 1\), expected"),
-    (of(np.zeros((2, 1))), r"^outputs: .* \(2, 1\), expected"),
     (of(np.zeros((2, 3), int)), "^outputs: int64 .*expected real"),
-    (of(np.zeros((0, 3)), []), r"^outputs: .*\(0, 3\), expected"),
     (of(np.zeros((2, 3)), [0, 1, 2]), r"^labels: .*\(3,\), expected"),
     (of(np.zeros((2, 3)), [0.0, 1.0]), "^labels: float64 .*expected whole"),
     (of(np.zeros((2, 3)), [0, 3]), "^labels: from 0 to 3, expected 0 to 2"),
@@ -49,7 +44,6 @@ REFUSED = [
     (committee((35, 9, 3), (35, 3), (35, 9, 4)), "^network 3 of a committee is 35-9-4: expected"),
     (committee((35, 9, 3), (36, 9, 3)), "^network 2 .*expected 35 inputs"),
     (images((2, 6, 5)), r"^images: .*\(2, 30\), expected"),
-    (images((2, 30)), "^images"),
     (images((2, 7, 5), np.float64), "^images: float64"),
 ]
 
