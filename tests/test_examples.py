@@ -71,16 +71,13 @@ def test_own_data(capsys):
     assert "digits: 1438 for training, 359 for the test\nclasses: eight, five, four, nine" in out
 
 
-@pytest.mark.parametrize("as_tensors", [False, True])
-def test_own_data_of_other_libraries(as_tensors):
+def test_own_data_of_other_libraries():
     """Stand-ins for `datasets.DatasetDict`, with columns of PIL's images, and for torchvision's."""
-    convert = pytest.importorskip("torch").from_numpy if as_tensors else list
     names, columns, parts = ("a top", "b coat", "c bag"), {}, []
     pixels = {"train": make_pixels(30, 0), "test": make_pixels(9, 1)}
     for name, (images, labels) in pixels.items():
         columns[name] = {"image": [*map(Image.fromarray, images)], "label": labels.tolist()}
-        part = {"data": convert(images), "targets": convert(labels.astype(int))}
-        parts.append(SimpleNamespace(**part, classes=names))
+        parts.append(SimpleNamespace(data=images, targets=labels.astype(int), classes=names))
     module = example("own_data")
     for data, classes in (
         (module["from_hugging_face"](columns), (0, 1, 2)),

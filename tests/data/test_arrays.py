@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from idx_files import small_set
@@ -40,7 +38,6 @@ def assert_same(data, expected):
         lambda x: x[:, None],
         lambda x: [Image.fromarray(each) for each in x],
         lambda x: x.tolist() if x.ndim == 1 else np.asfortranarray(x),
-        lambda x: np.frombuffer(x.tobytes(), x.dtype).reshape(x.shape),  # read-only
     ],
 )
 def test_bytes_in_any_shape(shaped):
@@ -57,11 +54,8 @@ def test_bytes_in_any_shape(shaped):
     [
         (lambda x: x.astype(np.int64), (0, 255)),
         (lambda x: x.astype(np.uint16) * 257, (0, 65535)),
-        (lambda x: x.astype(np.float64), (0, 255)),
-        (lambda x: x.astype(np.float32) * 16, (0, 4080)),
         (lambda x: x.astype(np.int16) - 100, (-100, 155)),
         (lambda x: x / 255, (0, 1)),
-        (lambda x: x / 127.5 - 1, (-1, 1)),
     ],
 )
 def test_other_numbers_have_the_range_of_the_training_images(convert, value_range):
@@ -107,10 +101,7 @@ def test_rows_and_a_range_that_is_given():
     "names",
     [
         ["b", "a", "c"],
-        [9, 7, 8],
         [-1, 300, 10**12],
-        [0.5, 1.5, -2.0],
-        np.array(["b", "a", "c"], object),
         np.array([5, 3, 4], object),
     ],
 )
@@ -132,30 +123,19 @@ def test_large_labels_of_two_types():
     np.testing.assert_array_equal(data.test_labels, Y_TEST)
 
 
-@given(
-    st.lists(st.integers(0, 3), min_size=4, max_size=60).filter(lambda y: len(set(y)) > 1),
-    st.floats(0.01, 0.99),
-    st.integers(0, 2**64 - 1),
-)
-def test_a_drawn_test_set(labels, share, seed):
+def test_a_drawn_test_set():
     """It has its share of each class, to the nearest; the rest is for training."""
-    images = np.repeat(np.arange(len(labels), dtype=np.uint8), 9).reshape(-1, 3, 3)
-    counts = np.bincount(labels)
-    expected = [min(round(share * n), max(n - 1, 0)) for n in counts]
-    if not any(expected):
-        with pytest.raises(InputError, match="test_size"):
-            Dataset.from_arrays(images, labels, test_size=share, seed=seed)
-        return
-    data = Dataset.from_arrays(images, labels, test_size=share, seed=seed)
-    assert_same(Dataset.from_arrays(images, labels, test_size=share, seed=seed), data)
-    parts = []
-    for shown, codes in zip(sets(data)[::2], sets(data)[1::2]):
-        indices = np.rint((shown[:, 0, 0] + 1) * 127.5).astype(int)
-        assert np.array(labels)[indices].tolist() == [data.classes[k] for k in codes]
-        parts.append(indices)
-    assert sorted(np.concatenate(parts)) == list(range(len(labels)))
-    drawn = np.bincount(np.array(labels)[parts[1]], minlength=len(counts))
-    assert drawn.tolist() == expected
+    labels = np.repeat([0, 1, 3], [20, 9, 1])
+    images = np.repeat(np.arange(30, dtype=np.uint8), 9).reshape(-1, 3, 3)
+    data, again, other = (
+        Dataset.from_arrays(images, labels, test_size=0.2, seed=seed) for seed in (4, 4, 5)
+    )
+    assert_same(again, data)
+    assert np.any(other.test_images != data.test_images)
+    train, test = (np.rint((x[:, 0, 0] + 1) * 127.5).astype(int) for x in sets(data)[::2])
+    assert sorted([*train, *test]) == list(range(30))
+    assert labels[test].tolist() == [data.classes[k] for k in data.test_labels]
+    assert np.bincount(labels[test]).tolist() == [4, 2]
 
 
 def test_mnist_is_recognised(tmp_path, monkeypatch):

@@ -211,17 +211,11 @@ def test_npz_files_that_are_none(tmp_path):
     assert "letters.npz: X is no array of numbers or text: Bad CRC-32" in refused()
     path.write_bytes(content[:-30])
     assert "not a readable .npz file" in refused()
-    header = {"descr": "|u1", "fortran_order": False, "shape": (10**9, 10**4)}
-    announced, short = io.BytesIO(), io.BytesIO()
-    np.lib.format.write_array_header_1_0(announced, header)
+    short = io.BytesIO()
     np.save(short, np.zeros(100, np.uint8))
     whole = short.getvalue()
-    headers = [
-        whole.replace(b"'|u1'", other)
-        for other in (b"'|u1'(", b"({},)", b"'\\e' ", b"[" * 900, b"'|u1'\0", b"1.2j ")
-    ]
-    headers.append(whole.replace(b"'fortran_order'", b"1_000_000_000_0"))
-    for content in (announced.getvalue(), whole[:-1], b"", *headers):
+    headers = [whole.replace(b"'|u1'", other) for other in (b"({},)", b"[" * 900, b"'|u1'\0")]
+    for content in (whole[:-1], b"", *headers, whole.replace(b"(100,)", b"(10**13,)")):
         with zipfile.ZipFile(path, "w") as archive:
             for key in ("x_train", "y_train"):
                 archive.writestr(f"{key}.npy", content)

@@ -4,29 +4,25 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from mlpcore import Committee, Network, backends
+from mlpcore import Committee, Network
 from mlpcore.evaluation import Evaluation
 from mlpcore.evaluation.committee import compare
 from mlpcore.network.activation import A, B
-from small_runs import BACKENDS, make_dataset
+from small_runs import make_dataset
 
 DATA = make_dataset(n_test=130)
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize("layers", [[(9,)], [(9,), (4, 5), ()]])
-def test_the_mean_decides(name, layers):
-    backend = backends.get(name)
-    networks = [Network((35, *hidden, 3), seed=1) for hidden in layers]
-    committee = Committee(networks)
-    inputs = DATA.test_images.reshape(130, 35)
-    singly = [backend.predict(backend.load(n), backend.put(inputs)) for n in networks]
-    outputs = committee.outputs(DATA.test_images, backend)
+def test_the_mean_decides(reference):
+    networks = [Network((35, *hidden, 3), seed=1) for hidden in ((9,), (4, 5), ())]
+    committee, inputs = Committee(networks), DATA.test_images.reshape(130, 35)
+    outputs = committee.outputs(DATA.test_images, reference)
+    expected = np.mean([reference.predict(each, inputs) for each in networks], 0, np.float64)
     # Sums of three numbers below 2 in float64, in another order.
-    np.testing.assert_allclose(outputs, np.mean(singly, 0, np.float64), rtol=0, atol=1e-15)
-    guesses = committee.predict(inputs, backend)
+    np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-15)
+    guesses = committee.predict(inputs, reference)
     assert guesses.tolist() == outputs.argmax(1).tolist()
-    result = committee.evaluate(DATA.test_images, DATA.test_labels, backend)
+    result = committee.evaluate(DATA.test_images, DATA.test_labels, reference)
     assert result.errors == np.count_nonzero(guesses != DATA.test_labels) > 0
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.image import AxesImage
-from matplotlib.text import Text
 from scipy import ndimage
 
 from mlpcore import Network
@@ -98,13 +97,6 @@ def test_misclassified_images_with_label_and_guesses(n, shape, n_classes):
     expected = [str(value) for label, guesses in pairs for value in (label, *guesses)]
     assert drawn[: len(expected)] == expected
     assert (f"the first {len(pictures)} of" in drawn[-1]) == (len(pictures) < len(wrong))
-
-
-def test_second_guesses_that_are_right_are_bold():
-    outputs = np.array([[3, 2, 1], [3, 1, 2], [3, 2, 1]], float)
-    figure = figures.misclassified(make_images(3, (5, 5)), Evaluation.of(outputs, np.ones(3, int)))
-    bold = [t.get_text() for t in figure.findobj(Text) if t.get_weight() == "bold"]
-    assert bold == ["1", "1"]  # that of the second image is 2
 
 
 def test_nothing_misclassified():

@@ -16,7 +16,6 @@ from small_runs import (
     finish_run,
     load_run,
     make_config,
-    make_dataset,
     refusal,
     run_with_stop,
     start_run,
@@ -127,20 +126,14 @@ def test_metrics_that_are_longer_than_any_epochs(stopped):
     assert load_run(stopped).epoch == 2  # which reads as much as two lines may be long
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"epoch": 2}, {"epoch": 1.0}, {"n_test": -1}, {"learning_rate": -1}, {"loss": None}],
-    ids=str,
-)
+@pytest.mark.parametrize("changes", [{"epoch": 2}, {"n_test": -1}], ids=str)
 def test_metrics_out_of_range(stopped, changes):
     path = stopped / METRICS
     path.write_text(json.dumps(json.loads(path.read_text().splitlines()[0]) | changes))
     assert f"{METRICS} is damaged" in refusal(read_history, stopped)
 
 
-@pytest.mark.parametrize(
-    "data", [make_dataset(n_test=59), dataclasses.replace(DATA, classes=("a", "b", "c"))]
-)
-def test_other_data(stopped, data):
+def test_other_data(stopped):
+    data = dataclasses.replace(DATA, classes=("a", "b", "c"))
     with closing(Run.open(stopped)) as run:
         assert "are not those" in refusal(run.check_data, data)

@@ -5,7 +5,6 @@ import json
 import math
 import os
 import shutil
-from contextlib import closing
 
 import pytest
 
@@ -27,7 +26,6 @@ from mlpcore.store.run_folder import (
     weights_file,
 )
 from mlpcore.store.weights import read_network
-from mlpcore.training.trainer import Trainer
 from small_runs import (
     DATA,
     Hook,
@@ -36,28 +34,11 @@ from small_runs import (
     load_run,
     make_config,
     refusal,
-    run_with_stop,
     same_weights,
     start_run,
 )
 
 CONFIG_3 = make_config()
-
-
-def resume(folder):
-    """The state after training has continued to the end."""
-    with closing(Run.open(folder)) as run:
-        run.check_data(DATA)
-        trainer = Trainer(run.config, DATA, backends.get(), [run], run.load())
-        assert trainer.run() is True
-    return trainer.state
-
-
-def stop_at(folder, epoch, samples, config=CONFIG_3):
-    """The state of a new run that has stopped in an epoch."""
-    trainer, run = start_run(folder, config, DATA)
-    with closing(run):
-        return run_with_stop(config, DATA, trainer.backend, epoch, samples, [run]).state
 
 
 @pytest.fixture
@@ -94,28 +75,6 @@ def test_a_run_is_complete_on_disk(tmp_path):
     lines = [json.loads(x) for x in (folder / METRICS).read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
     assert [line["test_error"] for line in lines] == [round(m.test_error, 4) for m in state.history]
-
-
-# Another number of epochs
-
-
-def change_epochs(folder, epochs):
-    """Records it; nothing is trained."""
-    with closing(Run.open(folder)) as run:
-        run.change_settings(run.config.with_epochs(epochs, run.load().begun))
-        return run.config
-
-
-def test_a_run_with_other_epochs_twice(tmp_path):
-    stop_at(tmp_path / "run", 1, 0)
-    change_epochs(tmp_path / "run", 9)
-    assert [each.epochs for each in change_epochs(tmp_path / "run", 2).earlier] == [3]
-    assert resume(tmp_path / "run").epoch == 2
-    content = json.loads((tmp_path / "run" / CONFIG).read_text())
-    assert content["backend"] == backends.get().description
-    content["training"]["earlier"][0]["epochs"] = 4  # which is not what was trained
-    (tmp_path / "run" / CONFIG).write_text(json.dumps(content))
-    assert "has other settings than config.json" in refusal(load_run, tmp_path / "run")
 
 
 # Kills, interrupts, full disks

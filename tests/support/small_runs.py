@@ -38,9 +38,8 @@ def make_dataset(n_train=230, n_test=60, name="small"):
     return Dataset(name, x, t, x_test, t_test, 3, source="nowhere", similar_labels=(1,))
 
 
-#: The data of most runs in the tests, and its images as inputs.
+#: The data of most runs in the tests.
 DATA = make_dataset()
-FLAT, FLAT_TEST = DATA.train_images.reshape(-1, 35), DATA.test_images.reshape(-1, 35)
 
 
 def isolate(monkeypatch, folder):
