@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,6 +19,7 @@ from mlpcore.evaluation.copies import Copies
 from mlpcore.inference import TrainedClassifier
 from mlpcore.inference.classifier import PRETRAINED, PRETRAINED_FILE
 from mlpcore.inference.inputs import check_takes_digits
+from mlpcore.report.console import Console
 from mlpcore.store.committee import holds_committee, with_members
 from mlpcore.store.run_folder import holds_run
 from mlpcore.store.trained import TrainedNetwork
@@ -148,7 +148,7 @@ def for_each_picture(
     of the JSON document, in which all are the value of `kind`.
     """
     entries = []
-    with _progress(len(pictures)) as advance:
+    with Console(sys.stderr) as console:
         for place, path in enumerate(pictures, 1):
             entry: Entry = {"file": str(path)}
             try:
@@ -160,7 +160,8 @@ def for_each_picture(
                 if message in entry:
                     say(printable(f"{message}: {entry[message]}"), sys.stderr)
             entries.append(entry)
-            advance()
+            if len(pictures) > 1:
+                console.show_bar("all", "", place, len(pictures), f"{place}/{len(pictures)}")
     if as_json:
         networks = [
             {"file": str(each.path), "layer_sizes": each.network.layer_sizes}
@@ -171,24 +172,3 @@ def for_each_picture(
             document["copies"] = classifier.copies.to_json(len(networks))
         print(json.dumps(document, indent=2))
     return 2 if any("error" in each for each in entries) else 0
-
-
-@contextlib.contextmanager
-def _progress(n: int) -> Iterator[Callable[[], None]]:
-    """A bar below what is printed, if there are several pictures and somebody who looks on."""
-    if n < 2 or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    with Progress(
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(file=sys.stderr, markup=False, highlight=False),
-        transient=True,
-        redirect_stdout=sys.stdout.isatty(),
-    ) as bar:
-        task = bar.add_task("", total=n)
-        yield lambda: bar.advance(task)

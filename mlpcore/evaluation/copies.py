@@ -110,13 +110,9 @@ class Copies:
 
 def _deformed(images: Float32Array, fields: Float32Array, backend: Backend) -> Float32Array:
     """Copies (c, m, h, w) of images (m, h, w), each by the displacements (c, 2, h, w)."""
-    values, kinds = np.unique(border_values(images[:, None]), return_inverse=True)
-    result = np.empty((len(fields), *images.shape), np.float32)
-    for kind, background in enumerate(values.tolist()):
-        alike = images[kinds == kind]
-        copies = np.broadcast_to(alike, (len(fields), *alike.shape)).reshape(-1, *alike.shape[1:])
-        maps = np.broadcast_to(np.eye(2, dtype=np.float32), (len(copies), 2, 2))
-        displaced = np.repeat(fields, len(alike), axis=0)
-        deformed = backend.deform_by(copies, maps, displaced, background)
-        result[:, kinds == kind] = deformed.reshape(-1, *alike.shape)
-    return result
+    around = border_values(images[:, None])[:, None, None]
+    shape = len(fields), *images.shape
+    copies = np.broadcast_to(images - around, shape).reshape(-1, *images.shape[1:])
+    maps = np.broadcast_to(np.eye(2, dtype=np.float32), (len(copies), 2, 2))
+    deformed = backend.deform_by(copies, maps, np.repeat(fields, len(images), axis=0), 0.0)
+    return deformed.reshape(shape) + around

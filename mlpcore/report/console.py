@@ -249,5 +249,6 @@ def new_bars(out: TextIO) -> Progress:
         console=RichConsole(file=out, markup=False, highlight=False),
         auto_refresh=False,
         transient=True,
+        redirect_stdout=out is sys.stdout or sys.stdout.isatty(),
         speed_estimate_period=600,
     )
