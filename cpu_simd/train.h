@@ -40,17 +40,4 @@ typedef struct {
 /* Returns 0, or -1 when memory ran out (nothing is changed then). */
 int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads);
 
-/* The passes through one layer, each for n samples one after the other.
- * Matrices are row-major without padding. Each returns 0, or -1 when memory ran out. */
-
-/* outputs (n, n_out) = y(W x + b) of inputs (n, n_in). */
-int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs, int n,
-                float *outputs, int n_threads);
-
-/* deltas_below (n, n_in) = (W^T delta) y'(states), deltas (n, n_out), states (n, n_in) of neurons
- * with the activation `below`. */
-int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activation below,
-                 const float *deltas, const float *states, int n, float *deltas_below,
-                 int n_threads);
-
 #endif

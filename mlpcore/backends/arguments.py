@@ -151,18 +151,6 @@ def check_sides(height: int, width: int) -> None:
         raise InputError(f"images of {height} x {width}: expected sides of 1 to {MAX_SIDE} pixels")
 
 
-def layer_shape(network: LoadedNetwork, layer: int) -> tuple[int, int]:
-    """Inputs and neurons of a layer.
-
-    Raises
-    ------
-    InputError
-        When there is no such layer.
-    """
-    check_whole("layer", layer, 0, network.n_layers - 1)
-    return network.layer_sizes[layer], network.layer_sizes[layer + 1]
-
-
 def layer_rates(network: LoadedNetwork, learning_rate: LearningRate) -> Float64Array:
     """(n_layers,) float64: the learning rate of each layer.
 

@@ -22,7 +22,6 @@ from mlpcore.backends.arguments import (
     check_range,
     check_weights,
     layer_rates,
-    layer_shape,
 )
 from mlpcore.backends.deforming import Deforming
 from mlpcore.errors import InputError
@@ -122,36 +121,6 @@ class Backend(Deforming):
         `images` is (n, h, w); a Gaussian of this shape deforms them. A device with too little
         memory raises an InputError. A CPU allocates nothing.
         """
-
-    # ---- one layer -------------------------------------------------------------------
-
-    def forward(self, network: LoadedNetwork, layer: int, inputs: Float32Array) -> Float32Array:
-        """Outputs (n, n_out), y(W x + b), of inputs (n, n_in). The activation is the layer's."""
-        n_in, _ = layer_shape(network, layer)
-        return self._forward(network, layer, self._array("inputs", inputs, (None, n_in)))
-
-    @abstractmethod
-    def _forward(self, network: LoadedNetwork, layer: int, inputs: BackendArray) -> Float32Array:
-        """See `forward`."""
-
-    def backward(
-        self, network: LoadedNetwork, layer: int, deltas: Float32Array, states: Float32Array
-    ) -> Float32Array:
-        """Deltas of the layer below, (n, n_in) = (W^T delta) y'(states).
-
-        `deltas` is (n, n_out); `states` is (n, n_in), the outputs of the hidden layer below.
-        y' is (B / A) (A - y) (A + y) of the scaled tanh. Of the rectifier it is 1 where y > 0.
-        """
-        n_in, n_out = layer_shape(network, layer)
-        deltas = self._array("deltas", deltas, (None, n_out))
-        states = self._array("states", states, (len(deltas), n_in))
-        return self._backward(network, layer, deltas, states)
-
-    @abstractmethod
-    def _backward(
-        self, network: LoadedNetwork, layer: int, deltas: BackendArray, states: BackendArray
-    ) -> Float32Array:
-        """See `backward`."""
 
     # ---- the network -----------------------------------------------------------------
 

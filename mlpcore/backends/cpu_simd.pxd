@@ -2,12 +2,11 @@
 
 from libc.stdint cimport int32_t, uint8_t, uint32_t
 
-from mlpcore.network.network cimport mlp_activation, mlp_layer, mlp_network
+from mlpcore.network.network cimport mlp_network
 
 cdef extern from "kernels.h" nogil:
     ctypedef struct mlp_kernels:
         void *pack_weights
-        int group_columns
 
     const mlp_kernels *mlp_find_kernels(const char *name, const char **reason)
 
@@ -43,11 +42,6 @@ cdef extern from "train.h" nogil:
         double loss
 
     int mlp_train(const mlp_kernels *kernels, mlp_training *training, int n_threads)
-    int mlp_forward(const mlp_kernels *kernels, const mlp_layer *layer, const float *inputs,
-                    int n, float *outputs, int n_threads)
-    int mlp_backward(const mlp_kernels *kernels, const mlp_layer *layer, mlp_activation below,
-                     const float *deltas, const float *states, int n, float *deltas_below,
-                     int n_threads)
 
 cdef extern from "stepper.h" nogil:
     ctypedef struct mlp_stepper:
@@ -66,10 +60,6 @@ cdef extern from "stepper.h" nogil:
     void mlp_step_outputs(mlp_stepper *stepper, const mlp_sample *sample, float *outputs)
     void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network)
     void mlp_load_steps(mlp_stepper *stepper)
-
-cdef extern from "packed.h" nogil:
-    int mlp_is_packed(const mlp_network *network, int l, Py_ssize_t from_)
-    Py_ssize_t mlp_packed_stride(int stride, int lanes)
 
 cdef extern from "predict.h" nogil:
     ctypedef struct mlp_prediction:

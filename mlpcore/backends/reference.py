@@ -124,16 +124,6 @@ class ReferenceBackend(Backend):
     name = "reference"
     description = "reference: NumPy, float64, 1 thread"
 
-    def _forward(self, network: Network, layer: int, inputs: Float32Array) -> Float32Array:
-        a = inputs.astype(np.float64) @ network.weights[layer].astype(np.float64).T
-        return activate(network, layer, a + network.biases[layer]).astype(np.float32)
-
-    def _backward(
-        self, network: Network, layer: int, deltas: Float32Array, states: Float32Array
-    ) -> Float32Array:
-        slope = HIDDEN[network.activation][1](states.astype(np.float64))
-        return (deltas.astype(np.float64) @ network.weights[layer] * slope).astype(np.float32)
-
     def _train(
         self,
         network: Network,

@@ -5,9 +5,9 @@ from mlpcore.network.network cimport Network
 
 cdef class CStepper:
     cdef mlp_stepper *c
-    cdef readonly Network network  # whose layers C knows
+    cdef Network model  # whose layers C knows
     cdef Network stored  # with the weights as they were when they were stored last
-    cdef readonly int n_in, n_classes
+    cdef int n_in, n_classes
     cdef bint changed  # since then
     cdef object learning_rate, weight_decay  # the last ones
     cdef const float[::1] rates  # of each layer

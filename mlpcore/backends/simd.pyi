@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlpcore.backends.base import Backend, Stepper
-from mlpcore.network import Network
+from mlpcore.backends.base import Backend
 
 __all__ = [
     "DEFAULT_BLOCK",
@@ -51,23 +50,11 @@ class SimdBackend(Backend):
     @property
     def schedule(self) -> str: ...
     @property
-    def block(self) -> int: ...
-    @property
-    def packed_from(self) -> int: ...
-    @property
     def description(self) -> str: ...
     @property
     def packs(self) -> bool: ...
-    def pass_bytes(self, network: Network) -> list[int]: ...
     # `Backend` has their types.
-    _forward: Any
-    _backward: Any
     _train: Any
     _predict: Any
     _deform_by: Any
     _deform: Any
-
-class SimdStepper(Stepper):
-    __doc__ = ""
-
-    def __init__(self, backend: SimdBackend, network: Network) -> None: ...

@@ -19,14 +19,13 @@ from mlpcore.backends.arguments import (
     check_weights,
     layer_rates,
 )
-from mlpcore.backends.base import Backend, Stepper, TrainingResult
+from mlpcore.backends.base import Backend, TrainingResult
 from mlpcore.checks import check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 from mlpcore.network.activation import check_target
 
 from mlpcore.backends.cpu_simd cimport (
-    mlp_backward,
     mlp_blocks,
     mlp_calls_left,
     mlp_deform,
@@ -35,13 +34,10 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_fail_call,
     mlp_fields,
     mlp_find_kernels,
-    mlp_forward,
     mlp_free_stepper,
-    mlp_is_packed,
     mlp_kernels,
     mlp_load_steps,
     mlp_new_stepper,
-    mlp_packed_stride,
     mlp_predict,
     mlp_prediction,
     mlp_sample,
@@ -54,7 +50,7 @@ from mlpcore.backends.cpu_simd cimport (
     mlp_train,
     mlp_training,
 )
-from mlpcore.network.network cimport Network, mlp_layer
+from mlpcore.network.network cimport Network
 
 cdef extern from "Python.h" nogil:
     void PyEval_RestoreThread(PyThreadState *state)
@@ -240,14 +236,6 @@ class SimdBackend(Backend):
         return self._settings.schedule
 
     @property
-    def block(self):
-        return self._settings.block
-
-    @property
-    def packed_from(self):
-        return self._settings.packed_from
-
-    @property
     def description(self):
         plural = "" if self.threads == 1 else "s"
         sparse = ", sparse steps of rectifiers" if self.schedule == "sparse" else ""
@@ -260,46 +248,6 @@ class SimdBackend(Backend):
         """Whether training reads packed copies of the weights, if there are enough of them."""
         cdef _Settings own = self._settings
         return own.schedule in ("sparse", "packed") and own.kernels.pack_weights != NULL
-
-    def pass_bytes(self, Network network not None):
-        """Bytes that a forward pass reads of each layer above the first; backward reads as many."""
-        cdef _Settings own = self._settings
-        cdef const mlp_layer *layer
-        cdef Py_ssize_t from_ = self.packed_from if self.packs else -1, words
-        result = []
-        for index in range(1, network.c.n_layers):
-            layer = &network.c.layers[index]
-            words = layer.n_in + 1
-            if mlp_is_packed(&network.c, index, from_):
-                words = mlp_packed_stride(layer.stride, own.kernels.group_columns)
-            result.append(4 * layer.n_out * words)
-        return result
-
-    def _forward(self, Network network not None, int layer, inputs):
-        outputs = np.empty((len(inputs), network.layer_sizes[layer + 1]), np.float32)
-        cdef const float[:, ::1] x = inputs
-        cdef float[:, ::1] y = outputs
-        cdef int n = len(inputs), status
-        cdef _Settings own = self._settings
-        if n:
-            with nogil:
-                status = mlp_forward(own.kernels, &network.c.layers[layer], &x[0, 0], n, &y[0, 0],
-                                     own.threads)
-            _check(status)
-        return outputs
-
-    def _backward(self, Network network not None, int layer, deltas, states):
-        below = np.empty_like(states)
-        cdef const float[:, ::1] d = deltas, y = states
-        cdef float[:, ::1] b = below
-        cdef int n = len(deltas), status
-        cdef _Settings own = self._settings
-        if n:
-            with nogil:
-                status = mlp_backward(own.kernels, &network.c.layers[layer], network.hidden,
-                                      &d[0, 0], &y[0, 0], n, &b[0, 0], own.threads)
-            _check(status)
-        return below
 
     def _train(self, Network network not None, samples, rates, progress):
         cdef const float[:, ::1] x = samples.images
@@ -320,8 +268,8 @@ class SimdBackend(Backend):
         training.learning_rates = &eta[0]
         training.target = samples.target
         training.weight_decay = samples.weight_decay
-        training.block = self.block
-        training.packed_from = self.packed_from if self.packs else -1
+        training.block = own.block
+        training.packed_from = own.packed_from if self.packs else -1
         training.team_size = &team_size
         training.sparse = self.schedule == "sparse"
         training.sparse_images = training.sparse and _mostly_zero(samples.images)
@@ -338,7 +286,7 @@ class SimdBackend(Backend):
         return _result(&training)
 
     def stepper(self, Network network not None):
-        return SimdStepper(self, network)
+        return CStepper(self._settings, network)
 
     def _predict(self, Network network not None, images, poll=None):
         outputs = np.empty((len(images), network.layer_sizes[network.n_layers]), np.float32)
@@ -492,10 +440,13 @@ cdef class _Samples:
 
 
 cdef class CStepper:
-    """A stepper of the C backend. It learns and predicts each sample without Python code."""
+    """A `Stepper` that keeps the weights by inputs, and its buffers, between calls.
+
+    It has one thread, because a step of a small network is over before another one wakes.
+    """
 
     def __cinit__(self, _Settings settings, Network network):
-        self.network = self.stored = network
+        self.model = self.stored = network
         self.n_in, *_, self.n_classes = network.layer_sizes
         self.same_rates = np.empty(network.n_layers, np.float32)
         self.c = mlp_new_stepper(settings.kernels, &network.c)
@@ -509,7 +460,7 @@ cdef class CStepper:
         cdef mlp_sample sample
         cdef int i, errors = 0
         sample.values, sample.indices, sample.n = inputs, NULL, 0
-        for i in range(self.network.c.n_layers):
+        for i in range(self.model.c.n_layers):
             self.same_rates[i] = rate
         self.changed = True
         return mlp_step(self.c, &sample, label, &self.same_rates[0], NULL, 1.0, weight, &errors)
@@ -525,7 +476,8 @@ cdef class CStepper:
     cdef void load(self) noexcept:
         mlp_load_steps(self.c)
 
-    def train(self, images, labels, learning_rate, double target, sample_weight, weight_decay):
+    def train(self, images, labels, learning_rate, double target=1.0, sample_weight=None,
+              weight_decay=0.0):
         cdef _Samples samples = _Samples(images, self.n_in)
         # A copy, as `Backend.train` makes one: C would write where a wrong label points.
         cdef bytes codes = check_array("labels", labels, (samples.n,), np.uint8).tobytes()
@@ -543,10 +495,10 @@ cdef class CStepper:
             if t[i] >= self.n_classes:
                 check_range("labels", labels, self.n_classes)
         if type(learning_rate) not in (float, tuple):  # a list may change between two calls
-            learning_rate = tuple(layer_rates(self.network, learning_rate).tolist())
+            learning_rate = tuple(layer_rates(self.model, learning_rate).tolist())
         if learning_rate != self.learning_rate or weight_decay != self.weight_decay:
             check_decay(weight_decay)
-            rates = layer_rates(self.network, learning_rate).astype(np.float32)
+            rates = layer_rates(self.model, learning_rate).astype(np.float32)
             self.rates, self.kept = rates, np.exp(-weight_decay * rates.astype(np.float64))
             self.learning_rate, self.weight_decay = learning_rate, weight_decay
         if target != 1.0:
@@ -573,11 +525,12 @@ cdef class CStepper:
                 _let_others()
         return outputs
 
-    def current(self):
+    @property
+    def network(self):
         """The network with the weights as they are now, which no later step changes."""
         cdef Network network
         if self.changed:
-            network = self.network.copy()
+            network = self.model.copy()
             self.changed = False
             self.store(network)
             self.stored = network
@@ -590,28 +543,6 @@ cdef int _let_others() except -1:
     with nogil:
         pass
     return 0
-
-
-class SimdStepper(Stepper):
-    """A stepper that keeps the weights by inputs, and its buffers, between calls.
-
-    It has one thread, because a step of a small network is over before another one wakes.
-    """
-
-    def __init__(self, backend, network):
-        self.steps = CStepper(backend._settings, network)
-
-    def train(self, images, labels, learning_rate, target=1.0, sample_weight=None,
-              weight_decay=0.0):
-        return self.steps.train(images, labels, learning_rate, target, sample_weight,
-                                weight_decay)
-
-    def predict(self, images):
-        return self.steps.predict(images)
-
-    @property
-    def network(self):
-        return self.steps.current()
 
 
 cdef mlp_deformation _deformation(shape, fields, backgrounds):

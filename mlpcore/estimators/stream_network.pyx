@@ -369,7 +369,7 @@ cdef class StreamNetwork:
             capacity = 2 * n if named else n
         sizes = (capacity, *self.hidden, len(self.codes) + (y not in self.codes))
         cdef CStepper stepper = None
-        if self.stepper is None or self.stepper.network.layer_sizes != sizes:
+        if self.stepper is None or self.stepper.model.layer_sizes != sizes:
             network = Network(sizes, self.seed, "relu", "cross-entropy", "glorot")
             # As for a layer of so many inputs as this sample has, whatever the room for others.
             fans = capacity + sizes[1], max(features.n, 1) + sizes[1]
@@ -388,8 +388,8 @@ cdef class StreamNetwork:
     cdef void _move(self, CStepper stepper, float[::1] row, double[:, ::1] table) noexcept:
         """Go on with larger arrays. Nothing here runs Python code."""
         if self.stepper is not None:
-            self.stepper.store(self.stepper.network)
-            copy_weights(&self.stepper.network.c, &stepper.network.c)
+            self.stepper.store(self.stepper.model)
+            copy_weights(&self.stepper.model.c, &stepper.model.c)
             stepper.load()
             memcpy(&table[0, 0], &self.table[0, 0], sizeof(statistics) * self.table.shape[0])
         self.stepper, self.row, self.table = stepper, row, table
@@ -401,7 +401,7 @@ cdef class StreamNetwork:
     def _state(self):
         network, table = None, np.zeros((self.row.shape[0], 4))
         if self.stepper is not None:
-            network = Network(self.stepper.network.layer_sizes, None, "relu", "cross-entropy")
+            network = Network(self.stepper.model.layer_sizes, None, "relu", "cross-entropy")
         self._copy(network, table)
         return self.named, dict(self.columns), table[:len(self.columns)], network
 
@@ -441,7 +441,7 @@ cdef allocate(Sample sample, Py_ssize_t n):
 
 cdef CStepper stepper_of(network):
     """What trains the network on one core: more would wait for each other longer than compute."""
-    return backends.get("cpu", threads=1).stepper(network).steps
+    return backends.get("cpu", threads=1).stepper(network)
 
 
 cdef void copy_weights(const mlp_network *old, mlp_network *new) noexcept:

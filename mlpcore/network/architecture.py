@@ -42,21 +42,15 @@ def parse_hidden_layers(text: str) -> tuple[int, ...]:
     if name in PRESETS:
         return PRESETS[name]
     expected = f"expected {', '.join(PRESETS)} or widths such as 1000,500"
-    widths: list[int] = []
-    check_depth(name.count(",") + 1)
-    shown = reprlib.repr(text)
-    for part in name.split(","):
-        if not (part.isascii() and part.strip().isdigit()):
+    parts = [part.strip() for part in name.split(",")]
+    check_depth(len(parts))
+    for part in parts:
+        if not (part.isascii() and part.isdigit() and 1 <= int(part) <= MAX_WIDTH):
             raise InputError(
-                f"architecture {shown}: {reprlib.repr(part.strip())} is not a width; {expected}"
+                f"architecture {reprlib.repr(text)}: {reprlib.repr(part)} is not a width from 1 "
+                f"to {MAX_WIDTH:,}; {expected}"
             )
-        width = int(part)
-        if not 1 <= width <= MAX_WIDTH:
-            raise InputError(
-                f"architecture {shown}: a layer has 1 to {MAX_WIDTH:,} neurons, not {width:,}"
-            )
-        widths.append(width)
-    return tuple(widths)
+    return tuple(map(int, parts))
 
 
 def hidden_layers_of(hidden_layer_sizes: Any) -> tuple[int, ...]:

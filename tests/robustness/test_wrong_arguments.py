@@ -149,8 +149,6 @@ def right_calls(sizes, n, seed):
 
     images, labels = floats(n, sizes[0]), rng.integers(0, sizes[-1], n).astype(np.uint8)
     order, weights = rng.permutation(n).astype(np.int32), abs(floats(n))
-    layer = {"layer": len(sizes) - 2}
-    inputs, deltas = floats(n, sizes[-2]), floats(n, sizes[-1])
     pictures, maps = floats(n, 5, 4), np.eye(2, dtype=np.float32) + floats(n, 2, 2) / 5
     taps, place = np.full((1, 21), 1 / 21, np.float32), {"seed": 7, "epoch": 3}
     affine, background = {"images": pictures, "affine": maps}, {"background": -1.0}
@@ -163,8 +161,6 @@ def right_calls(sizes, n, seed):
         "train ": steps | {"sample_weight": weights},
         "predict": {"images": images},
         "count_errors": samples,
-        "forward": layer | {"inputs": inputs},
-        "backward": layer | {"deltas": deltas, "states": inputs},
         "permutation": {"n": n} | place,
         "affine_maps": {"labels": labels, "angles": angles, "scale": 0.1, "first": 5} | place,
         "fields": smooth | place | {"height": 7, "width": 31, "indices": chosen["indices"]},
@@ -175,7 +171,7 @@ def right_calls(sizes, n, seed):
     }
 
 
-WITH_NETWORK = ("train", "predict", "count_errors", "forward", "backward")
+WITH_NETWORK = ("train", "predict", "count_errors")
 
 
 def outcome(call, *arguments, **options):

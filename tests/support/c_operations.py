@@ -47,9 +47,6 @@ def operations():
             yield f"train {name} {schedule}", partial(trained, trainer)
         weighted = SimdBackend(name, 3)
         yield f"train {name} weighted", partial(trained, weighted, sample_weight=WEIGHTS)
-    yield "forward", lambda network: backend.forward(network, 0, IMAGES)
-    deltas = np.ones((N, SIZES[1]), np.float32)
-    yield "backward", lambda network: backend.backward(network, 0, deltas, IMAGES)
     yield "stepper", partial(stepped, backend)
     yield "predict", lambda network: backend.predict(network, IMAGES)
     yield (

@@ -102,15 +102,14 @@ def test_ratios_and_the_papers_claims():
     times = {("scalar", 1): 8e-3, ("avx2", 2): 2e-3, ("JAX scan", 1): 6e-3}
     rows = [
         measure.Row("8", routine, *by, "JAX" in by[0], timing.Timing(s, s, 2 * s, 1), error=1e-6)
-        for routine in ("forward", "step", "deformation")
+        for routine in ("step", "deformation")
         for by, s in times.items()
     ]
     report = measure.Report({}, timing.Settings(), "MNIST", {"8": 1_000_000}, rows)
     lines = [line.split("|")[1:-1] for line in "".join(tables.all_tables(report)).splitlines()]
     cells = {tuple(map(str.strip, line)) for line in lines}
     assert ("step", "JAX scan, 1", "6 ms", "+0% +100%", "1.33x", "3x", "1e-06") in cells
-    assert ("Forward, over a standard processor", "40x", "4x (avx2, 2)", "0.1x") in cells
-    assert ("Bandwidth of forward", "115 GB/s", "2 GB/s (avx2, 2)", "0.0174x") in cells
+    assert ("Deformation, over a standard processor", "10x", "4x (avx2, 2)", "0.4x") in cells
     assert ("Weight updates in training", "5 G/s", "0.5 G/s (avx2, 2)", "0.1x") in cells
     deformed = "Deformation of 60,000 images, standard processor"
     assert (deformed, "93 s", "480 s (scalar, 1)", "0.194x") in cells
@@ -141,7 +140,7 @@ def test_learners_take_turns_budget_by_budget_until_the_lowest_error():
     "arguments, message",
     [
         ("--arch net9", "architecture 'net9'"),
-        ("--routine forward,sort", "'sort', expected forward"),
+        ("--routine step,sort", "'sort', expected step"),
         ("--peers JAX,fast", "'fast', expected a part of JAX scan; PyTorch by hand"),
         ("--epochs 2", "--epochs without --to-error"),
         ("--to-error 1 --routine step", "--routine together with --to-error"),
@@ -157,10 +156,10 @@ def test_bad_input_is_one_line_and_status_2(capsys, arguments, message):
 def test_from_end_to_end(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(command, "QUICK", TINY)
     path = tmp_path / "speed.json"
-    arguments = "--arch 100 --routine forward,step-sparse,deformation --quick --dataset digits"
+    arguments = "--arch 100 --routine step,step-sparse,deformation --quick --dataset digits"
     assert command.main([*arguments.split(), "--json", str(path)]) == 0
     out, err = capsys.readouterr()
-    assert "| forward " in out and "The paper beside us" in out and "100: forward" in err
+    assert "| step " in out and "The paper beside us" in out and "100: step" in err
     report = json.loads(path.read_bytes())
     assert report["data"] == dataset.EMBEDDED
     assert (report["rows"][0]["name"], report["rows"][0]["threads"]) == measure.BASE

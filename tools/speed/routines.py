@@ -1,9 +1,7 @@
 """What is timed on a backend: the rows of the table.
 
 Only the public operations of `mlpcore.backends.base` are called; they return when their work is
-done, on a GPU too. A layer's routine takes the layers in turn, each for many samples one after
-the other, as the paper times its kernels: a layer that fits a cache stays there, which it would
-not during training. The on-line step is timed as training runs it.
+done, on a GPU too. The on-line step is timed as training runs it.
 """
 
 from __future__ import annotations
@@ -15,16 +13,14 @@ import numpy as np
 from mlpcore.backends.arguments import IMAGES_PER_GRID
 from mlpcore.backends.base import Backend
 from mlpcore.deformation import DeformationParameters, deform
-from mlpcore.typing import AnyArray
 from speed.problem import Enter, Outcome, Problem
 from speed.timing import Case
 
 #: The paper's.
 DEFORMATION = DeformationParameters()
 
-#: Samples of a call of training, and least and most of a layer's call. Shorter calls would show the
-#: start of threads.
-STEP, LAYER, MANY = 64, 16, 1024
+#: Samples of a call of training. Shorter calls would show the start of threads.
+STEP = 64
 
 #: Samples or images of a check, of anything but training.
 FEW = 3
@@ -43,32 +39,6 @@ class Routine:
     enter: Enter
     schedule: str | None = None
     recipe: str = "paper"
-
-
-def forward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network, images = backend.load(problem.network), backend.put(problem.flat_images[:MANY])
-
-    def run(n: int) -> AnyArray:
-        states = images[:n]
-        for layer in range(problem.network.n_layers):
-            states = backend.forward(network, layer, states)
-        return states
-
-    return [(run(FEW), 0)], Case(run, LAYER, MANY)
-
-
-def backward(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
-    network, states = backend.load(problem.network), [backend.put(problem.flat_images[:MANY])]
-    for layer in range(problem.network.n_layers):
-        states.append(backend.put(backend.forward(network, layer, states[-1])))
-
-    def run(n: int) -> AnyArray:
-        deltas = states[-1][:n]
-        for layer in range(problem.network.n_layers - 1, 0, -1):
-            deltas = backend.backward(network, layer, deltas, states[layer][:n])
-        return deltas
-
-    return [(run(FEW), 0)], Case(run, LAYER, MANY)
 
 
 def step(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
@@ -111,8 +81,6 @@ def inference(problem: Problem, backend: Backend) -> tuple[Outcome, Case]:
 
 
 ROUTINES = {
-    "forward": Routine(forward),
-    "backward": Routine(backward),
     "step": Routine(step),
     "step-deferred": Routine(step, "deferred"),
     "step-streaming": Routine(step, "streaming"),

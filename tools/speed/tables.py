@@ -83,14 +83,10 @@ def network_table(report: Report, network: str) -> str:
 #: Images of an epoch, as MNIST has them.
 EPOCH = 60_000
 
-#: The paper's figures (Results; Appendix, "Forward Propagation"): what, of which routine, by whom
+#: The paper's figures (Results): what, of which routine, by whom
 #: if not by our fastest, how much and in which unit.
 CLAIMS = (
-    ("Forward, over a standard processor", "forward", None, 40, "x"),
-    ("Backward, over a standard processor", "backward", None, 40, "x"),
     ("Deformation, over a standard processor", "deformation", None, 10, "x"),
-    ("SSE in single precision, at most", "forward", ("sse2", 1), 4, "x"),
-    ("Bandwidth of forward", "forward", None, 115, " GB/s"),
     ("Weight updates in training", "step", None, 5, " G/s"),
     (f"Deformation of {EPOCH:,} images, standard processor", "deformation", BASE, 93, " s"),
     (f"Deformation of {EPOCH:,} images, fastest", "deformation", None, 9, " s"),
@@ -105,7 +101,6 @@ def claims_table(report: Report, network: str) -> list[str]:
         if own and standard:
             figure = {
                 "x": standard.seconds / own.seconds,
-                " GB/s": 4e-9 * report.parameters[network] / own.seconds,
                 " G/s": 1e-9 * report.parameters[network] / own.seconds,
                 " s": EPOCH * own.seconds,
             }[unit]

@@ -154,27 +154,6 @@ class CudaBackend(Backend):
         with self.driver.active():
             self.driver.synchronize()
 
-    # ---- one layer ---------------------------------------------------------------------
-
-    def _forward(self, network: DeviceNetwork, layer: int, inputs: DeviceArray) -> Float32Array:
-        n_out, weights = network.layer_sizes[layer + 1], network.layers[layer]
-        outputs = self._empty(len(inputs), n_out)
-        for i in range(len(inputs)):
-            x, y = inputs[i:].address, outputs[i:].address
-            self._run(kernels.forward(weights, x, network.partials, y))
-        self._run(kernels.complete(weights, len(inputs), outputs.address))
-        return np.asarray(outputs)
-
-    def _backward(
-        self, network: DeviceNetwork, layer: int, deltas: DeviceArray, states: DeviceArray
-    ) -> Float32Array:
-        below, weights = self._empty(*states.shape), network.layers[layer]
-        for i in range(len(deltas)):
-            delta, y, out = deltas[i:].address, states[i:].address, below[i:].address
-            arguments = delta, y, network.partials, out
-            self._run(kernels.backward(weights, network.hidden, *arguments))
-        return np.asarray(below)
-
     # ---- the network -------------------------------------------------------------------
 
     def _train(

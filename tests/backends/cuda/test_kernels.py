@@ -32,7 +32,6 @@ def emulated():
 def test_nothing_to_do(device):
     network = device.load(Network((5, 3), seed=1))
     none, labels, order = np.zeros((0, 5), np.float32), np.zeros(0, np.uint8), np.zeros(0, np.int32)
-    assert device.forward(network, 0, none).shape == (0, 3)
     assert device.predict(network, none).shape == (0, 3)
     assert device.count_errors(network, none, labels) == 0
     assert device.train(network, none, labels, order, 0.1).samples == 0
