@@ -6,9 +6,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.ndimage import gaussian_filter, map_coordinates
 
-from emulated import BACKENDS, get_backend
+from emulated import get_backend
 from mlpcore import philox
-from mlpcore.backends.arguments import MAX_SIDE, MAX_SIGMA, MAX_TAPS, noise_shape
+from mlpcore.backends.arguments import noise_shape
 from mlpcore.deformation.deform import (
     deform,
     deform_selected,
@@ -17,7 +17,6 @@ from mlpcore.deformation.deform import (
     gaussian_taps,
 )
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
-from mlpcore.errors import InputError
 
 PAPER = DeformationParameters()
 
@@ -104,23 +103,6 @@ def test_zero_parameters_are_the_identity(backend):
     assert np.array_equal(np.asarray(result), images)
 
 
-@pytest.mark.parametrize("name", BACKENDS)
-def test_images_from_zero_to_one(name):
-    """They are deformed as those in [-1, 1] are, and their background stays exactly 0."""
-    backend = get_backend(name)
-    images, labels = digits(130)
-    images[::2, :9], images[::2, :, 20:] = -1, -1
-    unit = (images + np.float32(1)) / 2
-    arguments = labels, PAPER, 3, 1, backend
-    signed = np.asarray(deform(backend.put(images), *arguments))
-    result = np.asarray(deform(backend.put(unit), *arguments, background=0.0))
-    # Both look up the same places. The conversion and three interpolations round a few values,
-    # none of them above 2.
-    assert np.abs(result - (signed.astype(float) + 1) / 2).max() <= 8 * 2**-24
-    assert np.mean(signed == -1) > 0.2
-    assert not result[signed == -1].any()
-
-
 @pytest.mark.parametrize("name", ["reference", "cuda-emulated"])
 def test_any_images_can_be_deformed_together(name):
     """And all their channels. Instruction sets of the CPU give the same bits: see below."""
@@ -166,12 +148,6 @@ def test_few_images_get_the_bits_of_the_whole_set(
     )
 
 
-@pytest.mark.parametrize("sigma, alpha, rms", [(6.0, 36.0, 1.14), (5.0, 38.0, 1.33)])
-def test_rms_displacement_is_the_papers(sigma, alpha, rms):
-    """Uniform noise has the variance 1/3, and the taps of both axes divide it."""
-    assert alpha * np.sum(gaussian_taps(sigma) ** 2) / np.sqrt(3) == pytest.approx(rms, abs=0.006)
-
-
 def test_affine_draws_are_the_papers():
     labels = np.tile(np.arange(10), 3000)
     matrices = draw_affine(PAPER, labels, seed=1, epoch=1).astype(np.float64)
@@ -203,16 +179,6 @@ def test_gaussian_sums_to_one_after_truncation():
         assert taps == pytest.approx(taps[::-1, ::-1], abs=1e-7)
 
 
-def test_the_time_for_an_image_does_not_grow_with_sigma():
-    """Neither the noise nor the weights of an image do, but for a factor of 2 above sigma 6."""
-    for sigma in np.geomspace(6.001, MAX_SIGMA, 500):
-        taps = gaussian_taps(sigma)
-        assert taps.shape[1] <= 37 <= MAX_TAPS
-        assert (
-            max(noise_shape(MAX_SIDE, MAX_SIDE, taps.shape)) < 2**16
-        )  # as the random numbers count
-
-
 @pytest.mark.parametrize("sigma", [6.1, 9.0, 200.0])
 def test_cells_of_noise_give_the_covariances_of_a_number_for_each_pixel(sigma):
     """Of pixels any distance apart, and wherever they are in a cell, down or across."""
@@ -225,11 +191,3 @@ def test_cells_of_noise_give_the_covariances_of_a_number_for_each_pixel(sigma):
     expected = np.exp(-(distance**2) / (4 * sigma**2)) / (2 * np.sqrt(np.pi) * sigma)
     # Each of the two directions has the factor cell ** -0.5 of the displacements.
     assert response @ response.T / cell == pytest.approx(expected, rel=3e-4)
-
-
-def test_bad_labels_and_sides(reference):
-    for labels in (7, [256], ["7"]):
-        with pytest.raises(InputError):
-            DeformationParameters(similar_labels=labels).greatest_angles()
-    with pytest.raises(InputError):
-        deform(np.zeros((1, 3000, 2), np.float32), np.zeros(1), PAPER, 1, 1, reference)

@@ -34,24 +34,6 @@ def test_points_are_where_the_deformed_image_shows_them(alpha):
         assert np.hypot(*off.T).max() <= 200 * 2**-26
 
 
-def test_no_displacement_leaves_all_in_place():
-    still = np.zeros((2, 9, 1), np.float32)
-    points = np.array([[0.25, 3.5], [0, 8], [-3, 40]])
-    assert np.array_equal(move_points(points, still), points)
-    assert np.array_equal(move_points(points[:0], still), points[:0])
-    masks = np.arange(18).reshape(2, 1, 9, 1)
-    assert np.array_equal(move_masks(masks, np.stack([still, still]), -1), masks)
-
-
-def test_masks_show_the_nearest_pixel():
-    displacement = np.zeros((1, 2, 3, 4), np.float32)
-    displacement[0, 0] = 1.4
-    displacement[0, 1, 2] = 0.6
-    mask = np.arange(1, 13).reshape(1, 1, 3, 4)
-    expected = [[2, 3, 4, 99], [6, 7, 8, 99], [99, 99, 99, 99]]
-    assert np.array_equal(move_masks(mask, displacement, 99)[0, 0], expected)
-
-
 def test_boxes_surround_what_they_held():
     """The box around a moved mask of the box, which misses less than a pixel of the edges."""
     boxes = np.array([[12, 10, 30, 22], [40, 20, 41, 40]])

@@ -43,9 +43,3 @@ def test_parts_grow_until_they_take_long_enough(measured, monkeypatch, seconds, 
     found = pace.seconds_per_epoch(config, DATA, backends.get())
     assert found == pytest.approx((10, 7.5))
     assert measured == [(n, n // 10) for n in sizes]
-
-
-def test_a_real_measurement(monkeypatch):
-    monkeypatch.setattr(pace, "MEASURED_SECONDS", 0)
-    validated, other = pace.seconds_per_epoch(make_config(), DATA, backends.get())
-    assert validated > other > 0
