@@ -27,6 +27,9 @@ LINE, GAP, THICK, SMALLEST = 0.9, 0.15, 0.15, 0.5
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
 
+#: A box that the border of the page cuts is one if its sides are so alike to another's.
+ALIKE = 0.8
+
 #: A line is so near to the inside of its box, in pixels.
 REACH = 4
 
@@ -51,8 +54,9 @@ SAME_LINE = 0.5
 def find_boxes(dark: UInt8Array) -> list[Box]:
     """The insides of the boxes on a page whose lines are level, in no order.
 
-    A box that holds others is left out. There are none where most of the ink crosses their lines,
-    which are those of squared paper.
+    The border of the page may be one side of a box that is like the others. A box that holds others
+    is left out. There are none where most of the ink crosses their lines, which are those of
+    squared paper.
 
     Parameters
     ----------
@@ -67,10 +71,14 @@ def find_boxes(dark: UInt8Array) -> list[Box]:
     drawn = lines(dark, (round(LINE * width), round(LINE * height)), round(GAP * side))
     found = _enclosed(255 - drawn, MIN_STRAIGHT)
     found = found[found[:, 2:4].min(axis=1) >= SMALLEST * side]
-    boxes = [Box(x, y, x + w, y + h) for x, y, w, h, _ in found.tolist()]
     block = np.ones([max(5, round(THICK * side))] * 2, np.uint8)
     thin = dark & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
-    boxes = [box for box in boxes if not _holds_one(box, found) and _has_sides(box, thin)]
+    thin = cv2.copyMakeBorder(thin, *[REACH] * 4, cv2.BORDER_CONSTANT, value=255)
+    boxes = [
+        box for box in map(_box, found) if not _holds_one(box, found) and _has_sides(box, thin)
+    ]
+    cut = [box for box in map(_box, _enclosed(255 - drawn, MIN_STRAIGHT, 1)) if box not in boxes]
+    boxes += [box for box in cut if _has_sides(box, thin) and any(_alike(box, b) for b in boxes)]
     return [] if _crossed(boxes, drawn, dark, side) else boxes
 
 
@@ -139,14 +147,31 @@ def quantile(values: AnyArray, weights: AnyArray, share: float) -> float:
     return float(values[order][np.searchsorted(total, share * total[-1])])
 
 
-def _enclosed(light: UInt8Array, filled: float) -> AnyArray:
-    """What is enclosed by darkness and is about a rectangle: (n, 5) left, top, w, h, area."""
+def _enclosed(light: UInt8Array, filled: float, n_open: int = 0) -> AnyArray:
+    """What darkness, and the border at so many sides, enclose: (n, 5) left, top, w, h, area.
+
+    It fills at least a share of its rectangle.
+    """
     stats = cv2.connectedComponentsWithStats(light, connectivity=4)[2][1:]
     left, top, width, height, area = stats.T
-    inside = (left > 0) & (top > 0)
-    inside &= (left + width < light.shape[1]) & (top + height < light.shape[0])
+    rows, columns = light.shape
+    ends = [left == 0, top == 0, left + width == columns, top + height == rows]
+    inside = np.sum(ends, axis=0) <= n_open
     large = np.minimum(width, height) >= MIN_SIDE
     return stats[inside & large & (area >= filled * width * height)]
+
+
+def _box(stats: AnyArray) -> Box:
+    left, top, width, height, _ = stats.tolist()
+    return Box(left, top, left + width, top + height)
+
+
+def _alike(box: Box, other: Box) -> bool:
+    """Whether two boxes have about the same size."""
+    return all(
+        ALIKE * b <= a <= b / ALIKE
+        for a, b in ((box.width, other.width), (box.height, other.height))
+    )
 
 
 def _holds_one(box: Box, found: AnyArray) -> bool:
@@ -157,10 +182,11 @@ def _holds_one(box: Box, found: AnyArray) -> bool:
 
 
 def _has_sides(box: Box, thin: UInt8Array) -> bool:
-    """Whether at least half of each side is a thin line."""
+    """Whether at least half of each side is a thin line, in an image with a margin of `REACH`."""
     left, top, right, bottom = box
-    upright = thin[top:bottom, max(0, left - REACH) : left], thin[top:bottom, right : right + REACH]
-    level = thin[max(0, top - REACH) : top, left:right], thin[bottom : bottom + REACH, left:right]
+    rows, columns = slice(top + REACH, bottom + REACH), slice(left + REACH, right + REACH)
+    upright = [thin[rows, x : x + REACH] for x in (left, right + REACH)]
+    level = [thin[y : y + REACH, columns] for y in (top, bottom + REACH)]
     shares = [side.any(axis=1).mean() for side in upright]
     shares += [side.any(axis=0).mean() for side in level]
     return min(shares) >= 0.5

@@ -9,10 +9,14 @@ import numpy as np
 from scipy.sparse.csgraph import connected_components
 
 from mlpcore.data.components import MIN_SHARE, Box, Components, find_components
-from mlpcore.data.ink import EDGE, Ink, stroke_level
+from mlpcore.data.ink import Ink, stroke_level
 from mlpcore.reading.boxes import in_lines, lines, quantile, without_lines
 from mlpcore.reading.segmentation import Field, number_field
 from mlpcore.typing import AnyArray
+
+#: The ink of a stroke is more than this share of the way from the ground to its middle. With much
+#: less, the two lines of a steep hook become one.
+STROKE = 0.45
 
 #: A printed line is at least so long, as a share of the page's shorter side.
 RULE = 0.6
@@ -37,7 +41,7 @@ def find_numbers(ink: Ink) -> list[list[Field]]:
     """The numbers on a page, in lines from the top, each from left to right."""
     inked = ink.values[ink.values > ink.threshold]
     if inked.size:
-        threshold = max(ink.threshold, round(EDGE * stroke_level(inked)))
+        threshold = max(ink.threshold, round(STROKE * stroke_level(inked)))
         ink = ink._replace(threshold=threshold, edge=threshold / 2)
     length = max(MIN_HEIGHT, round(RULE * min(ink.values.shape)))
     dark = ink.strokes

@@ -113,6 +113,12 @@ def test_a_known_grid_with_broken_lines(options):
     check_places(read(image, **options), centres, columns)
 
 
+def test_boxes_that_the_border_cuts():
+    ink, centres, columns = page("table")
+    found = read(on_paper(ink, np.random.default_rng(2))[:, :-62])
+    check_places(found, centres, columns)
+
+
 def test_squared_paper_has_no_boxes():
     """Digits are written across its lines."""
     sheet = np.zeros((200, 400))
