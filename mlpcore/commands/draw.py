@@ -62,10 +62,10 @@ def test_data(path: Path, classifier: TrainedClassifier) -> Dataset:
     """The data of a run, or those that a file of weights names; nothing is downloaded."""
     if (summary := classifier.networks[0].data) is not None:
         return summary.load(download=False)
-    names = {dataset.EMBEDDED: "digits", dataset.MNIST: "mnist"}
-    if classifier.networks[0].data_name not in names:
+    name = dataset.NAMES.get(classifier.networks[0].data_name)
+    if name is None:
         raise InputError(f"{shown(path)} does not name its data")
-    return dataset.load(name=names[classifier.networks[0].data_name], download=False)
+    return dataset.load(name=name, download=False)
 
 
 def draw(options: argparse.Namespace) -> int:

@@ -75,16 +75,14 @@ def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -
     return dataset.load(options.data, name=options.dataset, value_range=pixels)
 
 
-def check_fit(paths: Sequence[Path], networks: Sequence[TrainedNetwork], data: Dataset) -> None:
-    """Raises InputError unless the networks take these images and know these classes."""
+def check_fit(path: Path, first: TrainedNetwork, data: Dataset) -> None:
+    """Raises InputError unless the first network, and so all, fits these images and classes."""
     expected = _kind(data.image_shape, data.n_classes)
-    for path, each in zip(paths, networks):
-        found = _kind(each.pixels.image_shape, len(each.classes))
-        if found != expected:
-            raise InputError(
-                f"{shown(path)} is a network for {found}: expected {expected} for {data.name}; "
-                "--data names other data"
-            )
+    if (found := _kind(first.pixels.image_shape, len(first.classes))) != expected:
+        raise InputError(
+            f"{shown(path)} is a network for {found}: expected {expected} for {data.name}; "
+            "--data names other data"
+        )
 
 
 def _kind(image_shape: tuple[int, int], n_classes: int) -> str:
@@ -179,7 +177,7 @@ def evaluate(options: argparse.Namespace) -> int:
     histories = [read_history(path) if wanted else [] for path, wanted in zip(paths, drawn)]
     classifier = TrainedClassifier(networks, backend, copies)
     data = load_data(options, networks)
-    check_fit(paths, networks, data)
+    check_fit(paths[0], networks[0], data)
     describe(paths, classifier, data)
     images = classifier.pixels.rescale(data.test_images, data.pixels)
     whole, members = classifier.evaluate(images, data.test_labels)

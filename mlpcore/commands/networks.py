@@ -56,11 +56,8 @@ def add_copies_options(parser: Parser) -> None:
 
 def given_copies(options: argparse.Namespace) -> Copies | None:
     """The copies that the options name, if any."""
-    given = {
-        name: getattr(options, name)
-        for name in ("strength", "seed")
-        if getattr(options, name) is not None
-    }
+    values = {"strength": options.strength, "seed": options.seed}
+    given = {name: value for name, value in values.items() if value is not None}
     if options.copies is not None:
         return Copies(options.copies, **given)
     if given:

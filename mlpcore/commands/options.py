@@ -63,16 +63,8 @@ class HelpAll(argparse.Action):
 def command_parser(name: str, arguments: str, text: str, example: str, **settings: Any) -> Parser:
     """The parser of a subcommand, whose help fits a screen and ends with an example.
 
-    Parameters
-    ----------
-    name
-        Of the subcommand.
-    arguments, example
-        What follows the name in the line of usage and in the example.
-    text
-        What the command does, in lines of at most 80 characters.
-    settings
-        For `argparse.ArgumentParser`.
+    `arguments` and `example` follow the name in the line of usage and in the example; `settings`
+    are those of `argparse.ArgumentParser`.
     """
     return Parser(
         prog=shlex.join(called_as(name)),
@@ -185,19 +177,8 @@ def run_tool(
 ) -> int:
     """Runs a command; bad input and failures of the system end in one line on stderr.
 
-    Parameters
-    ----------
-    command
-        Parses its arguments, works, and returns the exit status.
-    smaller
-        What takes less memory, said when there is not enough.
-    interrupted
-        What is said after Ctrl-C.
-
-    Returns
-    -------
-    int
-        The exit status: that of `command`, 2 for bad input, 128 + n for signal n.
+    `smaller` takes less memory, and is said when there is not enough; `interrupted` after Ctrl-C.
+    Returns the exit status: that of `command`, 2 for bad input, 128 + n for signal n.
     """
     message = ""
     terminal.open_streams()

@@ -34,25 +34,9 @@ REPORT = "report.md"
 def train(run: Run, trainer: Trainer, data: Dataset, console: Console, command: str) -> int:
     """Trains a run to its end, or shows the result of a finished one again.
 
-    Parameters
-    ----------
-    trainer
-        Has the state and the settings of the run, and may have observers of its own.
-    data
-        What it trains on.
-    command
-        What to type to go on, printed when the run is stopped.
-
-    Returns
-    -------
-    int
-        The exit status: 128 + n after signal n, even if it came too late to stop the training, else
-        0.
-
-    Raises
-    ------
-    InputError
-        When the folder cannot be written, or training fails.
+    The trainer has the state and the settings of the run. `command` is what to type to go on.
+    Returns the exit status: 128 + n after signal n, even if it came too late to stop the training,
+    else 0. An InputError is raised when the folder cannot be written, or training fails.
     """
     _describe(run, trainer, data, console)
     trainer.observers += (run, console)
@@ -130,23 +114,10 @@ def write_report(
     text: Callable[[Sequence[str]], str],
     console: Console,
 ) -> bool:
-    """Writes the report of a result; its failure is no failure of what is done already.
+    """Writes the report of a result, and returns whether there is one: its failure is no other's.
 
-    What killed processes left of its files is removed.
-
-    Parameters
-    ----------
-    folder
-        Of the run or committee, which is locked.
-    figures
-        Draws the figures, by name.
-    text
-        The report, from the files of its figures, relative to `folder`.
-
-    Returns
-    -------
-    bool
-        Whether there is a report.
+    The folder is that of a run or a committee, and locked: what killed processes left of the files
+    is removed. `text` gets the names of the files of figures, relative to it.
     """
     paths: Sequence[Path] = []
     try:

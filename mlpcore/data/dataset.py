@@ -38,6 +38,9 @@ __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
 
 MNIST, EMBEDDED = "MNIST", "scikit-learn digits"
 
+#: What `load` calls them.
+NAMES = {MNIST: "mnist", EMBEDDED: "digits"}
+
 #: Digits that look alike when they are rotated or sheared.
 SIMILAR_DIGITS = 1, 7
 

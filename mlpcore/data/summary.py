@@ -109,11 +109,11 @@ class DataSummary(Record, frozen=True):
                 f"the data {shown(self.name)} were {dataset.MEMORY}: expected --data FILE.npz with "
                 "them, as numpy.savez(FILE, X=X, y=y, X_test=X_test, y_test=y_test) writes them"
             )
-        if self.name == dataset.EMBEDDED:
-            data = dataset.load(folder, name="digits")
-        elif self.name == dataset.MNIST:
-            there = self.source if os.path.exists(self.source) else None
-            data = dataset.load(folder or there, name="mnist", download=download)
-        else:
-            data = dataset.load(folder or self.source, value_range=self.pixels.value_range)
+        name = dataset.NAMES.get(self.name)
+        if name == "mnist" and folder is None and os.path.exists(self.source):
+            folder = self.source
+        elif name is None:
+            folder = folder or self.source
+        values = None if name else self.pixels.value_range
+        data = dataset.load(folder, name=name, download=download, value_range=values)
         return data.hold_out(self.held_out) if self.held_out else data

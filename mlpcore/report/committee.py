@@ -13,7 +13,7 @@ from mlpcore.data.dataset import Dataset, test_images_text
 from mlpcore.errors import printable_lines, shown
 from mlpcore.evaluation.committee import compare, shared_errors
 from mlpcore.evaluation.evaluation import Evaluation
-from mlpcore.report.figures import confusion, draw_matrix, misclassified
+from mlpcore.report.figures import draw_matrix, evaluation_figures
 from mlpcore.report.layout import BLUE, GREY, LIGHT, RED, new_page
 from mlpcore.report.results import figure_section, setting_lines
 from mlpcore.report.tables import NONE, Rows, kind_of_test, markdown_table
@@ -93,15 +93,7 @@ def _row(judged: Judged) -> tuple[str, ...]:
 def committee_report(
     committee: CommitteeFolder, judged: JudgedCommittee, backend: str, figures: Sequence[str] = ()
 ) -> str:
-    """A trained committee in Markdown.
-
-    Parameters
-    ----------
-    backend
-        The description of what judged it.
-    figures
-        Files of figures, relative to the report's folder.
-    """
+    """A trained committee in Markdown; `figures` are files, relative to the report's folder."""
     data, first = committee.data, committee.members[0].config
     seeds = ", ".join(f"{m.name} {m.config.seed}" for m in committee.members)
     own = ("- seed", "- hidden layers")  # each member has its own
@@ -132,8 +124,7 @@ def committee_figures(judged: JudgedCommittee) -> dict[str, Figure]:
     return {
         "members": members_figure(judged),
         "agreement": agreement(judged),
-        "misclassified": misclassified(judged.data.test_images, judged.whole.test, judged.title),
-        "confusion": confusion(judged.whole.test, judged.title),
+        **evaluation_figures(judged.data.test_images, judged.whole.test, judged.title),
     }
 
 

@@ -133,14 +133,7 @@ def report(
 ) -> str:
     """A finished run in Markdown: its result, and the settings that repeat it.
 
-    Parameters
-    ----------
-    backend
-        The description of the backend.
-    evaluation
-        The best network on the test set.
-    figures
-        Files of figures, relative to the report's folder.
+    The evaluation is that of its best network; `figures` are files, as the report's folder has them.
     """
     best = state.best_metrics
     assert best is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tabulate import tabulate
 
@@ -19,18 +19,18 @@ def text_table(rows: Rows, align: Sequence[str] = ()) -> str:
 
     `align` has "left" or "right" for each column; by default only the first is on the left.
     """
-    return _table(rows, align, tablefmt="plain")
+    return tabulate(rows, tablefmt="plain", disable_numparse=True, colalign=_align(rows, align))
 
 
 def markdown_table(rows: Rows, align: Sequence[str] = ()) -> str:
     """Rows as a table in Markdown; `align` is as for `text_table`."""
-    cells = [tuple(map(escape, row)) for row in rows]
-    return _table(cells[1:], align, headers=cells[0], tablefmt="pipe")
+    head, *cells = (tuple(map(escape, row)) for row in rows)
+    align = _align(rows, align)
+    return tabulate(cells, head, tablefmt="pipe", disable_numparse=True, colalign=align)
 
 
-def _table(rows: Rows, align: Sequence[str], **settings: Any) -> str:
-    align = align or ["left", *["right"] * (len(rows[0]) - 1)]
-    return tabulate(rows, disable_numparse=True, colalign=align, **settings)
+def _align(rows: Rows, align: Sequence[str]) -> Sequence[str]:
+    return align or ["left", *["right"] * (len(rows[0]) - 1)]
 
 
 def escape(text: str) -> str:
