@@ -133,7 +133,7 @@ def report(
 ) -> str:
     """A finished run in Markdown: its result, and the settings that repeat it.
 
-    The evaluation is that of its best network; `figures` are files, as the report's folder has them.
+    The evaluation is that of its best network; `figures` are files in the report's folder.
     """
     best = state.best_metrics
     assert best is not None
