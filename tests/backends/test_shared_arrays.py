@@ -93,35 +93,30 @@ def test_arrays_that_are_not_aligned(cpu_name):
         backend.deform(pictures, maps, taps, 3.0, 0, 0, out=misaligned(pictures))
 
 
-def test_a_deformation_in_place(cpu_name):
+@pytest.mark.parametrize("start", [0, 1], ids=["on the images", "one further"])
+def test_a_deformation_in_place(cpu_name, start):
     backend, (images, maps, taps) = backends.get(cpu_name), drawn(7, 6, 5)
-    expected = backend.deform(images, maps, taps, 3.0, 0, 0)
-    memory = np.zeros((8, 6, 5), np.float32)
-    for start in (0, 1):  # on the images themselves, and one further
+    labels, indices = np.zeros(7, np.uint8), np.arange(7)[::-1]
+    selected = indices, labels, DeformationParameters(), 1, 2, backend
+    for deform in (
+        lambda images, out=None: backend.deform(images, maps, taps, 3.0, 0, 0, out=out),
+        lambda images, out=None: deform_selected(images, *selected, out=out),
+    ):
+        expected, memory = deform(images), np.zeros((8, 6, 5), np.float32)
         memory[:7] = images
-        out = memory[start : start + 7]
-        assert backend.deform(memory[:7], maps, taps, 3.0, 0, 0, out=out) is out
-        assert np.array_equal(out, expected)
-    together = np.zeros(7 * 6 * 5, np.float32)
-    together[:28] = maps.ravel()
-    out = together.reshape(7, 6, 5)
-    backend.deform(images, together[:28].reshape(7, 2, 2), taps, 3.0, 0, 0, out=out)
-    assert np.array_equal(out, expected)
+        deform(memory[:7], memory[start : start + 7])
+        assert np.array_equal(memory[start : start + 7], expected)
 
 
-def test_selected_images_in_place_and_between_bytes(cpu_name):
+def test_selected_images_between_bytes(cpu_name):
     """Strides that are no multiple of a float's size are those of a field of a record."""
-    parameters, backend = DeformationParameters(), backends.get(cpu_name)
-    images, labels, indices = uniform(3, 4, 6, 5), np.zeros(4, np.uint8), np.array([7, 3, 1, 2])
-    arguments = indices, labels, parameters, 1, 2, backend
-    expected = deform_selected(images, *arguments)
+    images, _, _ = drawn(4, 6, 5)
+    labels, indices = np.zeros(4, np.uint8), np.array([7, 3, 1, 2])
+    arguments = indices, labels, DeformationParameters(), 1, 2, backends.get(cpu_name)
     records = np.zeros(images.shape, np.dtype([("pixel", "f4"), ("tag", "u1")]))
     records["pixel"] = images
+    expected = deform_selected(images, *arguments)
     assert np.array_equal(deform_selected(records["pixel"], *arguments), expected)
-    memory = np.zeros((5, 6, 5), np.float32)
-    memory[:4] = images
-    deform_selected(memory[:4], *arguments, out=memory[1:])
-    assert np.array_equal(memory[1:], expected)
     if cpu_name in backends.INSTRUCTION_SETS:
         with pytest.raises(InputError, match=r"^out: expected an aligned array"):
             deform_selected(images, *arguments, out=records["pixel"])
