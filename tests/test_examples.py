@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mlpcore import backends, dataset
-from mlpcore.data.pixels import MNIST_PIXELS, normalise
+from mlpcore import Dataset, backends, dataset
+from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store.trained import TrainedNetwork
 from oracle import random_network
@@ -78,15 +78,12 @@ def test_own_data_of_other_libraries():
     for name, (images, labels) in pixels.items():
         columns[name] = {"image": [*map(Image.fromarray, images)], "label": labels.tolist()}
         parts.append(SimpleNamespace(data=images, targets=labels.astype(int), classes=names))
-    module = example("own_data")
-    for data, classes in (
-        (module["from_hugging_face"](columns), (0, 1, 2)),
-        (module["from_torchvision"](*parts), names),
-    ):
-        assert data.classes == classes
-        for name, (images, labels) in pixels.items():
-            np.testing.assert_array_equal(getattr(data, f"{name}_images"), normalise(images))
-            np.testing.assert_array_equal(getattr(data, f"{name}_labels"), labels)
+    module, expected = example("own_data"), Dataset.from_arrays(*pixels["train"], *pixels["test"])
+    hugging, torchvision = module["from_hugging_face"](columns), module["from_torchvision"](*parts)
+    assert (hugging.classes, torchvision.classes) == ((0, 1, 2), names)
+    for data in (hugging, torchvision):
+        for name in ("train_images", "train_labels", "test_images", "test_labels"):
+            np.testing.assert_array_equal(getattr(data, name), getattr(expected, name))
 
 
 def test_torch_dataset(torch, capsys):

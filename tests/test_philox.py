@@ -23,14 +23,3 @@ def test_known_answers(counter, key, result):
     )
     assert philox.philox4x32(counter, key[0] | key[1] << 32).tolist() == result
     assert philox.philox4x32(counter, np.uint64(key[0] | key[1] << 32)).tolist() == result
-
-
-def test_initial_values_are_uniform_and_do_not_depend_on_how_many_are_drawn():
-    values = philox.initial_values(600_001, 3, 0)
-    assert np.array_equal(values[:1001], philox.initial_values(1001, 3, 0))
-    assert not np.array_equal(values[:1001], philox.initial_values(1001, 3, 1))
-    assert -1 <= values.min() < -0.9999
-    assert 0.9999 < values.max() <= 1
-    # Standard errors: 0.58 / sqrt(n) of the mean, 0.3 / sqrt(n) of the mean square.
-    assert abs(values.mean()) < 5 * 0.58 / 600_001**0.5
-    assert abs(np.mean(values**2) - 1 / 3) < 5 * 0.3 / 600_001**0.5

@@ -18,48 +18,23 @@ from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import BEST, LAST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
-from oracle import random_network
 from small_runs import DATA, finish_run, make_config, refusal, same_weights
 
 fuzz = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-@fuzz
-@given(
-    st.lists(st.integers(1, 40), min_size=2, max_size=6),
-    st.sampled_from(ACTIVATIONS),
-    st.sampled_from(LOSSES),
-)
-def test_networks_survive_files_and_other_programs_read_them(tmp_path, sizes, activation, loss):
-    network, path = Network(sizes, 1, activation, loss), tmp_path / "n.safetensors"
+@pytest.mark.parametrize(("activation", "loss"), [*zip(ACTIVATIONS, LOSSES)])
+def test_networks_survive_files_and_other_programs_read_them(tmp_path, activation, loss):
+    network, path = Network((30, 20, 10), 1, activation, loss), tmp_path / "n.safetensors"
     write_network(path, network, {"epoch": "7"})
     read, metadata = read_network(path)
     assert same_weights(network, read)
     assert (read.activation, read.loss, metadata["epoch"]) == (activation, loss, "7")
-    assert metadata["architecture"] == ",".join(map(str, sizes))
     tensors = load(path.read_bytes())
     assert len(tensors) == 2 * network.n_layers
     for i in range(network.n_layers):
         np.testing.assert_array_equal(tensors[f"layers.{i}.weight"], network.weights[i])
         np.testing.assert_array_equal(tensors[f"layers.{i}.bias"], network.biases[i])
-    assert os.listdir(tmp_path) == [path.name]
-
-
-def test_float16_takes_half_the_bytes(tmp_path):
-    """Weights are those that float16 has; written again, in either type, they stay."""
-    network, path = random_network((30, 20, 10), 1, loss="cross-entropy"), tmp_path / "n"
-    network.weights[0][0, :2] = 65504, 1e-9  # the greatest, and too small for any bit
-    write_network(path, network, {"epoch": "7"}, "float16")
-    assert {tensor.dtype.name for tensor in load(path.read_bytes()).values()} == {"float16"}
-    read, metadata = read_network(path)
-    assert (read.loss, metadata["epoch"]) == ("cross-entropy", "7")
-    for arrays in zip([*network.weights, *network.biases], [*read.weights, *read.biases]):
-        np.testing.assert_array_equal(arrays[0].astype(np.float16), arrays[1])
-    for dtype in weights.DTYPES:
-        write_network(tmp_path / dtype, read, {}, dtype)
-        assert same_weights(read_network(tmp_path / dtype)[0], read)
-    sizes = [(tmp_path / dtype).stat().st_size for dtype in weights.DTYPES]
-    assert sizes[0] - sizes[1] == pytest.approx(2 * 830, abs=8)  # the header is padded
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from mlpcore import backends
 from mlpcore.data import dataset
 from speed import command, measure, tables, timing, to_error
 from speed.peers import PEERS
-from speed.peers.base import Learner, Peer, Task
+from speed.peers.base import Peer
 from speed.problem import TOLERANCE, make_problem
 from speed.routines import ROUTINES
 
@@ -22,12 +22,6 @@ DIGITS = dataset.load(name="digits")
 def problems():
     """By recipe."""
     return {recipe: make_problem(DIGITS, (8, 5), recipe, 200) for recipe in ("paper", "modern")}
-
-
-def measured(problem, routine, *peers):
-    """The rows of a routine by plain C and peers."""
-    plan = measure.Plan(DIGITS, (), (routine,), ("scalar",), (1,), TINY, peers)
-    return measure.measure_routine("8,5", routine, problem, plan)
 
 
 def test_cases_are_run_in_turn_and_in_multiples_of_their_step(monkeypatch):
@@ -55,21 +49,17 @@ def test_every_routine_is_right_and_can_be_timed(problems, key):
 
 
 class Library:
-    """The reference backend as a peer, which may average the loss or have no biases."""
+    """The reference backend as a peer, which may average the loss."""
 
-    def __init__(self, divisor=1, biases=True):
-        self.divisor, self.biases, self.reference = divisor, biases, backends.get("reference")
+    def __init__(self, divisor):
+        self.divisor, self.reference = divisor, backends.get("reference")
         self.put, self.store = self.reference.put, self.reference.store
 
     def load(self, network):
         return network.copy()
 
     def train(self, network, images, labels, order, rate):
-        before = network.copy()
         self.reference.train(network, images, labels, order, rate / self.divisor)
-        if not self.biases:
-            for new, old in zip(network.biases, before.biases):
-                new[...] = old
 
 
 def fail(*arguments):
@@ -77,14 +67,13 @@ def fail(*arguments):
 
 
 def test_a_peer_with_a_wrong_result_is_not_timed_and_one_that_fails_is_a_reason(problems):
-    libraries = Library(), Library(divisor=10), Library(biases=False)
-    makers = [lambda threads, each=each: each for each in libraries]
-    peers = [Peer("ours", "step", "numpy", make, lambda n: {1}) for make in (*makers, fail)]
-    ours, right, *wrong, failed = measured(problems["paper"], "step", *peers)
+    makers = (lambda threads: Library(1)), (lambda threads: Library(10)), fail
+    peers = [Peer("ours", "step", "numpy", make, lambda n: {1}) for make in makers]
+    plan = measure.Plan(DIGITS, (), ("step",), ("scalar",), (1,), TINY, peers)
+    ours, right, wrong, failed = measure.measure_routine("8,5", "step", problems["paper"], plan)
     assert ours.timing and right.timing and not ours.wrong and not right.wrong
-    for row in wrong:
-        assert row.timing is None and row.wrong and "wrong" in row.reason
-    assert len(wrong) == 2 and failed.reason == "failed: no such operator"
+    assert wrong.timing is None and wrong.wrong and "wrong" in wrong.reason
+    assert failed.reason == "failed: no such operator"
 
 
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
@@ -113,27 +102,6 @@ def test_ratios_and_the_papers_claims():
     assert ("Weight updates in training", "5 G/s", "0.5 G/s (avx2, 2)", "0.1x") in cells
     deformed = "Deformation of 60,000 images, standard processor"
     assert (deformed, "93 s", "480 s (scalar, 1)", "0.194x") in cells
-
-
-def test_learners_take_turns_budget_by_budget_until_the_lowest_error():
-    """`a` reaches 1 % with 2 epochs, `b` with 3, `c` never; a run takes ten seconds an epoch."""
-    calls = []
-
-    def learner(name, best):
-        def train(task, epochs, seed, rate):
-            if len(task.data.train_labels) != to_error.FEW:  # else it warms up
-                calls.append(name)
-            return 10.0 * epochs, best / epochs
-
-        return Learner(name, "made up", train)
-
-    learners = [learner("a", 2), learner("b", 3), learner("c", 9), Learner("d", "", fail)]
-    some = Task(DIGITS, (8,), 1)
-    found = to_error.measure(some, learners, errors=(1.0, 2.0), budgets=(5, 1, 2, 3, 2))
-    assert calls == [*"abc", *"abc", *"bc", "c"]
-    assert to_error.least_time(found.runs, "b", 1.0) == (30.0, 3)
-    assert to_error.least_time(found.runs, "b", 1.6) == (20.0, 2)
-    assert to_error.least_time(found.runs, "c", 1.0) is None
 
 
 @pytest.mark.parametrize(
