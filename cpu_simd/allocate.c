@@ -54,3 +54,31 @@ void mlp_free(void *memory)
     free(memory);
 #endif
 }
+
+struct mlp_kept {
+    struct mlp_kept *before;
+    void *block;
+};
+
+void *mlp_keep(mlp_memory *memory, void *block)
+{
+    struct mlp_kept *kept = block ? mlp_allocate(sizeof *kept) : NULL;
+    if (!kept) {
+        memory->failed = 1;
+        mlp_free(block);
+        return NULL;
+    }
+    *kept = (struct mlp_kept){memory->last, block};
+    memory->last = kept;
+    return block;
+}
+
+void mlp_free_kept(mlp_memory *memory)
+{
+    while (memory->last) {
+        struct mlp_kept *kept = memory->last;
+        memory->last = kept->before;
+        mlp_free(kept->block);
+        mlp_free(kept);
+    }
+}

@@ -16,6 +16,16 @@ void *mlp_zeros(size_t n, size_t size);
 
 void mlp_free(void *memory);
 
+/* The blocks of a job, which are freed together; zero at first. */
+typedef struct {
+    struct mlp_kept *last;
+    int failed; /* whether memory ran out */
+} mlp_memory;
+
+/* Takes over a new block, and returns it. If it is NULL, memory has run out. */
+void *mlp_keep(mlp_memory *memory, void *block);
+void mlp_free_kept(mlp_memory *memory);
+
 /* For tests: call number n from now on fails, an allocation or a start of a thread; 0: none does.
  */
 void mlp_fail_call(long n);

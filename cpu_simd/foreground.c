@@ -12,39 +12,26 @@ float mlp_background(const float *x, int n_in)
     return isfinite(x[0]) && count > 1 && 4 * (ptrdiff_t)count >= n_in ? x[0] : 0.0f;
 }
 
-int mlp_allocate_panels(mlp_panels *panels, const mlp_layer *layer, int n, int together)
+void mlp_allocate_panels(mlp_memory *memory, mlp_panels *panels, const mlp_layer *layer, int n,
+                         int together)
 {
     const size_t stride = (size_t)layer->stride;
     const size_t lists = (size_t)(n + together - 1) / (size_t)together;
     panels->together = together;
-    panels->values = mlp_floats(stride * (size_t)mlp_padded(n));
-    panels->columns = mlp_zeros(lists * stride, sizeof *panels->columns);
-    panels->counts = mlp_zeros(lists * (size_t)mlp_n_chunks(layer->stride), sizeof *panels->counts);
-    return panels->values && panels->columns && panels->counts ? 0 : -1;
+    panels->values = mlp_keep_floats(memory, stride * (size_t)mlp_padded(n));
+    panels->columns = mlp_keep(memory, mlp_zeros(lists * stride, sizeof *panels->columns));
+    panels->counts = mlp_keep(
+        memory, mlp_zeros(lists * (size_t)mlp_n_chunks(layer->stride), sizeof *panels->counts));
 }
 
-int mlp_allocate_groups(mlp_groups *groups, const mlp_layer *layer, int n, int columns)
+void mlp_allocate_groups(mlp_memory *memory, mlp_groups *groups, const mlp_layer *layer, int n,
+                         int columns)
 {
     const size_t room = (size_t)n, n_groups = (size_t)(layer->stride / columns);
     groups->room = n;
-    groups->values = mlp_floats((size_t)layer->stride * room);
-    groups->samples = mlp_zeros(n_groups * room, sizeof *groups->samples);
-    groups->counts = mlp_zeros(n_groups, sizeof *groups->counts);
-    return groups->values && groups->samples && groups->counts ? 0 : -1;
-}
-
-void mlp_free_panels(mlp_panels *panels)
-{
-    mlp_free(panels->values);
-    mlp_free(panels->columns);
-    mlp_free(panels->counts);
-}
-
-void mlp_free_groups(mlp_groups *groups)
-{
-    mlp_free(groups->values);
-    mlp_free(groups->samples);
-    mlp_free(groups->counts);
+    groups->values = mlp_keep_floats(memory, (size_t)layer->stride * room);
+    groups->samples = mlp_keep(memory, mlp_zeros(n_groups * room, sizeof *groups->samples));
+    groups->counts = mlp_keep(memory, mlp_zeros(n_groups, sizeof *groups->counts));
 }
 
 /* Lists the columns begin <= j < end that have foreground in any of n samples; returns how many. */

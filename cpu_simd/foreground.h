@@ -15,6 +15,7 @@
 #ifndef MLPCORE_FOREGROUND_H
 #define MLPCORE_FOREGROUND_H
 
+#include "allocate.h"
 #include "network.h"
 
 /* Samples whose numbers lie side by side in matrices with samples as columns. */
@@ -60,11 +61,11 @@ static inline int mlp_n_chunks(int stride)
 float mlp_background(const float *x, int n_in);
 
 /* Allocate room for n samples, with lists shared by `together` samples or groups of `columns`
- * columns. Return -1 when memory ran out. The caller sets and frees the const pointers. */
-int mlp_allocate_panels(mlp_panels *panels, const mlp_layer *layer, int n, int together);
-int mlp_allocate_groups(mlp_groups *groups, const mlp_layer *layer, int n, int columns);
-void mlp_free_panels(mlp_panels *panels);
-void mlp_free_groups(mlp_groups *groups);
+ * columns. The caller sets the const pointers. */
+void mlp_allocate_panels(mlp_memory *memory, mlp_panels *panels, const mlp_layer *layer, int n,
+                         int together);
+void mlp_allocate_groups(mlp_memory *memory, mlp_groups *groups, const mlp_layer *layer, int n,
+                         int columns);
 
 /* Packs one part of n samples, `row` floats apart, into panels: the MLP_CHUNK_COLUMNS columns from
  * part * MLP_CHUNK_COLUMNS on, part < mlp_n_chunks(stride). */

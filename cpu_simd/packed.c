@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #endif
 
-#include "allocate.h"
 #include "partition.h"
 
 /* Linux grants huge pages on request; fewer look-ups in the page table then. */
@@ -31,17 +30,11 @@ int mlp_is_packed(const mlp_network *network, int l, ptrdiff_t from)
     return l > 0 && mlp_n_owners(&network->layers[l]) > 1 && from >= 0 && weights >= from;
 }
 
-int mlp_allocate_packed(mlp_packed *packed, const mlp_layer *layer, int lanes)
+void mlp_allocate_packed(mlp_memory *memory, mlp_packed *packed, const mlp_layer *layer, int lanes)
 {
     packed->stride = mlp_packed_stride(layer->stride, lanes);
     const size_t rows = (size_t)layer->n_out;
-    packed->words = room_for(rows * (size_t)packed->stride * sizeof *packed->words);
-    packed->scales = room_for(rows * sizeof *packed->scales);
-    return packed->words && packed->scales ? 0 : -1;
-}
-
-void mlp_free_packed(mlp_packed *packed)
-{
-    mlp_free(packed->words);
-    mlp_free(packed->scales);
+    packed->words =
+        mlp_keep(memory, room_for(rows * (size_t)packed->stride * sizeof *packed->words));
+    packed->scales = mlp_keep(memory, room_for(rows * sizeof *packed->scales));
 }

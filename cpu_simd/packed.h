@@ -21,6 +21,7 @@
 
 #include <stdint.h>
 
+#include "allocate.h"
 #include "network.h"
 
 /* Vectors in a group, vectors of words that hold them, and bits of c in a word. */
@@ -51,8 +52,7 @@ int mlp_is_packed(const mlp_network *network, int l, ptrdiff_t from);
  * training that was stopped and resumed has the same blocks, and so the same bits. */
 static inline int mlp_packing_pays(int n, int block) { return 2 * n >= block; }
 
-/* Allocates the copy of a layer; returns -1 when memory ran out. */
-int mlp_allocate_packed(mlp_packed *packed, const mlp_layer *layer, int lanes);
-void mlp_free_packed(mlp_packed *packed);
+/* Allocates the copy of a layer. */
+void mlp_allocate_packed(mlp_memory *memory, mlp_packed *packed, const mlp_layer *layer, int lanes);
 
 #endif

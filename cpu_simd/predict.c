@@ -23,6 +23,7 @@ typedef struct {
 
 /* A thread's own buffers. */
 typedef struct {
+    mlp_memory memory;
     mlp_panels images;
     float background[SAMPLES];
     float *inputs, *sums; /* of a layer above the first */
@@ -77,15 +78,16 @@ static void predict_batch(const prediction *p, int begin, int n, workspace *work
     mlp_finish_outputs(layer, outputs, n);
 }
 
+/* Returns whether memory ran out. */
 static int allocate(workspace *work, const prediction *p)
 {
-    work->inputs = mlp_floats(p->room);
-    work->sums = mlp_floats(p->room);
+    work->inputs = mlp_keep_floats(&work->memory, p->room);
+    work->sums = mlp_keep_floats(&work->memory, p->room);
     work->images.background = work->background;
     work->images.row_sums = p->row_sums;
-    if (!work->inputs || !work->sums) return -1;
-    return mlp_allocate_panels(&work->images, p->task->network->layers, SAMPLES,
-                               p->kernels->together);
+    mlp_allocate_panels(&work->memory, &work->images, p->task->network->layers, SAMPLES,
+                        p->kernels->together);
+    return work->memory.failed;
 }
 
 /* For a thread that is free: takes a batch that nobody has begun. Returns its number of samples,
@@ -104,15 +106,13 @@ static void predict(void *argument, mlp_team *team, int thread, int n_threads)
 {
     (void)team, (void)n_threads;
     prediction *p = argument;
-    workspace work = {.inputs = NULL};
+    workspace work = {.memory = {NULL, 0}};
     if (allocate(&work, p)) {
         p->failed = 1;
     } else {
         for (int begin, n; (n = next_batch(p, thread, &begin));) predict_batch(p, begin, n, &work);
     }
-    mlp_free_panels(&work.images);
-    mlp_free(work.inputs);
-    mlp_free(work.sums);
+    mlp_free_kept(&work.memory);
 }
 
 /* Whether the background of all samples is 0. Of more than a batch that is not asked. */

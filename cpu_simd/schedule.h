@@ -46,6 +46,7 @@ typedef struct {
 typedef struct {
     const mlp_kernels *kernels;
     mlp_training *training;
+    mlp_memory memory;          /* of all that follows */
     int block;                  /* samples whose states are kept */
     mlp_layer_buffers *buffers; /* per layer */
     mlp_block blocks[2];        /* the current and the next */

@@ -5,19 +5,12 @@
 
 #include "allocate.h"
 
-int mlp_allocate_uses(mlp_uses *uses, const mlp_layer *layer, int block)
+void mlp_allocate_uses(mlp_memory *memory, mlp_uses *uses, const mlp_layer *layer, int block)
 {
     const size_t inputs = (size_t)layer->n_in + 1;
     uses->room = block;
-    uses->counts = mlp_zeros(inputs, sizeof *uses->counts);
-    uses->uses = mlp_allocate(inputs * (size_t)block * sizeof *uses->uses);
-    return uses->counts && uses->uses ? 0 : -1;
-}
-
-void mlp_free_uses(mlp_uses *uses)
-{
-    mlp_free(uses->counts);
-    mlp_free(uses->uses);
+    uses->counts = mlp_keep(memory, mlp_zeros(inputs, sizeof *uses->counts));
+    uses->uses = mlp_keep(memory, mlp_allocate(inputs * (size_t)block * sizeof *uses->uses));
 }
 
 void mlp_clear_uses(mlp_uses *uses, int begin, int end)

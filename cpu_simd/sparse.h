@@ -13,6 +13,7 @@
 #ifndef MLPCORE_SPARSE_H
 #define MLPCORE_SPARSE_H
 
+#include "allocate.h"
 #include "partition.h"
 
 /* A sample of a block in which an input is active. */
@@ -29,9 +30,8 @@ typedef struct {
     int room;
 } mlp_uses;
 
-/* Allocate for a layer and blocks of `block` samples; return -1 when memory ran out. */
-int mlp_allocate_uses(mlp_uses *uses, const mlp_layer *layer, int block);
-void mlp_free_uses(mlp_uses *uses);
+/* Allocates for a layer and blocks of `block` samples. */
+void mlp_allocate_uses(mlp_memory *memory, mlp_uses *uses, const mlp_layer *layer, int block);
 
 /* Forgets the uses of the inputs begin <= j < end. */
 void mlp_clear_uses(mlp_uses *uses, int begin, int end);

@@ -24,27 +24,25 @@ typedef struct {
 
 struct mlp_stepper {
     const mlp_kernels *kernels;
+    mlp_memory memory;
     int n_layers;
     step_layer *layers;
     float *outputs; /* of the last layer; sums if it is a softmax layer */
 };
 
-static int allocate_layer(step_layer *l, const mlp_layer *layer)
+static void allocate_layer(mlp_memory *memory, step_layer *l, const mlp_layer *layer)
 {
     const size_t inputs = (size_t)layer->stride, outputs = (size_t)mlp_padded(layer->n_out);
     l->layer = layer;
     l->scale = 1.0;
-    l->tiles = mlp_floats((size_t)mlp_tiles_size(layer));
-    l->inputs = mlp_floats(inputs);
-    l->active = mlp_allocate((inputs + MLP_ALIGN) * sizeof *l->active);
-    l->sums = mlp_floats(outputs);
-    l->deltas = mlp_floats(outputs);
-    l->dots = mlp_floats(inputs);
-    if (!l->tiles || !l->inputs || !l->active || !l->sums || !l->deltas || !l->dots) return -1;
-    l->inputs[layer->n_in] = 1.0f;
+    l->tiles = mlp_keep_floats(memory, (size_t)mlp_tiles_size(layer));
+    l->inputs = mlp_keep_floats(memory, inputs);
+    l->active = mlp_keep(memory, mlp_allocate((inputs + MLP_ALIGN) * sizeof *l->active));
+    l->sums = mlp_keep_floats(memory, outputs);
+    l->deltas = mlp_keep_floats(memory, outputs);
+    l->dots = mlp_keep_floats(memory, inputs);
     l->n_active = layer->n_in + 1;
-    for (int j = 0; j < l->n_active; j++) l->active[j] = j;
-    return 0;
+    for (int j = 0; l->active && j < l->n_active; j++) l->active[j] = j;
 }
 
 mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *network)
@@ -53,13 +51,14 @@ mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *netw
     if (!stepper) return NULL;
     stepper->kernels = kernels;
     stepper->n_layers = network->n_layers;
-    stepper->layers = mlp_zeros((size_t)network->n_layers, sizeof *stepper->layers);
+    mlp_memory *memory = &stepper->memory;
+    stepper->layers =
+        mlp_keep(memory, mlp_zeros((size_t)network->n_layers, sizeof *stepper->layers));
     const mlp_layer *top = &network->layers[network->n_layers - 1];
-    stepper->outputs = mlp_floats((size_t)mlp_padded(top->n_out));
-    int failed = !stepper->layers || !stepper->outputs;
-    for (int l = 0; !failed && l < network->n_layers; l++)
-        failed = allocate_layer(&stepper->layers[l], &network->layers[l]);
-    if (!failed) {
+    stepper->outputs = mlp_keep_floats(memory, (size_t)mlp_padded(top->n_out));
+    for (int l = 0; stepper->layers && l < network->n_layers; l++)
+        allocate_layer(memory, &stepper->layers[l], &network->layers[l]);
+    if (!memory->failed) {
         mlp_load_steps(stepper);
         return stepper;
     }
@@ -70,14 +69,7 @@ mlp_stepper *mlp_new_stepper(const mlp_kernels *kernels, const mlp_network *netw
 void mlp_free_stepper(mlp_stepper *stepper)
 {
     if (!stepper) return;
-    for (int i = 0; stepper->layers && i < stepper->n_layers; i++) {
-        step_layer *l = &stepper->layers[i];
-        float *all[] = {l->tiles, l->inputs, l->sums, l->deltas, l->dots};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) mlp_free(all[k]);
-        mlp_free(l->active);
-    }
-    mlp_free(stepper->layers);
-    mlp_free(stepper->outputs);
+    mlp_free_kept(&stepper->memory);
     mlp_free(stepper);
 }
 

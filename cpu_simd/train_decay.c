@@ -4,16 +4,16 @@
 
 #include "buffers.h"
 
-int mlp_allocate_decay(mlp_schedule *schedule, int l)
+void mlp_allocate_decay(mlp_schedule *schedule, int l)
 {
     const mlp_training *training = schedule->training;
     const mlp_layer *layer = &training->network->layers[l];
     mlp_layer_buffers *b = &schedule->buffers[l];
-    if (training->weight_decay == 0.0) return 0;
-    b->kept = mlp_floats((size_t)schedule->block + 1);
-    b->lost = mlp_floats((size_t)schedule->block + 1);
-    b->biases = mlp_floats((size_t)b->width);
-    if (!b->kept || !b->lost || !b->biases) return -1;
+    if (training->weight_decay == 0.0) return;
+    b->kept = mlp_keep_floats(&schedule->memory, (size_t)schedule->block + 1);
+    b->lost = mlp_keep_floats(&schedule->memory, (size_t)schedule->block + 1);
+    b->biases = mlp_keep_floats(&schedule->memory, (size_t)b->width);
+    if (schedule->memory.failed) return;
     const double decay = (double)training->learning_rates[l] * training->weight_decay;
     for (int t = 0; t <= schedule->block; t++) {
         b->kept[t] = (float)exp(-decay * t);
@@ -21,15 +21,6 @@ int mlp_allocate_decay(mlp_schedule *schedule, int l)
     }
     for (ptrdiff_t i = 0; i < layer->n_out; i++)
         b->biases[i] = layer->weights[i * layer->stride + layer->n_in];
-    return 0;
-}
-
-void mlp_free_decay(mlp_schedule *schedule, int l)
-{
-    mlp_layer_buffers *b = &schedule->buffers[l];
-    mlp_free(b->kept);
-    mlp_free(b->lost);
-    mlp_free(b->biases);
 }
 
 void mlp_decay_sums(const mlp_worker *self, int l, int t, float *sums)

@@ -15,9 +15,8 @@
 
 #include "schedule.h"
 
-/* Allocates what layer l needs, if weights decay; returns -1 when memory ran out. */
-int mlp_allocate_decay(mlp_schedule *schedule, int l);
-void mlp_free_decay(mlp_schedule *schedule, int l);
+/* Allocates what layer l needs, if weights decay. */
+void mlp_allocate_decay(mlp_schedule *schedule, int l);
 
 /* sums[i] of the thread's rows: from W x_t to the product with the weights that are left. */
 void mlp_decay_sums(const mlp_worker *self, int l, int t, float *sums);

@@ -30,51 +30,29 @@ static int is_sparse(const mlp_training *training, int l)
     return training->sparse && layers[l - 1].activation == MLP_RELU;
 }
 
-/* Room for a list of the inputs and the bias. */
-static int allocate_lists(mlp_list **lists, const mlp_layer *layer, int n)
+/* Lists with room for the inputs and the bias. */
+static mlp_list *allocate_lists(mlp_memory *memory, const mlp_layer *layer, int n)
 {
     const size_t room = (size_t)(layer->stride + MLP_ALIGN);
-    *lists = mlp_zeros((size_t)n, sizeof **lists);
-    int *inputs = mlp_allocate((size_t)n * room * sizeof *inputs);
-    if (!*lists || !inputs) {
-        mlp_free(inputs);
-        return -1;
-    }
-    for (int i = 0; i < n; i++) (*lists)[i].inputs = inputs + (size_t)i * room;
-    return 0;
+    mlp_list *lists = mlp_keep(memory, mlp_zeros((size_t)n, sizeof *lists));
+    int *inputs = mlp_keep(memory, mlp_allocate((size_t)n * room * sizeof *inputs));
+    for (int i = 0; !memory->failed && i < n; i++) lists[i].inputs = inputs + (size_t)i * room;
+    return lists;
 }
 
-static void free_lists(mlp_list *lists)
-{
-    if (lists) mlp_free(lists->inputs);
-    mlp_free(lists);
-}
-
-int mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads)
+void mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads)
 {
     const mlp_layer *layer = &schedule->training->network->layers[l];
     mlp_layer_buffers *b = &schedule->buffers[l];
-    if (!is_sparse(schedule->training, l)) return 0;
-    b->tiles = mlp_floats((size_t)mlp_tiles_size(layer));
-    if (!b->tiles || mlp_allocate_uses(&b->uses, layer, schedule->block)) return -1;
-    if (l > 0) return allocate_lists(&b->active, layer, n_threads);
-    for (int i = 0; i < 2; i++) {
-        mlp_block *block = &schedule->blocks[i];
-        block->ends = mlp_zeros((size_t)schedule->block * (size_t)n_chunks(layer), sizeof(int));
-        if (!block->ends || allocate_lists(&block->active, layer, schedule->block)) return -1;
-    }
-    return 0;
-}
-
-void mlp_free_sparse(mlp_schedule *schedule, int l)
-{
-    mlp_layer_buffers *b = &schedule->buffers[l];
-    mlp_free(b->tiles);
-    mlp_free_uses(&b->uses);
-    free_lists(b->active);
+    mlp_memory *memory = &schedule->memory;
+    if (!is_sparse(schedule->training, l)) return;
+    b->tiles = mlp_keep_floats(memory, (size_t)mlp_tiles_size(layer));
+    mlp_allocate_uses(memory, &b->uses, layer, schedule->block);
+    if (l > 0) b->active = allocate_lists(memory, layer, n_threads);
     for (int i = 0; l == 0 && i < 2; i++) {
-        free_lists(schedule->blocks[i].active);
-        mlp_free(schedule->blocks[i].ends);
+        const size_t chunks = (size_t)schedule->block * (size_t)n_chunks(layer);
+        schedule->blocks[i].ends = mlp_keep(memory, mlp_zeros(chunks, sizeof(int)));
+        schedule->blocks[i].active = allocate_lists(memory, layer, schedule->block);
     }
 }
 

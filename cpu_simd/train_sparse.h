@@ -4,9 +4,8 @@
 
 #include "schedule.h"
 
-/* Allocates what layer l needs, if it is sparse; returns -1 when memory ran out. */
-int mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads);
-void mlp_free_sparse(mlp_schedule *schedule, int l);
+/* Allocates what layer l needs, if it is sparse. */
+void mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads);
 
 /* Copy the thread's tiles from the network's weights, and back. */
 void mlp_read_tiles(const mlp_worker *self);
