@@ -9,7 +9,6 @@ import pytest
 
 import small_runs
 from emulated import emulated_backend, get_backend, needs_emulation
-from mlpcore import backends
 from mlpcore.backends.cuda import deformation, launch, network, streaming
 from mlpcore.deformation.deform import deform, gaussian_taps
 from mlpcore.deformation.parameters import DeformationParameters
@@ -116,17 +115,6 @@ def test_deformation_grid_by_grid_gives_the_same_bits(emulated, monkeypatch):
     out = emulated.put(np.empty_like(images))
     assert deform(*arguments, out=out) is out
     assert np.array_equal(np.asarray(out), whole)
-
-
-def test_deformation_gives_the_bits_of_the_c_kernels(emulated):
-    """The same operations in the same order, fused in the same places."""
-    if backends.available()["avx2"] is not None:
-        pytest.skip("no C kernels that fuse products and sums")
-    images, labels = uniform(1, 120, 29, 29), np.zeros(120, np.uint8)
-    arguments = labels, DeformationParameters(), 7, 3
-    expected = deform(images, *arguments, backends.get("avx2"))
-    result = deform(emulated.put(images), *arguments, emulated)
-    assert np.array_equal(np.asarray(result), expected)
 
 
 def test_equal_sort_keys_keep_their_order(device):
