@@ -37,10 +37,11 @@ def test_a_packed_row_has_its_21_bits(name, reference, n_in, row, above):
     One neuron alone is connected to the output. A single step, the first of a block, shows in
     its loss what went up, and in the biases of the layer below what came down.
     """
-    network = random_network((1, n_in, 300, 1), 1)
+    width = 300 + 15_000 // n_in  # a smaller layer is one thread's, and not packed
+    network = random_network((1, n_in, width, 1), 1)
     for array in (network.weights[1], network.biases[1]):
         array[5] *= row
-    network.weights[2][:, np.arange(300) != 5] = 0
+    network.weights[2][:, np.arange(width) != 5] = 0
     network.weights[2][:, 5] *= above
     data = np.zeros((32, 1), np.float32), np.zeros(32, np.uint8), np.arange(32, dtype=np.int32)
     rates = [1e3 / (row or 1) / above if row == row else 1.0, 1e-3, 1e-3]
