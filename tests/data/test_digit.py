@@ -123,6 +123,7 @@ def test_a_crop_of_two_values_along_the_ink():
 
 
 BLANK = {
+    "empty cell": np.pad(np.full((88, 119), 210.0), ((2, 0), (0, 1)), constant_values=120),
     "white": np.full((40, 30), 255.0),
     "gradient": pictures.lit(np.full((80, 90), 200.0)),
     "vignette": pictures.vignetted(np.full((80, 90), 200.0)),

@@ -119,8 +119,6 @@ KINDS = {
     "bytes": (SHARES * 256).astype(np.uint8),
     "floats 0 to 16": SHARES * 16,
     "float32 0 to 1": SHARES.astype(np.float32),
-    "floats -1 to 1": SHARES * 2 - 1,
-    "uint16": (SHARES * 65536).astype(np.uint16),
     "bool": SHARES > 0.5,
     "negative": SHARES * 4 - 9,
 }
@@ -131,8 +129,9 @@ def data_of(kind, names=(0, 1, 2)):
     return Dataset.from_arrays(KINDS[kind], labels, KINDS[kind][:9], labels[:9])
 
 
-@pytest.mark.parametrize("names", [("bee", "fly", "wasp"), (0.5, 1.5, 2.5)])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "names"), [("bool", ("bee", "fly", "wasp")), ("negative", (0.5, 1.5, 2.5))]
+)
 def test_a_file_of_weights_takes_the_same_pixels(kind, names):
     data = data_of(kind, names)
     model = TrainedClassifier([network_for(data, input_range="unit")], backends.get("reference"))
@@ -148,9 +147,7 @@ def test_a_file_of_weights_takes_the_same_pixels(kind, names):
     ("kind", "other", "fits"),
     [
         ("bytes", "float32 0 to 1", True),  # both from black to white
-        ("floats -1 to 1", "bool", True),
         ("bytes", "floats 0 to 16", False),
-        ("floats 0 to 16", "uint16", False),
         ("negative", "floats 0 to 16", False),
     ],
 )

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from msgspec import structs
 from PIL import Image
-from sklearn.datasets import load_digits
 
 import mlpcore
 import pictures
@@ -92,22 +91,6 @@ def test_every_form_of_the_same_pictures(name):
     np.testing.assert_array_equal(net.predict(ways()[name]), expected)
     for one in ("scans/2.png", Image.fromarray(PAPER[2]), PIXELS[2]):
         np.testing.assert_array_equal(net.to_images(one), IMAGES[2:3])
-
-
-def test_tensors():
-    torch = pytest.importorskip("torch")
-    net = load(save("n.safetensors"))
-    np.testing.assert_array_equal(net.to_images(torch.tensor(PIXELS)), IMAGES)
-
-
-def test_scikit_learns_digits():
-    """As the network saw them: 8 x 8 values from 0 to 16, in the middle of 29 x 29."""
-    data, digits = dataset.load(name="digits"), load_digits()
-    net = load(trained_sources(data)[0])
-    test = np.sort(np.concatenate([np.flatnonzero(digits.target == k)[4::5] for k in range(10)]))
-    pixels = digits.images[test].astype(int)
-    np.testing.assert_array_equal(net.to_images(pixels), data.test_images)
-    assert "expected 0 to 16" in refusal(net.predict, pixels * 15)
 
 
 # Committees

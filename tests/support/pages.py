@@ -4,7 +4,7 @@ import numpy as np
 from PIL import Image
 from scipy import ndimage
 
-from pictures import compressed, lit, noisy, shadowed, vignetted
+from pictures import compressed, lit, noisy, ruled, shadowed, vignetted
 
 
 def written(digit, height):
@@ -29,14 +29,6 @@ def put(sheet, ink, left, top):
 def rotated(image, angle, ground=0.0):
     """Turned counter-clockwise, on a sheet that holds it all."""
     return ndimage.rotate(image, angle, order=1, cval=ground)
-
-
-def slanted(ink, slant):
-    """Sheared to the right."""
-    width = int(abs(slant) * ink.shape[0]) + 1
-    ink = np.pad(ink, ((0, 0), (width, width)))
-    middle = ink.shape[0] / 2
-    return ndimage.affine_transform(ink, [[1, 0], [slant, 1]], (0, -slant * middle), order=1)
 
 
 def on_paper(ink, rng, paper=225, pen=50):
@@ -86,18 +78,11 @@ def number(digits, rng, height=60, gap=(0.0, 0.5), slant=0.3, angle=5.0):
         put(sheet, ink, left, top)
         left += ink.shape[1] + round(rng.uniform(*gap) * height)
     sheet = sheet[:, : left + height]
-    sheet = rotated(slanted(sheet, rng.uniform(-slant, slant)), rng.uniform(-angle, angle))
+    slant = rng.uniform(-slant, slant)
+    sheet = np.pad(sheet, ((0, 0), [int(abs(slant) * 2 * height) + 1] * 2))
+    lean = [[1, 0], [slant, 1]], (0, -slant * height)
+    sheet = rotated(ndimage.affine_transform(sheet, *lean, order=1), rng.uniform(-angle, angle))
     return np.clip(np.pad(sheet, rng.integers(0, height, (2, 2))), 0, 1)
-
-
-def ruled(image, step, squared, strength):
-    """On ruled or squared paper."""
-    image = image.copy()
-    for line in range(2):
-        image[step // 2 + line :: step] *= 1 - strength
-        if squared:
-            image[:, step // 2 + line :: step] *= 1 - strength
-    return image
 
 
 def photographed(ink, rng):

@@ -46,13 +46,6 @@ def written(ink, paper=PAPER, pen=INK):
     return paper + (pen - paper) * ink / 255
 
 
-def in_corner(digit, top, left):
-    """On a larger sheet, off its centre."""
-    sheet = np.zeros((2 * SIDE, 3 * SIDE))
-    sheet[top : top + SIDE, left : left + SIDE] = enlarged(digit)
-    return written(sheet)
-
-
 def lit(image, darkest=0.4):
     """Light that falls off from the right to the left, and a little upwards."""
     y, x = (np.linspace(0, 1, side) for side in image.shape)
@@ -75,11 +68,13 @@ def noisy(image, rng, deviation=10):
     return np.clip(image + rng.normal(0, deviation, image.shape), 0, 255)
 
 
-def squared(image, step=20):
-    """On squared paper."""
+def ruled(image, step, squared=False, strength=0.2):
+    """On ruled or squared paper."""
     image = image.copy()
-    image[::step] *= 0.8
-    image[:, ::step] *= 0.8
+    for line in range(2):
+        image[step // 2 + line :: step] *= 1 - strength
+        if squared:
+            image[:, step // 2 + line :: step] *= 1 - strength
     return image
 
 
@@ -102,7 +97,9 @@ def photographs(digit, rng):
     """A digit in every way in which a picture of it may come, by name."""
     paper = written(enlarged(digit))
     top, left = rng.integers(0, SIDE), rng.integers(0, 2 * SIDE)
-    corner = in_corner(digit, top, left)
+    sheet = np.zeros((2 * SIDE, 3 * SIDE))
+    sheet[top : top + SIDE, left : left + SIDE] = enlarged(digit)
+    corner = written(sheet)
     return {
         "enlarged": paper,
         "inverted": 255 - paper,
@@ -115,7 +112,7 @@ def photographs(digit, rng):
         "noise": noisy(paper, rng, 15),
         "faint": noisy(lit(written(enlarged(digit), 200, 140)), rng, 5),
         "jpeg": compressed(noisy(lit(corner), rng)),
-        "squared paper": noisy(squared(corner), rng, 5),
+        "squared paper": noisy(ruled(corner, 20, True), rng, 5),
         "out of focus": ndimage.gaussian_filter(paper, 3),
     }
 
@@ -126,13 +123,6 @@ def framed(image, thick=3, sides="tblr", line=INK):
     for side, view in zip("tblr", (result, result[::-1], result.T, result.T[::-1])):
         if side in sides:
             view[4 : 4 + thick] = line
-    return result
-
-
-def ruled(image, step=20, line=INK):
-    """On ruled paper, whose lines go through the digit, with a margin at both sides."""
-    result = np.pad(image, 12, mode="edge")
-    result[step // 2 :: step] = line
     return result
 
 

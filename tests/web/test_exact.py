@@ -16,7 +16,6 @@ from mlpcore.data.digit import find_digit
 from mlpcore.data.pixels import MNIST_PIXELS, normalise, resize
 from mlpcore.deformation import DeformationParameters, deform_selected
 from mlpcore.deformation.values import border_values
-from mlpcore.evaluation import Copies
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
@@ -149,23 +148,3 @@ def test_deformed_digits(open_page, pictures):
         expected = deform_selected(image, *drawing, float(border_values(image[None])[0]))
         assert np.abs(expected - image).max() > 0.5
         np.testing.assert_allclose(found, expected.ravel(), rtol=0, atol=PIXEL_TOLERANCE)
-
-
-def test_copies(open_page, pictures):
-    """The mean answer for the page's forms is that of `predict --copies`, on any paper."""
-    copies = Copies(3, seed=5)
-    script = f"""([given, parameters]) => {{
-        const all = {BYTES};
-        return Array.from({{ length: 12 }}, (_, k) => [0, 1, 2].map((number) => Array.from(
-            mlpcore.answer(mlpcore.imageOf(all.subarray(784 * k, 784 * (k + 1))),
-                mlpcore.drawMap(parameters, 29, 5, 0, number)).outputs)));
-    }}"""
-    pixels = np.concatenate([shown(pictures[:4]) for shown in PAPER])
-    given = [in_base64(pixels), json.loads(json.dumps(copies.parameters.get_params()))]
-    pretrained = [TrainedNetwork.read(PRETRAINED_FILE)]
-    for networks in pretrained, [network_of(8, value_range=(0, 300)), network_of(9)]:
-        classifier = TrainedClassifier(networks, BACKEND, copies)
-        page = open_page(to_page(classifier, precision="float32"))
-        found = np.mean(page.evaluate(script, given), axis=1)
-        expected = classifier.outputs(resize(normalise(pixels), 29, 29))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=OUTPUT_TOLERANCE)
