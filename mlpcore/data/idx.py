@@ -39,9 +39,6 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import open_regular
 from mlpcore.typing import AnyArray, StrPath, UInt8Array
 
-#: The magic number of labels (one dimension) and of images (count, height, width), of bytes.
-MAGIC_LABELS, MAGIC_IMAGES = 0x00000801, 0x00000803
-
 #: The types of arrays by their codes. MNIST's are bytes, of code 8.
 TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
@@ -118,9 +115,8 @@ def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray:
 
 
 def header(shape: Sequence[int]) -> bytes:
-    """Return the header of an array of one or three dimensions."""
-    magic = MAGIC_LABELS if len(shape) == 1 else MAGIC_IMAGES
-    return struct.pack(f">{1 + len(shape)}I", magic, *shape)
+    """Return the header of an array of bytes, whose code is 8."""
+    return struct.pack(f">{1 + len(shape)}I", 0x800 + len(shape), *shape)
 
 
 def md5(array: UInt8Array) -> str:

@@ -31,11 +31,6 @@ TABLE_1 = {
 MAX_COLUMN, MAX_CELL = 12, 40
 
 
-def is_the_papers(data: DataSummary) -> bool:
-    """Whether results on these data can stand beside the paper's."""
-    return data.name == MNIST and not data.held_out
-
-
 def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState) -> Rows:
     """A run with at least one epoch, beside the paper's for the same network on MNIST."""
     name = format_hidden_layers(config.hidden_layers)
@@ -53,7 +48,7 @@ def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState
             weights_text(n_weights),
         ),
     ]
-    if name in TABLE_1 and is_the_papers(data):
+    if name in TABLE_1 and data.name == MNIST and not data.held_out:
         error, best_error, hours, millions = TABLE_1[name]
         cells = f"{error:.2f} %", f"{best_error:.2f} %", f"{hours} h", f"{millions:.2f} M"
         rows.append((f"{name} in the paper", *cells))

@@ -28,7 +28,6 @@ from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.inference import rejector
 from mlpcore.inference.classifier import TrainedClassifier
 from mlpcore.inference.inputs import check_takes_digits
-from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.report.layout import title_of
 from mlpcore.store.run_folder import BEST
@@ -207,7 +206,6 @@ def _description(classifier: TrainedClassifier, result: Evaluation | None) -> st
 
 
 def _footer(classifier: TrainedClassifier, precision: str) -> str:
-    networks: list[Network] = [each.network for each in classifier.networks]
-    n = sum(each.n_parameters for each in networks)
+    n = sum(each.network.n_parameters for each in classifier.networks)
     megabytes = n * np.dtype(precision).itemsize / 1e6
     return f"{n:,} weights in {precision}, {megabytes:.1f} MB. Made by mlpcore."

@@ -78,6 +78,7 @@ def test_search_order(tmp_path, cache, published, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     loaded = load("~/argument", name="mnist")
     assert (loaded.source, loaded.name, loaded.notice) == (str(argument), "MNIST", "")
+    assert DataSummary.of(loaded).load().source == str(argument)
     assert (loaded.similar_labels, loaded.n_classes) == ((1, 7), 3)
     assert load(name="digits").name == dataset.EMBEDDED
     (variable / TEST_LABELS).unlink()  # an incomplete folder is not passed over
