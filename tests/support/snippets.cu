@@ -17,3 +17,8 @@ extern "C" __global__ void shared_kernel(float *values, int n)
     __syncthreads();
     if ((int)threadIdx.x < n) values[threadIdx.x] = shared[threadIdx.x];
 }
+
+extern "C" __global__ void store_kernel(const float *values, unsigned *words)
+{
+    store_word(words + threadIdx.x, values[threadIdx.x], 0);
+}

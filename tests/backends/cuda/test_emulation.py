@@ -5,15 +5,19 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from emulated import (
     ROOT,
     SANITIZE_VARIABLE,
+    EmulatedDriver,
     checks_shared_memory,
     compiler,
     needs_emulation,
 )
+from mlpcore.backends.cuda.launch import Launch
+from mlpcore.backends.cuda.memory import DeviceArray, put
 
 pytestmark = needs_emulation
 
@@ -74,3 +78,14 @@ def test_kernels_stay_within_bounds(sanitized):
     chosen = " ".join(WITHIN_BOUNDS.split())
     result = sanitized("-m", "pytest", "-n0", "-p", "no:cacheprovider", *files, "-k", chosen)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_words_go_up_as_often_as_down():
+    driver = EmulatedDriver(ROOT / "tests" / "support" / "snippets.cu")
+    values = np.arange(0x3F800000, 0x3F800000 + 504, dtype=np.uint32)
+    given, words = put(driver, values.view(np.float32)), DeviceArray(driver, (504,), np.uint32)
+    arguments = given.address, words.address
+    driver.launch(Launch("store_kernel", (1, 1, 1), (504, 1, 1), arguments))
+    errors = np.asarray(words).astype(int) - values
+    assert set(errors) == {-1, 0, 1}
+    assert errors.sum() == 0
