@@ -41,25 +41,13 @@ from small_runs import (
 CONFIG_3 = make_config()
 
 
-@pytest.fixture
-def every_epoch(monkeypatch):
-    """Runs are saved after every epoch, however long that takes."""
-    monkeypatch.setattr(run_folder, "SAVING_SHARE", math.inf)
-
-
-def full(*args, **kwargs):
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
 # Round trips
 
 
 def test_a_run_is_complete_on_disk(tmp_path):
     """Its best network is that of its epoch, not the last one."""
-    folder, config = (
-        tmp_path / "run",
-        make_config(epochs=4, learning_rate=0.3, learning_rate_end=0.3),
-    )
+    folder = tmp_path / "run"
+    config = make_config(epochs=4, learning_rate=0.3, learning_rate_end=0.3)
     state = finish_run(folder, config, DATA)
     assert sorted(os.listdir(folder)) == sorted([*RUN_FILES, LOCK_FILE])
     assert read_settings(folder) == (config, DataSummary.of(DATA))
@@ -88,7 +76,7 @@ def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_be
     def fsync(descriptor):
         calls.append(descriptor)
         if len(calls) > calls_before:
-            full()
+            raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fsync)
     refusal(start_run, tmp_path / "runs" / "x", CONFIG_3, DATA)
@@ -121,8 +109,9 @@ def test_saving_takes_at_most_a_fiftieth_of_the_time(tmp_path, monkeypatch, take
     assert_same_result(trainer.state, load_run(run.folder))
 
 
-def test_a_run_does_not_write_to_a_folder_that_took_the_place_of_its_own(tmp_path, every_epoch):
+def test_a_run_does_not_write_to_a_folder_that_took_the_place_of_its_own(tmp_path, monkeypatch):
     """As when a user removes the folder and begins anew while the first training goes on."""
+    monkeypatch.setattr(run_folder, "SAVING_SHARE", math.inf)  # after every epoch
     folder = tmp_path / "run"
     first, run = start_run(folder, CONFIG_3, DATA)
     shutil.rmtree(folder)
