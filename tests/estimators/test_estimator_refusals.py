@@ -162,6 +162,7 @@ CALLS = [
     (fit(X, Y, callbacks=3), "^callbacks 3: expected a list of functions"),
     (fit(X, Y, callbacks=[Observer]), "^callbacks.*expected functions or Observers$"),
     (lambda: make_mlp().set_params(deformation__alpha=1), "^deformation None: expected"),
+    (lambda: make_mlp(**DEFORMED).set_params(deformation__alpha=-1), "^alpha -1: expected"),
     (
         lambda: make_mlp(deformation=DEFORMATION).set_params(deformation__delta=1),
         "^deformation parameter delta: expected sigma, alpha",
