@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mlpcore import OnlineMLPClassifier, backends, deformation
+from mlpcore import DeformationParameters, OnlineMLPClassifier, backends, deformation
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.estimators import classifier
@@ -203,7 +203,7 @@ def test_pipeline_with_a_search_in_two_processes():
     assert two.score(X, Y) > 0.9
     mlp = make_mlp(**DEFORMED)
     twin = clone(mlp).set_params(deformation__alpha=9.0, deformation__beta=1)
-    assert twin.deformation == DEFORMATION.set_params(alpha=9.0, beta=1)
+    assert twin.deformation == DeformationParameters(6.0, 9.0, 1.0, 5.0, (1,))
     assert mlp.deformation == DEFORMATION  # the two share it, and it never changes
     twin.set_params(deformation=DEFORMATION, deformation__beta=2)
     assert twin.deformation == DEFORMATION.set_params(beta=2)
