@@ -89,8 +89,8 @@ docs: $(CHECKERS)
 # The C code under AddressSanitizer and UndefinedBehaviorSanitizer, then its threads under
 # ThreadSanitizer, in separate builds. Leaks are not reported: Python frees little at exit.
 SANITIZERS := address,undefined
-SANITIZED_TESTS := $(filter-out %presets.py %sample_weight.py %number_of_threads.py,\
-	$(wildcard tests/backends/test_*.py)) tests/deformation tests/network \
+SANITIZED_TESTS := $(filter-out %number_of_threads.py,$(wildcard tests/backends/test_*.py)) \
+	tests/deformation tests/network \
 	-k 'not emulated and not reference'
 library = $(abspath $(shell $${CC:-gcc} -print-file-name=lib$(1).so))
 $(SANITIZED): $(INSTALLED)

@@ -45,9 +45,11 @@ def compiler():
     return next((path for path in map(shutil.which, filter(None, names)) if path), None)
 
 
-AVAILABLE = compiler() is not None
+#: An installed package, such as a build with sanitizers, has the kernels alone.
+AVAILABLE = compiler() is not None and (SOURCES / "emulation").is_dir()
 
-needs_emulation = pytest.mark.skipif(not AVAILABLE, reason="no C++ compiler for the emulation")
+WITHOUT = "no C++ compiler, or no sources, for the emulation"
+needs_emulation = pytest.mark.skipif(not AVAILABLE, reason=WITHOUT)
 
 
 @functools.cache
@@ -229,6 +231,8 @@ class EmulatedDriver:
 
 def emulated_backend(schedule="streaming", **device):
     """The CUDA backend on an emulated device; `device` has arguments of `EmulatedDriver`."""
+    if not AVAILABLE:
+        pytest.skip(WITHOUT)
     return CudaBackend(EmulatedDriver(**device), schedule)
 
 
@@ -241,6 +245,4 @@ def get_backend(name, threads=None, schedule=None):
     """One of `BACKENDS`, as `mlpcore.backends.get` gives them; skips without the emulation."""
     if name != EmulatedDriver.name:
         return backends.get(name, threads, schedule)
-    if not AVAILABLE:
-        pytest.skip("no C++ compiler for the emulation")
     return emulated_backend(schedule or "streaming")
