@@ -45,7 +45,8 @@ class Lock:
         import filelock  # not above: it takes 50 ms to import
 
         self._path = folder / LOCK_FILE
-        self._lock = filelock.FileLock(self._path, thread_local=False)
+        # A soft lock, by a file that is there, would outlive a killed process.
+        self._lock = filelock.FileLock(self._path, thread_local=False, fallback_to_soft=False)
         self._found: os.stat_result | None = None
         try:
             self._lock.acquire(blocking=False)
@@ -66,8 +67,8 @@ class Lock:
             if os.path.samestat(self._found, self._path.stat()):
                 return
         raise InputError(
-            f"{shown(self._path.parent)} has been replaced by another folder: expected the one "
-            "that this process locked"
+            f"{shown(self._path.parent)} has been replaced by another folder, or its {LOCK_FILE} "
+            "has been removed: expected the folder that this process locked"
         )
 
     def close(self) -> None:
@@ -82,7 +83,8 @@ def _explained(action: str, path: StrPath) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (OSError, ValueError, RecursionError) as error:  # for a zero byte; for 1,000 folders
+    # A ValueError is raised for a zero byte, a RecursionError for 1,000 folders to create.
+    except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(f"cannot {action} {shown(path)}: {reason}") from None
 

@@ -248,7 +248,7 @@ class Run(Observer):
         """Start a run: write the settings and the network before its first sample.
 
         `backend` is the line that describes the backend, for human readers. If anything fails,
-        no new file is left.
+        no new file is left but that of the lock.
         """
         folder, data = Path(folder), DataSummary.of(dataset)
         architecture = format_hidden_layers(config.hidden_layers)
