@@ -20,6 +20,11 @@ class PictureWarning(UserWarning):
     """A picture or an array whose answer may mean nothing, because it seems to show no digit."""
 
 
+def one_line(text: object) -> str:
+    """Return foreign text, or the message of an exception, as one line."""
+    return " ".join(str(text).split())
+
+
 def printable(text: str, most: int = MAX_LINE) -> str:
     """Return text of any origin as one line that is safe on a terminal.
 

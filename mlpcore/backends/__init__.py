@@ -45,9 +45,9 @@ def _reason(name: str) -> str | None:
     if name == "reference":
         return None
     if name == "cuda":
-        from mlpcore.backends.cuda import driver
+        from mlpcore.backends.cuda import availability
 
-        return driver.unavailable_reason()
+        return availability.unavailable_reason()
     return unavailable_reason(name)
 
 
@@ -121,8 +121,8 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
             raise InputError(f"schedule {shown}: the reference backend has no schedules")
         return ReferenceBackend()
     if name == "cuda":
-        from mlpcore.backends.cuda import driver
+        from mlpcore.backends.cuda import availability
         from mlpcore.backends.cuda.backend import CudaBackend
 
-        return CudaBackend(driver.get_driver(), schedule=schedule)
+        return CudaBackend(availability.get_driver(), schedule=schedule)
     return SimdBackend(name, threads, schedule or SCHEDULES[0])

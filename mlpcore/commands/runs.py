@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlpcore.data.dataset import Dataset
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import atomic_write, remove_temporary
 from mlpcore.inference import TrainedClassifier
 from mlpcore.network.architecture import format_hidden_layers
@@ -123,7 +123,7 @@ def write_report(
     try:
         paths = write_figures(folder / "figures", figures())
     except Exception as error:  # such as a font that is missing
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")
     remove_temporary(folder, [REPORT])
     remove_temporary(folder / "figures", [path.name for path in paths])

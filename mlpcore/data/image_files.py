@@ -22,7 +22,7 @@ from typing import BinaryIO, NamedTuple, TypeAlias
 import numpy as np
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import read_start
 from mlpcore.typing import AnyArray, Float32Array, StrPath, UInt8Array
 
@@ -183,7 +183,7 @@ def _refusing(name: str) -> Iterator[None]:
             f"{name} keeps its decoder busy for more than {MAX_SECONDS:g} seconds, {EXPECTED}"
         ) from None
     except Exception as error:  # Pillow's decoders raise almost anything for damaged files
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = one_line(error) or type(error).__name__
         raise InputError(f"{name} is damaged ({reason[:200]}), {EXPECTED}") from None
 
 

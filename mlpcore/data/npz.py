@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from mlpcore.data.arrays import MAX_BYTES, Part, check_ratio
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import open_regular
 from mlpcore.typing import AnyArray
 
@@ -56,7 +56,7 @@ def _read_npz(path: Path) -> tuple[Part, Part | None]:
     except InputError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         if ".pkl" in path.name or ".pickle" in path.name:
             reason = (
                 "a pickle may run any code; where you trust it, load it and write its arrays by "
@@ -103,5 +103,5 @@ def _read_array(file: IO[bytes], size: int, name: str, limit: int) -> AnyArray:
             warnings.simplefilter("ignore")  # Python's, of what a header says
             return np.lib.format.read_array(file, allow_pickle=False)
     except Exception as error:  # NumPy parses a header as Python, which raises almost anything
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise InputError(f"{name} is no array of numbers or text: {reason}") from None

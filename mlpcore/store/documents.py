@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import Lock, atomic_write, read_bounded
 from mlpcore.typing import StrPath
 
@@ -36,7 +36,7 @@ def from_json(content: bytes | str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=kind)
     except (ValueError, RecursionError) as error:
-        raise InputError(" ".join(str(error).split())) from None
+        raise InputError(one_line(error)) from None
 
 
 def read_document(path: StrPath, kind: type[T]) -> T:

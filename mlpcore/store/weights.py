@@ -52,7 +52,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from mlpcore.checks import check_choice
-from mlpcore.errors import InputError, shown
+from mlpcore.errors import InputError, one_line, shown
 from mlpcore.files import Lock, atomic_write, open_regular
 from mlpcore.network import Network
 from mlpcore.network.architecture import format_layer_sizes
@@ -156,7 +156,7 @@ def read_network(path: StrPath) -> tuple[Network, dict[str, str]]:
         with safe_open(path, "numpy") as file:
             return _read(file)
     except (ValueError, SafetensorError, OSError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         expected = "the expected safetensors file of a network"
         raise InputError(f"{shown(path)} is not {expected}: {reason}") from None
 

@@ -1,7 +1,7 @@
 """The driver of real devices: PyCUDA for modules, memory and launches, cuda-bindings for graphs.
 
-Nothing is imported and no context is made before a device is asked for. The driver uses the
-device's primary context, which PyTorch and CuPy share. It is current only within `active`.
+The driver uses the device's primary context, which PyTorch and CuPy share. It is current only
+within `active`.
 """
 
 from __future__ import annotations
@@ -19,40 +19,11 @@ from mlpcore.backends.cuda import nvcc
 from mlpcore.backends.cuda.launch import KERNELS, Launch
 from mlpcore.backends.cuda.plan import DeviceLimits, DoesNotFit, ResidentPlan
 from mlpcore.backends.cuda.resident import KERNEL
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, one_line
 from mlpcore.typing import AnyArray
 
 #: Less free memory than this cannot hold a network and data worth training.
 MIN_FREE_BYTES = 256 << 20
-
-
-class Unavailable(Exception):
-    """Why there is no device, in one line."""
-
-
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-def _import_packages() -> tuple[Any, Any]:
-    """PyCUDA's driver module, initialised, and the driver API of cuda-bindings."""
-    try:
-        import pycuda.driver as cuda
-        from cuda.bindings import driver as bindings
-    except ImportError as error:
-        reason = _one_line(error)
-        if "libcuda" in reason:
-            raise Unavailable(f"no NVIDIA driver: {reason}") from error
-        raise Unavailable(
-            f"PyCUDA and cuda-bindings cannot be imported ({reason}): pip install 'mlpcore[cuda]'"
-        ) from error
-    try:
-        cuda.init()
-        if cuda.Device.count() == 0:
-            raise Unavailable("no CUDA device is visible")
-    except cuda.Error as error:
-        raise Unavailable(f"no CUDA device: {_one_line(error)}") from error
-    return cuda, bindings
 
 
 class GraphError(RuntimeError):
@@ -62,23 +33,28 @@ class GraphError(RuntimeError):
 class CudaDriver:
     """The first visible device.
 
+    Parameters
+    ----------
+    cuda, bindings
+        PyCUDA's driver module, initialised, and the driver API of cuda-bindings.
+
     Raises
     ------
-    Unavailable
-        When there is none that can run the kernels.
+    InputError
+        When it cannot run the kernels.
     """
 
     name = "cuda"
 
-    def __init__(self) -> None:
-        self._cuda, self.bindings = cuda, _ = _import_packages()
+    def __init__(self, cuda: Any, bindings: Any) -> None:
+        self._cuda, self.bindings = cuda, bindings
         try:
             device = cuda.Device(0)
             self.compute_capability = device.compute_capability()
             self.device_name = device.name()
             self._context = device.retain_primary_context()
         except cuda.Error as error:
-            raise Unavailable(f"the CUDA device cannot be used: {_one_line(error)}") from error
+            raise InputError(f"the CUDA device cannot be used: {one_line(error)}") from error
         self.closed = False
         atexit.register(self._close)
         self._depth = threading.local()
@@ -101,7 +77,7 @@ class CudaDriver:
     def _check_memory(self) -> None:
         free = self.free_memory()
         if free < MIN_FREE_BYTES:
-            raise Unavailable(
+            raise InputError(
                 f"{self.device_name} has {free / 2**20:,.0f} MiB of memory free, "
                 f"{MIN_FREE_BYTES / 2**20:,.0f} needed"
             )
@@ -115,7 +91,7 @@ class CudaDriver:
         try:
             cubin = nvcc.compiled("kernels.cu", self.limits.capability)
         except nvcc.CannotCompile as error:
-            raise Unavailable(f"the kernels cannot be compiled: {error}") from error
+            raise InputError(f"the kernels cannot be compiled: {error}") from error
         module = self._cuda.module_from_buffer(cubin)
         self._functions: dict[str, Any] = {}
         for name, kernel in KERNELS.items():
@@ -142,7 +118,7 @@ class CudaDriver:
                 if depth == 0:
                     self._cuda.Context.pop()
         except (self._cuda.Error, GraphError) as error:
-            raise InputError(f"{self.device_name} failed: {_one_line(error)}") from error
+            raise InputError(f"{self.device_name} failed: {one_line(error)}") from error
 
     # ---- memory ------------------------------------------------------------------------
 
@@ -307,33 +283,3 @@ class _CooperativeKernel:
         if hasattr(self, "_module") and not self._driver.closed:
             with suppress(InputError), self._driver.active():
                 self._driver.bindings.cuModuleUnload(self._module)
-
-
-@functools.cache
-def _first_driver() -> CudaDriver | str:
-    try:
-        return CudaDriver()
-    except (Unavailable, InputError) as error:  # absent, or failing as soon as it is used
-        return str(error)
-
-
-_LOCK = threading.Lock()
-
-
-def _driver_or_reason() -> CudaDriver | str:
-    """The one driver of all threads, or why there is none."""
-    with _LOCK:
-        return _first_driver()
-
-
-def unavailable_reason() -> str | None:
-    """Why no CUDA device can be used, in one line; None when one can."""
-    result = _driver_or_reason()
-    return result if isinstance(result, str) else None
-
-
-def get_driver() -> CudaDriver:
-    """The one driver of this process, where `unavailable_reason` has none."""
-    result = _driver_or_reason()
-    assert isinstance(result, CudaDriver), result
-    return result

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mlpcore.backends.cuda.sources import SOURCES
-from mlpcore.errors import InputError
+from mlpcore.errors import InputError, one_line
 from mlpcore.files import atomic_write, make_folder
 
 #: Sums and products are fused only where the kernels say so, as in the emulation.
@@ -80,6 +80,6 @@ def _compile(nvcc: str, source: str, capability: int, plan: str) -> bytes:
         command = [nvcc, *FLAGS, f"-arch=sm_{capability}", f"-I{folder}", "-o", str(made)]
         result = subprocess.run([*command, str(SOURCES / source)], capture_output=True, text=True)
         if result.returncode or not made.is_file():
-            said = " ".join((result.stdout + result.stderr).split())
+            said = one_line(result.stdout + result.stderr)
             raise CannotCompile(f"nvcc failed: {said}")
         return made.read_bytes()

@@ -10,7 +10,7 @@ import pytest
 import fake_pycuda
 from emulated import emulated_backend, needs_emulation
 from mlpcore import backends
-from mlpcore.backends.cuda import driver, network, nvcc, streaming
+from mlpcore.backends.cuda import availability, network, nvcc, streaming
 from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.deformation.deform import deform
 from mlpcore.deformation.parameters import DeformationParameters
@@ -37,9 +37,9 @@ def install(monkeypatch):
         return pycuda.device
 
     monkeypatch.setattr(nvcc, "compiled", lambda source, capability, plan="": plan.encode())
-    driver._first_driver.cache_clear()
+    availability._first_driver.cache_clear()
     yield put
-    driver._first_driver.cache_clear()
+    availability._first_driver.cache_clear()
 
 
 # ---- refusals ------------------------------------------------------------------------------
