@@ -26,9 +26,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "mlpcore"))
 #: Backends that can run here, except the oracle that they are compared with.
 BACKENDS = [name for name in emulated.BACKENDS if name != "reference"]
 
-#: The C backends among them.
-SIMD = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
-
 
 def pytest_collection_modifyitems(items):
     """Marks tests that take the CUDA device as a parameter; skips all marked where it is absent."""
@@ -66,13 +63,13 @@ def backend(request):
     return emulated.get_backend(request.param, 2, "streaming" if request.param == "cuda" else None)
 
 
-@pytest.fixture(scope="session", params=SIMD)
+@pytest.fixture(scope="session", params=emulated.SIMD)
 def simd_name(request):
     """Each instruction set of the C backend."""
     return request.param
 
 
-@pytest.fixture(scope="session", params=["reference", *SIMD])
+@pytest.fixture(scope="session", params=["reference", *emulated.SIMD])
 def cpu_name(request):
     """Each backend of the CPU, the oracle included."""
     return request.param

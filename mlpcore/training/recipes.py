@@ -51,6 +51,3 @@ tanh saturates, and learning rates that fall from layer to layer (docs/recipe.md
 
 DEFAULT_RECIPE = "modern"
 """Of `mlpcore train`."""
-
-PAPER_RECIPE = "paper"
-"""Of the reproduction of the paper, and of `TrainingConfig` itself."""

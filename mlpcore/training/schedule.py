@@ -36,9 +36,6 @@ def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
     return learning_rate * 10 ** (-PAPER_DECADES * part)
 
 
-PAPER_LEARNING_RATE_END = default_learning_rate_end(PAPER_LEARNING_RATE, SCHEDULE_EPOCHS)
-
-
 class Schedule(Record, frozen=True):
     """The schedule of the learning rate that held until `until` epochs of a run were done.
 

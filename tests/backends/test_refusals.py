@@ -4,10 +4,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from conftest import SIMD
 from scipy.sparse import csr_matrix
 
-from emulated import get_backend
+from emulated import SIMD, get_backend
 from mlpcore import backends
 from mlpcore.backends import simd
 from mlpcore.backends.arguments import MAX_SIDE, check_array

@@ -5,12 +5,11 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
-from conftest import SIMD
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, csr_matrix
 
-from emulated import emulated_backend, get_backend
+from emulated import SIMD, emulated_backend, get_backend
 from mlpcore import backends
 from mlpcore.backends.simd import SCHEDULES, SimdBackend
 from mlpcore.network import Network

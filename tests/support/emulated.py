@@ -240,6 +240,9 @@ def emulated_backend(schedule="streaming", **device):
 BACKENDS = [name for name, reason in backends.available().items() if reason is None]
 BACKENDS += [EmulatedDriver.name] if AVAILABLE else []
 
+#: The C backends among them.
+SIMD = [name for name in BACKENDS if name in backends.INSTRUCTION_SETS]
+
 
 def get_backend(name, threads=None, schedule=None):
     """One of `BACKENDS`, as `mlpcore.backends.get` gives them; skips without the emulation."""

@@ -4,7 +4,7 @@ import pytest
 
 from mlpcore.network.architecture import PRESETS
 from mlpcore.training.config import TrainingConfig
-from mlpcore.training.recipes import DEFAULT_RECIPE, PAPER_RECIPE, RECIPES
+from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
 
 
 def config_of(recipe, hidden):
@@ -15,7 +15,7 @@ def config_of(recipe, hidden):
 def test_recipes(preset):
     """The paper's is that of the settings themselves; the rates of another fall at any depth."""
     hidden = PRESETS[preset]
-    assert config_of(PAPER_RECIPE, hidden) == TrainingConfig(hidden)
+    assert config_of("paper", hidden) == TrainingConfig(hidden)
     saturating = config_of("saturating", hidden)
     rates = saturating.learning_rates_after(0, 1)
     assert rates[0] / rates[-1] == pytest.approx(4)

@@ -172,7 +172,7 @@ class CudaBackend(Backend):
     ) -> Iterator[tuple[int, int, int]]:
         """Yields (begin, end, address of outputs) for batches of images, in order.
 
-        The outputs of a softmax are sums, which `kernels.complete` turns into probabilities.
+        The outputs of a softmax are sums, which `kernels.probabilities` turns into probabilities.
         """
         for begin in range(0, len(images), network.batch):
             end = min(begin + network.batch, len(images))
@@ -188,7 +188,7 @@ class CudaBackend(Backend):
     ) -> Float32Array:
         result = np.empty((len(images), network.layer_sizes[-1]), np.float32)
         for begin, end, outputs in self._batches(network, images):
-            self._run(kernels.complete(network.layers[-1], end - begin, outputs))
+            self._run(kernels.probabilities(network.layers[-1], end - begin, outputs))
             with self.driver.active():
                 self.driver.download(result[begin:end], outputs)
             if poll is not None:

@@ -13,11 +13,18 @@ from typing import NamedTuple
 from mlpcore.backends.arguments import TAPS
 from mlpcore.backends.cuda.sources import constants, kernels, struct
 from mlpcore.network import Network
+from mlpcore.network.activation import complete
 
 KERNELS = kernels("kernels.cu")
 
 #: Whole numbers of the sources: sizes of blocks and of what they compute, and activations.
 CU = constants("kernels.cu")
+
+#: The numbers of activations, among others.
+HIDDEN = complete(
+    "cuda/activation.cuh",
+    {name.lower().replace("_", "-"): number for name, number in vars(CU).items()},
+)
 
 #: The progress of training, in device memory.
 STATE = struct("kernels.cu", "training_state")
@@ -60,8 +67,8 @@ def padded(n: int) -> int:
 
 def activations(network: Network) -> tuple[int, int]:
     """What the hidden neurons and the outputs of a network compute."""
-    hidden = getattr(CU, network.activation.upper().replace("-", "_"))  # of activation.cuh
-    return hidden, {"squared": CU.TANH, "cross-entropy": CU.SOFTMAX}[network.loss]
+    outputs = {"squared": CU.TANH, "cross-entropy": CU.SOFTMAX}
+    return HIDDEN[network.activation], outputs[network.loss]
 
 
 @dataclass(frozen=True)
@@ -172,7 +179,7 @@ def predict_layer(layer: Layer, inputs: int, n: int, outputs: int) -> list[Launc
     return [_launch("predict_layer_kernel", grid, **values)]
 
 
-def complete(layer: Layer, n: int, outputs: int) -> list[Launch]:
+def probabilities(layer: Layer, n: int, outputs: int) -> list[Launch]:
     """Turns the sums (n, n_out) of a softmax into probabilities; nothing for other layers."""
     if layer.activation != CU.SOFTMAX or n == 0:
         return []
