@@ -114,7 +114,7 @@ sanitize: $(SANITIZED) $(SANITIZED)-threads
 # full disks need to mount a disk. Wrong arguments go to the C code under the sanitizers.
 MINUTES ?= 60
 SEED ?= 0
-CAMPAIGNS ?= disasters hostile_runs hostile_data hostile_pictures onnx_files integers wrong_arguments
+CAMPAIGNS ?= disasters hostile_runs hostile_data hostile_pictures exports any_array wrong_arguments
 wrong_arguments_ENV := LD_PRELOAD="$(call library,asan) $(call library,ubsan)" OPENBLAS_NUM_THREADS=1 \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2000 \
 	PYTHONPATH=$(abspath $(SANITIZED))
@@ -124,7 +124,7 @@ torture: $(SANITIZED)
 	while [ $$(date +%s) -lt $$end ]; do \
 		$(foreach name,$(CAMPAIGNS),echo "$(name), seed $$seed:" && \
 			$($(name)_ENV) $(BIN)/pytest -p no:cacheprovider --hypothesis-seed=$$seed \
-			tests/robustness/test_$(name).py $(ARGS) && ) seed=$$((seed + 1)) || exit 1; \
+			tests/*/test_$(name).py $(ARGS) && ) seed=$$((seed + 1)) || exit 1; \
 	done
 
 # What only a GPU can show: tests, compute-sanitizer, and speed beside other programs. It uses the

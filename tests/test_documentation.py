@@ -8,6 +8,7 @@ import importlib.util
 import pkgutil
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -97,6 +98,19 @@ def test_commands(page, monkeypatch, capsys):
         if found:  # more than a sentence that names a command
             with pytest.raises(Parsed):
                 main(shlex.split(found[1], comments=True))
+
+
+@each_page
+def test_make(page):
+    """Commands of make have their targets, and the tests that these run exist."""
+    for line in code(page):
+        if line.startswith("make "):
+            words = ["make", "--dry-run", *shlex.split(line, comments=True)[1:]]
+            said = subprocess.run(
+                words, cwd=ROOT, capture_output=True, text=True, check=True
+            ).stdout
+            named = re.findall(r"tests/\S+\.py", said)
+            assert [name for name in named if not any(ROOT.glob(name))] == []
 
 
 def anchors(page: Path) -> set[str]:
