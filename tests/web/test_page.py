@@ -250,6 +250,7 @@ def test_misread_test_digits_on_a_phone(open_page):
 
 def test_deformed_forms_follow_the_sliders(open_page, pretrained):
     page = open_page(pretrained)
+    assert page.locator("label.pen").bounding_box()["height"] < 2 * 24  # one line
     draw(page, STROKES[5])
     usual = pixels(page, "#forms canvas")
     assert len(set(usual)) == 12
