@@ -25,7 +25,7 @@ from scipy.interpolate import make_interp_spline
 import figure_style
 import mlpcore
 from mlpcore import DeformationParameters, backends, dataset, deformation
-from mlpcore.commands.options import run_tool
+from mlpcore.commands.options import Parser, run_tool
 from mlpcore.files import atomic_write
 from mlpcore.reading.drawing import draw as draw_read
 from mlpcore.typing import Float64Array, UInt8Array
@@ -212,6 +212,7 @@ PAGES = {
 
 def main() -> int:
     """Draws everything."""
+    Parser(description=__doc__).parse_args()
     figure_style.apply()
     mpl.rcParams["svg.hashsalt"] = "mlpcore"
     for mode in MODES:
