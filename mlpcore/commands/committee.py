@@ -165,7 +165,7 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
         console.print()
         console.print_table(judged.table())
         console.print(judged.comparison())
-        if runs.write_report(committee.folder, lambda: committee_figures(judged), text, console):
+        if runs.write_report(committee.folder, committee_figures(judged), text, console):
             console.print(f"report: {shown(committee.folder / runs.REPORT)}")
 
 

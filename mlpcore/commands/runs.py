@@ -5,7 +5,7 @@ Here signals become stops, and results become lines, a report and an exit status
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,9 +94,7 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
     def text(figures: Sequence[str]) -> str:
         return report(run.config, run.data, state, trainer.backend.description, test, figures)
 
-    def figures() -> Mapping[str, Figure]:
-        return trained_figures(classifier.networks, [state.history], data, test)
-
+    figures = trained_figures(classifier.networks, [state.history], data, test)
     write_report(run.folder, figures, text, console)
     # Not 1 - 1 / n_classes: labels may be rare, or missing.
     guessed = 100 * (1 - np.bincount(data.train_labels).max() / len(data.train_labels))
@@ -110,18 +108,18 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
 
 def write_report(
     folder: Path,
-    figures: Callable[[], Mapping[str, Figure]],
+    figures: Iterable[tuple[str, Figure]],
     text: Callable[[Sequence[str]], str],
     console: Console,
 ) -> bool:
-    """Writes the report of a result, and returns whether there is one: its failure is no other's.
+    """Writes the report of a result, and returns whether there is one; a failure is a note.
 
     The folder is that of a run or a committee, and locked: what killed processes left of the files
     is removed. `text` gets the names of the files of figures, relative to it.
     """
     paths: Sequence[Path] = []
     try:
-        paths = write_figures(folder / "figures", figures())
+        paths = write_figures(folder / "figures", figures)
     except Exception as error:  # such as a font that is missing
         reason = one_line(error)
         console.print(f"note: no figures are drawn: {type(error).__name__}: {reason}")

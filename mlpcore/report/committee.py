@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -119,13 +119,12 @@ on {test_images_text(data.n_test, data.held_out)}. The last column has the passe
 """)
 
 
-def committee_figures(judged: JudgedCommittee) -> dict[str, Figure]:
-    """The figures of a committee, by name."""
-    return {
-        "members": members_figure(judged),
-        "agreement": agreement(judged),
-        **evaluation_figures(judged.data.test_images, judged.whole.test, judged.title),
-    }
+def committee_figures(judged: JudgedCommittee) -> Iterator[tuple[str, Figure]]:
+    """Yields the names and the figures of a committee."""
+    yield "members", members_figure(judged)
+    yield "agreement", agreement(judged)
+    images, test = judged.data.test_images, judged.whole.test
+    yield from evaluation_figures(images, test, judged.title).items()
 
 
 def members_figure(judged: JudgedCommittee) -> Figure:

@@ -7,7 +7,7 @@ first line of each names the network and the data, where these are given.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,26 +192,26 @@ def trained_figures(
     histories: Sequence[Sequence[EpochMetrics]],
     data: Dataset,
     whole: Evaluation,
-) -> dict[str, Figure]:
-    """The figures of an evaluation on data of networks, and those of each network, by name.
+) -> Iterator[tuple[str, Figure]]:
+    """Yields names and figures: of an evaluation of networks on data, and of each network.
 
-    A network without a history has no learning curves.
+    A network without a history has no learning curves. Each figure is made when it is asked for,
+    because one that is written takes 8 MB.
     """
     several = len(networks) > 1
     title = title_of(networks[0].network, data.name)
     if several:
         title = f"Committee of {len(networks)} networks on {data.name}"
-    figures = evaluation_figures(data.test_images, whole, title)
+    yield from evaluation_figures(data.test_images, whole, title).items()
     for number, (each, history) in enumerate(zip(networks, histories), 1):
         held_out = each.data.held_out if each.data else 0
         drawn = network_figures(each.network, data.image_shape, history, held_out, each.data_name)
         suffix = f"-{number}" if several else ""
-        figures |= {f"{name}{suffix}": drawn[name] for name in drawn}
-    return figures
+        yield from ((f"{name}{suffix}", drawn[name]) for name in drawn)
 
 
-def write_figures(folder: StrPath, figures: Mapping[str, Figure]) -> list[Path]:
-    """Writes each figure to ``NAME.png``; returns the paths.
+def write_figures(folder: StrPath, figures: Iterable[tuple[str, Figure]]) -> list[Path]:
+    """Writes figures to ``NAME.png``; returns the paths.
 
     Raises
     ------
@@ -222,7 +222,7 @@ def write_figures(folder: StrPath, figures: Mapping[str, Figure]) -> list[Path]:
     check_no_link(folder)
     make_folder(folder)
     paths = []
-    for name, figure in figures.items():
+    for name, figure in figures:
         paths.append(folder / f"{name}.png")
         atomic_write(paths[-1], png(figure, dpi=DPI))
     return paths
