@@ -105,7 +105,7 @@ def networks_and_pictures(options: argparse.Namespace) -> tuple[list[Path], list
         try:
             pictures += pictures_in(path) if path.is_dir() else [path]
         except InputError:
-            pictures.append(path)  # which cannot be read, and this says why
+            pictures.append(path)  # a folder without pictures, which `for_each_picture` refuses
     return networks, pictures
 
 
@@ -141,8 +141,8 @@ def for_each_picture(
 ) -> int:
     """Calls a function with number, path and source of each picture; returns the exit status.
 
-    A picture that is refused leaves the others. The function shows the answer, and returns its part
-    of the JSON document, in which all are the value of `kind`.
+    A picture that is refused does not stop the others. The function shows the answer, and returns
+    its part of the JSON document, in which all are the value of `kind`.
     """
     entries = []
     with Console(sys.stderr) as console:
@@ -150,6 +150,8 @@ def for_each_picture(
             entry: Entry = {"file": str(path)}
             try:
                 _check_exists(path)
+                if path.is_dir():
+                    pictures_in(path)
                 entry |= answer(place, path, sys.stdin.buffer if path == STDIN else path)
             except InputError as error:
                 entry["error"] = str(error)

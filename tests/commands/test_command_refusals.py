@@ -81,6 +81,7 @@ REFUSED = [
     ("predict oblong.safetensors file", "a network for images of 29 x 31"),
     ("predict net a.png --save-normalised file", "file exists: expected a new folder"),
     ("predict pretrained empty", "the folder empty holds no pictures"),
+    ("read pretrained empty", "the folder empty holds no pictures"),
     ("read a.png --columns 0", "columns 0: expected"),
     ("read a.png --show found.jpg", "--show found.jpg: expected a name that ends in .png"),
     ("read a.png b.png --show found.png", "--show with 2 pictures: expected one"),
