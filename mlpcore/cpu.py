@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import multiprocessing
 import os
 import platform
@@ -37,6 +38,7 @@ def cores_beside_others() -> int:
     return 1 if multiprocessing.parent_process() or backend.nesting_level else cores
 
 
+@functools.cache  # to ask takes as long as to copy a small network
 def total_memory() -> int:
     """Return the bytes of memory of the machine, or of the control group if that allows less."""
     if not hasattr(os, "sysconf"):  # Windows

@@ -259,15 +259,13 @@ cdef class StreamNetwork:
         cdef Features last = self.last
         cdef dict mapping = x if type(x) is dict else dict(x)
         cdef list names = PyDict_Keys(mapping), numbers = PyDict_Values(mapping)
-        cdef bint same = last.named and len(names) == last.n
         cdef Py_ssize_t k
         if len(names) != len(numbers):
             raise TypeError("a mapping that changes")
         allocate(sample, len(names))
         for k in range(len(names)):
             sample.values[k] = numbers[k]
-            same = same and (names[k] is last.names[k] or names[k] == last.names[k])
-        return last.names if same else names
+        return last.names if last.named and names == last.names else names
 
     cdef list _read_numbers(self, Sample sample, x):
         """As `_read_mapping`, where the names are the places."""
@@ -375,7 +373,7 @@ cdef class StreamNetwork:
             fans = capacity + sizes[1], max(features.n, 1) + sizes[1]
             network.weights[0] *= np.float32((fans[0] / fans[1]) ** 0.5)
             stepper = stepper_of(network)
-        row, table = np.zeros(capacity, np.float32), np.zeros((capacity, 4))
+            row, table = np.zeros(capacity, np.float32), np.zeros((capacity, 4))
         # Nothing is refused from here on.
         self.named = named
         for name in new:
