@@ -190,7 +190,9 @@ def read_run_network(
         (metadata.get("pixels", "no pixels"), to_json(_pixels(config, data))),
     ):
         if found != wanted:
-            raise InputError(f"{shown(path)} is of another run: {found}, expected {wanted}")
+            raise InputError(
+                f"{shown(path)} does not fit {CONFIG} beside it: {found}, expected {wanted}"
+            )
     return network, metadata
 
 
