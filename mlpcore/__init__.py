@@ -28,6 +28,8 @@ Bad input raises `mlpcore.errors.InputError`, whose one line names the value and
 The seed and the image decide every random number: see `mlpcore.philox`.
 """
 
+import importlib
+
 from mlpcore.version import __version__ as __version__
 
 TYPE_CHECKING = False  # type checkers know the name, and typing takes 7 ms to import
@@ -86,8 +88,6 @@ __all__ = list(_MODULES)
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'mlpcore' has no attribute {name!r}")
-    import importlib  # not before Ctrl-C is quiet: see `mlpcore.__main__`
-
     module = importlib.import_module(_MODULES[name])
     value: object = module if module.__name__.endswith(f".{name}") else getattr(module, name)
     globals()[name] = value

@@ -20,6 +20,9 @@ LEAST_RATE, GREATEST_RATE = (
 )
 """The backends compute in float32, where 1e-50 is 0."""
 
+#: Kinds of NumPy's types that are real numbers.
+NUMBERS = "buif"
+
 Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=LEAST_RATE, le=GREATEST_RATE)]
 """A learning rate, or a factor of one."""
 
@@ -154,7 +157,7 @@ def real_array(name: str, values: Any, finite: bool = True) -> Any:
         array = np.asarray(array)
     except (TypeError, ValueError):  # nested lists of different lengths, pictures
         raise InputError(f"{name} is no array: expected real numbers in rows of one size") from None
-    if array.dtype.kind not in "buif":
+    if array.dtype.kind not in NUMBERS:
         raise InputError(f"{name} has the type {array.dtype}: expected real numbers")
     if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError(f"{name} holds NaN or infinity: expected finite numbers")

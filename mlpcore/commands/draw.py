@@ -26,10 +26,10 @@ from mlpcore.web.html import to_page
 TEXT = """\
 Opens a page in the browser. One draws a digit, and sees what the network gets
 and what it answers. Several networks, or those of a committee, answer by their
-mean. Without any, it is the network in the package."""
+mean. Without any, the network in the package answers."""
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options."""
     parser = command_parser("draw", "[RUN|WEIGHTS...] [options]", TEXT, "runs/net1")
     add_network_arguments(parser, "*")

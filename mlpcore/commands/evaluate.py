@@ -47,7 +47,7 @@ best network, that of a committee for its members. Several networks are
 evaluated alone and as a committee."""
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options."""
     parser = command_parser(
         "evaluate", "RUN|WEIGHTS... [options]", TEXT, "runs/net1 --figures figures"

@@ -26,7 +26,7 @@ the answer. Several networks, or the folder of a committee, answer by their mean
 in both. Without any, it is the network in the package."""
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options."""
     parser = command_parser(
         "export", "[RUN|WEIGHTS...] [options]", TEXT, "runs/net1 --onnx net1.onnx"

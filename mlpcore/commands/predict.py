@@ -36,7 +36,7 @@ Several networks guess by the mean of their outputs. Without any, the network
 in the package guesses: net1, trained on MNIST."""
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options."""
     parser = command_parser(
         "predict", "[RUN|WEIGHTS...] PICTURE... [options]", TEXT, "runs/net1 scan.png photos/"

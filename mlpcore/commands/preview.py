@@ -39,7 +39,7 @@ Draws training images beside the versions that epochs train on: the same
 seed and deformation give the same images as in `mlpcore train`."""
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options."""
     parser = command_parser("preview", "[options]", TEXT, "--sigma 5 --alpha 38 --field")
     add, add_whole = parser.add_argument, parser.add_whole

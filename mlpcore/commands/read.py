@@ -31,7 +31,7 @@ five degrees at most. Several networks answer by the mean of their outputs.
 Without any, the network in the package answers: net1, trained on MNIST."""
 
 
-def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options."""
     parser = command_parser(
         "read", "[RUN|WEIGHTS...] PICTURE... [options]", TEXT, "form.jpg --show found.png"

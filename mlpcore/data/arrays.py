@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.checks import check_array_like, check_real, check_whole, real_array
-from mlpcore.data.pixels import MAX_SIDE, NUMBERS
+from mlpcore.checks import NUMBERS, check_array_like, check_real, check_whole, real_array
+from mlpcore.data.pixels import MAX_SIDE
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike
 

@@ -172,9 +172,9 @@ def _text(shape: Sequence[int]) -> str:
 
 def recognises(path: Path) -> bool:
     """Whether a path is that of an IDX file of a set, or of a folder with some."""
-    return (
-        set_of(path.name) is not None if path.is_file() else path.is_dir() and bool(idx_sets(path))
-    )
+    if path.is_file():
+        return set_of(path.name) is not None
+    return path.is_dir() and bool(idx_sets(path))
 
 
 def read(path: Path) -> tuple[Part, Part]:

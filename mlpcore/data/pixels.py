@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 import numpy as np
 from msgspec import Meta
 
-from mlpcore.checks import Record, check_choice, check_whole, convert_fields, real_array
+from mlpcore.checks import NUMBERS, Record, check_choice, check_whole, convert_fields, real_array
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 
@@ -35,9 +35,6 @@ MAX_SIDE = 1024
 _BATCH_PIXELS = 2**20  # about so many pixels are converted at a time
 
 Side: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_SIDE + 1)]
-
-#: Kinds of NumPy's types that are real numbers.
-NUMBERS = "buif"
 
 #: What floats and booleans range over from black to white, as bytes do from 0 to 255.
 _BLACK_TO_WHITE = (0.0, 1.0), (-1.0, 1.0)

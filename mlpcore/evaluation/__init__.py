@@ -1,8 +1,7 @@
 """How good networks are: error rates, intervals, confusion matrices, committees, probabilities.
 
 Every figure of merit that is computed from a network's outputs belongs here; backends only count
-errors. Tables and pictures of the
-results belong in `mlpcore.report`.
+errors. Tables and pictures of the results belong in `mlpcore.report`.
 """
 
 from mlpcore.evaluation.committee import Committee

@@ -127,11 +127,11 @@ class TrainedClassifier:
     `load` makes it. `predict` and `predict_proba` take pictures, one or many:
 
     - **Files and PIL images**: a path, a folder, whose pictures are sorted by name
-      (`mlpcore.data.image_files.picture_files`), an image of PIL, or a list of these. Each shows a
-      digit, dark ink on light ground or light on dark. It is found and brought to MNIST's format
-      (`mlpcore.data.digit`), so the network must take images of that format. A network of digits is
-      asked three times, as `outputs_of_digits` says. A picture that seems to show several digits,
-      or none, gives a `PictureWarning`.
+      (`mlpcore.data.image_files.picture_files`), an open binary file, an image of PIL, or a list of
+      these. Each shows a digit, dark ink on light ground or light on dark. It is found and brought
+      to MNIST's format (`mlpcore.data.digit`), so the network must take images of that format. A
+      network of digits is asked three times, as `outputs_of_digits` says. A picture that seems to
+      show several digits, or none, gives a `PictureWarning`.
     - **Arrays**, or what `numpy.asarray` takes: pixels (n, h, w), (h, w) or (n, h w) with the sizes
       and the values of the arrays or files that the network was trained on. They are scaled as
       those were, and never searched for a digit. A network of MNIST's takes whole numbers of

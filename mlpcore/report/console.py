@@ -131,7 +131,7 @@ class Console(Observer):
         self.show_bar("run", "run", epoch + share, epochs, texts[1])
 
     def show_bar(self, key: str, name: str, done: float, total: float, text: str) -> float | None:
-        """Moves a bar, which is added at its first time, if what is shown can change.
+        """Moves a bar, which it adds at first, if what is shown can change.
 
         The bar begins anew with another name. Bars are drawn anew every `REFRESH_SECONDS` at most.
         Returns how much is done in a second, if that is known.

@@ -1,4 +1,7 @@
-"""JSON of exactly the fields of a type, in files and in the metadata of networks."""
+"""JSON of the fields of a type, in files and in the metadata of networks.
+
+Unknown fields are refused, and a missing one has its default, if it has one.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,8 @@ def from_json(content: bytes | str, kind: type[T]) -> T:
     Raises
     ------
     InputError
-        When the content is damaged, a field is unknown or missing, or a value is out of range.
+        When the content is damaged, a field is unknown, one without a default is missing, or a
+        value is out of range.
     """
     try:
         return msgspec.json.decode(content, type=kind)

@@ -1,4 +1,4 @@
 """Trained networks as a page of HTML that needs no server: draw a digit, and see the answer.
 
-`page` puts the page together from the HTML, the style sheet and the JavaScript modules in `files`.
+`html` puts the page together from the HTML, the style sheet and the JavaScript modules in `files`.
 """

@@ -64,7 +64,7 @@ def check_networks(networks: Sequence[TrainedNetwork], precision: str) -> None:
 
     They take images of 29 x 29 pixels, to which the page brings a drawing, and fit into a page.
     """
-    check_choice("precision", precision, tuple(DTYPES))
+    check_choice("precision", precision, DTYPES)
     for each in networks:
         check_takes_digits(each.pixels, shown(each.path))
     n_bytes = sum(each.network.n_parameters for each in networks) * np.dtype(precision).itemsize

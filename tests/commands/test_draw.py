@@ -21,19 +21,8 @@ def opened(monkeypatch, tmp_path):
 
 
 def test_a_run_or_the_network_of_the_package_opens_a_page(call, opened, capsys):
-    call(
-        "train",
-        "--dataset",
-        "digits",
-        "--arch",
-        "8",
-        "--epochs",
-        "1",
-        "--sigma",
-        "5.5",
-        "--out",
-        "r",
-    )
+    options = "--dataset digits --arch 8 --epochs 1 --sigma 5.5 --out r"
+    call("train", *options.split())
     assert call("draw", "r").endswith(f"{opened[0]}\n")
     content = opened[0].read_bytes()
     assert b'"r: 841-8-10"' in content and b'"wrong": {"images"' in content
