@@ -48,12 +48,10 @@ def of_outputs(outputs: AnyArray, target: float = 1.0) -> Float64Array:
 def nearest_distributions(points: Float64Array) -> Float64Array:
     """The nearest points (n, k) whose coordinates are not negative and have a sum of 1.
 
-    The nearest point is max(point - c, 0), with the constant c that makes the sum 1 (Duchi et
+    The nearest point is max(point - c, 0), with the constant c that makes the sum 1. Of the numbers
+    c with which the k greatest coordinates alone would have this sum, it is the greatest (Duchi et
     al. 2008, "Efficient projections onto the l1-ball for learning in high dimensions", Figure 1).
     """
     descending = -np.sort(-points, axis=1)
-    excess = np.cumsum(descending, axis=1) - 1
-    counts = np.arange(1, points.shape[1] + 1)
-    positive = np.count_nonzero(descending * counts > excess, axis=1)
-    constant = excess[np.arange(len(points)), positive - 1] / positive
-    return np.maximum(points - constant[:, None], 0)
+    constants = (np.cumsum(descending, axis=1) - 1) / np.arange(1, points.shape[1] + 1)
+    return np.maximum(points - constants.max(axis=1, keepdims=True), 0)

@@ -43,10 +43,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlpcore.data.pixels import PixelSpec, resize
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError
 from mlpcore.network import Network
-from mlpcore.network.architecture import format_layer_sizes
 from mlpcore.network.standardisation import Standardisation
 from mlpcore.store.documents import to_json, to_metadata
 from mlpcore.store.onnx_graph import (
@@ -54,11 +53,11 @@ from mlpcore.store.onnx_graph import (
     add_layers,
     add_probabilities,
     describe_layers,
-    metadata_of_layers,
 )
 from mlpcore.store.trained import TrainedNetwork
+from mlpcore.store.weights import layer_metadata, weights_sha256
 from mlpcore.training.config import USUAL_TARGET
-from mlpcore.typing import AnyArray, Float32Array
+from mlpcore.typing import AnyArray
 
 #: What an estimator's labels are in an ONNX file, by the kind of their type in NumPy.
 LABEL_TYPES: dict[str, type] = {
@@ -89,102 +88,65 @@ def to_onnx(*trained: TrainedNetwork) -> bytes:
         When the package `onnx` is missing, or the networks are larger than ONNX's 2 GiB.
     """
     graph = Graph(sum(each.network.n_parameters for each in trained))
-    first, several = trained[0], len(trained) > 1
-    ink = _add_ink(graph, first.pixels)
-    losses = {each.network.loss for each in trained}
+    first, n = trained[0], len(trained)
+    ink, losses = _add_ink(graph, first.pixels), {each.network.loss for each in trained}
     outputs = []
-    for number, each in enumerate(trained, 1):
-        graph.prefix = f"{number}." if several else ""
+    for each in trained:
         inputs = _add_input(graph, ink, each.pixels, first.pixels)
-        states = add_layers(graph, inputs, each.network, "" if several else "outputs")
+        states = add_layers(graph, inputs, each.network)
         if len(losses) > 1 and each.network.loss == "squared":
             states = add_probabilities(graph, states, len(each.classes))
         outputs.append(states)
-    pixels = f"pixels (n, height, width): {describe_input(first.pixels)}"
-    answer = "outputs (n, classes): the greatest is the class."
-    text = f"{describe_layers(first.network)} {pixels}. {answer}"
-    metadata = _metadata(first)
-    if several:
-        graph.add("Mean", *outputs, name="outputs")
-        layers = ", ".join(format_layer_sizes(each.network.layer_sizes) for each in trained)
-        text = (
-            f"Committee of {len(trained)} multilayer perceptrons: {layers}. {pixels}. outputs "
-            "(n, classes): the mean of the members' outputs; the greatest is the class."
-        )
-        members = to_json([_metadata(each) for each in trained])
-        metadata = {"classes": metadata["classes"], "members": members}
+    graph.add("Mean", *outputs, name="outputs")
+    metadata = [_metadata(each.network, each.known_metadata()) for each in trained]
+    texts = [f"Committee of {n}, which answers by the mean of its members."] if n > 1 else []
+    texts += dict.fromkeys(describe_layers(each.network) for each in trained)
+    texts += [
+        f"pixels (n, height, width): {describe_input(first.pixels)}.",
+        "outputs (n, classes): the greatest is the class.",
+    ]
     return graph.content(
         {"pixels": (first.pixels.dtype, [*first.pixels.pixel_shape])},
         {"outputs": (np.float32, [len(first.classes)])},
-        text,
-        metadata,
+        " ".join(texts),
+        metadata[0]
+        if n == 1
+        else {"classes": metadata[0]["classes"], "members": to_json(metadata)},
     )
 
 
 def _add_ink(graph: Graph, pixels: PixelSpec) -> str:
-    """Append the conversion of pixels to images as `PixelSpec.to_images`, plus 1.
+    """Append the conversion of pixels to images (n, 1, H, W) as `PixelSpec.to_images`, plus 1.
 
     The subtraction of 1 comes last, so that the margin stays 0 and becomes background.
     """
+    to_float32 = {"to": graph.onnx.TensorProto.FLOAT}
     low, high = pixels.value_range
-    ink, dtype = "pixels", pixels.dtype
-    if dtype == np.uint8:
-        ink, dtype = graph.add("Cast", ink, to=graph.onnx.TensorProto.FLOAT), np.float32
-    if low:
-        ink = graph.add("Sub", ink, graph.constant("low", low, dtype))
-    ink = graph.add("Div", ink, graph.constant("half_white", (high - low) / 2, dtype))
-    if dtype == np.float64:
-        ink = graph.add("Cast", ink, to=graph.onnx.TensorProto.FLOAT)
-    for axis, sides in enumerate(zip(pixels.pixel_shape, pixels.image_shape), 1):
-        ink = _interpolate(graph, ink, _interpolation(*sides, pixels.margin), axis)
-    return ink
+    ink, number = "pixels", np.float64 if pixels.dtype == np.float64 else np.float32
+    if pixels.whole:
+        ink = graph.add("Cast", ink, **to_float32)
+    ink = graph.add("Div", graph.add("Sub", ink, number(low)), number((high - low) / 2))
+    ink = graph.add("Unsqueeze", graph.add("Cast", ink, **to_float32), [1])
+    # Scales are cut to whole sides. The half keeps 29 / 28 of 28 from becoming 28.
+    sides = zip(pixels.pixel_shape, pixels.image_shape)
+    scales = [(n_out - 2 * pixels.margin + 0.5) / n_in for n_in, n_out in sides]
+    linear = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+    ink = graph.add("Resize", ink, "", [1.0, 1.0, *scales], **linear)
+    return graph.add("Pad", ink, [0, 0, pixels.margin, pixels.margin] * 2)
 
 
 def _add_input(graph: Graph, ink: str, seen: PixelSpec, given: PixelSpec) -> str:
     """Append the inputs (n, n_in) of a network, from the ink of the pixels that another takes."""
     factor, summand = seen.rescaling(given)
     if (factor, summand) != (1, 0):
-        ink = graph.add("Mul", ink, graph.constant("factor", factor))
-        ink = graph.add("Add", ink, graph.constant("summand", summand - factor + 1))
-    if seen.input_range == "signed":
-        ink = graph.add("Sub", ink, graph.constant("one", 1))
-    else:
-        ink = graph.add("Div", ink, graph.constant("two", 2))
-    return graph.add("Flatten", ink, axis=1)
+        ink = graph.add("Add", graph.add("Mul", ink, factor), summand - factor + 1)
+    to_range = ("Sub", 1.0) if seen.input_range == "signed" else ("Div", 2.0)
+    return graph.add("Flatten", graph.add(to_range[0], ink, to_range[1]), axis=1)
 
 
-def _interpolation(n_in: int, n_out: int, margin: int) -> Float32Array:
-    """The matrix (n_out, n_in) that scales one side: its columns are the scaled unit vectors."""
-    result = np.zeros((n_out, n_in), np.float32)
-    box = result[margin : n_out - margin]
-    box[...] = resize(np.eye(n_in)[None], len(box), n_in)[0]
-    return result
-
-
-def _interpolate(graph: Graph, images: str, matrix: Float32Array, axis: int) -> str:
-    """Append the product of an `_interpolation` and one axis of images.
-
-    A row of the matrix has at most two weights other than 0, and they are neighbours. So this
-    gathers two pixels and adds them, weighted. MatMul would be more work, and ONNX Runtime fails
-    to compute it for 0 images.
-    """
-    n_out, n_in = matrix.shape
-    if np.array_equal(matrix, np.eye(n_out, n_in)):
-        return images
-    low = np.minimum((matrix != 0).argmax(axis=1), n_in - 2)
-    terms = []
-    for end, index in (("low", low), ("high", low + 1)):
-        weights = matrix[np.arange(n_out), index].reshape((-1, 1) if axis == 1 else -1)
-        indices = graph.constant(f"axis.{axis}.{end}.index", index, np.int64)
-        pixels = graph.add("Gather", images, indices, axis=axis)
-        weights_name = graph.constant(f"axis.{axis}.{end}.weight", weights)
-        terms.append(graph.add("Mul", pixels, weights_name))
-    return graph.add("Add", *terms)
-
-
-def _metadata(trained: TrainedNetwork) -> dict[str, str]:
-    """The metadata of an ONNX file."""
-    return trained.known_metadata() | metadata_of_layers(trained.network)
+def _metadata(network: Network, known: dict[str, str]) -> dict[str, str]:
+    """What is known of a network, with its layers and the checksum of its weights."""
+    return known | layer_metadata(network) | {"weights_sha256": weights_sha256(network)}
 
 
 @dataclass(frozen=True)
@@ -249,23 +211,20 @@ def estimator_to_onnx(estimator: EstimatorNetwork) -> bytes:
     label = LABEL_TYPES[classes.dtype.kind]
     graph = Graph(network.n_parameters)
     if (scale := estimator.standardisation) is not None:
-        inputs = graph.add("Sub", inputs, graph.constant("means", scale.means))
-        inputs = graph.add("Mul", inputs, graph.constant("factors", scale.factors))
-        limits = graph.constant("least", -scale.limit), graph.constant("most", scale.limit)
-        inputs = graph.add("Clip", inputs, *limits)
-    outputs = add_layers(
-        graph, inputs, network, "" if network.loss == "squared" else "probabilities"
-    )
+        inputs = graph.add("Mul", graph.add("Sub", inputs, scale.means), scale.factors)
+        inputs = graph.add("Clip", inputs, -scale.limit, scale.limit)
+    outputs = add_layers(graph, inputs, network)
     best = graph.add("ArgMax", outputs, axis=1, keepdims=0)
-    graph.add("Gather", graph.constant("classes_", classes, label), best, axis=0, name="label")
+    graph.add("Gather", classes.astype(label), best, axis=0, name="label")
     if network.loss == "squared":  # never 0 or 1: mlpcore.evaluation.probabilities.unsure
-        sure = add_probabilities(graph, outputs, len(classes), estimator.target)
+        outputs = add_probabilities(graph, outputs, len(classes), estimator.target)
         total = estimator.n_samples + len(classes)
-        sure = graph.add("Mul", sure, graph.constant("share", estimator.n_samples / total))
-        graph.add("Add", sure, graph.constant("doubt", 1 / total), name="probabilities")
+        outputs = graph.add("Mul", outputs, estimator.n_samples / total)
+        outputs = graph.add("Add", outputs, 1 / total)
+    graph.add("Identity", outputs, name="probabilities")
     return graph.content(
         {"X": (np.float32, [network.layer_sizes[0]])},
         {"label": (label, []), "probabilities": (np.float32, [len(classes)])},
         f"{describe_layers(network)} X (n, features). label (n,), probabilities (n, classes).",
-        estimator.metadata() | metadata_of_layers(network),
+        _metadata(network, estimator.metadata()),
     )

@@ -1,9 +1,9 @@
-"""ONNX graphs: operators, constants, the layers of networks, probabilities from their outputs."""
+"""ONNX graphs: operators, the layers of networks, probabilities from their outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -11,27 +11,17 @@ from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import A, B, complete
 from mlpcore.network.architecture import format_layer_sizes
-from mlpcore.store.weights import layer_metadata, weights_sha256
-from mlpcore.typing import AnyArray, ArrayLike
+from mlpcore.typing import ArrayLike
 from mlpcore.version import __version__
 
 #: The operators that we use have not changed since this version.
 OPSET, IR_VERSION = 13, 7
 
-#: Limit of a protocol buffer, which an ONNX file is, and the part of it that is not for weights.
-MAX_BYTES, MAX_OTHER_BYTES = 2**31 - 1, 2**26
+#: An ONNX file is a protocol buffer, which has 2 GiB at most. The rest is for what is no weight.
+MAX_WEIGHT_BYTES = 2**31 - 2**26
 
-
-def import_onnx() -> Any:
-    """The package `onnx`; an InputError if it cannot be imported."""
-    try:
-        import onnx
-    except ImportError as error:
-        raise InputError(
-            f"the package onnx cannot be imported: {error}; expected mlpcore's extra 'export' "
-            "(pip install 'mlpcore[export]')"
-        ) from None
-    return onnx
+Values: TypeAlias = Mapping[str, tuple[Any, list[int]]]
+"""The names of inputs or outputs, each with its type in NumPy and the shape of a sample."""
 
 
 class Graph:
@@ -42,11 +32,6 @@ class Graph:
     n_parameters : int
         How many weights and biases it is to hold.
 
-    Attributes
-    ----------
-    prefix : str
-        What the names of constants begin with, so that those of two networks differ.
-
     Raises
     ------
     InputError
@@ -54,40 +39,50 @@ class Graph:
     """
 
     def __init__(self, n_parameters: int):
-        self.onnx, self.prefix = import_onnx(), ""
-        n_bytes, most = 4 * n_parameters, MAX_BYTES - MAX_OTHER_BYTES
-        if n_bytes > most:
-            raise InputError(f"{n_bytes:,} bytes of weights: expected at most {most:,} for ONNX")
+        try:
+            import onnx
+        except ImportError as error:
+            raise InputError(
+                f"the package onnx cannot be imported: {error}; expected mlpcore's extra 'export' "
+                "(pip install 'mlpcore[export]')"
+            ) from None
+        n_bytes = 4 * n_parameters
+        if n_bytes > MAX_WEIGHT_BYTES:
+            raise InputError(
+                f"{n_bytes:,} bytes of weights: expected at most {MAX_WEIGHT_BYTES:,} for ONNX"
+            )
+        self.onnx: Any = onnx
         self._nodes: list[Any] = []
-        self._constants: dict[str, Any] = {}
+        self._constants: list[Any] = []
 
-    def constant(self, name: str, value: ArrayLike, dtype: Any = np.float32) -> str:
-        """Add a constant, once for each name; return its name."""
-        name = self.prefix + name
-        if name not in self._constants:
-            array: AnyArray = np.asarray(value, dtype, order="C")
-            self._constants[name] = self.onnx.numpy_helper.from_array(array, name)
-        return name
+    def add(
+        self, operator: str, *inputs: str | ArrayLike, name: str = "", **attributes: Any
+    ) -> str:
+        """Append an operator; return the name of its first result.
 
-    def add(self, operator: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """Append an operator; return the name of its first result."""
+        Inputs are names, or values of constants. Those in arrays keep their type, and Python's
+        numbers become float32 or int64.
+        """
         name = name or f"{operator.lower()}_{len(self._nodes)}"
+        names = []
+        for number, value in enumerate(inputs):
+            if not isinstance(value, str):
+                array = np.asarray(value, order="C")
+                if array.dtype == np.float64 and not isinstance(value, (np.ndarray, np.generic)):
+                    array = array.astype(np.float32)
+                constant = self.onnx.numpy_helper.from_array(array, f"{name}.{number}")
+                self._constants.append(constant)
+                value = constant.name
+            names.append(value)
         results = [name, f"{name}.indices"] if operator == "TopK" else [name]
-        node = self.onnx.helper.make_node(operator, inputs, results, name, **attributes)
+        node = self.onnx.helper.make_node(operator, names, results, name, **attributes)
         self._nodes.append(node)
         return name
 
     def content(
-        self,
-        inputs: Mapping[str, tuple[Any, list[int]]],
-        outputs: Mapping[str, tuple[Any, list[int]]],
-        text: str,
-        metadata: dict[str, str],
+        self, inputs: Values, outputs: Values, text: str, metadata: dict[str, str]
     ) -> bytes:
-        """The file of the model that computes the outputs from the inputs, as the text says.
-
-        Each has the type of its numbers in NumPy, and the shape of one sample.
-        """
+        """The file of the model that computes the outputs from the inputs, as the text says."""
         helper = self.onnx.helper
         ends = [
             [
@@ -98,8 +93,7 @@ class Graph:
             ]
             for each in (inputs, outputs)
         ]
-        constants = list(self._constants.values())
-        graph = helper.make_graph(self._nodes, "mlpcore", *ends, constants, doc_string=text)
+        graph = helper.make_graph(self._nodes, "mlpcore", *ends, self._constants, doc_string=text)
         model = helper.make_model(
             graph,
             opset_imports=[helper.make_opsetid("", OPSET)],
@@ -114,27 +108,21 @@ class Graph:
         return content
 
 
-#: What a layer computes from a, the weights times its input plus the biases.
-FORMULAS = complete(
+def _scaled_tanh(graph: Graph, sums: str) -> str:
+    """Append A tanh(B a)."""
+    return graph.add("Mul", graph.add("Tanh", graph.add("Mul", sums, B)), A)
+
+
+#: What the neurons of each activation and loss compute from a, the weights times the input plus
+#: the biases: as text, and what appends it.
+FORMULAS: dict[str, tuple[str, Callable[[Graph, str], str]]] = complete(
     __name__,
     {
-        "tanh": f"{A} tanh({B} a)",
-        "relu": "max(0, a)",
-        "squared": f"{A} tanh({B} a)",
-        "cross-entropy": "softmax(a)",
+        "tanh": (f"{A} tanh({B} a)", _scaled_tanh),
+        "relu": ("max(0, a)", lambda graph, sums: graph.add("Relu", sums)),
+        "squared": (f"{A} tanh({B} a)", _scaled_tanh),
+        "cross-entropy": ("softmax(a)", lambda graph, sums: graph.add("Softmax", sums)),
     },
-)
-
-
-def _scaled_tanh(graph: Graph, sums: str, name: str = "") -> str:
-    """Append A tanh(B a)."""
-    tanh = graph.add("Tanh", graph.add("Mul", sums, graph.constant("B", B)))
-    return graph.add("Mul", tanh, graph.constant("A", A), name=name)
-
-
-#: The nodes of hidden neurons.
-HIDDEN: dict[str, Callable[[Graph, str], str]] = complete(
-    __name__, {"tanh": _scaled_tanh, "relu": lambda graph, sums: graph.add("Relu", sums)}
 )
 
 
@@ -142,29 +130,15 @@ def describe_layers(network: Network) -> str:
     """The layers and their formulas, in two sentences."""
     return (
         f"Multilayer perceptron {format_layer_sizes(network.layer_sizes)}. Hidden layers: "
-        f"{FORMULAS[network.activation]}. Output layer: {FORMULAS[network.loss]}."
+        f"{FORMULAS[network.activation][0]}. Output layer: {FORMULAS[network.loss][0]}."
     )
 
 
-def metadata_of_layers(network: Network) -> dict[str, str]:
-    """The metadata of the layers and of their weights."""
-    return layer_metadata(network) | {"weights_sha256": weights_sha256(network)}
-
-
-def add_layers(graph: Graph, states: str, network: Network, name: str = "") -> str:
-    """Append the layers for inputs (n, n_in); return their outputs (n, n_classes), of this name."""
-    for i in range(network.n_layers):
-        weights = graph.constant(f"layers.{i}.weight", network.weights[i])
-        biases = graph.constant(f"layers.{i}.bias", network.biases[i])
-        sums = graph.add("Gemm", states, weights, biases, transB=1)
-        is_last = i == network.n_layers - 1
-        end = name if is_last else ""
-        if is_last and network.loss == "cross-entropy":
-            states = graph.add("Softmax", sums, name=end)
-        elif is_last:
-            states = _scaled_tanh(graph, sums, end)
-        else:
-            states = HIDDEN[network.activation](graph, sums)
+def add_layers(graph: Graph, states: str, network: Network) -> str:
+    """Append the layers for inputs (n, n_in); return their outputs (n, n_classes)."""
+    kinds = [network.activation] * (network.n_layers - 1) + [network.loss]
+    for weights, biases, kind in zip(network.weights, network.biases, kinds):
+        states = FORMULAS[kind][1](graph, graph.add("Gemm", states, weights, biases, transB=1))
     return states
 
 
@@ -173,18 +147,9 @@ def add_probabilities(graph: Graph, outputs: str, n_classes: int, target: float 
 
     As `mlpcore.evaluation.probabilities.of_outputs`.
     """
-    constant = graph.constant
-    half = constant("half", 0.5)
-    points = graph.add("Mul", outputs, constant("half_target", 0.5 / target))
-    points = graph.add("Add", points, half)
-    axis, number = constant("axis.1", [1], np.int64), constant("classes", [n_classes], np.int64)
-    descending = graph.add("TopK", points, number, axis=1)
-    sums = graph.add("CumSum", descending, constant("axis", 1, np.int64))
-    counts = constant("counts", np.arange(1, n_classes + 1))
-    excess = graph.add("Sub", sums, constant("one", 1))
-    is_positive = graph.add("Greater", graph.add("Mul", descending, counts), excess)
-    positive = graph.add("Cast", is_positive, to=graph.onnx.TensorProto.FLOAT)
-    n_positive = graph.add("ReduceSum", positive, axis)
-    total = graph.add("ReduceSum", graph.add("Mul", descending, positive), axis)
-    surplus = graph.add("Div", graph.add("Sub", total, constant("one", 1)), n_positive)
-    return graph.add("Relu", graph.add("Sub", points, surplus))
+    points = graph.add("Add", graph.add("Mul", outputs, 0.5 / target), 0.5)
+    descending = graph.add("TopK", points, [n_classes], axis=1)
+    excess = graph.add("Sub", graph.add("CumSum", descending, 1), 1.0)
+    constants = graph.add("Div", excess, np.arange(1, n_classes + 1, dtype=np.float32))
+    constant = graph.add("ReduceMax", constants, axes=[1])
+    return graph.add("Relu", graph.add("Sub", points, constant))
