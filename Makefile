@@ -110,11 +110,11 @@ sanitize: $(SANITIZED) $(SANITIZED)-threads
 		$(BIN)/python tests/support/data_races.py
 
 # Rounds of hostile tries, each with other random numbers, until MINUTES are over or a promise is broken:
-# kills, power cuts, full disks, damaged files, wrong arguments. See docs/robustness.md. Power cuts and
-# full disks need to mount a disk. Wrong arguments go to the C code under the sanitizers.
+# hostile files, arrays of any kind, wrong arguments. See docs/robustness.md. Wrong arguments go to the C
+# code under the sanitizers.
 MINUTES ?= 60
 SEED ?= 0
-CAMPAIGNS ?= disasters hostile_runs hostile_data hostile_pictures exports any_array wrong_arguments
+CAMPAIGNS ?= hostile_files exports any_array wrong_arguments
 wrong_arguments_ENV := LD_PRELOAD="$(call library,asan) $(call library,ubsan)" OPENBLAS_NUM_THREADS=1 \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2000 \
 	PYTHONPATH=$(abspath $(SANITIZED))

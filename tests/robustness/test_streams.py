@@ -66,7 +66,7 @@ def outcome(folder, argv, spoil, *names):
         return main(argv.split())
 
     shutil.rmtree(folder / "run", ignore_errors=True)
-    return forked.start(work, folder).wait()
+    return forked.run(work, folder)
 
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[:14])

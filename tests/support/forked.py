@@ -34,29 +34,6 @@ class Outcome:
     memory: int  #: bytes by which the child's peak exceeded its parent's memory
 
 
-@dataclass
-class Child:
-    """A running child. Its streams go to files in memory, which cannot block it."""
-
-    pid: int
-    out: int
-    err: int
-    memory: int
-
-    def kill(self):
-        """Kill it, unless it has ended."""
-        os.kill(self.pid, signal.SIGKILL)
-        return self.wait()
-
-    def wait(self):
-        """Wait for its end."""
-        _, status, usage = os.wait4(self.pid, 0)
-        grown = max(0, 1024 * usage.ru_maxrss - self.memory)
-        seconds = usage.ru_utime + usage.ru_stime
-        out, err = _content(self.out), _content(self.err)
-        return Outcome(os.waitstatus_to_exitcode(status), out, err, seconds, grown)
-
-
 def _content(descriptor):
     """All of a file in memory, which is closed."""
     with open(descriptor, encoding="utf-8", errors="surrogateescape", newline="") as file:
@@ -64,8 +41,11 @@ def _content(descriptor):
         return file.read()
 
 
-def start(work, folder="."):
-    """Start a child that works in a folder; the result of the work is its exit status."""
+def run(work, folder="."):
+    """The outcome of a function in a folder, whose result is the exit status.
+
+    The child's streams go to files in memory, which cannot block it.
+    """
     streams = os.memfd_create("stdout"), os.memfd_create("stderr")
     with open("/proc/self/statm") as file:
         resident = int(file.read().split()[1]) * resource.getpagesize()
@@ -74,12 +54,16 @@ def start(work, folder="."):
     pid = os.fork()
     if pid == 0:
         _run(work, folder, streams)
-    return Child(pid, *streams, resident)
+    _, status, usage = os.wait4(pid, 0)
+    grown = max(0, 1024 * usage.ru_maxrss - resident)
+    seconds = usage.ru_utime + usage.ru_stime
+    out, err = map(_content, streams)
+    return Outcome(os.waitstatus_to_exitcode(status), out, err, seconds, grown)
 
 
 def call(*argv, folder="."):
     """The outcome of a command in a folder."""
-    return start(lambda: main(argv), folder).wait()
+    return run(lambda: main(argv), folder)
 
 
 def _run(work, folder, streams):
