@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,41 +13,66 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
-from sklearn.base import ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mlpcore import backends
 from mlpcore.backends.base import Backend
+from mlpcore.checks import check_array_like
 from mlpcore.deformation.parameters import DeformationParameters
+from mlpcore.errors import InputError
 from mlpcore.estimators.fitting import (
+    FEW,
     EarlyStopping,
     EpochRecord,
     Plateau,
+    StepperCache,
     copy_of,
     few_samples,
     observers_of,
+    outputs_of,
     train_by_steps,
     warn_of_steps,
     warn_of_training,
 )
-from mlpcore.estimators.prediction import FEW, FittedNetwork, StepperCache
-from mlpcore.estimators.settings import Settings
 from mlpcore.estimators.validation import (
+    INPUTS,
     Samples,
     can_train_in_parts,
+    canonical,
+    check_known,
     check_parameters,
-    check_same_classes,
     check_samples,
     classes_of,
+    deformation_of,
+    encode,
+    float_rows,
+    image_shape_of,
     known_classes,
+    seed_of,
+    threads_of,
+    weights_of,
 )
+from mlpcore.evaluation import probabilities
 from mlpcore.network.activation import Activation, Init, Loss
+from mlpcore.network.architecture import hidden_layers_of
+from mlpcore.network.network import Network
 from mlpcore.report.console import Console
+from mlpcore.store.export import EstimatorNetwork
 from mlpcore.training.config import USUAL_TARGET, TrainingConfig
 from mlpcore.training.schedule import PAPER_RATIO, Decay
 from mlpcore.training.sources import ArraySource, Source, SparseSource
 from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Diverged, Observer, Trainer
-from mlpcore.typing import AnyArray
+from mlpcore.typing import AnyArray, Float32Array
+
+#: Weights that keep a thread busy. With fewer, threads wait for each other longer than they
+#: compute: a step of an 841-300-100-10 network takes one thread 14 us, a barrier a few us.
+WEIGHTS_PER_THREAD = 2**18
+
+#: Parameters that `TrainingConfig` takes as they are.
+PASSED_ON = set(TrainingConfig.__struct_fields__) - {"deformation"}
 
 #: The epoch of the first `partial_fit`, for random numbers; `fit` never gets this far, so the
 #: two do not draw the same ones.
@@ -59,7 +85,7 @@ LONGEST_CURVE = 10_000
 Callback = Observer | Callable[[Any, EpochMetrics], object]
 
 
-class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ignore[misc]
+class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A multilayer perceptron trained by true on-line back-propagation.
 
     Weights change after every single sample (batch size 1, no momentum). Each epoch presents the
@@ -202,6 +228,15 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
 
     __module__ = "mlpcore"  # where pickles look for it; this module may move
 
+    classes_: AnyArray
+    loss_curve_: list[float]
+    validation_scores_: list[float] | None
+    _network: Network  # with the weights as they are now, unless there are steps
+    _cache: StepperCache | None = None
+    _history: list[EpochMetrics]
+    _n_calls: int  # of partial_fit
+    _n_samples: int  # trained on
+
     def __init__(
         self,
         hidden_layer_sizes: int | Sequence[int] | AnyArray | str = (300,),
@@ -257,6 +292,28 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         self.learning_rate_ratio = learning_rate_ratio
         self.target = target
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def set_params(self, **params: Any) -> OnlineMLPClassifier:
+        """Sets parameters by name, those of `deformation` too, as ``deformation__alpha``.
+
+        The deformation is replaced by another one with the new values, never changed.
+        """
+        prefix = "deformation__"
+        own = {name: value for name, value in params.items() if not name.startswith(prefix)}
+        super().set_params(**own)
+        if len(own) < len(params):
+            changes = {k.removeprefix(prefix): params[k] for k in params if k not in own}
+            if not isinstance(self.deformation, DeformationParameters):
+                raise InputError(
+                    f"deformation {self.deformation!r}: expected DeformationParameters"
+                )
+            self.deformation = self.deformation.set_params(**changes)
+        return self
+
     # ---- training ----------------------------------------------------------------------
 
     def fit(
@@ -282,7 +339,7 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
         check_parameters(self)
         inputs, labels = check_samples(self, X, y, reset=not again)
         if again:  # a copy, so that this one stays as it is if training fails
-            check_same_classes(labels, self.classes_)
+            check_known("y", np.unique(labels), self.classes_)
             mlp = copy_of(self)
             mlp.best_validation_score_ = None
         else:
@@ -413,6 +470,165 @@ class OnlineMLPClassifier(FittedNetwork, ClassifierMixin, Settings):  # type: ig
             return SparseSource(inputs, codes, n_classes, config.seed, weights)
         images, drawing = self._images(samples), (config.seed, config.deformation)
         return ArraySource(images, codes, n_classes, backend, *drawing, weights, single_pass)
+
+    def _config(self, epochs: int) -> TrainingConfig:
+        return TrainingConfig(
+            hidden_layers=hidden_layers_of(self.hidden_layer_sizes),
+            epochs=epochs,
+            learning_rate=self.learning_rate_init,
+            deformation=deformation_of(self.deformation, self.classes_),
+            seed=self._seed,
+            **{name: value for name, value in vars(self).items() if name in PASSED_ON},
+        )
+
+    def _images(self, samples: Samples) -> Float32Array:
+        """The inputs as images (n, h, w); of one row if no shape is needed."""
+        n, n_features = samples.inputs.shape
+        if self.deformation is None and self.image_shape is None:
+            return samples.inputs.reshape(n, 1, n_features)
+        return samples.inputs.reshape(n, *image_shape_of(self.image_shape, n_features))
+
+    def _samples(self, inputs: Float32Array, labels: AnyArray, sample_weight: Any) -> Samples:
+        codes = encode(self.classes_, labels)
+        weights = weights_of(sample_weight, self.class_weight, self.classes_, labels)
+        return Samples(inputs, codes, weights)
+
+    def _new(self, classes: AnyArray) -> Any:
+        """A copy before its first sample, yet without a network."""
+        mlp = copy.copy(self)
+        mlp.classes_, mlp._seed = classes, seed_of(self.random_state)
+        mlp.loss_curve_, mlp._history, mlp._n_samples, mlp._n_calls = [], [], 0, 0
+        mlp.t_, mlp._cache = 0, None
+        mlp.validation_scores_ = mlp.best_validation_score_ = None
+        return mlp
+
+    def _new_network(self, config: TrainingConfig) -> Network:
+        return config.new_network((self.n_features_in_, *config.hidden_layers, len(self.classes_)))
+
+    # ---- predictions -------------------------------------------------------------------
+
+    def predict(self, X: ArrayLike) -> AnyArray:
+        """The class with the greatest output for each row of X, (n_samples,)."""
+        guesses = self._outputs(X).argmax(axis=1)
+        return self.classes_[guesses]
+
+    def decision_function(self, X: ArrayLike) -> Float32Array:
+        """The network's outputs, float32 of shape (n_samples, n_classes).
+
+        They are probabilities, or near +-`target_` with the loss "squared".
+
+        For two classes, float32 of shape (n_samples,): half the difference of the second and
+        the first output. A positive number stands for ``classes_[1]``.
+        """
+        outputs = self._outputs(X)
+        if len(self.classes_) == 2:
+            return (outputs[:, 1] - outputs[:, 0]) * np.float32(0.5)
+        return outputs
+
+    def predict_proba(self, X: ArrayLike) -> Float32Array:
+        """Estimates of the classes' probabilities, float32 of shape (n_samples, n_classes).
+
+        With the loss "cross-entropy" they are the outputs. With "squared",
+        `mlpcore.evaluation.probabilities` says how. The class that `predict` gives has the greatest
+        one. Where the values matter, calibrate them with
+        `sklearn.calibration.CalibratedClassifierCV`.
+        """
+        outputs = self._outputs(X)
+        found = probabilities.of_network(self._network, outputs, self.target_, self._n_samples)
+        return found.astype(np.float32)
+
+    def predict_log_proba(self, X: ArrayLike) -> Float32Array:
+        """Logarithms of `predict_proba`, of the same shape; that of 0 is -infinity."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _outputs(self, X: Any) -> Float32Array:
+        check_is_fitted(self, "classes_")
+        rows = float_rows(X, self)
+        if rows is None:
+            check_array_like("X", X)
+            rows = canonical(validate_data(self, X, reset=False, **INPUTS))
+        cache = self._cache  # which another thread may drop
+        if cache is not None and (rows.shape[0] <= FEW or issparse(rows)):
+            outputs = cache.stepper.predict(rows)
+            if np.isfinite(outputs).all():
+                return outputs
+        network = self._current_network()
+        return outputs_of(network, rows, self._get_backend(network))
+
+    def _for_export(self) -> EstimatorNetwork:
+        """What `mlpcore.export` writes."""
+        check_is_fitted(self, "classes_")
+        names = tuple(getattr(self, "feature_names_in_", ()))
+        return EstimatorNetwork(
+            self._current_network(), self.classes_, self.target_, self._n_samples, names
+        )
+
+    def _get_backend(self, network: Network) -> Backend:
+        """What computes with a network."""
+        threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
+        return backends.get(self.backend, threads)
+
+    def _current_network(self) -> Network:
+        """The network with the weights as they are now, which the caller must not change."""
+        cache = self._cache
+        return self._network if cache is None else cache.stepper.network
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())  # not `__dict__` itself
+        cache = state.get("_cache")
+        if cache is not None:
+            state |= {"_network": cache.stepper.network, "_cache": None}
+        return state
+
+    # ---- fitted attributes -------------------------------------------------------------
+
+    @property
+    def network_(self) -> Network:
+        """The weights. Whoever reads them may change them."""
+        self._network = self._current_network()
+        self._cache = None
+        return self._network
+
+    @property
+    def coefs_(self) -> list[Float32Array]:
+        """Weights of each layer, (n_in, n_out) views."""
+        return [weights.T for weights in self.network_.weights]
+
+    @property
+    def intercepts_(self) -> list[Float32Array]:
+        """Biases of each layer, (n_out,) views."""
+        return list(self.network_.biases)
+
+    @property
+    def loss_(self) -> float:
+        """The last of `loss_curve_`."""
+        return self.loss_curve_[-1]
+
+    @property
+    def best_loss_(self) -> float | None:
+        """The lowest of `loss_curve_`; None with `early_stopping`."""
+        return min(self.loss_curve_) if self.validation_scores_ is None else None
+
+    @property
+    def n_layers_(self) -> int:
+        """Layers of neurons, the inputs included."""
+        return len(self._network.layer_sizes)
+
+    @property
+    def n_outputs_(self) -> int:
+        """Outputs, one for each class."""
+        return int(self._network.layer_sizes[-1])
+
+    @property
+    def out_activation_(self) -> str:
+        """The activation of the outputs."""
+        return "tanh" if self._network.loss == "squared" else "softmax"
+
+    @property
+    def n_iter_(self) -> int:
+        """Epochs and calls of `partial_fit` so far."""
+        return len(self._history) + self._n_calls
 
 
 #: All parameters of a classifier.

@@ -6,18 +6,46 @@ import copy
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import row_norms
 
+from mlpcore.backends.base import Backend, Stepper
 from mlpcore.errors import InputError
-from mlpcore.estimators.prediction import StepperCache, outputs_of
 from mlpcore.estimators.unstable_steps import warn_of_unstable_step
-from mlpcore.estimators.validation import Samples, float_rows, squares_of, weights_of
+from mlpcore.estimators.validation import Samples, float_rows, weights_of
+from mlpcore.evaluation import evaluation
 from mlpcore.network.network import Network
+from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Diverged, Observer, Trainer
+from mlpcore.typing import Float32Array
+
+#: Smaller inputs cannot overflow sums of float32: trained weights are far below 1e20.
+NEVER_OVERFLOWS = 1e9
+
+
+def outputs_of(network: Network, X: Float32Array, backend: Backend) -> Float32Array:
+    """Outputs (n, n_classes) for X (n, n_features), or an InputError when a sum overflows."""
+    values: Any = X
+    if issparse(X):
+        values = X.data
+        outputs = backend.stepper(network).predict(X)
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            outputs = evaluation.outputs(network, X, backend).astype(np.float32)
+    greatest = float(np.abs(values).max(initial=0))
+    bound = 0.0
+    if greatest > NEVER_OVERFLOWS:  # where a sum overflows, outputs may be finite, but wrong
+        bound = greatest * float(np.abs(network.weights[0]).sum(axis=1, dtype=np.float64).max())
+    if bound > float(np.finfo(np.float32).max) or not np.isfinite(outputs).all():
+        raise InputError(f"X holds {greatest:.4g}, too much for float32: expected about -1 to 1")
+    return outputs
+
 
 #: The loss still falls if what it fell in the second half of the learning exceeds this share of the
 #: first epoch's loss. Epochs count by their learning rates, because at a rate of almost 0 no loss
@@ -179,7 +207,7 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
     """Warns of a weight above 1 that makes the step of a sample in `partial_fit` unstable."""
     if samples.weights is None:
         return
-    steps = learning_rate * (1 + squares_of(samples.inputs, 1))
+    steps = learning_rate * (1 + row_norms(samples.inputs, squared=True))
     worst = int((steps * samples.weights * (samples.weights > 1)).argmax())
     warn_of_unstable_step(
         float(samples.weights[worst]),
@@ -188,6 +216,22 @@ def warn_of_steps(samples: Samples, learning_rate: float) -> None:
         f"learning_rate_init {learning_rate:.4g}",
         stacklevel=4,  # of who called partial_fit
     )
+
+
+#: A stepper learns or predicts at most so many samples a call; above, threads and blocks pay.
+FEW = 32
+
+
+@dataclass(frozen=True)
+class StepperCache:
+    """What calls of `partial_fit` with a few samples share, while the parameters stay the same."""
+
+    parameters: tuple[Any, ...]  # compared by identity, because a value can be an array
+    config: TrainingConfig
+    rates: tuple[float, ...]  # the learning rate of each layer
+    weight_decay: float
+    codes: dict[Any, int]  # the place of each class
+    stepper: Stepper
 
 
 def few_samples(

@@ -9,7 +9,7 @@ import dataclasses
 import math
 import reprlib
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from scipy.sparse import issparse
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.extmath import row_norms
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -32,7 +33,7 @@ from mlpcore.data.arrays import check_lossless
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.training.schedule import MAX_EPOCHS
-from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
+from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
 #: Features beyond this root mean square are not scaled. Whole units of a measurement, such as
 #: centimetres of a petal or grey levels up to 16, stay below and are learnt well enough.
@@ -144,12 +145,11 @@ def check_classes(classes: ArrayLike, name: str) -> AnyArray:
     return classes
 
 
-def check_same_classes(y: AnyArray, known: AnyArray) -> None:
-    """Raises InputError unless the labels y (n,) are of just the known classes, sorted."""
-    classes = np.unique(y)
+def check_known(name: str, classes: AnyArray, known: AnyArray) -> None:
+    """Raises InputError unless sorted classes are those of the training before."""
     if not np.array_equal(classes, known):
-        texts = reprlib.repr(classes.tolist()), reprlib.repr(known.tolist())
-        raise InputError(f"y holds {texts[0]}: expected all of {texts[1]}, with a warm start")
+        given, expected = (reprlib.repr(each.tolist()) for each in (classes, known))
+        raise InputError(f"{name} {given}: expected the known classes, {expected}")
 
 
 def classes_of(y: AnyArray) -> AnyArray:
@@ -174,9 +174,7 @@ def known_classes(classes: ArrayLike | None, known: AnyArray | None) -> AnyArray
             raise InputError("classes None: expected all labels in the first partial_fit")
         return known
     given = check_classes(classes, "classes")
-    if known is not None and not np.array_equal(given, known):
-        texts = reprlib.repr(given.tolist()), reprlib.repr(known.tolist())
-        raise InputError(f"classes {texts[0]}: expected None or the known ones, {texts[1]}")
+    check_known("classes", given, given if known is None else known)
     return given
 
 
@@ -274,30 +272,16 @@ def check_samples(mlp: Any, X: Any, y: Any, reset: bool) -> tuple[Float32Array, 
     elif mlp.deformation is not None and np.abs(X).max() > 1 + 1e-6:  # float32's rounding
         far = X.flat[np.abs(X).argmax()]
         raise InputError(f"X holds {far:.4g}: expected images in [-1, 1] for a deformation")
-    for doubt in _doubts(X):
-        warnings.warn(doubt, stacklevel=3)  # of who called fit
-    return X, y
-
-
-def _doubts(X: Float32Array) -> Iterator[str]:
-    """What makes it doubtful that these inputs are what was meant."""
-    squares = squares_of(X, 0)
-    greatest = float(np.sqrt(squares.max(initial=0.0) / X.shape[0]))
+    norms = row_norms(X.T)
+    greatest = norms.max(initial=0.0) / math.sqrt(X.shape[0])
     if greatest > FAR_OUTSIDE:
-        yield (
-            f"X is far outside [-1, 1]: feature {squares.argmax()} has a root mean square of "
+        warnings.warn(
+            f"X is far outside [-1, 1]: feature {norms.argmax()} has a root mean square of "
             f"{greatest:.4g}. Training may fail. Scale X first, for example by "
-            "make_pipeline(StandardScaler(), OnlineMLPClassifier())."
+            "make_pipeline(StandardScaler(), OnlineMLPClassifier()).",
+            stacklevel=3,  # of who called fit
         )
-
-
-def squares_of(X: Any, axis: int) -> Float64Array:
-    """The sums of squares of the columns (axis 0) or rows (axis 1) of an array or sparse matrix."""
-    if issparse(X):
-        X = X.astype(np.float64)
-        return np.asarray(X.multiply(X).sum(axis=axis)).ravel()
-    result: Float64Array = np.einsum(f"ij,ij->{'ji'[axis]}", X, X, dtype=np.float64)
-    return result
+    return X, y
 
 
 def float_rows(X: Any, mlp: Any) -> Float32Array | None:

@@ -15,8 +15,7 @@ from mlpcore import DeformationParameters, OnlineMLPClassifier, backends, deform
 from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.estimators import classifier
-from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH
-from mlpcore.estimators.prediction import WEIGHTS_PER_THREAD
+from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
 from mlpcore.network import Network
 from mlpcore.training.trainer import Trainer
 from small_classifiers import (
