@@ -115,7 +115,7 @@ inline void store_word(exchange_word *word, float value, exchange_word bit)
 {
     exchange_word bits;
     std::memcpy(&bits, &value, sizeof bits);
-    emulation::send_word(word, rounded(bits) | bit);
+    emulation::on_their_way.push_back({word, rounded(bits) | bit});
 }
 
 inline exchange_word load_word(const exchange_word *word) { return *word; }
@@ -144,6 +144,6 @@ T opaque(T value)
 inline int load_flag(const int *flag) { return *flag; }
 inline unsigned long long nanoseconds() { return emulation::idle_nanoseconds(); }
 
-inline void poll_again() { emulation::yield(); }
+inline void poll_again() { emulation::suspend(); }
 
 #endif

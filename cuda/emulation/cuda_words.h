@@ -13,7 +13,6 @@
 #pragma once
 
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -25,18 +24,14 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 
-// The scheduler saves and restores static shared memory when it changes to another block.
+// Blocks run one after another, unless they poll. So one place is enough for all of them.
 #define __shared__ static __attribute__((section("emulated_shared"), used))
 
 // The dynamic shared memory of the running block; plain C++ cannot declare it as CUDA does.
-inline float *emulated_dynamic_shared()
-{
-    return reinterpret_cast<float *>(emulation::current->home->dynamic.get());
-}
+inline float *emulated_dynamic_shared() { return emulation::current->home->dynamic_shared.data(); }
 
 #define threadIdx (emulation::current->index)
-#define blockIdx (emulation::block_index)
-#define blockDim (emulation::block_size)
+#define blockIdx (emulation::current->home->index)
 
 inline void __syncthreads() { emulation::wait_for_block(); }
 inline int __syncthreads_or(int vote)
@@ -47,34 +42,27 @@ inline int __syncthreads_or(int vote)
     return home.vote;
 }
 
-// In a polling loop, lets other threads run.
-inline void __nanosleep(unsigned) { emulation::yield(); }
-
-// ---- warps ---------------------------------------------------------------------------
+// ---- warps: all lanes take part ------------------------------------------------------
 
 template <class T>
-T shuffle_from(unsigned mask, T value, unsigned source)
+T shuffle_from(T value, unsigned source)
 {
-    static_assert(sizeof(T) <= sizeof(uint64_t), "shuffles move at most 8 bytes");
-    uint64_t word = 0;
-    std::memcpy(&word, &value, sizeof value);
-    word = emulation::exchange(mask, word, source);
-    std::memcpy(&value, &word, sizeof value);
-    return value;
+    static_assert(sizeof(T) <= 4 || std::is_same_v<T, double>, "a double keeps it");
+    return static_cast<T>(emulation::exchange(static_cast<double>(value), source));
 }
 
 // A lane whose source is beyond the warp keeps its own value.
 template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned distance)
+T __shfl_down_sync(unsigned, T value, unsigned distance)
 {
     const unsigned lane = emulation::current->lane, source = lane + distance;
-    return shuffle_from(mask, value, source < emulation::WARP ? source : lane);
+    return shuffle_from(value, source < emulation::WARP ? source : lane);
 }
 
 template <class T>
-T __shfl_xor_sync(unsigned mask, T value, unsigned bits)
+T __shfl_xor_sync(unsigned, T value, unsigned bits)
 {
-    return shuffle_from(mask, value, emulation::current->lane ^ bits);
+    return shuffle_from(value, emulation::current->lane ^ bits);
 }
 
 // ---- arithmetic and atomics ----------------------------------------------------------

@@ -4,22 +4,11 @@
 // track of stacks, so it is told about each switch.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define EMULATION_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define EMULATION_ASAN 1
-#endif
-#endif
 #ifdef EMULATION_ASAN
-#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifndef __x86_64__
@@ -29,36 +18,21 @@
 namespace emulation
 {
 
-constexpr size_t STACK_BYTES = 128 * 1024;
-
 struct fiber {
-    char *stack = nullptr;  // lowest address; nullptr while the fiber has not started
+    const void *stack = nullptr;  // lowest address
+    size_t stack_bytes = 0;
 #ifdef __x86_64__
     void *pointer = nullptr;  // stack pointer while it does not run
 #else
     ucontext_t context;
 #endif
     void *asan_stack = nullptr;
+    void (*body)() = nullptr;  // what it runs next
 };
 
 inline fiber scheduler_fiber;
-inline const void *scheduler_stack;
-inline size_t scheduler_stack_bytes;
-inline std::vector<char *> free_stacks;
-
-// Takes the stack that was given back last: it is still in the cache.
-inline char *take_stack()
-{
-    if (free_stacks.empty()) {
-        void *memory = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) abort();
-        return static_cast<char *>(memory);
-    }
-    char *stack = free_stacks.back();
-    free_stacks.pop_back();
-    return stack;
-}
+inline fiber *running;
+inline std::vector<fiber *> idle_fibers;  // which have ended a body
 
 #ifdef __x86_64__
 // Saves the registers that a function must keep, and goes on where the other stack stopped.
@@ -87,78 +61,77 @@ emulation_switch:
 )");
 #endif
 
+// Called in a fiber that goes on: learns where the scheduler's stack is.
+inline void finish_switch(fiber &to)
+{
+#ifdef EMULATION_ASAN
+    const bool back = &to == &scheduler_fiber;
+    __sanitizer_finish_switch_fiber(to.asan_stack, back ? nullptr : &scheduler_fiber.stack,
+                                    back ? nullptr : &scheduler_fiber.stack_bytes);
+#endif
+    (void)to;
+}
+
 inline void jump(fiber &from, fiber &to)
 {
+#ifdef EMULATION_ASAN
+    __sanitizer_start_switch_fiber(&from.asan_stack, to.stack, to.stack_bytes);
+#endif
 #ifdef __x86_64__
     emulation_switch(&from.pointer, to.pointer);
 #else
     swapcontext(&from.context, &to.context);
 #endif
+    finish_switch(from);
 }
 
-// Gives a fiber a stack on which `entry` will run; `entry` must not return.
-inline void start(fiber &f, void (*entry)())
-{
-    f.stack = take_stack();
-    f.asan_stack = nullptr;
-#ifdef EMULATION_ASAN
-    __asan_unpoison_memory_region(f.stack, STACK_BYTES);
-#endif
-#ifdef __x86_64__
-    // Stacks start at different offsets in their pages; otherwise all share a few cache lines.
-    const size_t colour = (reinterpret_cast<uintptr_t>(f.stack) / STACK_BYTES) % 32 * 128;
-    void **top = reinterpret_cast<void **>(f.stack + STACK_BYTES - colour);
-    *--top = nullptr;  // no caller, and the alignment of a call
-    *--top = reinterpret_cast<void *>(entry);
-    for (int i = 0; i < 6; i++) *--top = nullptr;
-    f.pointer = top;
-#else
-    getcontext(&f.context);
-    f.context.uc_stack.ss_sp = f.stack;
-    f.context.uc_stack.ss_size = STACK_BYTES;
-    f.context.uc_link = nullptr;
-    makecontext(&f.context, entry, 0);
-#endif
-}
+// Called by a fiber: goes back to the scheduler until it is resumed.
+inline void suspend() { jump(*running, scheduler_fiber); }
 
-// Called by the scheduler: runs a fiber until it comes back.
+// Called by the scheduler: runs a fiber until it suspends itself.
 inline void resume(fiber &f)
 {
-#ifdef EMULATION_ASAN
-    __sanitizer_start_switch_fiber(&scheduler_fiber.asan_stack, f.stack, STACK_BYTES);
-#endif
+    running = &f;
     jump(scheduler_fiber, f);
-#ifdef EMULATION_ASAN
-    __sanitizer_finish_switch_fiber(scheduler_fiber.asan_stack, nullptr, nullptr);
-#endif
 }
 
-// Called first in a fiber.
-inline void entered()
+inline void run_bodies()
 {
-#ifdef EMULATION_ASAN
-    __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_stack_bytes);
-#endif
+    finish_switch(*running);
+    while (true) {
+        running->body();
+        suspend();
+    }
 }
 
-// Called by a fiber: goes back to the scheduler, for good when the fiber has ended.
-inline void suspend(fiber &f, bool ended)
+// A fiber that will run a body: the one that ended last, whose stack is still in the cache, or a
+// new one.
+inline fiber *take_fiber(void (*body)())
 {
-#ifdef EMULATION_ASAN
-    __sanitizer_start_switch_fiber(ended ? nullptr : &f.asan_stack, scheduler_stack,
-                                   scheduler_stack_bytes);
+    if (idle_fibers.empty()) {
+        fiber *made = new fiber;
+        made->stack_bytes = 128 * 1024;
+        char *stack = static_cast<char *>(std::malloc(made->stack_bytes));
+        made->stack = stack;
+#ifdef __x86_64__
+        void **top = reinterpret_cast<void **>(stack + made->stack_bytes);
+        *--top = nullptr;  // no caller, and the alignment of a call
+        *--top = reinterpret_cast<void *>(run_bodies);
+        for (int i = 0; i < 6; i++) *--top = nullptr;
+        made->pointer = top;
+#else
+        getcontext(&made->context);
+        made->context.uc_stack.ss_sp = stack;
+        made->context.uc_stack.ss_size = made->stack_bytes;
+        made->context.uc_link = nullptr;
+        makecontext(&made->context, run_bodies, 0);
 #endif
-    (void)ended;
-    jump(f, scheduler_fiber);
-#ifdef EMULATION_ASAN
-    __sanitizer_finish_switch_fiber(f.asan_stack, &scheduler_stack, &scheduler_stack_bytes);
-#endif
-}
-
-inline void give_back(fiber &f)
-{
-    if (f.stack) free_stacks.push_back(f.stack);
-    f.stack = nullptr;
+        idle_fibers.push_back(made);
+    }
+    fiber *taken = idle_fibers.back();
+    idle_fibers.pop_back();
+    taken->body = body;
+    return taken;
 }
 
 }  // namespace emulation

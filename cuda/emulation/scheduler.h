@@ -2,7 +2,8 @@
 // Blocks also run in random order. While all threads of a block poll, other blocks start beside it.
 #pragma once
 
-#include <cstdio>
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -23,24 +24,29 @@ constexpr uint64_t MAX_POLLS = 1u << 26;
 
 struct triple {
     unsigned x, y, z;
+    uint64_t volume() const { return static_cast<uint64_t>(x) * y * z; }
+    triple nth(uint64_t i) const
+    {
+        return {static_cast<unsigned>(i % x), static_cast<unsigned>(i / x % y),
+                static_cast<unsigned>(i / x / y)};
+    }
 };
 
-enum class state : unsigned char { ready, polling, at_barrier, at_warp_barrier, ended };
+enum class state : unsigned char { ready, waiting, ended };
 
 struct block;
 
 struct thread {
-    fiber stack;
+    fiber *stack = nullptr;  // nullptr before it starts
     triple index;
     unsigned lane, warp;
     state now = state::ready;
-    unsigned mask;  // of the warp barrier at which it waits
     block *home;
 };
 
 struct warp {
     unsigned members = 0, arrived = 0;
-    uint64_t slots[WARP];
+    double values[WARP];
 };
 
 struct block {
@@ -49,15 +55,14 @@ struct block {
     std::vector<warp> warps;
     std::vector<unsigned> order;  // the order in which the threads run next
     unsigned waiting = 0, ended = 0;
-    bool votes = false, vote = false;          // of the next barrier, and of the last
-    std::vector<unsigned char> shared;         // static shared memory while others run
-    std::unique_ptr<unsigned char[]> dynamic;  // dynamic shared memory
+    bool votes = false, vote = false;  // of the next barrier, and of the last
+    std::vector<float> dynamic_shared;
 };
 
 inline thread *current;
-inline triple block_index, block_size, grid_size;
-inline void (*body)();   // calls the kernel with its arguments
-inline uint64_t events;  // barriers reached and threads ended
+inline triple block_size;
+inline void (*kernel)();  // called with the arguments of the launch
+inline uint64_t events;   // barriers reached, words arrived and threads ended
 inline uint64_t random_state = 0x9E3779B97F4A7C15u;
 
 inline unsigned random_below(size_t n)
@@ -67,22 +72,6 @@ inline unsigned random_below(size_t n)
     random_state ^= random_state << 17;
     return static_cast<unsigned>((random_state >> 32) * n >> 32);
 }
-
-inline void shuffle(std::vector<unsigned> &order)
-{
-    for (size_t i = order.size(); i > 1; i--) std::swap(order[i - 1], order[random_below(i)]);
-}
-
-// ---- waiting -------------------------------------------------------------------------
-
-inline void wait_as(state reason)
-{
-    thread *self = current;
-    self->now = reason;
-    suspend(self->stack, reason == state::ended);
-}
-
-inline void yield() { wait_as(state::polling); }
 
 // A clock that stands still while anything happens, because a slow host is no reason to give up.
 inline uint64_t idle_nanoseconds()
@@ -102,8 +91,6 @@ struct word_on_its_way {
 };
 inline std::vector<word_on_its_way> on_their_way;
 
-inline void send_word(unsigned *place, unsigned value) { on_their_way.push_back({place, value}); }
-
 // About half of the places get their words.
 inline void let_words_arrive()
 {
@@ -122,88 +109,64 @@ inline void let_words_arrive()
 
 // ---- barriers --------------------------------------------------------------------------
 
+inline void wait()
+{
+    current->now = state::waiting;
+    suspend();
+}
+
 // All threads of the block must come. It is an error if one has ended and never comes.
 inline void wait_for_block()
 {
     block &home = *current->home;
     events++;
-    if (++home.waiting < home.threads.size()) return wait_as(state::at_barrier);
+    if (++home.waiting < home.threads.size()) return wait();
     home.waiting = 0;
     home.vote = home.votes;
     home.votes = false;
     for (thread &t : home.threads) t.now = state::ready;
 }
 
-inline void wait_for_warp(unsigned mask)
+// All threads of the warp must come.
+inline void wait_for_warp()
 {
-    thread *self = current;
-    block &home = *self->home;
-    warp &own = home.warps[self->warp];
-    mask &= own.members;
+    block &home = *current->home;
+    warp &own = home.warps[current->warp];
     events++;
-    own.arrived |= 1u << self->lane;
-    if ((own.arrived & mask) != mask) {
-        self->mask = mask;
-        return wait_as(state::at_warp_barrier);
-    }
-    own.arrived &= ~mask;
-    for (unsigned lane = 0; lane < WARP; lane++)
-        if (mask >> lane & 1) home.threads[self->warp * WARP + lane].now = state::ready;
+    if (++own.arrived < own.members) return wait();
+    own.arrived = 0;
+    for (unsigned lane = 0; lane < own.members; lane++)
+        home.threads[current->warp * WARP + lane].now = state::ready;
 }
 
-// All words are there before any is read, and all are read before any thread goes on.
-inline uint64_t exchange(unsigned mask, uint64_t word, unsigned source)
+// The value of another lane. All are there before any is read, and all are read before any thread
+// goes on.
+inline double exchange(double value, unsigned source)
 {
     warp &own = current->home->warps[current->warp];
-    own.slots[current->lane] = word;
-    wait_for_warp(mask);
-    word = own.slots[source];
-    wait_for_warp(mask);
-    return word;
-}
-
-inline void run_thread()
-{
-    entered();
-    body();
-    events++;
-    current->home->ended++;
-    wait_as(state::ended);
-}
-
-// ---- shared memory -------------------------------------------------------------------
-
-// All static shared variables lie between these two, which are absent if there are none.
-extern "C" unsigned char __start_emulated_shared[] __attribute__((weak));
-extern "C" unsigned char __stop_emulated_shared[] __attribute__((weak));
-
-#define EMULATION_UNCHECKED __attribute__((no_sanitize("address"), noinline))
-
-// Copies word by word: AddressSanitizer forbids memcpy to touch the memory between variables.
-EMULATION_UNCHECKED inline void copy_words(void *to, const void *from, size_t n)
-{
-    volatile uint32_t *target = static_cast<volatile uint32_t *>(to);
-    const uint32_t *source = static_cast<const uint32_t *>(from);
-    for (size_t i = 0; i < n / 4; i++) target[i] = source[i];
-}
-
-EMULATION_UNCHECKED inline void fill_with_nan(void *to, size_t n)
-{
-    volatile uint32_t *target = static_cast<volatile uint32_t *>(to);
-    for (size_t i = 0; i < n / 4; i++) target[i] = 0x7fbadbadu;
-}
-
-inline size_t shared_bytes()
-{
-    return static_cast<size_t>(__stop_emulated_shared - __start_emulated_shared) / 4 * 4;
+    own.values[current->lane] = value;
+    wait_for_warp();
+    value = own.values[source];
+    wait_for_warp();
+    return value;
 }
 
 // ---- blocks --------------------------------------------------------------------------
 
-inline std::unique_ptr<block> make_block(triple index, size_t dynamic_bytes)
+// All static shared variables lie between these two, which are absent if there are none.
+extern "C" float __start_emulated_shared[] __attribute__((weak));
+extern "C" float __stop_emulated_shared[] __attribute__((weak));
+
+// Float by float: AddressSanitizer forbids memset to touch the memory between variables.
+__attribute__((no_sanitize("address"), noinline)) inline void clear_static_shared()
+{
+    for (volatile float *at = __start_emulated_shared; at < __stop_emulated_shared; at++) *at = NAN;
+}
+
+inline std::unique_ptr<block> make_block(triple index, size_t dynamic_floats)
 {
     auto made = std::make_unique<block>();
-    const unsigned n = block_size.x * block_size.y * block_size.z;
+    const unsigned n = static_cast<unsigned>(block_size.volume());
     made->index = index;
     made->threads.resize(n);
     made->warps.resize((n + WARP - 1) / WARP);
@@ -211,132 +174,79 @@ inline std::unique_ptr<block> make_block(triple index, size_t dynamic_bytes)
     std::iota(made->order.begin(), made->order.end(), 0u);
     for (unsigned i = 0; i < n; i++) {
         thread &t = made->threads[i];
-        t.index = {i % block_size.x, i / block_size.x % block_size.y,
-                   i / (block_size.x * block_size.y)};
+        t.index = block_size.nth(i);
         t.lane = i % WARP;
         t.warp = i / WARP;
         t.home = made.get();
-        made->warps[t.warp].members |= 1u << t.lane;
+        made->warps[t.warp].members++;
     }
-    if (dynamic_bytes) {
-        made->dynamic = std::make_unique<unsigned char[]>(dynamic_bytes);
-        fill_with_nan(made->dynamic.get(), dynamic_bytes);
-    }
+    made->dynamic_shared.assign(dynamic_floats, NAN);
+    clear_static_shared();
     return made;
+}
+
+inline void run_thread()
+{
+    kernel();
+    events++;
+    current->home->ended++;
+    current->now = state::ended;
 }
 
 // Runs every thread that can run, once; false when there was none.
 inline bool run_pass(block &b)
 {
     bool ran = false;
-    shuffle(b.order);
+    for (size_t i = b.order.size(); i > 1; i--) std::swap(b.order[i - 1], b.order[random_below(i)]);
     for (unsigned i : b.order) {
-        thread &t = b.threads[i];
-        if (t.now != state::ready && t.now != state::polling) continue;
+        current = &b.threads[i];
+        if (current->now != state::ready) continue;
         ran = true;
-        t.now = state::ready;
-        if (!t.stack.stack) start(t.stack, run_thread);
-        current = &t;
-        resume(t.stack);
-        if (t.now == state::ended) give_back(t.stack);
+        if (!current->stack) current->stack = take_fiber(run_thread);
+        resume(*current->stack);
+        if (current->now == state::ended) idle_fibers.push_back(current->stack);
     }
     return ran;
 }
 
-inline std::string describe_deadlock(const block &b, const char *what)
+// Runs a block until it ends or all its threads poll. Among others it now and then stops earlier,
+// so that blocks which exchange data meet each other in all states. False when no thread can run.
+inline bool run(block &b, bool among_others)
 {
-    unsigned counts[5] = {};
-    for (const thread &t : b.threads) counts[static_cast<int>(t.now)]++;
-    char text[256];
-    snprintf(text, sizeof text,
-             "deadlock in block (%u, %u, %u): %s; of %zu threads %u wait at a barrier, %u at a "
-             "warp's, %u poll, %u have ended",
-             b.index.x, b.index.y, b.index.z, what, b.threads.size(), counts[2], counts[3],
-             counts[1], counts[4]);
-    return text;
-}
-
-// The resident blocks, and the one whose shared memory is in place.
-struct residents {
-    std::vector<std::unique_ptr<block>> blocks;
-    block *in_place = nullptr;
-
-    void switch_to(block &next)
-    {
-        if (in_place == &next) return;
-        const size_t n = shared_bytes();
-        if (in_place) {
-            in_place->shared.resize(n);
-            copy_words(in_place->shared.data(), __start_emulated_shared, n);
-        }
-        if (next.shared.empty())
-            fill_with_nan(__start_emulated_shared, n);
-        else
-            copy_words(__start_emulated_shared, next.shared.data(), n);
-        in_place = &next;
-        block_index = next.index;
+    while (b.ended < b.threads.size()) {
+        const uint64_t before = events;
+        if (!run_pass(b)) return false;
+        if (events == before || (among_others && random_below(16) == 0)) break;
     }
-
-    // Runs a block until it ends or all its threads poll. Now and then it stops earlier, so that
-    // blocks which exchange data meet each other in all states. If no thread can run, that is an
-    // error.
-    std::string run(block &b)
-    {
-        switch_to(b);
-        while (b.ended < b.threads.size()) {
-            const uint64_t before = events;
-            if (!run_pass(b)) return describe_deadlock(b, "some threads never come");
-            if (events == before || (blocks.size() > 1 && random_below(16) == 0)) break;
-        }
-        return "";
-    }
-
-    void remove(size_t i)
-    {
-        if (in_place == blocks[i].get()) in_place = nullptr;
-        blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-
-    ~residents()
-    {
-        for (auto &b : blocks)
-            for (thread &t : b->threads) give_back(t.stack);
-    }
-};
-
-inline triple nth_block(uint64_t i)
-{
-    return {static_cast<unsigned>(i % grid_size.x),
-            static_cast<unsigned>(i / grid_size.x % grid_size.y),
-            static_cast<unsigned>(i / grid_size.x / grid_size.y)};
+    return true;
 }
 
 // Runs a whole grid; returns what went wrong, or an empty string.
-inline std::string run_grid(size_t dynamic_bytes)
+inline std::string run_grid(triple grid, size_t dynamic_floats)
 {
-    const uint64_t n = static_cast<uint64_t>(grid_size.x) * grid_size.y * grid_size.z;
-    const uint64_t first = random_below(n), forward = random_below(2);
-    const size_t threads = static_cast<size_t>(block_size.x) * block_size.y * block_size.z;
-    residents resident;
+    const uint64_t n = grid.volume(), first = random_below(n), step = random_below(2) ? 1 : n - 1;
+    std::vector<std::unique_ptr<block>> resident;
     on_their_way.clear();
     uint64_t started = 0, polls = 0;
-    while (started < n || !resident.blocks.empty()) {
+    while (started < n || !resident.empty()) {
         const uint64_t before = events;
-        const bool room = (resident.blocks.size() + 1) * threads <= MAX_RESIDENT_THREADS;
-        if (started < n && (room || resident.blocks.empty())) {
-            const uint64_t i = forward ? first + started : first + n - started;
-            resident.blocks.push_back(make_block(nth_block(i % n), dynamic_bytes));
-            started++;
-        }
-        for (size_t k = resident.blocks.size(); k-- > 0;) {
-            block &b = *resident.blocks[k];
+        if (started < n && resident.size() * block_size.volume() < MAX_RESIDENT_THREADS)
+            resident.push_back(
+                make_block(grid.nth((first + started++ * step) % n), dynamic_floats));
+        if (resident.size() > 1 && __start_emulated_shared)
+            return "blocks that poll cannot have static shared memory here";
+        for (size_t k = resident.size(); k-- > 0;) {
+            block &b = *resident[k];
             let_words_arrive();
-            std::string error = resident.run(b);
-            if (!error.empty()) return error;
-            if (b.ended == b.threads.size()) resident.remove(k);
+            if (!run(b, resident.size() > 1))
+                return "deadlock: " + std::to_string(b.threads.size() - b.ended) + " of " +
+                       std::to_string(b.threads.size()) +
+                       " threads of a block wait for others that never come";
+            if (b.ended == b.threads.size())
+                resident.erase(resident.begin() + static_cast<std::ptrdiff_t>(k));
         }
-        polls = events == before ? polls + resident.blocks.size() * threads : 0;
-        if (polls > MAX_POLLS) return describe_deadlock(*resident.blocks[0], "nobody answers");
+        polls = events == before ? polls + resident.size() * block_size.volume() : 0;
+        if (polls > MAX_POLLS) return "deadlock: blocks poll, and nobody answers";
     }
     while (!on_their_way.empty()) let_words_arrive();
     return "";

@@ -35,6 +35,11 @@ SANITIZE_VARIABLE = "MLPCORE_EMULATION_SANITIZE"
 FLAGS = ["-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-math-errno", "-fPIC"]
 FLAGS += ["-shared", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wno-unknown-pragmas", "-Werror"]
 
+#: Whose memory AddressSanitizer watches.
+LIBC = ctypes.CDLL(None)
+LIBC.malloc.restype = ctypes.c_void_p
+LIBC.malloc.argtypes = [ctypes.c_size_t]
+
 #: Limits for resident training that let many blocks and threads run in little time.
 LIMITS = DeviceLimits(6, shared_bytes=48 << 10, registers=64 * 64, threads=(32, 64))
 
@@ -70,15 +75,13 @@ def build(source, files=None):
     if files or sanitizer:  # it runs for less time than it compiles
         command.append("-O1")
     if sanitizer:
-        command += [f"-fsanitize={sanitizer}", "-g1", "-fno-omit-frame-pointer"]
+        command += [f"-fsanitize={sanitizer}", "-g1", "-fno-omit-frame-pointer", "-DEMULATION_ASAN"]
         if checks_shared_memory():
             command.append("-fsanitize-sections=emulated_shared")
-    names = kernels(source)
+    calls = ", ".join(f"[] {{ call({name}); }}" for name in kernels(source))
     main = (
         f'#include "cuda_words.h"\n#include "{source.name}"\n#include "library.h"\n'
-        "const emulation::entry emulation::table[] = {"
-        f"{', '.join(f'KERNEL({name})' for name in names)}}};\n"
-        f"const int emulation::table_size = {len(names)};\n"
+        f"void (*const emulation::kernels[])() = {{{calls}}};\n"
     )
     files = {"main.cpp": main, **files}
     digest = hashlib.sha256(repr((command, sorted(files.items()))).encode())
@@ -107,24 +110,20 @@ def _compile(command, folder_of_source, files, library):
         made.rename(library)  # whole or not at all, if the process is killed
 
 
-class EmulationError(RuntimeError):
-    """A launch that went wrong: a deadlock, or a grid beyond the limits of a device."""
-
-
 class _EmulatedMemory:
     """Memory of exactly so many bytes, NaN at first."""
 
     def __init__(self, driver, n_bytes):
         self._driver, self._n_bytes = driver, n_bytes
-        self.address = driver._library.emulation_allocate(n_bytes)
-        assert self.address, f"{n_bytes} bytes for the emulated device"
+        self.address = LIBC.malloc(n_bytes)
+        ctypes.memset(self.address, 0xFF, n_bytes)
         driver.free -= n_bytes
 
     def __int__(self):
         return self.address
 
     def __del__(self):
-        self._driver._library.emulation_free(self.address)
+        LIBC.free(ctypes.c_void_p(self.address))
         self._driver.free += self._n_bytes
 
 
@@ -137,7 +136,7 @@ class EmulatedKernel:
 
     def launch(self, job):
         grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)
-        self.driver.launch(Launch(KERNEL, grid, block, (job,)), 4 * self.plan.shared_floats)
+        self.driver.launch(Launch(KERNEL, grid, block, (job,)), self.plan.shared_floats)
 
 
 class EmulatedDriver:
@@ -164,23 +163,17 @@ class EmulatedDriver:
         limits=LIMITS,
         resident_files=None,
     ):
-        self._library = library = ctypes.PyDLL(str(build(source, files)))
-        library.emulation_name.restype = ctypes.c_char_p
-        library.emulation_formats.restype = ctypes.c_char_p
-        library.emulation_allocate.restype = ctypes.c_void_p
-        library.emulation_allocate.argtypes = [ctypes.c_size_t]
-        library.emulation_free.argtypes = [ctypes.c_void_p]
-        library.emulation_seed.argtypes = [ctypes.c_uint64]
+        self._library = ctypes.PyDLL(str(build(source, files)))
+        self._library.emulation_launch.restype = ctypes.c_char_p
         self.free, self.limits, self.resident_files = memory, limits, resident_files or {}
-        #: Index and parameter letters of each kernel.
+        #: Number and parameter letters of each kernel.
         self.kernels = {
-            library.emulation_name(i).decode(): (i, library.emulation_formats(i).decode())
-            for i in range(library.emulation_size())
+            name: (i, kernel.format) for i, (name, kernel) in enumerate(kernels(source).items())
         }
 
     def seed(self, seed):
         """Chooses the order in which threads run from now on."""
-        self._library.emulation_seed(seed)
+        self._library.emulation_seed(ctypes.c_uint64(seed))
 
     def specialise(self, plan):
         return EmulatedKernel(plan, self.resident_files)
@@ -203,20 +196,14 @@ class EmulatedDriver:
     def copy(self, target, source, n_bytes):
         ctypes.memmove(target, source, n_bytes)
 
-    def launch(self, launch, shared_bytes=0):
+    def launch(self, launch, shared_floats=0):
         index, formats = self.kernels[launch.kernel]
-        error = ctypes.create_string_buffer(512)
-        status = self._library.emulation_launch(
-            index,
-            (ctypes.c_uint * 3)(*launch.grid),
-            (ctypes.c_uint * 3)(*launch.block),
-            ctypes.c_size_t(shared_bytes),
-            struct.pack(formats, *launch.arguments),
-            error,
-            ctypes.c_size_t(len(error)),
-        )
-        if status:
-            raise EmulationError(error.value.decode())
+        sizes = (ctypes.c_uint * 3)(*launch.grid), (ctypes.c_uint * 3)(*launch.block)
+        arguments = struct.pack(formats, *launch.arguments)
+        shared = ctypes.c_size_t(shared_floats)
+        error = self._library.emulation_launch(index, *sizes, shared, arguments)
+        if error:
+            raise RuntimeError(f"{launch.kernel}: {error.decode()}")
 
     def capture(self, launches):
         return list(launches)

@@ -163,7 +163,7 @@ def _make_bindings(device):
         assert device.stack, "no context is current"
         (pointer,) = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_void_p))[:1]
         values = struct.unpack("P", ctypes.string_at(pointer, struct.calcsize("P")))
-        function.launch(Launch(KERNEL, (gx, gy, gz), (bx, by, bz), values), shared)
+        function.launch(Launch(KERNEL, (gx, gy, gz), (bx, by, bz), values), shared // 4)
         return (0,)
 
     return SimpleNamespace(
