@@ -22,6 +22,11 @@ class Box(NamedTuple):
     right: int
     bottom: int
 
+    @classmethod
+    def of_size(cls, left: int, top: int, width: int, height: int) -> Box:
+        """A rectangle as OpenCV has it."""
+        return cls(left, top, left + width, top + height)
+
     @property
     def width(self) -> int:
         """In pixels."""
@@ -32,13 +37,19 @@ class Box(NamedTuple):
         """In pixels."""
         return self.bottom - self.top
 
-    def around(self, other: Box) -> Box:
+    @property
+    def slices(self) -> tuple[slice, slice]:
+        """The index of its pixels in an image (h, w)."""
+        return slice(self.top, self.bottom), slice(self.left, self.right)
+
+    def union(self, other: Box) -> Box:
         """The box that holds both."""
         return Box(*map(min, self[:2], other[:2]), *map(max, self[2:], other[2:]))
 
-    def beyond(self, other: Box) -> int:
-        """By how much it reaches beyond another one, at the side where it does most."""
-        return max(abs(a - b) for a, b in zip(self.around(other), other))
+    def is_alike(self, other: Box, share: float) -> bool:
+        """Whether the shorter width, and the shorter height, is at least a share of the longer."""
+        sides = (self.width, other.width), (self.height, other.height)
+        return all(share * b <= a <= b / share for a, b in sides)
 
 
 class Components(NamedTuple):
@@ -82,5 +93,5 @@ class Components(NamedTuple):
 def find_components(dark: UInt8Array) -> Components:
     """The components of what is not 0 in an image (h, w); pixels touch at edges or corners."""
     _, labels, stats, _ = cv2.connectedComponentsWithStats(dark, connectivity=8)
-    boxes = [Box(x, y, x + w, y + h) for x, y, w, h, _ in stats.tolist()]
+    boxes = [Box.of_size(*each) for each in stats[:, :4].tolist()]
     return Components(labels, boxes, stats[:, 4])

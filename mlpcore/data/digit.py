@@ -145,11 +145,8 @@ def to_glyph(ink: Ink, mask: AnyArray) -> Glyph | None:
     near = cv2.dilate(mask.astype(np.uint8), np.ones((3, 3), np.uint8))
     stroke = stroke_level(ink.values[mask])
     levels = np.clip((ink.values * near - ink.edge) / max(stroke - ink.edge, 1), 0, 1)
-    left, top, width, height = cv2.boundingRect((levels > EDGE).astype(np.uint8))
-    if not width:
-        return None
-    box = Box(left, top, left + width, top + height)
-    return Glyph(box, _centred(_fitted(levels[top : box.bottom, left : box.right])))
+    box = Box.of_size(*cv2.boundingRect((levels > EDGE).astype(np.uint8)))
+    return Glyph(box, _centred(_fitted(levels[box.slices]))) if box.width else None
 
 
 def _side_by_side(boxes: Iterable[Box]) -> int:
@@ -173,14 +170,12 @@ def _fitted(levels: AnyArray) -> Float64Array:
     return result / max(result.max(), 1e-9)
 
 
-def _centred(ink: AnyArray) -> UInt8Array:
+def _centred(ink: Float64Array) -> UInt8Array:
     """Put the ink into MNIST's image, its centre of mass as near to the middle as it fits."""
-    corner = []
-    for axis, side in enumerate(ink.shape):
-        profile = ink.sum(axis=1 - axis)
-        middle = profile @ np.arange(side) / profile.sum()
-        corner.append(int(np.clip(np.floor(CENTRE - middle + 0.5), 0, SIDE - side)))
+    height, width = ink.shape
+    mass, right, down = (cv2.moments(ink)[name] for name in ("m00", "m10", "m01"))
+    top = int(np.clip(np.floor(CENTRE - down / mass + 0.5), 0, SIDE - height))
+    left = int(np.clip(np.floor(CENTRE - right / mass + 0.5), 0, SIDE - width))
     result = np.zeros((SIDE, SIDE), np.uint8)
-    top, left = corner
-    result[top : top + ink.shape[0], left : left + ink.shape[1]] = np.rint(255 * ink)
+    result[top : top + height, left : left + width] = np.rint(255 * ink)
     return result

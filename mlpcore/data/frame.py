@@ -96,13 +96,10 @@ def _rules(lines: BoolArray) -> BoolArray:
 
 def _without_rows(image: AnyArray, rows: BoolArray) -> AnyArray:
     """An image whose rows are put between those above and below, so that strokes go on."""
-    result, kept = image.copy(), np.flatnonzero(~rows)
-    for y in np.flatnonzero(rows):
-        k = int(np.searchsorted(kept, y))
-        above, below = kept[max(k - 1, 0)], kept[min(k, len(kept) - 1)]
-        share = (y - above) / max(below - above, 1)
-        result[y] = np.rint((1 - share) * image[above] + share * image[below])
-    return result
+    kept = np.flatnonzero(~rows)
+    place = np.interp(np.arange(len(rows)), kept, np.arange(len(kept)))
+    above, below = (image[kept[round_(place).astype(int)]] for round_ in (np.floor, np.ceil))
+    return np.rint(above + (place % 1)[:, None] * (below.astype(float) - above)).astype(np.uint8)
 
 
 def _views(image: AnyArray) -> tuple[AnyArray, ...]:

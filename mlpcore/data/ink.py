@@ -64,11 +64,11 @@ def picture_ink(grey: UInt8Array) -> Ink | None:
     small = reduced(grey, PICTURE_SIDE)
     if _ink_is_light(small, _plane(small)):
         grey, small = 255 - grey, 255 - small
-    low, high = int(grey.min()), int(grey.max())
-    if (
-        low < high and ((grey == low) | (grey == high)).all()
-    ):  # often cut along the ink, without ground
-        return Ink(np.where(grey == low, np.uint8(255), np.uint8(0)), 0.0, EDGE * 255)
+    darkest, lightest = grey.min(), grey.max()
+    dark = grey == darkest
+    if darkest < lightest and (dark | (grey == lightest)).all():
+        # Two values are often cut along the ink, without ground.
+        return Ink(255 * dark.astype(np.uint8), 0.0, EDGE * 255)
     small = cv2.GaussianBlur(small, (0, 0), max(small.shape) / PICTURE_SIDE)
     ink = _missing_light(grey, small, PICTURE_STROKE)
     split, _ = cv2.threshold(ink, 0, 255, cv2.THRESH_OTSU)
@@ -115,9 +115,7 @@ def _ink_is_light(grey: UInt8Array, ground: AnyArray) -> bool:
     Noise deviates to both sides, and uneven light deviates little. So the sign of a high odd power
     tells on which side the ink is, even if it covers little.
     """
-    deviation = grey - ground.astype(np.float64)
-    square = deviation * deviation
-    return bool(np.sum(square * square * deviation) > 0)
+    return bool(np.sum((grey - ground.astype(np.float64)) ** 5) > 0)
 
 
 def _missing_light(grey: UInt8Array, small: UInt8Array, stroke: float) -> UInt8Array:
@@ -145,6 +143,5 @@ def _plane(grey: UInt8Array) -> Float64Array:
     border = np.ones(grey.shape, bool)
     margin = max(1, min(grey.shape) // 12)
     border[margin:-margin, margin:-margin] = False
-    at_border = terms[:, border]
-    slopes = np.linalg.solve(at_border @ at_border.T, at_border @ grey[border])
+    slopes = np.linalg.lstsq(terms[:, border].T, grey[border])[0]
     return np.tensordot(slopes, terms, 1)

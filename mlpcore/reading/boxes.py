@@ -11,18 +11,19 @@ import cv2
 import numpy as np
 
 from mlpcore.data.components import Box
-from mlpcore.data.digit import Glyph, digit_inside
+from mlpcore.data.digit import digit_inside
 from mlpcore.data.ink import Ink
+from mlpcore.reading.segmentation import Field, Segment
 from mlpcore.typing import AnyArray, UInt8Array
 
 #: The least side of a box in pixels, and the least share of its rectangle that it fills, with the
 #: digits in it and without.
 MIN_SIDE, MIN_FILLED, MIN_STRAIGHT = 10, 0.6, 0.85
 
-#: Shares of a small box's side: a line is longer than the first, and its gaps are shorter than the
-#: second. What is thicker than the third is no line, so that the hole in a 0 is no box. A box whose
-#: side is below the fourth is a gap between two lines.
-LINE, GAP, THICK, SMALLEST = 0.9, 0.15, 0.15, 0.5
+#: Shares of a small box's side: a line is longer than the first. What is thicker than the second is
+#: no line, so that the hole in a 0 is no box. A box whose side is below the third is a gap between
+#: two lines.
+LINE, THICK, SMALLEST = 0.9, 0.15, 0.5
 
 #: Small boxes are those that cover this share of the area of all.
 SMALL = 0.1
@@ -68,28 +69,30 @@ def find_boxes(dark: UInt8Array) -> list[Box]:
         return []
     width, height = (quantile(first[:, axis], first[:, 4], SMALL) for axis in (2, 3))
     side = min(width, height)
-    drawn = lines(dark, (round(LINE * width), round(LINE * height)), round(GAP * side))
-    found = _enclosed(255 - drawn, MIN_STRAIGHT)
-    found = found[found[:, 2:4].min(axis=1) >= SMALLEST * side]
+    drawn = find_lines(dark, round(LINE * width), round(LINE * height))
     block = np.ones([max(5, round(THICK * side))] * 2, np.uint8)
     thin = dark & ~cv2.morphologyEx(dark, cv2.MORPH_OPEN, block)
     thin = cv2.copyMakeBorder(thin, *[REACH] * 4, cv2.BORDER_CONSTANT, value=255)
-    boxes = [
-        box for box in map(_box, found) if not _holds_one(box, found) and _has_sides(box, thin)
-    ]
-    cut = [box for box in map(_box, _enclosed(255 - drawn, MIN_STRAIGHT, 1)) if box not in boxes]
-    boxes += [box for box in cut if _has_sides(box, thin) and any(_alike(box, b) for b in boxes)]
-    return [] if _crossed(boxes, drawn, dark, side) else boxes
+    found = _enclosed(255 - drawn, MIN_STRAIGHT)
+    found = found[found[:, 2:4].min(axis=1) >= SMALLEST * side]
+    boxes = _with_sides(found[~_hold_others(found)], thin)
+    cut = _with_sides(_enclosed(255 - drawn, MIN_STRAIGHT, n_open=1), thin)
+    boxes += [box for box in cut if any(box.is_alike(each, ALIKE) for each in boxes)]
+    return [] if _are_crossed(boxes, drawn, dark, side) else boxes
 
 
-def digit_in_box(ink: Ink, box: Box) -> Glyph | None:
-    """The digit in a box of a page, of which the lines have no part; None if the box is empty."""
-    rows = slice(box.top + MARGIN, box.bottom - MARGIN)
-    columns = slice(box.left + MARGIN, box.right - MARGIN)
-    found = digit_inside(ink._replace(values=ink.values[rows, columns]), RIM)
+def box_fields(ink: Ink, boxes: Sequence[Box]) -> list[list[Field]]:
+    """The boxes of a page, in lines from the top, each from left to right, and the ink in them."""
+    return [[_box_field(ink, boxes[k]) for k in line] for line in in_lines(boxes)]
+
+
+def _box_field(ink: Ink, box: Box) -> Field:
+    """The field of a box, which shows one digit without its lines or is empty."""
+    inside = Box(box.left + MARGIN, box.top + MARGIN, box.right - MARGIN, box.bottom - MARGIN)
+    found = digit_inside(ink._replace(values=ink.values[inside.slices]), RIM)
     if found is None or max(found[0].box.width, found[0].box.height) < MIN_DIGIT * box.height:
-        return None
-    return found[0]
+        return Field(box, 0, [])
+    return Field(box, 1, [Segment(0, 1, found[0]._replace(box=box), 0.0)])
 
 
 def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
@@ -111,21 +114,20 @@ def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
     return [sorted(line, key=lambda k: boxes[k].left) for line in found]
 
 
-def lines(dark: UInt8Array, lengths: tuple[int, int], gap: int) -> UInt8Array:
+def find_lines(dark: UInt8Array, width: int, height: int) -> UInt8Array:
     """The level and upright lines in a black and white image (h, w), 255 where one is.
 
-    They have at least a length, that of level ones first, and gaps of at most `gap`.
+    Level ones have at least a width, and upright ones a height.
     """
     found = np.zeros_like(dark)
-    for axis, length in zip((1, 0), lengths):
+    for length, shape in (width, (1, -1)), (height, (-1, 1)):
 
-        def along(n: int, axis: int = axis) -> UInt8Array:
-            return np.ones((1, n) if axis else (n, 1), np.uint8)
+        def along(n: int, shape: tuple[int, int] = shape) -> UInt8Array:
+            return np.ones(n, np.uint8).reshape(shape)
 
-        line = cv2.dilate(dark, along(3, 1 - axis))  # which is not quite level
+        line = cv2.dilate(dark, along(3).T)  # which is not quite straight
         line = cv2.morphologyEx(line, cv2.MORPH_CLOSE, along(int(np.clip(HOLE * length, 3, 7))))
-        line = cv2.morphologyEx(line, cv2.MORPH_OPEN, along(max(2, length)))
-        found |= cv2.morphologyEx(line, cv2.MORPH_CLOSE, along(max(1, gap)))
+        found |= cv2.morphologyEx(line, cv2.MORPH_OPEN, along(max(2, length)))
     return found
 
 
@@ -142,9 +144,7 @@ def without_lines(dark: UInt8Array, drawn: UInt8Array) -> UInt8Array:
 
 def quantile(values: AnyArray, weights: AnyArray, share: float) -> float:
     """The value (n,) at which those up to it have a share of the weights (n,)."""
-    order = np.argsort(values)
-    total = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(total, share * total[-1])])
+    return float(np.quantile(values, share, weights=weights, method="inverted_cdf"))
 
 
 def _enclosed(light: UInt8Array, filled: float, n_open: int = 0) -> AnyArray:
@@ -156,56 +156,50 @@ def _enclosed(light: UInt8Array, filled: float, n_open: int = 0) -> AnyArray:
     left, top, width, height, area = stats.T
     rows, columns = light.shape
     ends = [left == 0, top == 0, left + width == columns, top + height == rows]
-    inside = np.sum(ends, axis=0) <= n_open
-    large = np.minimum(width, height) >= MIN_SIDE
-    return stats[inside & large & (area >= filled * width * height)]
+    chosen = (np.sum(ends, axis=0) == n_open) & (np.minimum(width, height) >= MIN_SIDE)
+    return stats[chosen & (area >= filled * width * height)]
 
 
-def _box(stats: AnyArray) -> Box:
-    left, top, width, height, _ = stats.tolist()
-    return Box(left, top, left + width, top + height)
+def _hold_others(stats: AnyArray) -> AnyArray:
+    """Which (n,) of rectangles (n, 5) have the middle of another one inside."""
+    left, top, width, height, _ = stats.T
+    x, y = left + width / 2, top + height / 2
+    inside = (left[:, None] < x) & (x < (left + width)[:, None])
+    inside &= (top[:, None] < y) & (y < (top + height)[:, None])
+    return inside.sum(axis=1) > 1
 
 
-def _alike(box: Box, other: Box) -> bool:
-    """Whether two boxes have about the same size."""
-    return all(
-        ALIKE * b <= a <= b / ALIKE
-        for a, b in ((box.width, other.width), (box.height, other.height))
-    )
+def _with_sides(stats: AnyArray, thin: UInt8Array) -> list[Box]:
+    """Those of rectangles (n, 5) of which each side is a thin line, at least half of it.
+
+    The image of thin lines has a margin of `REACH`.
+    """
+    boxes = []
+    for left, top, width, height, _ in stats.tolist():
+        rows, columns = (slice(a + REACH, a + REACH + n) for a, n in ((top, height), (left, width)))
+        upright = [thin[rows, x : x + REACH] for x in (left, columns.stop)]
+        level = [thin[y : y + REACH, columns].T for y in (top, rows.stop)]
+        if min(side.any(axis=1).mean() for side in (*upright, *level)) >= 0.5:
+            boxes.append(Box.of_size(left, top, width, height))
+    return boxes
 
 
-def _holds_one(box: Box, found: AnyArray) -> bool:
-    """Whether the middle of another one is inside."""
-    x, y = found[:, 0] + found[:, 2] / 2, found[:, 1] + found[:, 3] / 2
-    inside = (box.left < x) & (x < box.right) & (box.top < y) & (y < box.bottom)
-    return int(inside.sum()) > 1
-
-
-def _has_sides(box: Box, thin: UInt8Array) -> bool:
-    """Whether at least half of each side is a thin line, in an image with a margin of `REACH`."""
-    left, top, right, bottom = box
-    rows, columns = slice(top + REACH, bottom + REACH), slice(left + REACH, right + REACH)
-    upright = [thin[rows, x : x + REACH] for x in (left, right + REACH)]
-    level = [thin[y : y + REACH, columns] for y in (top, bottom + REACH)]
-    shares = [side.any(axis=1).mean() for side in upright]
-    shares += [side.any(axis=0).mean() for side in level]
-    return min(shares) >= 0.5
-
-
-def _crossed(boxes: Sequence[Box], drawn: UInt8Array, dark: UInt8Array, side: float) -> bool:
+def _are_crossed(boxes: Sequence[Box], drawn: UInt8Array, dark: UInt8Array, side: float) -> bool:
     """Whether most of the ink at lines is in no box."""
     scale = min(1.0, SMALL_SIDE / side)
-    strokes, owner = without_lines(dark, drawn), np.zeros(dark.shape, np.int32)
+    owner = np.zeros(dark.shape, np.int32)
     for number, box in enumerate(boxes, 1):
-        owner[box.top : box.bottom, box.left : box.right] = number
+        owner[box.slices] = number
+    strokes = without_lines(dark, drawn)
     small = cv2.resize(strokes, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     stats = cv2.connectedComponentsWithStats((small > 64).astype(np.uint8))[2][1:]
     inside = outside = 0
     for left, top, width, height, area in (stats / [*[scale] * 4, 1]).astype(int).tolist():
         number = owner[top + height // 2, left + width // 2]
-        reach = Box(left, top, left + width, top + height)
-        if number and reach.beyond(boxes[number - 1]) < OVER * side:
+        reach = Box.of_size(left, top, width, height)
+        own = boxes[number - 1] if number else None
+        if own and np.abs(np.subtract(reach.union(own), own)).max() < OVER * side:
             inside += area
-        elif drawn[top : reach.bottom, left : reach.right].any():
+        elif drawn[reach.slices].any():
             outside += area
     return outside > inside

@@ -1,4 +1,4 @@
-"""The angle by which a page is turned, and the page turned back."""
+"""A page turned until its lines are level."""
 
 from __future__ import annotations
 
@@ -12,37 +12,30 @@ from mlpcore.typing import Float64Array, UInt8Array
 MAX_ANGLE, STEP, FINE_STEP, SKEW_SIDE = 7.0, 0.5, 0.1, 700
 
 
-def skew(ink: UInt8Array) -> float:
-    """The angle in degrees by which `rotation` makes lines level, to a tenth of a degree.
+def deskewed(ink: UInt8Array) -> tuple[UInt8Array, Float64Array]:
+    """Ink (h, w) with level lines, on a page that holds it all, and the map (3, 3) of its points.
 
-    It is the angle at which the sums of the rows differ most from each to the next (projection
+    The sums of the rows differ most from each to the next at the angle of the lines (projection
     profile: Postl, *Detection of linear oblique structures and skew scan in digitized documents*,
-    1986).
+    1986), which is found to a tenth of a degree.
     """
     small = reduced(ink, SKEW_SIDE).astype(np.float32)
 
     def sharpness(angle: float) -> float:
-        turned = cv2.warpAffine(small, rotation(small.shape, angle)[:2], small.shape[::-1])
+        turned = cv2.warpAffine(small, _rotation(small.shape, angle), small.shape[::-1])
         return float(np.square(np.diff(turned.sum(axis=1))).sum())
 
     coarse = max(np.arange(-MAX_ANGLE, MAX_ANGLE + STEP, STEP), key=sharpness)
-    fine = np.arange(-STEP + FINE_STEP, STEP, FINE_STEP)
-    return float(max(coarse + fine, key=sharpness))
-
-
-def rotation(shape: tuple[int, ...], angle: float) -> Float64Array:
-    """The map (3, 3) that turns points (x, y, 1) of a page around its middle, counter-clockwise."""
-    height, width = shape
-    turned = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, 1)
-    return np.vstack([turned, [0, 0, 1]])
-
-
-def turned(ink: UInt8Array, angle: float) -> tuple[UInt8Array, Float64Array]:
-    """Ink turned by an angle on a page that holds it all, and the map (3, 3) of its points."""
+    angle = max(coarse + np.arange(-STEP + FINE_STEP, STEP, FINE_STEP), key=sharpness)
+    matrix = np.vstack([_rotation(ink.shape, angle), [0, 0, 1]])
+    cos, sin = np.abs(matrix[0, :2])
     height, width = ink.shape
-    cos, sin = abs(np.cos(np.radians(angle))), abs(np.sin(np.radians(angle)))
     size = int(np.ceil(width * cos + height * sin)), int(np.ceil(width * sin + height * cos))
-    shift = np.eye(3)
-    shift[:2, 2] = (np.array(size) - (width, height)) / 2
-    matrix = shift @ rotation(ink.shape, angle)
+    matrix[:2, 2] += (np.array(size) - (width, height)) / 2
     return cv2.warpAffine(ink, matrix[:2], size), matrix
+
+
+def _rotation(shape: tuple[int, ...], angle: float) -> Float64Array:
+    """The map (2, 3) that turns points around the middle of an image, counter-clockwise."""
+    height, width = shape
+    return cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, 1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlpcore.data.components import Box
 from mlpcore.errors import InputError
-from mlpcore.reading.boxes import lines
+from mlpcore.reading.boxes import find_lines
 from mlpcore.typing import UInt8Array
 
 #: A line of the frame is at least so long, as a share of the page's shorter side.
@@ -33,9 +33,12 @@ def grid_boxes(
     InputError
         When there is no frame.
     """
-    frame = _frame(dark, found)
-    if frame is None or (not found and None in (columns, rows)):
+    length = max(2, round(FRAME * min(dark.shape)))
+    around = Box.of_size(*cv2.boundingRect(find_lines(dark, length, length)))
+    ends = [*found, around] if around.width else found
+    if not ends or (not found and None in (columns, rows)):
         raise InputError(f"{name} shows no lines: expected a grid of drawn boxes")
+    frame = reduce(Box.union, ends)
     columns = columns or _count(frame.width, [(box.left, box.right) for box in found])
     rows = rows or _count(frame.height, [(box.top, box.bottom) for box in found])
     x = np.linspace(frame.left, frame.right, columns + 1).round().astype(int).tolist()
@@ -46,17 +49,9 @@ def grid_boxes(
     for box in found:
         k = int(np.searchsorted(x, (box.left + box.right) / 2)) - 1
         i = int(np.searchsorted(y, (box.top + box.bottom) / 2)) - 1
-        if (i, k) in cells and _alike(box, cells[i, k]):
+        if (i, k) in cells and box.is_alike(cells[i, k], SAME):
             cells[i, k] = box
     return list(cells.values())
-
-
-def _frame(dark: UInt8Array, found: Sequence[Box]) -> Box | None:
-    """What holds all boxes and all long lines; None if there are none."""
-    length = max(2, round(FRAME * min(dark.shape)))
-    left, top, width, height = cv2.boundingRect(lines(dark, (length, length), 0))
-    ends = [Box(left, top, left + width, top + height)] if width else []
-    return reduce(Box.around, [*ends, *found]) if ends or found else None
 
 
 def _count(length: int, sides: Sequence[tuple[int, int]]) -> int:
@@ -65,10 +60,3 @@ def _count(length: int, sides: Sequence[tuple[int, int]]) -> int:
     apart = np.subtract.outer(begins, ends)
     line = np.min(apart, where=apart > 0, initial=length) % length  # 0 for one box
     return max(1, round(length / (float(np.median(ends - begins)) + line)))
-
-
-def _alike(box: Box, cell: Box) -> bool:
-    """Whether a box has about the size of a cell of the grid."""
-    return all(
-        SAME * b < a < b / SAME for a, b in ((box.width, cell.width), (box.height, cell.height))
-    )

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mlpcore.data.components import MIN_SHARE, Box, Components, find_components
 from mlpcore.data.ink import Ink, stroke_level
-from mlpcore.reading.boxes import in_lines, lines, quantile, without_lines
+from mlpcore.reading.boxes import find_lines, in_lines, quantile, without_lines
 from mlpcore.reading.segmentation import Field, number_field
 from mlpcore.typing import AnyArray
 
@@ -25,7 +25,7 @@ RULE = 0.6
 MIN_HEIGHT, MAX_PIECES = 8, 5000
 
 #: Shares of the usual height: lower pieces are dirt, higher or wider ones no digits.
-LOWEST, HIGHEST = 0.4, 2.5
+LOWEST, HIGHEST, HIGHEST_AT_BORDER = 0.4, 2.5, 1.5
 
 #: Paler ink than this share of the usual is a pattern of the paper.
 PALE = 0.5
@@ -37,7 +37,7 @@ BESIDE, NEAR = 0.4, 2.5
 NUMBER_GAP = 1.0
 
 
-def find_numbers(ink: Ink) -> list[list[Field]]:
+def number_fields(ink: Ink) -> list[list[Field]]:
     """The numbers on a page, in lines from the top, each from left to right."""
     inked = ink.values[ink.values > ink.threshold]
     if inked.size:
@@ -45,7 +45,7 @@ def find_numbers(ink: Ink) -> list[list[Field]]:
         ink = ink._replace(threshold=threshold, edge=threshold / 2)
     length = max(MIN_HEIGHT, round(RULE * min(ink.values.shape)))
     dark = ink.strokes
-    components = find_components(without_lines(dark, lines(dark, (length, length), 0)))
+    components = find_components(without_lines(dark, find_lines(dark, length, length)))
     digits, height = _digits(ink, components)
     if not digits:
         return []
@@ -60,28 +60,23 @@ def find_numbers(ink: Ink) -> list[list[Field]]:
 
 
 def _digits(ink: Ink, components: Components) -> tuple[list[int], float]:
-    """The components that may be digits, or several that touch, and the usual height."""
-    boxes = components.boxes
-    large = [k for k, box in enumerate(boxes) if k and box.height >= MIN_HEIGHT]
-    if not large or len(large) > MAX_PIECES:
+    """The components that may be digits, or several that touch, and the usual height.
+
+    Ink at the border of the page that is too large for a digit is a table behind it.
+    """
+    left, top, right, bottom = np.array(components.boxes).T
+    width, height = right - left, bottom - top
+    large = 1 + np.flatnonzero(height[1:] >= MIN_HEIGHT)
+    if not 0 < len(large) <= MAX_PIECES:
         return [], 0.0
-    heights = np.array([boxes[k].height for k in large])
-    height = quantile(heights, heights, 0.5)  # high pieces count for more
+    usual = quantile(height[large], height[large], 0.5)  # high pieces count for more
     levels = np.bincount(components.labels.ravel(), ink.values.ravel()) / components.areas
-    usual = float(np.average(levels[large], weights=components.areas[large]))
-    digits = []
-    for k in large:
-        sized = LOWEST * height <= boxes[k].height <= HIGHEST * height
-        dark = levels[k] > PALE * usual
-        if sized and dark and not _is_edge(boxes[k], height, ink.values.shape):
-            digits.append(k)
-    return digits, height
-
-
-def _is_edge(box: Box, height: float, shape: tuple[int, ...]) -> bool:
-    """Whether ink at the border of the page is too large for a digit: a table behind it."""
-    at_border = not (box.left and box.top and box.right < shape[1] and box.bottom < shape[0])
-    return at_border and (box.width > HIGHEST * height or box.height > 1.5 * height)
+    dark = levels > PALE * np.average(levels[large], weights=components.areas[large])
+    rows, columns = ink.values.shape
+    at_border = (left == 0) | (top == 0) | (right == columns) | (bottom == rows)
+    edge = at_border & ((width > HIGHEST * usual) | (height > HIGHEST_AT_BORDER * usual))
+    sized = (height >= LOWEST * usual) & (height <= HIGHEST * usual)
+    return large[(sized & dark & ~edge)[large]].tolist(), usual
 
 
 def _text_lines(boxes: Sequence[Box], height: float) -> list[list[int]]:
@@ -126,7 +121,7 @@ def _words(line: Sequence[int], boxes: Sequence[Box], height: float) -> list[lis
 
 def _groups(word: Sequence[int], components: Components) -> list[list[int]]:
     """Each piece of a number with the low marks above, below or in it, such as the bar of a 5."""
-    around = reduce(Box.around, [components.boxes[k] for k in word])
+    around = reduce(Box.union, [components.boxes[k] for k in word])
     groups = [[k] for k in word]
     least = MIN_SHARE * max(components.areas[k] for k in word)
     for number, box in enumerate(components.boxes):

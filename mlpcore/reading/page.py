@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +17,11 @@ from mlpcore.errors import InputError
 from mlpcore.evaluation.copies import Copies
 from mlpcore.inference import TrainedClassifier, load
 from mlpcore.inference.inputs import check_takes_digits, path_or_image
-from mlpcore.reading.boxes import digit_in_box, find_boxes, in_lines
-from mlpcore.reading.deskew import skew, turned
+from mlpcore.reading.boxes import box_fields, find_boxes
+from mlpcore.reading.deskew import deskewed
 from mlpcore.reading.grid import grid_boxes
-from mlpcore.reading.numbers import find_numbers
-from mlpcore.reading.segmentation import Field, best_sequence, cell_field
+from mlpcore.reading.numbers import number_fields
+from mlpcore.reading.segmentation import Field, best_sequence
 from mlpcore.typing import Float64Array, StrPath, UInt8Array
 
 #: An answer whose probability exceeds the second's by less is in doubt.
@@ -177,22 +175,15 @@ def read(
             f"{MIN_SIDE} x {MIN_SIDE}"
         )
     ink = page_ink(grey)
-    level, matrix = turned(ink.values, skew(ink.values))
+    level, matrix = deskewed(ink.values)
     ink = ink._replace(values=level)
     boxes = find_boxes(ink.strokes)
     if columns is not None or rows is not None:
         boxes = grid_boxes(ink.strokes, boxes, columns, rows, name)
-    lines = [
-        [cell_field(boxes[k], digit_in_box(ink, boxes[k])) for k in line]
-        for line in in_lines(boxes)
-    ]
-    if not boxes:
-        lines = find_numbers(ink)
+    lines = box_fields(ink, boxes) if boxes else number_fields(ink)
     to_picture = np.diag([scale, scale, 1]) @ np.linalg.inv(matrix)
-    fields = [field for line in lines for field in line]
-    found = iter(_read_fields(fields, classifier, to_picture, name))
-    read_lines = [_in_line([(field, next(found)) for field in line]) for line in lines]
-    return Page(name, read_lines, bool(boxes), grey, scale)
+    digits = _read_lines(lines, bool(boxes), classifier, to_picture, name)
+    return Page(name, digits, bool(boxes), grey, scale)
 
 
 def check_grid(columns: int | None, rows: int | None) -> None:
@@ -202,48 +193,46 @@ def check_grid(columns: int | None, rows: int | None) -> None:
             check_whole(name, number, 1, MAX_LINES)
 
 
-def _read_fields(
-    fields: Sequence[Field], classifier: TrainedClassifier, to_picture: Float64Array, name: str
+def _read_lines(
+    lines: list[list[Field]],
+    boxed: bool,
+    classifier: TrainedClassifier,
+    to_picture: Float64Array,
+    name: str,
 ) -> list[list[ReadDigit]]:
-    """The digits of each field; the network is asked about all of them at once."""
-    glyphs = [segment.glyph.pixels for field in fields for segment in field.segments]
+    """The digits of the fields of each line; the network is asked about all of them at once."""
+    glyphs = [each.glyph.pixels for line in lines for field in line for each in field.segments]
     if len(glyphs) > MAX_GLYPHS:
         raise InputError(f"{name} shows {len(glyphs):,} digits: expected at most {MAX_GLYPHS:,}")
     pixels = np.reshape(np.array(glyphs, np.uint8), (-1, SIDE, SIDE))
     images = MNIST_PIXELS.to_images(pixels)
-    if classifier.copies is None and not all(field.is_cell for field in fields):
+    if classifier.copies is None and not boxed:
         classifier = TrainedClassifier(classifier.networks, classifier.backend, Copies(N_COPIES))
     probabilities = classifier.to_probabilities(classifier.outputs_of_digits(images))
     second, first = np.sort(np.pad(probabilities, ((0, 0), (1, 0))), axis=1).T[-2:]
     doubts = np.where(classifier.doubtful(images), 1.0, 1 - first + second)
     scores = np.log(np.maximum(first, 1e-9))
-    result, begin = [], 0
-    for field in fields:
-        digits = []
-        for k in best_sequence(field, scores[begin : begin + len(field.segments)]):
-            own, box = probabilities[begin + k], field.segments[k].glyph.box
-            corners = _corners(field.box if field.is_cell else box, to_picture)
-            answer = classifier.classes[own.argmax()].item()
-            digits.append(ReadDigit(answer, own, float(doubts[begin + k]), corners))
-        empty = ReadDigit(None, np.zeros(0), 0.0, _corners(field.box, to_picture))
-        result.append(digits or [empty])
-        begin += len(field.segments)
+
+    def digit(box: Box, begins: bool, k: int | None = None) -> ReadDigit:
+        left, top, right, bottom = box
+        corners = [left, right, right, left], [top, top, bottom, bottom], [1] * 4
+        at = (to_picture @ corners)[:2].T
+        if k is None:
+            return ReadDigit(None, np.zeros(0), 0.0, at, begins)
+        answer = classifier.classes[probabilities[k].argmax()].item()
+        return ReadDigit(answer, probabilities[k], float(doubts[k]), at, begins)
+
+    result, n = [], 0
+    for line in lines:
+        digits, end = [], -np.inf
+        for box, n_parts, segments in line:
+            begins = not boxed or box.left - end > NUMBER_GAP * box.height
+            end = box.right
+            for k in best_sequence(n_parts, segments, scores[n:]):
+                digits.append(digit(segments[k].glyph.box, begins, n + k))
+                begins = False
+            if not segments:
+                digits.append(digit(box, begins))
+            n += len(segments)
+        result.append(digits)
     return result
-
-
-def _corners(box: Box, to_picture: Float64Array) -> Float64Array:
-    x, y = [box.left, box.right, box.right, box.left], [box.top, box.top, box.bottom, box.bottom]
-    return (to_picture @ [x, y, [1] * 4])[:2].T
-
-
-def _in_line(fields: Sequence[tuple[Field, list[ReadDigit]]]) -> list[ReadDigit]:
-    """The digits of the fields of a line; one that begins a number says so."""
-    together = [
-        a.is_cell and b.is_cell and b.box.left - a.box.right <= NUMBER_GAP * a.box.height
-        for (a, _), (b, _) in pairwise(fields)
-    ]
-    return [
-        each._replace(begins_number=each is digits[0] and not inside)
-        for inside, (_, digits) in zip([False, *together], fields)
-        for each in digits
-    ]

@@ -69,24 +69,15 @@ class Field(NamedTuple):
     ----------
     box : Box
         On the page.
-    is_cell : bool
-        Whether it is the box of one digit.
     n_parts : int
         The pieces of ink from left to right, of which digits are made; 0 if there is none.
     segments : list of Segment
-        What may be a digit.
+        What may be a digit, by `first`.
     """
 
     box: Box
-    is_cell: bool
     n_parts: int
     segments: list[Segment]
-
-
-def cell_field(box: Box, glyph: Glyph | None) -> Field:
-    """The field of a box for one digit; None for an empty one."""
-    segments = [] if glyph is None else [Segment(0, 1, glyph, 0.0)]
-    return Field(box, True, len(segments), segments)
 
 
 class _Part(NamedTuple):
@@ -115,40 +106,39 @@ def number_field(
     height
         Of the digits, in pixels.
     """
-    box = reduce(Box.around, (components.boxes[k] for group in groups for k in group))
-    corner = box.left, box.top
-    inside = (slice(box.top, box.bottom), slice(box.left, box.right))
-    labels = components.labels[inside]
-    of_group = np.full(len(components.boxes), -1)
+    box = reduce(Box.union, (components.boxes[k] for group in groups for k in group))
+    group_of = np.full(len(components.boxes), -1)
     for k, group in enumerate(groups):
-        of_group[list(group)] = k
-    member = of_group[labels]
-    y, x = np.nonzero(member >= 0)
+        group_of[list(group)] = k
+    groups_there = group_of[components.labels[box.slices]]
+    y, x = np.nonzero(groups_there >= 0)
     slant = _slant(components, groups)
     upright = x - slant * (y - box.height / 2)
-    owner = member[y, x]
-    parts, part_of_pixel = _parts(upright, owner, len(groups), height)
-    number = np.full(labels.shape, -1, np.int16)
-    number[y, x] = part_of_pixel
+    parts, part_of_pixel = _parts(upright, groups_there[y, x], len(groups), height)
+    numbers = np.zeros(groups_there.shape, np.int16)  # of parts, from 1
+    numbers[y, x] = 1 + part_of_pixel
     lean = len(groups) / (len(groups) + FEW) * (slant - MNIST_SLANT)
-    straight = ink._replace(values=_sheared(ink.values[inside], lean))
-    number_there = _sheared(number + 1, lean) - 1
+    straight = ink._replace(values=_sheared(ink.values[box.slices], lean))
+    straight_numbers = _sheared(numbers, lean)
     segments = []
     for first in range(len(parts)):
         for end in range(first + 1, min(first + MAX_PARTS, len(parts)) + 1):
             width = max(each.end for each in parts[first:end]) - parts[first].begin
             if width > WIDEST * height and end > first + 1:
                 break
-            own = (number_there >= first) & (number_there < end)
-            found = to_glyph(straight, own)
-            if found is not None:
-                found = Glyph(_around((number >= first) & (number < end), corner), found.pixels)
-                prior = _prior(parts[first:end], width / height, found.box.height / height)
-                segments.append(Segment(first, end, found, prior))
-    return Field(box, False, len(parts), segments)
+            glyph = to_glyph(straight, (straight_numbers > first) & (straight_numbers <= end))
+            if glyph is not None:
+                mask = (numbers > first) & (numbers <= end)
+                left, top, *size = cv2.boundingRect(mask.astype(np.uint8))
+                glyph = glyph._replace(box=Box.of_size(box.left + left, box.top + top, *size))
+                prior = _prior(parts[first:end], width / height, glyph.box.height / height)
+                segments.append(Segment(first, end, glyph, prior))
+    return Field(box, len(parts), segments)
 
 
-def best_sequence(field: Field, scores: Sequence[float] | AnyArray) -> list[int]:
+def best_sequence(
+    n_parts: int, segments: Sequence[Segment], scores: Sequence[float] | AnyArray
+) -> list[int]:
     """The numbers of the segments that cover all parts with the greatest sum (Viterbi).
 
     Parameters
@@ -156,18 +146,17 @@ def best_sequence(field: Field, scores: Sequence[float] | AnyArray) -> list[int]
     scores
         The logarithm of the network's probability for each segment.
     """
-    best = np.full(field.n_parts + 1, -np.inf)
+    best = np.full(n_parts + 1, -np.inf)
     best[0] = 0
-    last = np.full(field.n_parts + 1, -1)
-    for number in sorted(range(len(field.segments)), key=lambda k: field.segments[k].first):
-        segment = field.segments[number]
+    last = np.full(n_parts + 1, -1)
+    for number, segment in enumerate(segments):
         total = best[segment.first] + segment.prior + NETWORK * scores[number]
         if total > best[segment.end]:
             best[segment.end], last[segment.end] = total, number
-    sequence, end = [], field.n_parts
+    sequence, end = [], n_parts
     while end > 0:
         sequence.append(int(last[end]))
-        end = field.segments[sequence[-1]].first
+        end = segments[sequence[-1]].first
     return sequence[::-1]
 
 
@@ -180,13 +169,6 @@ def _sheared(image: AnyArray, lean: float) -> AnyArray:
     return cv2.warpAffine(image, matrix, (width + 2 * margin, height), flags=kind)
 
 
-def _around(mask: AnyArray, corner: tuple[int, int]) -> Box:
-    """The box of a mask (h, w), whose left and top on the page are known."""
-    left, top, width, height = cv2.boundingRect(mask.astype(np.uint8))
-    left, top = left + corner[0], top + corner[1]
-    return Box(left, top, left + width, top + height)
-
-
 def _slant(components: Components, groups: Sequence[Sequence[int]]) -> float:
     """By how much upright strokes lean: the change of x with y, from the ink's moments."""
     products = squares = 0.0
@@ -194,7 +176,7 @@ def _slant(components: Components, groups: Sequence[Sequence[int]]) -> float:
         box = components.boxes[number]
         if box.width > 1.2 * box.height:
             continue
-        inside = components.labels[box.top : box.bottom, box.left : box.right] == number
+        inside = components.labels[box.slices] == number
         moments = cv2.moments(inside.astype(np.uint8))
         products += moments["mu11"]
         squares += moments["mu02"]
@@ -202,26 +184,29 @@ def _slant(components: Components, groups: Sequence[Sequence[int]]) -> float:
 
 
 def _parts(
-    upright: Float64Array, owner: AnyArray, n_groups: int, height: float
+    upright: Float64Array, group: AnyArray, n_groups: int, height: float
 ) -> tuple[list[_Part], AnyArray]:
     """The parts from left to right, and the number of the part of each pixel."""
-    found: list[tuple[float, float, float, AnyArray]] = []  # begin, end, odds, pixels
+    found: list[tuple[_Part, AnyArray]] = []  # with its pixels
     for k in range(n_groups):
-        pixels = np.flatnonzero(owner == k)
+        pixels = np.flatnonzero(group == k)
         at = upright[pixels]
         cuts, odds = _cuts(at, height)
         edges = [float(at.min()), *cuts, float(at.max()) + 1]
-        for begin, end, odd in zip(edges, edges[1:], [np.nan, *odds]):
-            found.append((begin, end, odd, pixels[(at >= begin) & (at < end)]))
-    found.sort(key=lambda each: each[0] + each[1])
+        for part in map(_Part, edges, edges[1:], [np.nan, *odds]):
+            found.append((part, pixels[(at >= part.begin) & (at < part.end)]))
+    found.sort(key=lambda each: each[0].begin + each[0].end)
     parts: list[_Part] = []
     part_of_pixel = np.full(len(upright), -1)
-    for number, (begin, end, odds_, pixels) in enumerate(found):
+    for number, (part, pixels) in enumerate(found):
         part_of_pixel[pixels] = number
-        if np.isnan(odds_) and parts:
-            shared = (parts[-1].end - begin) / min(parts[-1].end - parts[-1].begin, end - begin)
-            odds_ = SHARED_SLOPE * (SHARED - shared)
-        parts.append(_Part(begin, end, odds_ if parts else np.inf))
+        if not parts:
+            part = part._replace(odds=np.inf)
+        elif np.isnan(part.odds):
+            narrower = min(parts[-1].end - parts[-1].begin, part.end - part.begin)
+            shared = (parts[-1].end - part.begin) / narrower
+            part = part._replace(odds=SHARED_SLOPE * (SHARED - shared))
+        parts.append(part)
     return parts, part_of_pixel
 
 
