@@ -11,7 +11,6 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from importlib import resources
@@ -41,9 +40,7 @@ MODULES = (
     "image",
     "deformation",
     "network",
-    "inputs",
     "digit",
-    "slant",
     "picture",
     "drawing",
     "pixels",
@@ -57,24 +54,6 @@ MAX_BYTES = 2**28
 
 #: Misread test digits that are shown.
 MAX_WRONG = 60
-
-
-def check_networks(networks: Sequence[TrainedNetwork], precision: str) -> None:
-    """Raise InputError unless the page can draw for these networks.
-
-    They take images of 29 x 29 pixels, to which the page brings a drawing, and fit into a page.
-    """
-    check_choice("precision", precision, DTYPES)
-    for each in networks:
-        check_takes_digits(each.pixels, shown(each.path))
-    n_bytes = sum(each.network.n_parameters for each in networks) * np.dtype(precision).itemsize
-    size = 4 * n_bytes // 3  # in base64
-    if size > MAX_BYTES:
-        half = "" if precision == "float16" else "; --precision float16 halves it"
-        raise InputError(
-            f"a page of {size / 1e6:,.0f} MB: expected at most {MAX_BYTES / 1e6:,.0f} MB, which "
-            f"a browser opens{half}"
-        )
 
 
 def to_page(
@@ -99,13 +78,27 @@ def to_page(
     Raises
     ------
     InputError
-        As `check_networks`, or when an output is not finite.
+        When a network takes other images than those of 29 x 29 pixels to which the page brings a
+        drawing, the page would be too large for a browser, or an output is not finite.
     """
-    check_networks(classifier.networks, precision)
+    check_choice("precision", precision, DTYPES)
+    for each in classifier.networks:
+        check_takes_digits(each.pixels, shown(each.path))
+    n_weights = sum(each.network.n_parameters for each in classifier.networks)
+    n_bytes = n_weights * np.dtype(precision).itemsize
+    size = 4 * n_bytes // 3  # in base64
+    if size > MAX_BYTES:
+        half = "" if precision == "float16" else "; --precision float16 halves it"
+        raise InputError(
+            f"a page of {size / 1e6:,.0f} MB: expected at most {MAX_BYTES / 1e6:,.0f} MB, which "
+            f"a browser opens{half}"
+        )
     if precision == "float16":
         rounded = [replace(n, network=in_float16(n.network)) for n in classifier.networks]
         classifier = TrainedClassifier(rounded, classifier.backend)
     result = classifier.evaluate(test.test_images, test.test_labels)[0] if test else None
+    scale = {"scale": (1, 0), "threshold": rejector.threshold()}
+    judge = _network(rejector.network(), "float16") | scale
     content = {
         "classes": [str(each) for each in classifier.classes],
         "precision": precision,
@@ -113,7 +106,7 @@ def to_page(
             _network(each, precision) | {"scale": each.pixels.rescaling(classifier.pixels)}
             for each in classifier.networks
         ],
-        "rejector": _rejector(classifier),
+        "rejector": judge if classifier.reads_digits else None,
         "deformation": (deformation or DeformationParameters()).get_params(),
         "wrong": _wrong(test, result) if test and result else None,
     }
@@ -127,7 +120,7 @@ def to_page(
         "style": style,
         "script": script,
         "description": escape(_description(classifier, result)),
-        "footer": escape(_footer(classifier, precision)),
+        "footer": f"{n_weights:,} weights in {precision}, {n_bytes / 1e6:.1f} MB. Made by mlpcore.",
         "data": json.dumps(content).replace("<", "\\u003c"),  # no name can end the element
     }
     return Template(_file("page.html")).substitute(values).encode(errors="replace")
@@ -169,14 +162,6 @@ def _network(trained: TrainedNetwork, precision: str) -> dict[str, Any]:
     }
 
 
-def _rejector(classifier: TrainedClassifier) -> dict[str, Any] | None:
-    """The network that doubts whether a picture shows a digit, if the networks read digits."""
-    if not classifier.reads_digits:
-        return None
-    scale = {"scale": (1, 0), "threshold": rejector.threshold()}
-    return _network(rejector.network(), "float16") | scale
-
-
 def _wrong(test: Dataset, result: Evaluation) -> dict[str, Any]:
     """The first misread test images, with the number of all."""
     wrong = result.misclassified
@@ -203,9 +188,3 @@ def _description(classifier: TrainedClassifier, result: Evaluation | None) -> st
     if data == EMBEDDED:
         text += ", and many more of other origin: it was trained on few digits, of 8x8 pixels"
     return f"{text}. All is computed in this page, and nothing is sent anywhere."
-
-
-def _footer(classifier: TrainedClassifier, precision: str) -> str:
-    n = sum(each.network.n_parameters for each in classifier.networks)
-    megabytes = n * np.dtype(precision).itemsize / 1e6
-    return f"{n:,} weights in {precision}, {megabytes:.1f} MB. Made by mlpcore."

@@ -143,17 +143,17 @@ def test_undo_and_clear(open_page, pretrained):
     page.keyboard.press("Control+z")  # all of it comes back
     wait_for_answer(page)
     assert text(page, "second") == without_bar
-    before, box = pixels(page, "#seen canvas"), page.locator("#drawing").bounding_box()
+    before, box = pixels(page, "#seen"), page.locator("#drawing").bounding_box()
     page.mouse.move(box["x"] + 50, box["y"] + 200)
     page.mouse.down()
     page.mouse.move(box["x"] + 90, box["y"] + 220)
     wait_for_answer(page)
-    assert pixels(page, "#seen canvas") != before
+    assert pixels(page, "#seen") != before
     page.keyboard.press("Control+z")
     page.mouse.move(box["x"] + 250, box["y"] + 300)
     page.mouse.up()
     wait_for_answer(page)
-    assert pixels(page, "#seen canvas") == before
+    assert pixels(page, "#seen") == before
 
 
 def give(page, way, content):

@@ -3,7 +3,7 @@
  * give the same image. Sums are rounded to float32 after each product, as a fused multiply-add
  * rounds them.
  */
-import { mapRows, transposed } from "./image.js";
+import { mapRows, sumOf, transposed } from "./image.js";
 import { AFFINE, NOISE_X, NOISE_Y, philox4x32, toUniform } from "./philox.js";
 
 const GRID = 10;
@@ -38,26 +38,19 @@ function affineMap({ beta, gamma }, seed, epoch, number) {
   return [cosine / scaleX, (sine - shear) / scaleX, -sine / scaleY, cosine / scaleY].map(fround);
 }
 
-/** The first row and column of an image in its grid of 10 x 10 images. */
-function cornerOf(side, number) {
-  const tile = number % GRID ** 2;
-  return [Math.floor(tile / GRID) * side, (tile % GRID) * side];
-}
-
 /** Displacement noise for one image: `size` rows and columns of its grid. */
 function noise([top, left], size, seed, epoch, number, purpose) {
   const grid = Math.floor(number / GRID ** 2);
-  const data = new Float32Array(size * size);
+  const rows = Array.from({ length: size }, () => new Float32Array(size));
   for (let group = top >> 2; 4 * group < top + size; group++) {
     for (let x = 0; x < size; x++) {
-      const words = philox4x32([(group << 16) + left + x, grid, epoch, purpose], seed);
-      words.forEach((word, k) => {
-        const y = 4 * group + k - top;
-        if (y >= 0 && y < size) data[y * size + x] = fround(fround(word | 0) * 2 ** -31);
+      philox4x32([(group << 16) + left + x, grid, epoch, purpose], seed).forEach((word, k) => {
+        const row = rows[4 * group + k - top];
+        if (row) row[x] = fround(fround(word | 0) * 2 ** -31);
       });
     }
   }
-  return { width: size, height: size, data };
+  return rows;
 }
 
 /**
@@ -72,14 +65,16 @@ function field(cells, side, [top, left], taps, alpha) {
     return weights.reduce((sum, weight, i) => fround(weight * row[first + i] + sum), 0);
   };
   const scaled = taps.map((weights) => weights.map((tap) => fround(alpha / taps.length) * tap));
-  const turned = taps.length > 1 ? (image) => image : transposed;
-  return turned(mapRows(mapRows(turned(cells), side, by(taps, left)), side, by(scaled, top))).data;
+  const turned = taps.length > 1 ? (rows) => rows : transposed;
+  const rows = turned(mapRows(mapRows(turned(cells), side, by(taps, left)), side, by(scaled, top)));
+  return rows.flatMap((row) => [...row]);
 }
 
 /** Where the pixels of an image come from: two fields of displacements and a matrix. */
 export function drawMap(parameters, side, seed, epoch, number = 0) {
   const taps = gaussianTaps(parameters.sigma);
-  const [cell, corner] = [taps.length, cornerOf(side, number)];
+  const [cell, tile] = [taps.length, number % GRID ** 2]; // in a grid of 10 x 10 images
+  const corner = [Math.floor(tile / GRID) * side, (tile % GRID) * side];
   const size = Math.floor((side + cell - 2) / cell) + taps[0].length;
   const first = corner.map((place) => Math.floor(place / cell));
   const skipped = corner.map((place) => place % cell);
@@ -123,5 +118,25 @@ export function deform(image, { dx, dy, matrix }) {
     const upper = between(padded[at], padded[at + 1], fx);
     const lower = between(padded[at + pitch], padded[at + pitch + 1], fx);
     return between(upper, lower, fy);
+  });
+}
+
+/**
+ * An image in [-1, 1], turned back about the middle by half of its slant and by all, as
+ * mlpcore/inference/slant.py.
+ */
+export function turnedBack(image) {
+  const side = Math.sqrt(image.length);
+  const ink = Array.from(image, (value) => value + 1);
+  const mass = Math.max(sumOf(ink), 1e-9);
+  const meanOf = (valueOf) =>
+    sumOf(ink.map((each, i) => each * valueOf(i % side, Math.floor(i / side)))) / mass;
+  const [middle, centre] = [meanOf((x, y) => y), meanOf((x) => x)];
+  const product = meanOf((x, y) => (x - centre) * (y - middle));
+  const slant = Math.atan2(product, meanOf((x, y) => (y - middle) ** 2));
+  const still = new Float32Array(image.length);
+  return [0.5, 1].map((share) => {
+    const [cosine, sine] = [Math.cos(share * slant), Math.sin(share * slant)].map(Math.fround);
+    return deform(image, { dx: still, dy: still, matrix: [cosine, sine, -sine, cosine] });
   });
 }

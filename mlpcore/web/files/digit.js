@@ -1,6 +1,5 @@
 /** A digit in the format of MNIST's, as mlpcore/data/digit.py, of ink on a canvas. */
-import { sumOf } from "./image.js";
-import { PIXELS } from "./inputs.js";
+import { PIXELS, sumOf } from "./image.js";
 
 const [BOX, CENTRE, EDGE, MIN_INK, MIN_HEIGHT] = [20, 14, 0.35, 0.05, 0.5];
 

@@ -30,11 +30,11 @@ export class Drawing {
    */
   constructor(canvas, penWidth, changed) {
     Object.assign(this, { canvas, penWidth, changed });
-    const listen = (name, listener) => canvas.addEventListener(name, listener);
-    listen("pointerdown", (event) => this.#begin(event));
-    listen("pointermove", (event) => this.#go(event));
-    listen("pointerup", (event) => this.#end(event));
-    listen("pointercancel", (event) => this.#end(event));
+    canvas.addEventListener("pointerdown", (event) => this.#begin(event));
+    canvas.addEventListener("pointermove", (event) => this.#go(event));
+    for (const name of ["pointerup", "pointercancel"]) {
+      canvas.addEventListener(name, (event) => this.#end(event));
+    }
     new ResizeObserver(() => this.#show()).observe(canvas);
   }
 

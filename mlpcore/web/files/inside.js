@@ -1,5 +1,5 @@
 /** The fold-out: first-layer weights, and which neurons are active. */
-import { IMAGE } from "./inputs.js";
+import { IMAGE } from "./image.js";
 import { networks } from "./model.js";
 import { showStates, showWeights } from "./pixels.js";
 

@@ -1,9 +1,7 @@
 /** The networks in the page, and their answers for an image of 29 x 29 pixels in [-1, 1]. */
-import { deform } from "./deformation.js";
-import { sumOf } from "./image.js";
-import { inputsOf } from "./inputs.js";
+import { deform, turnedBack } from "./deformation.js";
+import { inputsOf, sumOf } from "./image.js";
 import { decode, layersOf, meanOutputs, states } from "./network.js";
-import { turnedBack } from "./slant.js";
 
 const content = JSON.parse(document.getElementById("data").textContent);
 

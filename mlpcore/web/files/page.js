@@ -2,18 +2,10 @@
 import { drawMap } from "./deformation.js";
 import { digitOf } from "./digit.js";
 import { Drawing, paint } from "./drawing.js";
-import { IMAGE, imageOf, inkOf } from "./inputs.js";
+import { IMAGE, imageOf, inkOf } from "./image.js";
 import { showInside } from "./inside.js";
-import {
-  answer,
-  answerOfDigit,
-  classes,
-  givesProbabilities,
-  isDoubtful,
-  networks,
-  usualDeformation,
-  wrong,
-} from "./model.js";
+import { answer, answerOfDigit, classes, givesProbabilities, isDoubtful } from "./model.js";
+import { networks, usualDeformation, wrong } from "./model.js";
 import { ranking } from "./network.js";
 import { inkOfPicture } from "./picture.js";
 import { showInk } from "./pixels.js";
@@ -55,7 +47,6 @@ function setText(id, text) {
 
 function onDrawn(isDone) {
   byId("hint").hidden = drawing.strokes.length > 0;
-  pressWrong(null);
   cancelAnimationFrame(frame);
   frame = requestAnimationFrame(() => {
     if (drawing.strokes.length) read(drawnInk(), isDone);
@@ -107,7 +98,7 @@ function showNothing() {
   setText("message", "");
   setText("first", "?");
   setText("second", "The network answers while you draw.");
-  byId("seen").replaceChildren(element("canvas", "ink"));
+  showInk(byId("seen"), new Float32Array(1));
   showBars(null);
   showForms();
   showInside(null);
@@ -122,7 +113,7 @@ function show(asked, { inputs, states, outputs }, isDone) {
   const isTiny = givesProbabilities && outputs[second] < 0.0005;
   const value = isTiny ? "under 0.1\u00a0%" : valueText(outputs[second]);
   setText("second", `${valueText(outputs[first])}\nthen ${classes[second]} with ${value}`);
-  byId("seen").replaceChildren(inkCanvas(inkOf(inputs[0], networks[0])));
+  showInk(byId("seen"), inkOf(inputs[0], networks[0]));
   showBars(outputs);
   if (isDone) showForms();
   if (isDone) showInside(states);
@@ -141,15 +132,10 @@ function showBars(outputs) {
     ...shown.map((k) => {
       const bar = element("span", "bar");
       const share = outputs ? (givesProbabilities ? outputs[k] : (outputs[k] + 1) / 2) : 0;
-      bar.style.width = `${100 * Math.min(Math.max(share, 0), 1)}%`;
-      const value = outputs ? valueText(outputs[k]) : "";
-      return element(
-        "li",
-        outputs && k === order[0] ? "best" : "",
-        element("span", "label", classes[k]),
-        element("span", "track", bar),
-        element("span", "value", value),
-      );
+      bar.style.setProperty("--share", `${100 * share}%`);
+      const value = element("span", "value", outputs ? valueText(outputs[k]) : "");
+      const label = element("span", "label", classes[k]);
+      return element("li", outputs && k === order[0] ? "best" : "", label, bar, value);
     }),
   );
 }
@@ -213,7 +199,6 @@ function showWrong() {
     button.type = "button";
     button.ariaLabel = `test digit ${numbers[i]}: ${words}`;
     button.addEventListener("click", () => {
-      pressWrong(button);
       setText("message", `Test digit ${numbers[i]}: ${words}.`);
       show(asked, answer(asked), true);
       showPicture();
@@ -221,10 +206,6 @@ function showWrong() {
     });
     byId("wrong").append(button);
   });
-}
-
-function pressWrong(pressed) {
-  for (const button of byId("wrong").children) button.ariaPressed = String(button === pressed);
 }
 
 // ---- buttons, keys, files ---------------------------------------------------------------------
@@ -262,7 +243,6 @@ document.addEventListener("keydown", (event) => {
 });
 
 showWrong();
-pressWrong(null);
 showNothing();
 setSliders();
 
