@@ -280,6 +280,7 @@ def test_many_classes_with_hostile_names(open_page):
     assert page.locator("#inside option").first.inner_text() == f"{stem}: 841-12-26"
     assert page.title() == "Draw a digit"
     assert page.locator("img, b").count() == 0
+    page.locator("#layers canvas").wait_for()
     first = pixels(page, "details canvas")  # weights and states of a network
     page.locator("#inside select").select_option("1")
     assert all(a != b for a, b in zip(first, pixels(page, "details canvas"), strict=True))
