@@ -47,7 +47,8 @@ def _reason(name: str) -> str | None:
     if name == "cuda":
         from mlpcore.backends.cuda import availability
 
-        return availability.unavailable_reason()
+        result = availability.driver_or_reason()
+        return result if isinstance(result, str) else None
     return unavailable_reason(name)
 
 
@@ -124,5 +125,7 @@ def get(name: str = "auto", threads: int | None = None, schedule: str | None = N
         from mlpcore.backends.cuda import availability
         from mlpcore.backends.cuda.backend import CudaBackend
 
-        return CudaBackend(availability.get_driver(), schedule=schedule)
+        driver = availability.driver_or_reason()
+        assert not isinstance(driver, str)
+        return CudaBackend(driver, schedule)
     return SimdBackend(name, threads, schedule or SCHEDULES[0])

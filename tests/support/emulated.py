@@ -20,9 +20,9 @@ import pytest
 
 from mlpcore import backends
 from mlpcore.backends.cuda.backend import CudaBackend
+from mlpcore.backends.cuda.driver import KERNEL
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.plan import DeviceLimits
-from mlpcore.backends.cuda.resident import KERNEL
 from mlpcore.backends.cuda.sources import SOURCES, kernels
 
 ROOT = Path(__file__).resolve().parents[2]

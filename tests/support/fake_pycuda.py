@@ -9,8 +9,8 @@ import struct
 from types import SimpleNamespace
 
 from emulated import EmulatedDriver
+from mlpcore.backends.cuda.driver import KERNEL
 from mlpcore.backends.cuda.launch import Launch
-from mlpcore.backends.cuda.resident import KERNEL
 from mlpcore.backends.cuda.sources import SOURCES
 
 #: The attributes of the fake device that resident training asks for.

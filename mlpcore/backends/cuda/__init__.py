@@ -5,8 +5,8 @@ Code that knows about grids, device memory and kernels belongs here.
 - `backend`: the operations; `deformation`: the displacement fields of many images.
 - `network`: a network on the device, with two schedules of training, `streaming` and `resident`.
 - `availability`: whether this process has a device.
-- `memory`: what a driver offers, and arrays; `driver`: that of real devices.
-- `launch`: the launch table; `plan`: which multiprocessor keeps which weights.
+- `driver`: the driver of real devices; `memory`: arrays on a device.
+- `launch`: what a launch is; `plan`: which multiprocessor keeps which weights.
 - `sources`: the sources of the kernels, and what the host reads there; `nvcc`: the compiler, and
   compiled kernels.
 """

@@ -51,20 +51,7 @@ def _first_driver() -> CudaDriver | str:
 _LOCK = threading.Lock()
 
 
-def _driver_or_reason() -> CudaDriver | str:
-    """The one driver of all threads, or why there is none."""
+def driver_or_reason() -> CudaDriver | str:
+    """The one driver of all threads, or why no CUDA device can be used, in one line."""
     with _LOCK:
         return _first_driver()
-
-
-def unavailable_reason() -> str | None:
-    """Why no CUDA device can be used, in one line; None when one can."""
-    result = _driver_or_reason()
-    return result if isinstance(result, str) else None
-
-
-def get_driver() -> CudaDriver:
-    """The one driver of this process, where `unavailable_reason` has none."""
-    result = _driver_or_reason()
-    assert not isinstance(result, str), result
-    return result

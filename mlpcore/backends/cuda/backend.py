@@ -5,18 +5,19 @@ Data and weights stay on the device between calls. Counts and outputs are copied
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from mlpcore import philox
-from mlpcore.backends.arguments import GRID, Shape, check_array, check_shape, noise_shape
+from mlpcore.backends.arguments import GRID, Shape, check_array, check_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
-from mlpcore.backends.cuda import launch as kernels
 from mlpcore.backends.cuda.deformation import FieldMemory
-from mlpcore.backends.cuda.launch import Launch
-from mlpcore.backends.cuda.memory import DeviceArray, Driver, ResidentKernel, put
+from mlpcore.backends.cuda.driver import CudaDriver, ResidentKernel
+from mlpcore.backends.cuda.launch import CU, Launch, activations, blocks, for_each, launch
+from mlpcore.backends.cuda.memory import DeviceArray, put
 from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
@@ -50,7 +51,7 @@ class CudaBackend(Backend):
 
     can_weight = False
 
-    def __init__(self, driver: Driver, schedule: str | None = None):
+    def __init__(self, driver: CudaDriver, schedule: str | None = None):
         self._schedule = SCHEDULES[0] if schedule is None else schedule
         if self.schedule not in SCHEDULES:
             expected = f"{' or '.join(SCHEDULES)} with the backend {driver.name}"
@@ -88,7 +89,7 @@ class CudaBackend(Backend):
 
     def _resident_kernel(self, network: Network) -> ResidentKernel | None:
         """The kernel that trains such networks, or None and a notice."""
-        hidden, output = kernels.activations(network)
+        hidden, output = activations(network)
         try:
             plan = make_plan(network.layer_sizes, self.driver.limits)
             with self.driver.active():
@@ -132,9 +133,6 @@ class CudaBackend(Backend):
             raise InputError("out: expected memory that the images do not use")
         return array
 
-    def _empty(self, *shape: int) -> DeviceArray:
-        return DeviceArray(self.driver, shape, np.float32)
-
     def _output(
         self, out: BackendArray | None, shape: tuple[int, ...], dtype: DTypeLike = np.float32
     ) -> DeviceArray:
@@ -145,14 +143,13 @@ class CudaBackend(Backend):
             raise InputError(f"out: {type(out).__name__}, expected an array on the device")
         return self._array("out", out, shape, dtype)
 
-    def _run(self, launches: Iterable[Launch]) -> None:
+    def _run(self, launches: Iterable[Launch], wait: bool = False) -> None:
+        """Starts kernels, and may wait for their end, after which memory can be freed."""
         with self.driver.active():
-            for launch in launches:
-                self.driver.launch(launch)
-
-    def _synchronize(self) -> None:
-        with self.driver.active():
-            self.driver.synchronize()
+            for each in launches:
+                self.driver.launch(each)
+            if wait:
+                self.driver.synchronize()
 
     # ---- the network -------------------------------------------------------------------
 
@@ -167,30 +164,26 @@ class CudaBackend(Backend):
         with self.driver.active():
             return network.train(images, labels, order, rates, samples.target, progress)
 
-    def _batches(
-        self, network: DeviceNetwork, images: DeviceArray
-    ) -> Iterator[tuple[int, int, int]]:
-        """Yields (begin, end, address of outputs) for batches of images, in order.
-
-        The outputs of a softmax are sums, which `kernels.probabilities` turns into probabilities.
-        """
-        for begin in range(0, len(images), network.batch):
-            end = min(begin + network.batch, len(images))
-            states = images[begin:].address
-            for i, layer in enumerate(network.layers):
-                outputs = network.outputs[i % 2]
-                self._run(kernels.predict_layer(layer, states, end - begin, outputs))
-                states = outputs
-            yield begin, end, states
-
     def _predict(
         self, network: DeviceNetwork, images: DeviceArray, poll: Poll | None = None
     ) -> Float32Array:
-        result = np.empty((len(images), network.layer_sizes[-1]), np.float32)
-        for begin, end, outputs in self._batches(network, images):
-            self._run(kernels.probabilities(network.layers[-1], end - begin, outputs))
+        n_out = network.layer_sizes[-1]
+        result = np.empty((len(images), n_out), np.float32)
+        for begin in range(0, len(images), network.batch):
+            batch = images[begin : begin + network.batch]
+            n, values = len(batch), {"inputs": batch.address}
+            launches = []
+            for i, layer in enumerate(network.layers):
+                grid = blocks(layer.n_out, CU.PRODUCT_TILE), blocks(n, CU.PRODUCT_TILE)
+                values = layer.values | values | {"n": n, "outputs": network.outputs[i % 2]}
+                launches.append(launch("predict_layer_kernel", grid, **values))
+                values = {"inputs": values["outputs"]}
+            if layer.activation == CU.SOFTMAX:  # its outputs are still sums
+                outputs = values["inputs"]
+                launches.append(launch("softmax_kernel", (n,), n_out=n_out, outputs=outputs))
+            self._run(launches)
             with self.driver.active():
-                self.driver.download(result[begin:end], outputs)
+                self.driver.download(result[begin : begin + n], values["inputs"])
             if poll is not None:
                 poll()
         return result
@@ -199,8 +192,9 @@ class CudaBackend(Backend):
 
     def _permutation(self, n: int, seed: int, epoch: int, out: DeviceArray) -> None:
         if n:
-            keys, key = self._sort_keys(n).address, philox.split_seed(seed)
-            self._run(kernels.permutation(key, epoch, n, keys, out.address))
+            keys, (key0, key1) = self._sort_keys(n).address, philox.split_seed(seed)
+            drawn = for_each("order_keys_kernel", n, key0=key0, key1=key1, epoch=epoch, keys=keys)
+            self._run([drawn, for_each("rank_kernel", n, keys=keys, order=out.address)])
 
     def _sort_keys(self, n: int) -> DeviceArray:
         """Room for the sort keys of n images, kept for the next epoch."""
@@ -220,22 +214,19 @@ class CudaBackend(Backend):
         out: DeviceArray,
     ) -> None:
         if len(labels):
-            key = philox.split_seed(seed)
-            arguments = len(labels), first, angles.address, scale, key, epoch, out.address
-            self._run(kernels.affine_maps(labels.address, *arguments))
-            self._synchronize()  # before the memory of the angles is freed
+            values = {"labels": labels.address, "angles": angles.address, "maps": out.address}
+            values |= dict(zip(("key0", "key1"), philox.split_seed(seed)))
+            values |= {"epoch": epoch, "first": first}
+            drawn = for_each("affine_maps_kernel", len(labels), scale=scale, **values)
+            self._run([drawn], wait=True)
 
     # ---- deformation -------------------------------------------------------------------
 
     def _grid_field(self, height: int, width: int, fields: EpochFields, grid: int) -> Float32Array:
-        shape, wanted = noise_shape(height, width, fields.taps.shape), (GRID * height, GRID * width)
-        noise, out = self._empty(2, *shape), self._empty(2, *wanted)
-        middle = self._empty(2, *kernels.middle_shape(shape, fields.taps.shape, wanted))
-        weights = fields.taps.address, fields.taps.shape, fields.alpha
-        arguments = noise.address, *weights, middle.address, wanted, out.address
-        self._run(kernels.noise(fields.key, fields.epoch, grid, 1, shape, noise.address))
-        self._run(kernels.displacement_field(2, shape, *arguments))
-        return np.asarray(out)
+        self._memory.reserve(height, width, fields.taps.shape, 0, 1)
+        self._run(self._memory.field_launches(height, width, fields, grid, 1))
+        shape = 2, GRID * height, GRID * width
+        return np.asarray(self._memory.arrays[0][: math.prod(shape)]).reshape(shape)
 
     def _deform_by(
         self,
@@ -245,18 +236,20 @@ class CudaBackend(Backend):
         background: float,
     ) -> Float32Array:
         n, height, width = images.shape
-        out = self._empty(n, height, width)
+        out = self._output(None, images.shape)
         if out.nbytes:
-            launches = kernels.deform(
+            lookup = launch(
                 "deform_by_kernel",
-                images.address,
-                (n, height, width),
+                (n, blocks(height * width, CU.ELEMENT_THREADS)),
+                images=images.address,
+                height=height,
+                width=width,
                 affine=affine.address,
                 displacement=displacement.address,
                 background=background,
                 out=out.address,
             )
-            self._run(launches)
+            self._run([lookup])
         return np.asarray(out)
 
     def _deform(
@@ -269,5 +262,5 @@ class CudaBackend(Backend):
         background: float,
     ) -> None:
         if images.nbytes:
-            self._run(self._memory.launches(images, affine, out, fields, first, background))
-            self._synchronize()
+            launches = self._memory.launches(images, affine, out, fields, first, background)
+            self._run(launches, wait=True)

@@ -1,17 +1,15 @@
-"""Deforms many images on a device, a few grids of images at a time."""
+"""Displacement fields on a device, and images deformed by them, a few grids at a time."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from typing import TypeAlias
 
 import numpy as np
 
-from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, noise_shape
-from mlpcore.backends.cuda import launch as kernels
-from mlpcore.backends.cuda.launch import Launch
-from mlpcore.backends.cuda.memory import DeviceArray, Driver
+from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, TAPS, noise_shape
+from mlpcore.backends.cuda.driver import CudaDriver
+from mlpcore.backends.cuda.launch import CU, Launch, blocks, launch
+from mlpcore.backends.cuda.memory import DeviceArray
 from mlpcore.backends.deforming import EpochFields
 
 #: Grids deformed at a time; fewer where their noise would have more floats than this.
@@ -19,33 +17,77 @@ GRIDS_AT_A_TIME = 32
 NOISE_FLOATS = 1 << 26
 
 
-#: Memory for noise, then fields, of so many grids; and for what lies between them.
-Fields: TypeAlias = tuple[DeviceArray, DeviceArray]
+def _is_small(taps_shape: tuple[int, int]) -> bool:
+    """Whether shared memory holds the weights of all pixels."""
+    return taps_shape[0] == 1 and taps_shape[1] <= TAPS
 
 
 class FieldMemory:
     """Memory for the displacement fields of some grids, kept from one epoch to the next."""
 
-    def __init__(self, driver: Driver):
+    def __init__(self, driver: CudaDriver):
         self._driver = driver
-        self._arrays: Fields | None = None
+        #: Noise, then fields in its place; and what lies between the two convolutions.
+        self.arrays: list[DeviceArray] = []
 
     def reserve(
         self, height: int, width: int, taps_shape: tuple[int, int], first: int, n: int
-    ) -> Fields:
-        """The memory for n images of h x w pixels, number `first` and on."""
-        shape, field = noise_shape(height, width, taps_shape), (GRID * height, GRID * width)
-        between = kernels.middle_shape(shape, taps_shape, field)
-        size = 2 * max(math.prod(shape), math.prod(field))
+    ) -> int:
+        """Takes memory for n images of h x w pixels, number `first` and on.
+
+        Returns the number of grids for which it suffices at a time.
+        """
+        rows, columns = noise_shape(height, width, taps_shape)
+        field_rows, field_columns = GRID * height, GRID * width
+        size = 2 * max(rows * columns, field_rows * field_columns)
+        small = _is_small(taps_shape)
+        middle = 2 * (field_rows * columns if small else rows * field_columns)
         grids = (first + n - 1) // IMAGES_PER_GRID - first // IMAGES_PER_GRID + 1
         grids = min(grids, GRIDS_AT_A_TIME, max(1, NOISE_FLOATS // size))
-        arrays = self._arrays
-        sizes = size, 2 * math.prod(between)
-        if arrays is None or any(a.shape[1] != s or len(a) < grids for a, s in zip(arrays, sizes)):
-            self._arrays = arrays = None  # freed before more is taken
-            noise, middle = (DeviceArray(self._driver, (grids, s), np.float32) for s in sizes)
-            self._arrays = arrays = noise, middle
-        return arrays
+        lengths = grids * size, grids * middle
+        if not self.arrays or any(len(a) < length for a, length in zip(self.arrays, lengths)):
+            self.arrays = []  # freed before more is taken
+            self.arrays = [DeviceArray(self._driver, (each,), np.float32) for each in lengths]
+        return grids
+
+    def field_launches(
+        self, height: int, width: int, fields: EpochFields, first_grid: int, n_grids: int
+    ) -> list[Launch]:
+        """The fields (n_grids, 2, 10 h, 10 w) of grids `first_grid` and on, in reserved memory."""
+        noise, middle = (array.address for array in self.arrays)
+        rows, columns = noise_shape(height, width, fields.taps.shape)
+        out_rows, out_columns = GRID * height, GRID * width
+        (key0, key1), (cell, n_taps), n = fields.key, fields.taps.shape, 2 * n_grids
+        drawn = launch(
+            "noise_kernel",
+            (blocks(columns, CU.NOISE_THREADS), blocks(rows, CU.NOISE_ROWS), n),
+            key0=key0,
+            key1=key1,
+            epoch=fields.epoch,
+            first_grid=first_grid,
+            rows=rows,
+            columns=columns,
+            noise=noise,
+        )
+        weights = {"taps": fields.taps.address, "cell": cell, "n_taps": n_taps}
+        across = blocks(out_columns, CU.ROWS_X), blocks(out_rows, CU.ROWS_Y), n
+        if _is_small(fields.taps.shape):
+            down = blocks(columns, CU.COLUMNS_X), blocks(out_rows, CU.COLUMNS_ROWS), n
+            values = weights | {"noise": noise, "middle": middle, "columns": columns}
+            values |= {"field": noise, "alpha": fields.alpha}
+            return [
+                drawn,
+                launch("convolve_columns_kernel", down, **values, rows=rows),
+                launch("convolve_rows_kernel", across, **values, rows=out_rows),
+            ]
+        along = blocks(out_columns, CU.ROWS_X), blocks(rows, CU.ROWS_Y), n
+        values = weights | {"source": noise, "out": middle, "down": 0, "alpha": 1.0}
+        values |= {"in_rows": rows, "in_columns": columns}
+        values |= {"out_rows": rows, "out_columns": out_columns}
+        first = launch("convolve_cells_kernel", along, **values)
+        values |= {"source": middle, "out": noise, "down": 1, "alpha": fields.alpha}
+        values |= {"in_columns": out_columns, "out_rows": out_rows}
+        return [drawn, first, launch("convolve_cells_kernel", across, **values)]
 
     def launches(
         self,
@@ -58,41 +100,24 @@ class FieldMemory:
     ) -> Iterator[Launch]:
         """Deforms images (n, h, w), number `first` and on; the arguments of `Backend.deform`."""
         n, height, width = images.shape
-        shape = noise_shape(height, width, fields.taps.shape)
-        arrays = self.reserve(height, width, fields.taps.shape, first, n)
-        noise, middle = (array.address for array in arrays)
-        for begin, end in _by_grids(first, n, len(arrays[0])):
-            part = slice(begin - first, end - first)
+        grids = self.reserve(height, width, fields.taps.shape, first, n)
+        begin = first
+        while begin < first + n:
             grid = begin // IMAGES_PER_GRID
+            end = min(first + n, (grid + grids) * IMAGES_PER_GRID)
             n_grids = (end - 1) // IMAGES_PER_GRID + 1 - grid
-            yield from kernels.noise(fields.key, fields.epoch, grid, n_grids, shape, noise)
-            yield from kernels.displacement_field(
-                2 * n_grids,
-                shape,
-                noise,
-                fields.taps.address,
-                fields.taps.shape,
-                fields.alpha,
-                middle,
-                (GRID * height, GRID * width),
-                noise,
-            )
-            yield from kernels.deform(
+            yield from self.field_launches(height, width, fields, grid, n_grids)
+            part = slice(begin - first, end - first)
+            yield launch(
                 "deform_kernel",
-                images[part].address,
-                (end - begin, height, width),
+                (end - begin, blocks(height * width, CU.ELEMENT_THREADS)),
+                images=images[part].address,
                 first=begin,
+                height=height,
+                width=width,
                 affine=affine[part].address,
-                field=noise,
+                field=self.arrays[0].address,
                 background=background,
                 out=out[part].address,
             )
-
-
-def _by_grids(first: int, n: int, grids: int) -> Iterator[tuple[int, int]]:
-    """Yields (begin, end) image numbers that lie in at most so many grids."""
-    begin, stop = first, first + n
-    while begin < stop:
-        end = min(stop, (begin // IMAGES_PER_GRID + grids) * IMAGES_PER_GRID)
-        yield begin, end
-        begin = end
+            begin = end

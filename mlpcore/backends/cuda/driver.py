@@ -13,12 +13,11 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, SupportsInt
 
 from mlpcore.backends.cuda import nvcc
 from mlpcore.backends.cuda.launch import KERNELS, Launch
 from mlpcore.backends.cuda.plan import DeviceLimits, DoesNotFit, ResidentPlan
-from mlpcore.backends.cuda.resident import KERNEL
 from mlpcore.errors import InputError, one_line
 from mlpcore.typing import AnyArray
 
@@ -26,12 +25,19 @@ from mlpcore.typing import AnyArray
 MIN_FREE_BYTES = 256 << 20
 
 
+#: The resident kernel, whose only parameter is the address of a job.
+KERNEL = "resident_train_kernel"
+
+
 class GraphError(RuntimeError):
     """A failure of the driver API, as cuda-bindings reports it."""
 
 
 class CudaDriver:
-    """The first visible device.
+    """The first visible device. The tests have another driver, an emulation.
+
+    All methods below `active` are called in it. What they start runs after everything that was
+    started before.
 
     Parameters
     ----------
@@ -123,9 +129,11 @@ class CudaDriver:
     # ---- memory ------------------------------------------------------------------------
 
     def free_memory(self) -> int:
+        """Bytes that can be allocated."""
         return self._cuda.mem_get_info()[0]
 
-    def allocate(self, n_bytes: int) -> _Memory:
+    def allocate(self, n_bytes: int) -> SupportsInt:
+        """An object whose `int()` is an address; the memory is freed with the object."""
         try:
             return _Memory(self, self._cuda.mem_alloc(n_bytes))
         except self._cuda.MemoryError as error:
@@ -136,16 +144,19 @@ class CudaDriver:
             ) from error
 
     def upload(self, address: int, array: AnyArray) -> None:
+        """Copies a C-contiguous array to the device; the array may change afterwards."""
         if array.nbytes:
             self.synchronize()
             self._cuda.memcpy_htod(address, array)
 
     def download(self, array: AnyArray, address: int) -> None:
+        """Copies to a C-contiguous array."""
         if array.nbytes:
             self.synchronize()
             self._cuda.memcpy_dtoh(array, address)
 
     def copy(self, target: int, source: int, n_bytes: int) -> None:
+        """Copies within the device."""
         self._cuda.memcpy_dtod_async(target, source, n_bytes, self.stream)
 
     # ---- launches ----------------------------------------------------------------------
@@ -161,11 +172,13 @@ class CudaDriver:
         return results[0] if results else None
 
     def launch(self, launch: Launch) -> None:
+        """Starts a kernel."""
         self._functions[launch.kernel].prepared_async_call(
             launch.grid, launch.block, self.stream, *launch.arguments
         )
 
     def synchronize(self) -> None:
+        """Waits until everything that was started has ended."""
         self.stream.synchronize()
 
     def capture(self, launches: list[Launch]) -> _CapturedGraph:
@@ -188,6 +201,7 @@ class CudaDriver:
             self.call(bindings.cuGraphDestroy, graph)
 
     def replay(self, graph: _CapturedGraph) -> None:
+        """Starts a graph in one call."""
         bindings = self.bindings
         self.call(bindings.cuGraphLaunch, graph.handle, self.stream.handle)
 
@@ -210,14 +224,15 @@ class CudaDriver:
         device = self.call(bindings.cuDeviceGet, 0)
         return int(self.call(bindings.cuDeviceGetAttribute, attribute, device))
 
-    def specialise(self, plan: ResidentPlan) -> _CooperativeKernel:
+    def specialise(self, plan: ResidentPlan) -> ResidentKernel:
+        """The resident kernel of a plan; DoesNotFit when the device cannot run it."""
         if not self._attribute("COOPERATIVE_LAUNCH"):
             raise DoesNotFit("the device has no cooperative launch")
         try:
             cubin = nvcc.compiled("resident.cu", self.limits.capability, plan.header())
         except nvcc.CannotCompile as error:
             raise DoesNotFit(f"its kernel cannot be compiled: {error}") from error
-        return _CooperativeKernel(self, cubin, plan)
+        return ResidentKernel(self, cubin, plan)
 
 
 class _Memory:
@@ -249,7 +264,7 @@ class _CapturedGraph:
             self._driver.bindings.cuGraphExecDestroy(self.handle)
 
 
-class _CooperativeKernel:
+class ResidentKernel:
     """The resident kernel of a plan. Either all its blocks run side by side, or none starts.
 
     It uses cuda-bindings only, because PyCUDA has no cooperative launch.
@@ -272,6 +287,7 @@ class _CooperativeKernel:
             raise DoesNotFit(f"{plan.blocks} blocks must be resident at once, {resident} can be")
 
     def launch(self, job: int) -> None:
+        """Starts all blocks side by side; `job` is an address."""
         value = ctypes.c_void_p(job)
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(value))
         grid, block = (self.plan.blocks, 1, 1), (self.plan.threads, 1, 1)

@@ -1,82 +1,18 @@
-"""Device memory: what a driver offers, and arrays on a device."""
+"""Arrays in the memory of a device."""
 
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
-from typing import Any, Protocol, SupportsInt
+from typing import Any, SupportsInt
 
 import numpy as np
 
-from mlpcore.backends.cuda.launch import Launch
-from mlpcore.backends.cuda.plan import DeviceLimits, ResidentPlan
+from mlpcore.backends.cuda.driver import CudaDriver
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, DTypeLike
 
 
-class ResidentKernel(Protocol):
-    """The resident kernel, compiled for one plan."""
-
-    plan: ResidentPlan
-
-    def launch(self, job: int) -> None:
-        """Starts all blocks side by side, or raises an InputError; `job` is an address."""
-
-
-class Driver(Protocol):
-    """What a device has to offer. `driver.py` has the real one; the tests have an emulation."""
-
-    name: str
-
-    @property
-    def description(self) -> str:
-        """One line that says which device it is."""
-
-    @property
-    def limits(self) -> DeviceLimits:
-        """What planning resident training needs to know."""
-
-    def specialise(self, plan: ResidentPlan) -> ResidentKernel:
-        """The kernel of a plan, ready to launch.
-
-        Raises
-        ------
-        DoesNotFit
-            When there is no such kernel, or the device cannot run it.
-        """
-
-    def active(self) -> AbstractContextManager[None]:
-        """The context manager in which everything below has to be called."""
-
-    def free_memory(self) -> int:
-        """Bytes that can be allocated."""
-
-    def allocate(self, n_bytes: int) -> SupportsInt:
-        """An object whose `int()` is an address; the memory is freed with the object."""
-
-    def upload(self, address: int, array: AnyArray) -> None:
-        """Copies a C-contiguous array to the device; the array may change afterwards."""
-
-    def download(self, array: AnyArray, address: int) -> None:
-        """Copies to a C-contiguous array, after everything launched before has ended."""
-
-    def copy(self, target: int, source: int, n_bytes: int) -> None:
-        """Copies within the device, after everything launched before."""
-
-    def launch(self, launch: Launch) -> None:
-        """Starts a kernel, after everything launched before."""
-
-    def capture(self, launches: list[Launch]) -> Any:
-        """A graph of launches, one after another."""
-
-    def replay(self, graph: Any) -> None:
-        """Starts a graph in one call, after everything launched before."""
-
-    def synchronize(self) -> None:
-        """Waits until everything launched has ended."""
-
-
-def allocate(driver: Driver, what: str, sizes: list[int]) -> list[SupportsInt]:
+def allocate(driver: CudaDriver, what: str, sizes: list[int]) -> list[SupportsInt]:
     """Device memory, one piece for each size in bytes.
 
     Raises
@@ -98,7 +34,7 @@ class DeviceArray:
 
     def __init__(
         self,
-        driver: Driver,
+        driver: CudaDriver,
         shape: tuple[int, ...],
         dtype: DTypeLike,
         memory: SupportsInt | None = None,
@@ -149,7 +85,7 @@ class DeviceArray:
             self.driver.upload(self.address, np.ascontiguousarray(array, self.dtype))
 
 
-def put(driver: Driver, array: AnyArray) -> DeviceArray:
+def put(driver: CudaDriver, array: AnyArray) -> DeviceArray:
     """A copy of an array on the device."""
     array = np.asarray(array)
     result = DeviceArray(driver, array.shape, array.dtype)

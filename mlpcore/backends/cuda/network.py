@@ -13,8 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from mlpcore.backends.base import Progress, TrainingResult
+from mlpcore.backends.cuda.driver import CudaDriver
 from mlpcore.backends.cuda.launch import STATE, Layer, activations
-from mlpcore.backends.cuda.memory import DeviceArray, Driver, allocate
+from mlpcore.backends.cuda.memory import DeviceArray, allocate
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import Float32Array, Float64Array
@@ -71,7 +72,7 @@ class DeviceNetwork(ABC):
     min_chunk: int = 1
     max_chunk: ClassVar[int] = 1 << 30
 
-    def __init__(self, driver: Driver, network: Network):
+    def __init__(self, driver: CudaDriver, network: Network):
         self.driver = driver
         self.layer_sizes, self.n_layers = network.layer_sizes, network.n_layers
         self.hidden, output = activations(network)
@@ -114,14 +115,6 @@ class DeviceNetwork(ABC):
                 biases[...] = matrix[0, : layer.n_out]
                 weights[...] = matrix[1 : layer.n_in + 1, : layer.n_out].T
 
-    def set_rates(self, rates: Float64Array) -> None:
-        """Copies the learning rate of each layer to the device."""
-        self.driver.upload(self.rates, rates.astype(np.float32))
-
-    def rate(self, layer: int) -> int:
-        """The address of a layer's learning rate."""
-        return self.rates + 4 * layer
-
     # ---- training ----------------------------------------------------------------------
 
     def train(
@@ -141,7 +134,7 @@ class DeviceNetwork(ABC):
         state = np.zeros(1, STATE)
         state["target"] = target
         self.driver.upload(self.state, state)
-        self.set_rates(rates)
+        self.driver.upload(self.rates, rates.astype(np.float32))
         self.begin(images, labels, order)
         try:
             finite = self._train_chunks(len(order), progress)

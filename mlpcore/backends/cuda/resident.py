@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlpcore.backends.cuda import launch as kernels
-from mlpcore.backends.cuda.memory import DeviceArray, Driver, ResidentKernel, allocate
+from mlpcore.backends.cuda.driver import CudaDriver, ResidentKernel
+from mlpcore.backends.cuda.launch import launch
+from mlpcore.backends.cuda.memory import DeviceArray, allocate
 from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.backends.cuda.sources import constants, struct
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray
-
-#: The kernel, whose only parameter is the address of a job.
-KERNEL = "resident_train_kernel"
 
 #: What a launch tells the host.
 CONTROL = struct("resident.cu", "resident_control")
@@ -53,7 +51,7 @@ class ResidentNetwork(DeviceNetwork):
     min_chunk = BLOCK
     max_chunk = MAX_STEPS
 
-    def __init__(self, driver: Driver, network: Network, kernel: ResidentKernel):
+    def __init__(self, driver: CudaDriver, network: Network, kernel: ResidentKernel):
         super().__init__(driver, network)
         self.wait_seconds = WAIT_SECONDS
         self._kernel, self.plan = kernel, kernel.plan
@@ -93,10 +91,10 @@ class ResidentNetwork(DeviceNetwork):
         control["limit"] = int(1e9 * self.wait_seconds)
         self._upload("control", control)
         self._settled = False
-        images, products = (int(self._job[name][0]) for name in ("images", "products"))
-        where = images, self.layer_sizes[0], self._order[begin:].address
-        for launch in kernels.input_products(*where, steps, products):
-            self.driver.launch(launch)
+        if steps > 1:
+            values = {name: int(self._job[name][0]) for name in ("images", "products")}
+            values |= {"n_in": self.layer_sizes[0], "order": self._order[begin:].address}
+            self.driver.launch(launch("input_products_kernel", (steps - 1,), **values))
         self._job["begin"], self._job["steps"] = begin, steps
         self._job["first_ticket"] = self._ticket
         self.driver.upload(self._job_at, self._job)

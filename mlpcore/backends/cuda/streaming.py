@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mlpcore.backends.cuda import launch as kernels
-from mlpcore.backends.cuda.launch import Launch
-from mlpcore.backends.cuda.memory import DeviceArray, Driver
+from mlpcore.backends.cuda.driver import CudaDriver
+from mlpcore.backends.cuda.launch import CU, Launch, blocks, for_each, launch
+from mlpcore.backends.cuda.memory import DeviceArray
 from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.network import Network
 
@@ -23,18 +23,33 @@ def step_launches(network: DeviceNetwork, images: int, labels: int, order: int) 
     """One step of on-line back-propagation in the paper's order: all deltas, then all updates."""
     layers, states, deltas = network.layers, network.states, network.deltas
     inputs, partials = [network.inputs, *states[:-1]], network.partials
-    n_in, hidden = network.layer_sizes[0], network.hidden
-    top = network.n_layers - 1
-    launches = kernels.gather(images, order, network.state, n_in, network.inputs)
+    sample = {"images": images, "labels": labels, "order": order, "state": network.state}
+    n_in, top = network.layer_sizes[0], network.n_layers - 1
+    launches = [for_each("gather_kernel", n_in, **sample, n_in=n_in, inputs=network.inputs)]
     for i, layer in enumerate(layers):
-        launches += kernels.forward(layer, inputs[i], partials, states[i])
-    seen = states[top], labels, order, network.state
-    launches += kernels.output_deltas(layers[top], *seen, deltas[top])
+        values = layer.values | {"inputs": inputs[i], "partials": partials, "outputs": states[i]}
+        strips = blocks(layer.n_out, CU.FORWARD_THREADS), layer.n_strips
+        launches.append(launch("forward_partial_kernel", strips, **values))
+        neurons = (blocks(layer.n_out, CU.SUM_THREADS),)
+        launches.append(launch("forward_sum_kernel", neurons, **values))
+    softmax = layers[top].activation == CU.SOFTMAX
+    outputs = {"sums" if softmax else "outputs": states[top], "n_out": layers[top].n_out}
+    kernel = "softmax_deltas_kernel" if softmax else "output_deltas_kernel"
+    launches.append(launch(kernel, (1,), **sample, **outputs, deltas=deltas[top]))
     for i in range(top, 0, -1):
-        above = deltas[i], inputs[i], partials
-        launches += kernels.backward(layers[i], hidden, *above, deltas[i - 1])
+        layer = layers[i]
+        values = layer.values | {"deltas": deltas[i], "states": inputs[i], "partials": partials}
+        values |= {"activation": network.hidden, "deltas_below": deltas[i - 1]}
+        patches = layer.n_patches, blocks(layer.n_in + 1, CU.TILE)
+        launches.append(launch("backward_partial_kernel", patches, **values))
+        below = (blocks(layer.n_in, CU.SUM_THREADS),)
+        launches.append(launch("backward_sum_kernel", below, **values))
     for i in range(top, -1, -1):
-        launches += kernels.update(layers[i], inputs[i], deltas[i], network.rate(i))
+        layer = layers[i]
+        values = layer.values | {"inputs": inputs[i], "deltas": deltas[i]}
+        grid = blocks(layer.n_out, CU.UPDATE_THREADS), blocks(layer.n_in + 1, CU.UPDATE_ROWS)
+        rate = network.rates + 4 * i
+        launches.append(launch("update_kernel", grid, **values, learning_rate=rate))
     return launches
 
 
@@ -43,7 +58,7 @@ class StreamingNetwork(DeviceNetwork):
 
     granularity = STEPS_PER_GRAPH
 
-    def __init__(self, driver: Driver, network: Network):
+    def __init__(self, driver: CudaDriver, network: Network):
         super().__init__(driver, network)
         #: Graphs read the order here, so its address must not change between epochs.
         self._order: DeviceArray | None = None

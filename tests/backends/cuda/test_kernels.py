@@ -121,7 +121,7 @@ def test_equal_sort_keys_keep_their_order(device):
     """Keys of 64 random bits are hardly ever equal, so these are planted."""
     keys = np.random.default_rng(1).integers(0, 40, 600).astype(np.uint64) << np.uint64(32)
     on_device, order = device.put(keys), device.put(np.zeros(600, np.int32))
-    _, rank = launch.permutation((0, 0), 0, 600, on_device.address, order.address)
+    rank = launch.for_each("rank_kernel", 600, keys=on_device.address, order=order.address)
     with device.driver.active():
         device.driver.launch(rank)
     assert np.array_equal(np.asarray(order), np.argsort(keys, kind="stable"))
