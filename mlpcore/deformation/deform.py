@@ -17,7 +17,7 @@ from mlpcore.backends.arguments import (
 )
 from mlpcore.backends.base import Backend
 from mlpcore.deformation.parameters import DeformationParameters
-from mlpcore.typing import AnyArray, BackendArray, Float32Array, Float64Array, UInt8Array
+from mlpcore.typing import AnyArray, BackendArray, Float32Array, UInt8Array
 
 #: The greatest sigma that the paper smooths with.
 GREATEST_PAPER_SIGMA = 6
@@ -54,14 +54,6 @@ def smoothing(parameters: DeformationParameters) -> tuple[Float32Array, float]:
     return taps, parameters.alpha / len(taps)
 
 
-@lru_cache(maxsize=64)
-def _greatest_angles(beta: float, similar_labels: tuple[int, ...]) -> Float64Array:
-    """Return `DeformationParameters.greatest_angles`, which take longer than to deform an image."""
-    result = DeformationParameters(beta=beta, similar_labels=similar_labels).greatest_angles()
-    result.flags.writeable = False
-    return result
-
-
 def draw_affine(
     parameters: DeformationParameters,
     labels: UInt8Array,
@@ -76,8 +68,7 @@ def draw_affine(
     check_range("labels", labels, N_LABELS)
     check_place(epoch, 0, len(labels))
     indices = check_indices(np.arange(len(labels)) if indices is None else indices, len(labels))
-    angles = _greatest_angles(parameters.beta, parameters.label_bytes())
-    scale = parameters.gamma / 100
+    angles, scale = parameters.greatest_angles(), parameters.gamma / 100
     return affine_maps(indices, labels, angles, scale, seed, epoch)
 
 

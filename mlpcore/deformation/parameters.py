@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any
 
 import numpy as np
@@ -58,8 +59,7 @@ class DeformationParameters(Record, frozen=True):
 
     def greatest_angles(self) -> Float64Array:
         """Return (256,) float64: the greatest angle in radians for each label."""
-        similar = np.isin(np.arange(N_LABELS), self.label_bytes())
-        return np.radians(np.where(similar, 0.5, 1.0) * self.beta)
+        return _greatest_angles(self.beta, self.label_bytes())
 
     def label_bytes(self) -> tuple[int, ...]:
         """Return the similar labels as ints; raise an InputError unless they fit into bytes."""
@@ -94,6 +94,14 @@ class DeformationParameters(Record, frozen=True):
     def is_identity(self) -> bool:
         """Whether every image stays as it is."""
         return self.alpha == self.beta == self.gamma == 0
+
+
+@functools.lru_cache(maxsize=64)  # it takes longer than to deform an image
+def _greatest_angles(beta: float, similar_labels: tuple[int, ...]) -> Float64Array:
+    similar = np.isin(np.arange(N_LABELS), similar_labels)
+    result = np.radians(np.where(similar, 0.5, 1.0) * beta)
+    result.flags.writeable = False
+    return result
 
 
 IDENTITY = DeformationParameters(alpha=0.0, beta=0.0, gamma=0.0)

@@ -37,18 +37,13 @@ def move_masks(
     (n, channels, h, w) of the same type.
     """
     n, channels, height, width = masks.shape
+    framed = np.empty((n, height + 1, width + 1, channels), masks.dtype)
+    framed[...] = background  # in the last row and column, which are also number -1
+    framed[:, :-1, :-1] = np.moveaxis(masks, 1, -1)
     y, x = np.ogrid[:height, :width]
-    columns = np.rint(displacement[:, 0] + x).astype(np.intp)
-    rows = np.rint(displacement[:, 1] + y).astype(np.intp)
-    inside = (columns >= 0) & (columns < width) & (rows >= 0) & (rows < height)
-    np.clip(columns, 0, width - 1, out=columns)
-    np.clip(rows, 0, height - 1, out=rows)
-    result, outside = np.empty_like(masks), np.broadcast_to(background, channels)
-    for i in range(n):
-        for channel in range(channels):
-            result[i, channel] = masks[i, channel][rows[i], columns[i]]
-            result[i, channel][~inside[i]] = outside[channel]
-    return result
+    columns = np.clip(np.rint(displacement[:, 0] + x), -1, width).astype(np.intp)
+    rows = np.clip(np.rint(displacement[:, 1] + y), -1, height).astype(np.intp)
+    return np.moveaxis(framed[np.arange(n)[:, None, None], rows, columns], -1, 1)
 
 
 def move_points(points: AnyArray, displacement: Float32Array) -> Float64Array:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from mlpcore.checks import check_real
-from mlpcore.data.pixels import BACKGROUNDS
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, Float32Array
 
@@ -18,19 +17,8 @@ Deform: TypeAlias = Callable[..., Float32Array]
 """Deforms images (n, channels, h, w), float32, as `deform_selected` does, with its keywords
 `background` and `out`."""
 
-#: The greatest background.
-_GREATEST = float(np.finfo(np.float32).max)
-
-#: Whole numbers of so many bytes are exact in float32, and so are all of at most this distance from
-#: 0 or from the background, where they are computed.
-_EXACT_BYTES = 2
-EXACT_FROM_0, EXACT_FROM_BACKGROUND = 2**24, 2**23
-
-#: The greatest distance of a pixel's value from the background's, in a `unit`.
-GREATEST_SPAN = 2.0
-
-#: Up to here float64 holds whole numbers, and their distances.
-_EXACT = 2**52
+#: Float32 holds all whole numbers up to here.
+EXACT = 2**24
 
 
 def border_values(images: AnyArray) -> AnyArray:
@@ -54,99 +42,55 @@ def background_of(images: AnyArray) -> float:
     return float(border_values(some[None])[0])
 
 
-def has_few_digits(dtype: np.dtype[Any]) -> bool:
-    """Whether these are whole numbers, or truth values, that float32 keeps."""
-    return dtype.kind != "f" and dtype.itemsize <= _EXACT_BYTES
-
-
 @functools.cache
-def limits_of(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return the least and the greatest of these whole numbers or truth values."""
+def limits_of(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Return the least and the greatest value of images of this type that float32 holds."""
+    if dtype.kind == "f":
+        greatest = float(min(np.finfo(dtype).max, np.finfo(np.float32).max))
+        return -greatest, greatest
     if dtype.kind == "b":
         return 0, 1
     limits = np.iinfo(dtype)
-    return int(limits.min), int(limits.max)
+    return max(int(limits.min), -EXACT), min(int(limits.max), EXACT)
 
 
 def check_background(background: Any, dtype: np.dtype[Any], name: str = "background") -> None:
     """Raises InputError unless the value can be around images of this type."""
     check_real(name, background)
-    if dtype.kind == "f":
-        if -_GREATEST <= background <= _GREATEST:
-            return
-        expected = "a finite number"
-    else:
-        least, most = limits_of(dtype)
-        low, high = max(least, -_EXACT), min(most, _EXACT)
-        if low <= background <= high and not background % 1:
-            return
+    low, high = limits_of(dtype)
+    if not low <= background <= high or (dtype.kind != "f" and background % 1):
         expected = f"a whole number from {low} to {high:,} for images of {dtype}"
-    raise InputError(f"{name} {reprlib.repr(background)}: expected {expected}")
+        if dtype.kind == "f":
+            expected = "a finite number"
+        raise InputError(f"{name} {reprlib.repr(background)}: expected {expected}")
 
 
-def check_whole_numbers(
-    name: str, images: AnyArray, around: list[float], origin: float, most: int
-) -> None:
-    """Raises InputError if float32 rounds whole numbers of images, or around them.
-
-    It holds those of at most a distance from the origin.
-    """
-    if images.dtype.kind == "f" or has_few_digits(images.dtype):
+def check_values(name: str, images: AnyArray) -> None:
+    """Raises InputError if float32 cannot hold real numbers, or rounds whole ones."""
+    if images.dtype.itemsize <= 2 or images.dtype == np.float32 or not images.size:
         return
-    values = int(images.min()), int(images.max()), *map(int, around)
-    low, high = min(values), max(values)
-    if max(high - origin, origin - low) > most:
-        raise InputError(
-            f"{name} of {images.dtype} holds {low} to {high}: expected whole numbers at most "
-            f"{most:,} from {origin:,.0f}, because float32 rounds others"
-        )
+    (low, high), least, most = limits_of(images.dtype), images.min(), images.max()
+    if least < low or most > high:
+        whole = f"whole numbers from {low:,} to {high:,}, because float32 rounds others"
+        expected = "numbers that float32 holds" if images.dtype.kind == "f" else whole
+        raise InputError(f"{name} of {images.dtype} holds {least} to {most}: expected {expected}")
 
 
-def deform_values(
-    images: AnyArray, out: AnyArray, deform: Deform, around: list[float], unit: float | None = None
-) -> None:
-    """Deform images (n, channels, h, w) of any type into `out`, an array alike.
+def deform_values(images: AnyArray, out: AnyArray, deform: Deform, around: Sequence[float]) -> None:
+    """Deform images (n, channels, h, w) of any real type into `out`, an array alike, in float32.
 
-    Whole numbers are rounded to the nearest, and do not leave the range of their image and of what
-    is around it.
-
-    Parameters
-    ----------
-    around
-        The value around the images, or those around each of their channels.
-    unit
-        Of values that float32 would round: they are computed in multiples of it from a background
-        of -1, and real numbers do not leave their range either. None computes all values as they
-        are, in float32.
+    Whole numbers are rounded to the nearest, and no value leaves the range of its image and of what
+    is around it: `around` has the value around the images, or those around each channel.
     """
-    few_digits = has_few_digits(images.dtype)
-    if unit is None or images.dtype == np.float32 or (few_digits and len(around) > 1):
-        background = np.array(around, np.float32) if len(around) > 1 else around[0]
-        place = out if out.dtype == np.float32 else None
-        values: AnyArray = deform(
-            images.astype(np.float32, copy=False), background=background, out=place
-        )
-    else:
-        if images.dtype.kind != "f":  # `unit` may be that of real numbers, of a larger range
-            unit = min(unit, EXACT_FROM_BACKGROUND / GREATEST_SPAN)
-        columns = np.array(around)[:, None, None]
-        inside = np.subtract(images, columns, dtype=np.float32 if few_digits else np.float64)
-        inside /= unit
-        inside += BACKGROUNDS["signed"]
-        shown = deform(inside.astype(np.float32, copy=False), background=BACKGROUNDS["signed"])
-        values = np.subtract(shown, BACKGROUNDS["signed"], dtype=np.float64)
-        values *= unit
-        values += columns
-    if few_digits:  # rounding errors are far below 1/2
-        np.rint(values, out=out, casting="unsafe")
-    elif unit is None and images.dtype.kind == "f":
-        if values is not out:
-            out[...] = values
-    else:
-        if images.dtype.kind != "f":
-            np.rint(values, out=values)
-        # Rounding may have left the range of an image and of what is around it.
+    background = np.full(images.shape[1], around, np.float32)
+    place = out if out.dtype == np.float32 else None
+    values = deform(images.astype(np.float32, copy=False), background=background, out=place)
+    if images.dtype.kind != "f":
+        np.rint(values, out=values)
+    if images.dtype.itemsize > 2:  # of others, rounding errors are far below the last digit
         axes = (1, 2, 3)
         low = np.minimum(images.min(axis=axes, keepdims=True), min(around))
         high = np.maximum(images.max(axis=axes, keepdims=True), max(around))
         np.clip(values, low, high, out=out, casting="unsafe")
+    else:
+        out[...] = values

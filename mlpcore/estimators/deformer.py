@@ -21,11 +21,9 @@ from mlpcore.deformation.deform import deform_selected, displacements
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.targets import move_masks, move_points
 from mlpcore.deformation.values import (
-    EXACT_FROM_BACKGROUND,
-    GREATEST_SPAN,
     border_values,
     check_background,
-    check_whole_numbers,
+    check_values,
     deform_values,
 )
 from mlpcore.errors import InputError
@@ -69,7 +67,8 @@ class ElasticDeformer(
     of an image get the same map. Images are NumPy arrays, or PyTorch tensors on any device, of
     numbers or truth values. Results are of the same kind, shape and type: whole numbers are rounded
     to the nearest, and no value leaves the range of its image and the background. Arithmetic is
-    float32, so errors are about 1e-7 of the range of values.
+    float32: errors are about 1e-7 of the greatest value, and whole numbers beyond 2**24 are
+    refused.
 
     `deform_masks` and `deform_keypoints` move what belongs to images along with them.
 
@@ -176,27 +175,20 @@ class ElasticDeformer(
         """
         self._parameters()
         images = self._images(X)
-        if hasattr(X, "columns"):
-            validate_data(self, X, skip_check_array=True)  # learns the names of features
-        else:  # it would take a tenth of the time of an image
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            self.n_features_in_ = math.prod(images.shape[1:])
-        shape = self._sides(images.shape)
+        sides = shape = self._sides(images.shape)
         if shape is None or self.image_shape is not None:
-            found = shape
-            shape = image_shape_of(self.image_shape, math.prod(shape or images.shape[1:]))
-            _check_sides(found, shape)
-        around = self._around(images, shape)
-        low, high = float(images.min()), float(images.max())
-        span = max(high - min(around), max(around) - low) or GREATEST_SPAN
-        if span > float(np.finfo(np.float32).max):
-            raise InputError(f"X holds {low:g} to {high:g}: expected a range that float32 holds")
+            shape = image_shape_of(self.image_shape, math.prod(sides or images.shape[1:]))
+            _check_sides(sides, shape)
+        if self.background is None:
+            medians = border_values(self._planes(images, shape).swapaxes(0, 1)).astype(float)
+            around = medians if np.ptp(medians) else float(medians[0])
+        else:
+            check_background(self.background, images.dtype)
+            around = float(self.background)
         self._seed = seed_of(self.random_state)
-        self.image_shape_ = shape
-        self.background_ = np.array(around) if len(around) > 1 else around[0]
-        # A power of two, so that bytes keep every bit.
-        self._unit = 2.0 ** math.ceil(math.log2(span / GREATEST_SPAN))
+        validate_data(self, X, skip_check_array=True)  # learns the names of features
+        self.n_features_in_ = math.prod(images.shape[1:])
+        self.image_shape_, self.background_ = shape, around
         return self
 
     def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None) -> Any:
@@ -233,14 +225,15 @@ class ElasticDeformer(
         """
         if "image_shape_" not in vars(self):
             self.fit(X)
-        images, background = self._fitted_images(X), self.background_
-        around = [background] if isinstance(background, float) else background.tolist()
-        _check_values(images, around)
+        images = self._fitted_images(X)
+        around = np.atleast_1d(self.background_).tolist()
+        for value in around:
+            check_background(value, images.dtype)
         result = np.empty(images.shape, images.dtype)
         planes, shown = self._planes(images), self._planes(result)
         for part, drawing in self._parts(len(images), y, epoch, indices):
             deform = functools.partial(deform_selected, **drawing)
-            deform_values(planes[part], shown[part], deform, around, self._unit)
+            deform_values(planes[part], shown[part], deform, around)
         return _in_kind_of(X, result)
 
     def deform_masks(
@@ -264,15 +257,15 @@ class ElasticDeformer(
             The value outside a mask.
         """
         self._check_is_fitted()
-        found: AnyArray = real_array("masks", masks, finite=False)
+        values: AnyArray = real_array("masks", masks, finite=False)
         wanted = (3, 4) if self.channels else (3,)
-        if found.ndim not in wanted or self._sides(found.shape) != self.image_shape_:
+        if values.ndim not in wanted or self._sides(values.shape) != self.image_shape_:
             sides = f"(n, {self.image_shape_[0]}, {self.image_shape_[1]})"
-            raise InputError(f"masks have shape {found.shape}, expected {sides}")
-        check_background(background, found.dtype)
-        result = np.empty(found.shape, found.dtype)
-        planes, shown = self._planes(found), self._planes(result)
-        for part, drawing in self._parts(len(found), y, epoch, indices):
+            raise InputError(f"masks have shape {values.shape}, expected {sides}")
+        check_background(background, values.dtype)
+        result = np.empty(values.shape, values.dtype)
+        planes, shown = self._planes(values), self._planes(result)
+        for part, drawing in self._parts(len(values), y, epoch, indices):
             fields = displacements(self.image_shape_, **drawing)
             shown[part] = move_masks(planes[part], fields, background)
         return _in_kind_of(masks, result)
@@ -353,21 +346,6 @@ class ElasticDeformer(
             return height, width
         return (shape[1], shape[2]) if len(shape) == 3 else None
 
-    def _around(self, images: AnyArray, shape: tuple[int, int]) -> list[float]:
-        """The values around images or their channels: the given one, or medians of borders.
-
-        One if all are the same.
-        """
-        if self.background is None:
-            planes = self._planes(images, shape).swapaxes(0, 1)
-            around: list[float] = border_values(planes).astype(float).tolist()
-            around = around if len(set(around)) > 1 else around[:1]
-        else:
-            check_background(self.background, images.dtype)
-            around = [float(self.background)]
-        _check_values(images, around)
-        return around
-
     def _planes(self, images: AnyArray, shape: tuple[int, int] | None = None) -> AnyArray:
         """Checked images or masks as (n, channels, h, w), if possible a view."""
         if images.ndim < 4:
@@ -382,6 +360,7 @@ class ElasticDeformer(
         images: AnyArray = real_array("X", X)
         if images.ndim not in ((4,) if self.channels else (2, 3)) or not images.size:
             raise InputError(f"X has shape {images.shape}, expected {SHAPES[self.channels]}")
+        check_values("X", images)
         return images
 
     def _fitted_images(self, X: Any) -> AnyArray:
@@ -402,15 +381,7 @@ def _in_kind_of(given: Any, result: AnyArray) -> Any:
     return torch.from_numpy(result).to(given.device)
 
 
-def _check_sides(found: tuple[int, int] | None, expected: tuple[int, int]) -> None:
+def _check_sides(sides: tuple[int, int] | None, expected: tuple[int, int]) -> None:
     """Raises InputError if X holds images of other sides; None stands for flat ones."""
-    if found not in (None, expected):
-        sides = [f"{height} x {width}" for height, width in (found or expected, expected)]
-        raise InputError(f"X holds images of {sides[0]}, expected {sides[1]}")
-
-
-def _check_values(images: AnyArray, around: list[float]) -> None:
-    """Raises InputError unless images of their type can have these values around them."""
-    for value in around:
-        check_background(value, images.dtype)
-        check_whole_numbers("X", images, around, value, EXACT_FROM_BACKGROUND)
+    if sides not in (None, expected):
+        raise InputError(f"X holds images of {sides}, expected {expected}: height and width")

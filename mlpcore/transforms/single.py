@@ -15,10 +15,9 @@ from mlpcore.deformation.deform import deform_selected, displacements
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.targets import move_boxes, move_masks, move_points
 from mlpcore.deformation.values import (
-    EXACT_FROM_0,
     border_values,
     check_background,
-    check_whole_numbers,
+    check_values,
     deform_values,
     limits_of,
 )
@@ -36,21 +35,14 @@ AxisParameters: TypeAlias = tuple[DeformationParameters, DeformationParameters]
 
 
 def axis_parameters(
-    sigma: float | Sequence[float], alpha: float | Sequence[float], beta: float, gamma: float
+    sigma: float, alpha: float | Sequence[float], beta: float, gamma: float
 ) -> AxisParameters:
-    """The parameters of a transform, checked. A pair of alphas is for x and for y.
-
-    A pair of sigmas must be the same twice: torchvision takes one, and smooths by the first along x
-    and by the second along y, but documents neither this nor another meaning.
-    """
-    sigmas: list[Any] = list(sigma) if isinstance(sigma, (list, tuple)) else [sigma]
-    if len(sigmas) not in (1, 2) or sigmas[0] != sigmas[-1]:
-        raise InputError(f"sigma {reprlib.repr(sigma)}: expected a number, or the same one twice")
+    """The parameters of a transform, checked. A pair of alphas is for x and for y."""
     alphas: list[Any] = list(alpha) if isinstance(alpha, (list, tuple)) else [alpha]
     if len(alphas) not in (1, 2):
         raise InputError(f"alpha {reprlib.repr(alpha)}: expected a number, or one for x and for y")
     of_x, of_y = (
-        DeformationParameters(sigmas[0], each, beta, gamma, ()) for each in (alphas[0], alphas[-1])
+        DeformationParameters(sigma, each, beta, gamma, ()) for each in (alphas[0], alphas[-1])
     )
     return of_x, of_x if of_x == of_y else of_y
 
@@ -82,20 +74,18 @@ class RandomMap:
         image = real_array("image", image, finite=False)
         if not image.size:
             return image.copy()
+        check_values("image", image)
         if fill is None:
             around = border_values(image[:, None]).astype(float).tolist()
         else:
             around = _per_plane(fill, len(image), channels)
-        if image.dtype.kind != "f":
-            low, high = limits_of(image.dtype)
-            around = [min(max(each, low), high) for each in around]
-            check_whole_numbers("image", image, around, 0, EXACT_FROM_0)
         result = np.empty(image.shape, image.dtype)
+        around = np.clip(around, *limits_of(image.dtype)).tolist()
         deform_values(image[None], result[None], self._deform, around)
         return result
 
     def _deform(
-        self, images: Float32Array, background: float | Float32Array, out: Float32Array | None
+        self, images: Float32Array, background: Float32Array, out: Float32Array | None
     ) -> Float32Array:
         """`deform_selected` of one image, whose displacements may differ in x and y."""
         of_x, of_y = self._parameters
@@ -103,9 +93,8 @@ class RandomMap:
             return deform_selected(images, _FIRST, _LABEL, of_x, *self._drawn, background, out)
         result = np.empty_like(images) if out is None else out
         field = self.displacement(*images.shape[2:])[None]
-        for plane, value in enumerate(np.broadcast_to(background, images.shape[1]).tolist()):
-            moved = self._backend.deform_by(images[:, plane], _UNTURNED, field, value)
-            result[:, plane] = moved
+        for plane, value in enumerate(background.tolist()):
+            result[:, plane] = self._backend.deform_by(images[:, plane], _UNTURNED, field, value)
         return result
 
     def mask(self, mask: AnyArray, fill: float | Sequence[float], channels: int) -> AnyArray:

@@ -78,6 +78,19 @@ def test_flattened_images_and_lists_are_deformed_alike():
     assert not hasattr(deformer.fit(IMAGES), "feature_names_in_")
 
 
+def test_channels_come_first_or_last_or_are_images():
+    colours = np.stack([IMAGES, -IMAGES, IMAGES > 0], axis=1)
+    deformed = make_deformer(channels="first").fit_transform(colours)
+    last = make_deformer(channels="last").fit(np.moveaxis(colours, 1, -1))
+    assert np.array_equal(last.deform(np.moveaxis(colours, 1, -1)), np.moveaxis(deformed, 1, -1))
+    masks = last.deform_masks(IMAGES)
+    assert np.array_equal(last.deform_masks(IMAGES[..., None]), masks[..., None])
+    assert np.array_equal(make_deformer().fit(IMAGES).deform_masks(IMAGES), masks)
+    for channel in range(3):
+        alone = make_deformer().fit_transform(colours[:, channel])
+        assert np.array_equal(deformed[:, channel], alone)
+
+
 def test_the_background_is_that_of_each_channel():
     """A little ink at the border is no paper. The corners of a turned image are background."""
     paper = np.full((12, 20, 26, 3), [250, 240, 220], np.uint8)

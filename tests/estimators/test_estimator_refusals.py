@@ -171,7 +171,7 @@ CALLS = [
     (deform(np.zeros((0, 9, 9))), r"^X has shape \(0, 9, 9\), expected"),
     (deform(np.zeros((2, 3, 4, 5))), "channels to be 'first' or 'last'"),
     (deform(np.full((2, 9, 9), np.nan)), "^X holds NaN"),
-    (deform(np.diag([1e300] + 8 * [0])[None]), "expected a range that float32 holds"),
+    (deform(np.diag([1e300] + 8 * [0])[None]), "expected numbers that float32 holds"),
     (deform(np.zeros((1, 3000, 2))), "3000 x 2"),
     (deform(COLOURS[..., :2], COLOURS, "deform", "last"), "^X holds 1040 values"),
     (deform(COLOURS[:, :9, :, 0], COLOURS, "deform_masks", "last"), "^masks have shape"),

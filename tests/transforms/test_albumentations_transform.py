@@ -74,7 +74,6 @@ def test_probability_seeds_and_pickles():
     transform.set_random_seed(3)
     assert np.array_equal(transform(image=WHITE)["image"], first)
     assert "alpha=20" in repr(transform)
-    assert np.array_equal(deformed(sigma=(5, 5))["image"], deformed(sigma=5)["image"])
 
 
 def make(**settings):
@@ -86,7 +85,7 @@ def apply(target, given, **options):
 
 
 REFUSED = [
-    (make(sigma=(5, 6)), r"^sigma \(5, 6\): expected a number, or the same one twice"),
+    (make(sigma=(5, 6)), r"^sigma \(5, 6\): expected a number"),
     (make(fill_mask="black"), "fill_mask"),
     (make(fill=(0, np.inf)), "fill inf"),
     (apply("", np.full((9, 9), 2**31 - 1, np.int32)), "whole numbers"),
