@@ -12,9 +12,8 @@ import pytest
 from PIL import Image
 
 from mlpcore import Dataset, backends, dataset
-from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
-from mlpcore.store.trained import TrainedNetwork
+from mlpcore.store.weights import write_network
 from oracle import random_network
 from small_runs import make_pixels
 
@@ -105,7 +104,7 @@ def test_torch_dataset_is_the_same_with_any_workers():
 def test_torch_import(tmp_path, torch, activation, loss):
     path = tmp_path / "net.safetensors"
     network = random_network((841, 60, 30, 10), 3, activation=activation, loss=loss)
-    TrainedNetwork(path, network, MNIST_PIXELS, {}).write(path)
+    write_network(path, network, {})
     images = dataset.load(name="digits").test_images.reshape(-1, 841)
     with torch.no_grad():
         outputs = example("torch_import")["load"](path)(torch.from_numpy(images)).numpy()

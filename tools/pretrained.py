@@ -18,7 +18,7 @@ from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.documents import to_json
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import in_float16
+from mlpcore.store.weights import in_float16, write_network
 
 
 def make(folder: Path, path: Path) -> None:
@@ -41,7 +41,7 @@ def make(folder: Path, path: Path) -> None:
         "n_test": str(result.n),
     }
     make_folder(path.parent)
-    trained.write(path, evidence, "float16")
+    write_network(path, trained.network, trained.known_metadata() | evidence, "float16")
     content = path.read_bytes()
     line = f"{hashlib.sha256(content).hexdigest()}  {path.name}\n"
     atomic_write(path.with_suffix(".sha256"), line.encode())

@@ -30,7 +30,7 @@ from mlpcore.errors import InputError
 from mlpcore.evaluation.evaluation import outputs
 from mlpcore.inference.rejector import REJECTOR_FILE, doubtful
 from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import in_float16
+from mlpcore.store.weights import in_float16, write_network
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
 from mlpcore.typing import Float32Array, Float64Array
 
@@ -211,7 +211,8 @@ def make(path: Path) -> None:
     )
     seen = outputs(trained.network, trained.pixels.to_inputs(held_out), backend)[:, 1]
     threshold = round(float(np.quantile(seen, FALSE_ALARMS)), 4)
-    trained.write(path, {"threshold": str(threshold)}, "float16")
+    metadata = trained.known_metadata() | {"threshold": str(threshold)}
+    write_network(path, trained.network, metadata, "float16")
     print(f"{path}: {path.stat().st_size:,} bytes, threshold {threshold}")
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
 
 import numpy as np
 
@@ -65,12 +63,11 @@ class Committee:
         return Evaluation.of(self.outputs(images, backend), labels)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Two answers to the same samples, and McNemar's exact test of whether one is better.
+def compare(first: Evaluation, second: Evaluation) -> tuple[int, int, float]:
+    """Compares two evaluations of the same samples.
 
-    Attributes
-    ----------
+    Returns
+    -------
     first_only, second_only : int
         Samples that only the first, and only the second, gets wrong.
     p_value : float
@@ -79,20 +76,11 @@ class Comparison:
         Note on the sampling error of the difference between correlated proportions, Psychometrika
         12).
     """
+    from scipy.stats import binomtest  # not above: it takes half a second to import
 
-    first_only: int
-    second_only: int
-    p_value: float
-
-
-def compare(first: Evaluation, second: Evaluation) -> Comparison:
-    """Compares two evaluations of the same samples."""
     both = shared_errors([first, second])[0, 1]
     alone = int(first.errors - both), int(second.errors - both)
-    n = sum(alone)
-    # In how many ways k of n can be chosen, each number from the one before: `math.comb` is slow.
-    ways = accumulate(range(min(alone)), lambda c, k: c * (n - k) // (k + 1), initial=1)
-    return Comparison(*alone, min(1.0, 2 * sum(ways) / 2**n))
+    return (*alone, float(binomtest(alone[0], sum(alone)).pvalue) if any(alone) else 1.0)
 
 
 def shared_errors(evaluations: Sequence[Evaluation]) -> AnyArray:

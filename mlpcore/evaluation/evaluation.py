@@ -76,8 +76,22 @@ class Evaluation:
             When there is no sample or only one class, shapes do not fit each other, an output
             is not finite, or a label is not a class.
         """
-        outputs, labels = _checked(outputs, labels)
-        n_classes = outputs.shape[1]
+        outputs, labels = np.asarray(outputs), np.asarray(labels)
+        fits = outputs.ndim == 2 and len(outputs) and outputs.shape[1] > 1
+        if not fits or outputs.dtype.kind != "f":
+            raise InputError(
+                f"outputs: {outputs.dtype} of shape {outputs.shape}, "
+                "expected real numbers of shape (1 or more samples, 2 or more classes)"
+            )
+        n, n_classes = outputs.shape
+        if labels.shape != (n,) or labels.dtype.kind not in "iu":
+            raise InputError(
+                f"labels: {labels.dtype} of shape {labels.shape}, "
+                f"expected whole numbers of shape ({n},)"
+            )
+        check_range("labels", labels, n_classes)
+        check_finite("outputs", outputs)
+        labels = labels.astype(np.intp)
         guesses = outputs.argmax(axis=1)
         confusion = np.bincount(labels * n_classes + guesses, minlength=n_classes**2)
         wrong = np.flatnonzero(guesses != labels)
@@ -85,7 +99,7 @@ class Evaluation:
         best = np.argsort(-outputs[wrong], axis=1, kind="stable")[:, :2]
         best_outputs = np.take_along_axis(outputs[wrong], best, axis=1)
         misclassified = Misclassified(wrong, labels[wrong], best, best_outputs)
-        return cls(len(labels), confusion.reshape(n_classes, n_classes), misclassified)
+        return cls(n, confusion.reshape(n_classes, n_classes), misclassified)
 
     def __repr__(self) -> str:
         return f"Evaluation({self.errors:,} of {self.n:,} wrong, {self.error_rate:.2f} %)"
@@ -130,25 +144,6 @@ class Evaluation:
             "confusion": self.confusion.tolist(),
             "misclassified": [dict(zip(names, row)) for row in zip(*(c.tolist() for c in columns))],
         }
-
-
-def _checked(outputs: AnyArray, labels: AnyArray) -> tuple[AnyArray, AnyArray]:
-    """Arguments of `Evaluation.of`, as arrays that fit each other."""
-    outputs, labels = np.asarray(outputs), np.asarray(labels)
-    if outputs.ndim != 2 or outputs.dtype.kind != "f" or not len(outputs) or outputs.shape[1] < 2:
-        raise InputError(
-            f"outputs: {outputs.dtype} of shape {outputs.shape}, "
-            "expected real numbers of shape (1 or more samples, 2 or more classes)"
-        )
-    n, n_classes = outputs.shape
-    if labels.shape != (n,) or labels.dtype.kind not in "iu":
-        raise InputError(
-            f"labels: {labels.dtype} of shape {labels.shape}, "
-            f"expected whole numbers of shape ({n},)"
-        )
-    check_range("labels", labels, n_classes)
-    check_finite("outputs", outputs)
-    return outputs, labels.astype(np.intp)
 
 
 def wilson_interval(k: int, n: int) -> tuple[float, float]:

@@ -17,7 +17,6 @@ from mlpcore.data.dataset import EMBEDDED, MNIST
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.errors import InputError, PictureWarning, shown
 from mlpcore.evaluation import evaluation, probabilities
-from mlpcore.evaluation.committee import Committee
 from mlpcore.evaluation.copies import Copies
 from mlpcore.evaluation.evaluation import Evaluation
 from mlpcore.inference import rejector
@@ -92,16 +91,12 @@ def load(
         raise InputError(f"an object of type {type(source).__name__}: expected {SOURCES}")
     computing = backends.get(backend, threads)
     averaged = None if copies is None else Copies(copies, strength, seed)
-    return TrainedClassifier([each for s in sources for each in _read(s)], computing, averaged)
+    paths = [PRETRAINED_FILE if each == PRETRAINED else as_path(each, SOURCES) for each in sources]
+    networks = [TrainedNetwork.read(path) for path in with_members(paths)]
+    return TrainedClassifier(networks, computing, averaged)
 
 
 SOURCES = "the folder of a run or of a committee, a file of weights, or 'pretrained'"
-
-
-def _read(source: StrPath) -> list[TrainedNetwork]:
-    if isinstance(source, str) and source == PRETRAINED:
-        return [TrainedNetwork.read(PRETRAINED_FILE)]
-    return [TrainedNetwork.read(path) for path in with_members([as_path(source, SOURCES)])]
 
 
 class Answer(NamedTuple):
@@ -178,7 +173,8 @@ class TrainedClassifier:
     def __init__(
         self, networks: Sequence[TrainedNetwork], backend: Backend, copies: Copies | None = None
     ):
-        Committee([each.network for each in networks])  # refuses what cannot be averaged
+        if not networks:
+            raise InputError("no networks: expected at least one")
         self.networks = tuple(networks)
         self.backend, self.copies = backend, copies
         self.pixels: PixelSpec = networks[0].pixels

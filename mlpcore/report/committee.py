@@ -74,11 +74,11 @@ class JudgedCommittee:
     def comparison(self) -> str:
         """The committee beside the member that errs least on these test images, in a sentence."""
         best = min(self.members, key=lambda each: each.test.errors)
-        found = compare(self.whole.test, best.test)
+        whole_only, best_only, p_value = compare(self.whole.test, best.test)
         return (
             f"The committee beside the best member on the {self.kind} images, {best.name}: "
-            f"{found.second_only} images are wrong only for the member, {found.first_only} only "
-            f"for the committee (McNemar's exact test: p = {found.p_value:.2g})."
+            f"{best_only} images are wrong only for the member, {whole_only} only for the "
+            f"committee (McNemar's exact test: p = {p_value:.2g})."
         )
 
 

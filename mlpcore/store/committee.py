@@ -119,21 +119,16 @@ class CommitteeFolder:
         InputError
             When the folder holds a run or another committee, or cannot be written.
         """
-        if not holds_committee(self.folder):
-            check_output(self.folder)
         make_folder(self.folder)
-        held = Lock(self.folder)
-        try:
+        with contextlib.closing(Lock(self.folder)) as lock:
             if holds_committee(self.folder):
                 CommitteeFolder.open(self.folder)._check_same(self)
             else:
                 check_output(self.folder)
                 document = Document("mlpcore", __version__, self.data, self.members)
-                write_document(self.folder / DOCUMENT, document, held)
+                write_document(self.folder / DOCUMENT, document, lock)
             remove_temporary(self.folder, [DOCUMENT])
             yield
-        finally:
-            held.close()
 
     @classmethod
     def open(cls, folder: StrPath) -> CommitteeFolder:

@@ -61,7 +61,7 @@ from mlpcore.files import (
     remove_temporary,
 )
 from mlpcore.network import Network
-from mlpcore.network.architecture import format_hidden_layers, format_layer_sizes
+from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.store import provenance
 from mlpcore.store.documents import (
     from_json,
@@ -182,16 +182,16 @@ def read_run_network(
 ) -> tuple[Network, dict[str, str]]:
     """A network of a run and the metadata of its file, which fit the run's settings and data."""
     network, metadata = read_network(path)
-    sizes, expected = network.layer_sizes, data.layer_sizes(config.hidden_layers)
-    for found, wanted in (
-        (format_layer_sizes(sizes), format_layer_sizes(expected)),
-        (network.activation, config.activation),
-        (network.loss, config.loss),
-        (metadata.get("pixels", "no pixels"), to_json(_pixels(config, data))),
-    ):
-        if found != wanted:
+    expected = to_metadata(
+        architecture=",".join(map(str, data.layer_sizes(config.hidden_layers))),
+        activation=config.activation,
+        loss=config.loss,
+        pixels=_pixels(config, data),
+    )
+    for name, value in expected.items():
+        if (found := metadata.get(name)) != value:
             raise InputError(
-                f"{shown(path)} does not fit {CONFIG} beside it: {found}, expected {wanted}"
+                f"{shown(path)} does not fit {CONFIG} beside it: {name} {found}, expected {value}"
             )
     return network, metadata
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from mlpcore.network import Network
 from mlpcore.network.activation import check_target
 from mlpcore.store.documents import from_json, to_metadata
 from mlpcore.store.run_folder import read_run_network, read_settings, weights_file
-from mlpcore.store.weights import read_network, write_network
+from mlpcore.store.weights import read_network
 from mlpcore.training.config import USUAL_TARGET
 from mlpcore.typing import StrPath
 
@@ -71,18 +70,6 @@ class TrainedNetwork:
         origin = {name: self.metadata[name] for name in ORIGIN if name in self.metadata}
         known = to_metadata(pixels=self.pixels, target=self.target, classes=self.classes)
         return origin | known
-
-    def write(
-        self, path: StrPath, metadata: Mapping[str, str] | None = None, dtype: str = "float32"
-    ) -> None:
-        """Write a file of weights with `known_metadata` and the caller's, atomically.
-
-        Raises
-        ------
-        InputError
-            As `mlpcore.store.weights.write_network`, which describes `dtype`.
-        """
-        write_network(path, self.network, self.known_metadata() | dict(metadata or {}), dtype)
 
     @classmethod
     def read(cls, path: StrPath) -> TrainedNetwork:

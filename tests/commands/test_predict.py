@@ -118,7 +118,8 @@ def test_a_picture_on_standard_input(run, call, monkeypatch):
 def test_without_a_network_that_of_the_package_guesses(run, call, capsys, monkeypatch):
     picture, path = write_picture("a.png", 5), Path("own.safetensors")
     evidence = {"test_errors": "46", "n_test": "10000"}
-    TrainedNetwork.read(run).write(path, evidence, "float16")
+    trained = TrainedNetwork.read(run)
+    write_network(path, trained.network, trained.known_metadata() | evidence)
     monkeypatch.setattr("mlpcore.commands.networks.PRETRAINED_FILE", path)
     assert main(["predict", picture]) == 0
     out, err = capsys.readouterr()

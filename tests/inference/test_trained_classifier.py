@@ -71,7 +71,7 @@ def ways():
 def trained_sources(data, **changes):
     """A run, its weights alone, and what is exported from it."""
     finish_run(Path("run"), make_config(epochs=1, backend="scalar", **changes), data)
-    TrainedNetwork.read("run").write("exported.safetensors")
+    mlpcore.export("run", "exported.safetensors")
     return "run", f"run/{BEST}", "exported.safetensors"
 
 
@@ -218,7 +218,7 @@ def test_networks_of_other_images():
         ([5], "int: expected"),
         ("", "''"),
         ("no", "no"),
-        (["a.safetensors", "wide.safetensors"], "expected 841 inputs"),
+        (["a.safetensors", "wide.safetensors"], "knows other classes"),
         (["wide.safetensors", "tall.safetensors"], "images of 9 x 7: expected 7 x 9"),
     ],
 )

@@ -101,10 +101,13 @@ def of_rectifiers(name):
 REFUSED = [
     (
         settings("training", hidden_layers=[9, 7]),
-        f"{LAST} does not fit {CONFIG} beside it: 35-9-6-3, exp",
+        f"{LAST} does not fit {CONFIG} beside it: architecture 35,9,6,3, exp",
     ),
     (settings("training", skip=0.5), f"{CONFIG} is damaged: Object contains unknown field `skip`"),
-    (settings("training", input_range="unit"), f"{LAST} does not fit {CONFIG} beside it: {{"),
+    (
+        settings("training", input_range="unit"),
+        f"{LAST} does not fit {CONFIG} beside it: pixels {{",
+    ),
     (place(epoch=-1), "epoch -1: expected"),
     (place(epoch=4), "epoch 4: expected"),
     (place("progress", samples=231), "samples 231: expected"),
@@ -112,7 +115,10 @@ REFUSED = [
     (place(metrics_sha256="0"), f"{METRICS} is damaged: its first 2 lines do not fit"),
     (nested, f"{LAST} is damaged"),
     *((of_another_run(name), name) for name in (BEST, LAST, METRICS)),
-    *((of_rectifiers(n), f"{n} does not fit {CONFIG} beside it: relu, exp") for n in (BEST, LAST)),
+    *(
+        (of_rectifiers(n), f"{n} does not fit {CONFIG} beside it: activation relu, exp")
+        for n in (BEST, LAST)
+    ),
 ]
 
 
