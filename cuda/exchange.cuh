@@ -31,10 +31,9 @@ __device__ inline exchange_word rounded(exchange_word bits)
 
 #ifdef __CUDACC__
 
-__device__ __forceinline__ void store_word(exchange_word *word, float value, exchange_word bit)
+__device__ __forceinline__ void store_bits(exchange_word *word, exchange_word bits)
 {
-    const exchange_word both = rounded(__float_as_uint(value)) | bit;
-    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(both));
+    asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" ::"l"(word), "r"(bits));
 }
 
 __device__ __forceinline__ exchange_word load_word(const exchange_word *word)
@@ -42,11 +41,6 @@ __device__ __forceinline__ exchange_word load_word(const exchange_word *word)
     exchange_word both;
     asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(both) : "l"(word));
     return both;
-}
-
-__device__ __forceinline__ float word_value(exchange_word word)
-{
-    return __uint_as_float(word & ~1u);
 }
 
 // The last bit is set if one of two words has another ticket. This and `either` are assembler,
@@ -72,22 +66,14 @@ __device__ __forceinline__ exchange_word either(exchange_word one, exchange_word
 // The same value, but the compiler knows nothing about it. It stays in a register and is not
 // computed again. Results computed from it before a long loop do not stay in registers during
 // the loop: they are computed again behind it.
-__device__ __forceinline__ int opaque(int number)
+template <class T>
+__device__ __forceinline__ T opaque(T value)
 {
-    asm volatile("" : "+r"(number));
-    return number;
-}
-
-__device__ __forceinline__ exchange_word opaque(exchange_word number)
-{
-    asm volatile("" : "+r"(number));
-    return number;
-}
-
-__device__ __forceinline__ exchange_word *opaque(exchange_word *pointer)
-{
-    asm volatile("" : "+l"(pointer));
-    return pointer;
+    if constexpr (sizeof(T) == 8)
+        asm volatile("" : "+l"(value));
+    else
+        asm volatile("" : "+r"(value));
+    return value;
 }
 
 __device__ __forceinline__ int load_flag(const int *flag)
@@ -111,28 +97,16 @@ __device__ __forceinline__ void poll_again() {}
 
 // One thread of the host runs all. It changes to another CUDA thread only in `poll_again` and at
 // barriers, so plain loads are whole. Stored words arrive late, and in any order.
-inline void store_word(exchange_word *word, float value, exchange_word bit)
+inline void store_bits(exchange_word *word, exchange_word bits)
 {
-    exchange_word bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    emulation::on_their_way.push_back({word, rounded(bits) | bit});
+    emulation::on_their_way.push_back({word, bits});
 }
-
 inline exchange_word load_word(const exchange_word *word) { return *word; }
-
-inline float word_value(exchange_word word)
-{
-    const exchange_word bits = word & ~1u;
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-}
 
 inline exchange_word either_other(exchange_word one, exchange_word other, exchange_word bit)
 {
     return (one ^ bit) | (other ^ bit);
 }
-
 inline exchange_word either(exchange_word one, exchange_word other) { return one | other; }
 
 template <class T>
@@ -143,7 +117,16 @@ T opaque(T value)
 
 inline int load_flag(const int *flag) { return *flag; }
 inline unsigned long long nanoseconds() { return emulation::idle_nanoseconds(); }
-
 inline void poll_again() { emulation::suspend(); }
 
 #endif
+
+__device__ __forceinline__ void store_word(exchange_word *word, float value, exchange_word bit)
+{
+    store_bits(word, rounded(__float_as_uint(value)) | bit);
+}
+
+__device__ __forceinline__ float word_value(exchange_word word)
+{
+    return __uint_as_float(word & ~1u);
+}

@@ -175,7 +175,9 @@ struct block_worker : block_deltas {
             __syncthreads();
             if constexpr (l < TOP) {
                 publish_sums<l, true, tile<l>::TR>(now);
-                update_from<l>();
+                // While the deltas are on their way. The last layer has no exchange of its own.
+                if constexpr (l + 1 == TOP) update<TOP>(states<TOP>());
+                update<l>(states<l>());
             }
             if constexpr (l == 1) {
                 if (!last) take_sums_ahead();
@@ -188,15 +190,6 @@ struct block_worker : block_deltas {
             if constexpr (l > 1) __syncthreads();
             backward_from<l - 1>(last);
         }
-    }
-
-    // Updates what it can while the deltas of boundary l are on their way: layer l, and before it
-    // the last layer, which has no exchange of its own to wait for.
-    template <int l>
-    __device__ __forceinline__ void update_from()
-    {
-        if constexpr (l + 1 == TOP) update<TOP>(states<TOP>());
-        update<l>(states<l>());
     }
 };
 

@@ -44,19 +44,13 @@ struct block_exchange : block_weights {
         next = {before.words, before.bit ^ 1};
     }
 
-    // Sends this block's part of an element to the members of its group.
-    template <int k, bool BACKWARD>
-    __device__ __forceinline__ void publish(const words_of_sample &to, int element, float value)
-    {
-        store_word(to.words + words_at<k, BACKWARD> + (sends[k % 2] + element), value, to.bit);
-    }
-
-    // Sends the sums of the threads' parts of a boundary's slice; see `for_sums`.
+    // Sends this block's part of a boundary's slice to its group: the sums of its threads' parts.
     template <int k, bool BACKWARD, int parts>
     __device__ __forceinline__ void publish_sums(const words_of_sample &to)
     {
-        for_sums<slice(k), parts>(
-            [&](int element, float sum) { publish<k, BACKWARD>(to, element, sum); });
+        for_sums<slice(k), parts>([&](int element, float sum) {
+            store_word(to.words + words_at<k, BACKWARD> + (sends[k % 2] + element), sum, to.bit);
+        });
     }
 
     // Sums all members' parts of this block's slice: calls body(element, sum) for each element.

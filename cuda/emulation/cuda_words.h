@@ -68,6 +68,8 @@ T __shfl_xor_sync(unsigned, T value, unsigned bits)
 // ---- arithmetic and atomics ----------------------------------------------------------
 
 inline int min(int a, int b) { return a < b ? a : b; }
+inline unsigned __float_as_uint(float value) { return __builtin_bit_cast(unsigned, value); }
+inline float __uint_as_float(unsigned bits) { return __builtin_bit_cast(float, bits); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((uint64_t)a * b >> 32); }
 
 template <class T>

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import functools
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cached_property, partial
 from typing import Any, SupportsInt
 
 from mlpcore.backends.cuda import nvcc
@@ -65,7 +65,11 @@ class CudaDriver:
         atexit.register(self._close)
         self._depth = threading.local()
         with self.active():
-            self._check_memory()
+            if (free := self.free_memory()) < MIN_FREE_BYTES:
+                raise InputError(
+                    f"{self.device_name} has {free / 2**20:,.0f} MiB of memory free, "
+                    f"{MIN_FREE_BYTES / 2**20:,.0f} needed"
+                )
             self._load()
             self.stream = cuda.Stream()
 
@@ -79,14 +83,6 @@ class CudaDriver:
         """One line: the device, its compute capability and the precision."""
         capability = ".".join(map(str, self.compute_capability))
         return f"cuda: {self.device_name}, compute capability {capability}, float32"
-
-    def _check_memory(self) -> None:
-        free = self.free_memory()
-        if free < MIN_FREE_BYTES:
-            raise InputError(
-                f"{self.device_name} has {free / 2**20:,.0f} MiB of memory free, "
-                f"{MIN_FREE_BYTES / 2**20:,.0f} needed"
-            )
 
     def _load(self) -> None:
         """Makes the kernels ready to launch.
@@ -134,14 +130,8 @@ class CudaDriver:
 
     def allocate(self, n_bytes: int) -> SupportsInt:
         """An object whose `int()` is an address; the memory is freed with the object."""
-        try:
-            return _Memory(self, self._cuda.mem_alloc(n_bytes))
-        except self._cuda.MemoryError as error:
-            raise InputError(
-                f"{n_bytes / 2**20:,.1f} MiB of device memory needed, "
-                f"{self.free_memory() / 2**20:,.1f} MiB free on {self.device_name}, "
-                "not in one piece"
-            ) from error
+        allocation = self._cuda.mem_alloc(n_bytes)
+        return _Owned(self, allocation, allocation.free)
 
     def upload(self, address: int, array: AnyArray) -> None:
         """Copies a C-contiguous array to the device; the array may change afterwards."""
@@ -181,7 +171,7 @@ class CudaDriver:
         """Waits until everything that was started has ended."""
         self.stream.synchronize()
 
-    def capture(self, launches: list[Launch]) -> _CapturedGraph:
+    def capture(self, launches: list[Launch]) -> _Owned:
         """A graph of the launches; the stream records them and runs none.
 
         In the relaxed mode, memory can be freed meanwhile: by the garbage collector, or by
@@ -196,18 +186,19 @@ class CudaDriver:
         finally:
             graph = self.call(bindings.cuStreamEndCapture, stream)
         try:
-            return _CapturedGraph(self, self.call(bindings.cuGraphInstantiate, graph, 0))
+            executable = self.call(bindings.cuGraphInstantiate, graph, 0)
         finally:
             self.call(bindings.cuGraphDestroy, graph)
+        return _Owned(self, executable, partial(bindings.cuGraphExecDestroy, executable))
 
-    def replay(self, graph: _CapturedGraph) -> None:
+    def replay(self, graph: _Owned) -> None:
         """Starts a graph in one call."""
         bindings = self.bindings
         self.call(bindings.cuGraphLaunch, graph.handle, self.stream.handle)
 
     # ---- resident training -------------------------------------------------------------
 
-    @functools.cached_property
+    @cached_property
     def limits(self) -> DeviceLimits:
         """What this device has."""
         major, minor = self.compute_capability
@@ -235,33 +226,22 @@ class CudaDriver:
         return ResidentKernel(self, cubin, plan)
 
 
-class _Memory:
-    """Device memory, freed with the object, in any thread.
+class _Owned:
+    """Something on the device, given back with the object, in any thread.
 
-    PyCUDA on its own frees it only in a thread where its context is current or was made.
+    PyCUDA on its own frees memory only in a thread where its context is current or was made.
     """
 
-    def __init__(self, driver: CudaDriver, allocation: Any):
-        self._driver, self._allocation = driver, allocation
+    def __init__(self, driver: CudaDriver, handle: Any, release: Callable[[], object]):
+        self.handle, self._driver, self._release = handle, driver, release
 
     def __int__(self) -> int:
-        return int(self._allocation)
+        return int(self.handle)
 
     def __del__(self) -> None:
         if not self._driver.closed:
             with suppress(InputError), self._driver.active():
-                self._allocation.free()
-
-
-class _CapturedGraph:
-    """An executable graph, destroyed with the object."""
-
-    def __init__(self, driver: CudaDriver, handle: Any):
-        self.handle, self._driver = handle, driver
-
-    def __del__(self) -> None:
-        if not self._driver.closed:
-            self._driver.bindings.cuGraphExecDestroy(self.handle)
+                self._release()
 
 
 class ResidentKernel:
@@ -273,8 +253,9 @@ class ResidentKernel:
     def __init__(self, driver: CudaDriver, cubin: bytes, plan: ResidentPlan):
         self._driver, self.plan, self._shared = driver, plan, 4 * plan.shared_floats
         bindings, call = driver.bindings, driver.call
-        self._module = call(bindings.cuModuleLoadData, cubin)
-        self._function = call(bindings.cuModuleGetFunction, self._module, KERNEL.encode())
+        module = call(bindings.cuModuleLoadData, cubin)
+        self._module = _Owned(driver, module, partial(bindings.cuModuleUnload, module))
+        self._function = call(bindings.cuModuleGetFunction, module, KERNEL.encode())
         shared = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         call(bindings.cuFuncSetAttribute, self._function, shared, self._shared)
         local = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES
@@ -294,8 +275,3 @@ class ResidentKernel:
         launch = self._driver.bindings.cuLaunchCooperativeKernel
         where = *grid, *block, self._shared, self._driver.stream.handle
         self._driver.call(launch, self._function, *where, ctypes.addressof(pointers))
-
-    def __del__(self) -> None:
-        if hasattr(self, "_module") and not self._driver.closed:
-            with suppress(InputError), self._driver.active():
-                self._driver.bindings.cuModuleUnload(self._module)

@@ -25,9 +25,9 @@ SPARE_REGISTERS = (80, 64)
 #: The most registers that a thread can have, and the unit in which they are allocated.
 MAX_REGISTERS, REGISTER_UNIT = 255, 8
 
-# Constants of `ResidentPlan.microseconds`, in cycles of a multiprocessor. They are fitted to the
-# times of 47 kernels (five networks, many grids and block sizes) measured on an H200, and predict
-# these within 2.2 % (root mean square); see docs/resident-measured.md.
+# Constants of `ResidentPlan.microseconds`, in cycles of a multiprocessor of 1.98 GHz. They are
+# fitted to the times of 47 kernels (five networks, many grids and block sizes) measured on an H200,
+# and predict these within 2.2 % (root mean square); see docs/resident-measured.md.
 EXCHANGE_CYCLES = 811  #: from the stores of one block to the end of another block's wait
 WORD_CYCLES = (2.5, 1.5)  #: per word of a thread, at even boundaries (from far apart) and odd ones
 TURN_CYCLES = 541  #: for more words than a thread waits for together
@@ -66,8 +66,6 @@ class DeviceLimits:
         Compute capability as an architecture, 90 for 9.0.
     threads
         Block sizes to choose from.
-    clock_ghz
-        For predicted times.
     """
 
     multiprocessors: int
@@ -75,7 +73,6 @@ class DeviceLimits:
     registers: int = 65536
     capability: int = 90
     threads: tuple[int, ...] = (128, 256, 512)
-    clock_ghz: float = 1.98
 
 
 @dataclass(frozen=True)
@@ -194,7 +191,8 @@ class ResidentPlan:
 
     # ---- time --------------------------------------------------------------------------
 
-    def microseconds(self, device: DeviceLimits) -> float:
+    @property
+    def microseconds(self) -> float:
         """Predicted time of a sample, to choose between plans.
 
         It adds up the exchanges between blocks, the passes through layers of any size, and the
@@ -216,7 +214,7 @@ class ResidentPlan:
             weights += directions * PRODUCT_CYCLES * layer.slots * self.threads / 128
             weights += directions * KEPT_CYCLES * (layer.slots - layer.registers)
         # Rounding decides between equal plans, and so the bits: this order of operations stays.
-        us = 1e-3 / device.clock_ghz
+        us = 1e-3 / 1.98
         return us * exchanges + us * passes + us * weights
 
     # ---- for the kernel ----------------------------------------------------------------
@@ -269,7 +267,7 @@ def make_plan(sizes: tuple[int, ...], device: DeviceLimits) -> ResidentPlan:
     for spare in SPARE_REGISTERS:
         plans = list(_plans(sizes, device, spare))
         if fitting := [plan for plan in plans if plan.shared_floats <= most]:
-            return min(fitting, key=lambda plan: plan.microseconds(device))
+            return min(fitting, key=lambda plan: plan.microseconds)
     least = min(plan.shared_floats for plan in plans)
     raise DoesNotFit(_too_little(sizes, held + 4 * (least - most), device, held))
 

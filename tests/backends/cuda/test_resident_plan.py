@@ -11,10 +11,10 @@ from mlpcore.backends.cuda import plan as planning
 from mlpcore.backends.cuda.plan import DeviceLimits, DoesNotFit, make_plan
 from mlpcore.network.architecture import PRESETS
 
-#: The multiprocessors, shared memory of a block and clock of a GPU are from NVIDIA's tables.
+#: The multiprocessors and shared memory of a block of a GPU are from NVIDIA's tables.
 DEVICES = {
     "H200": DeviceLimits(132, 232448),
-    "RTX 4090": DeviceLimits(128, 101376, capability=89, clock_ghz=2.52),
+    "RTX 4090": DeviceLimits(128, 101376, capability=89),
     "emulated": DeviceLimits(6, 48 << 10, registers=64 * 64, threads=(32, 64)),
 }
 
