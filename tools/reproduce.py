@@ -31,7 +31,7 @@ from mlpcore.report.results import TABLE_1
 from mlpcore.report.tables import NONE, Rows, duration, markdown_table, text_table
 from mlpcore.store.run_folder import LAST, Run, holds_run, read_run_network, read_settings
 from mlpcore.store.weights import weights_sha256
-from mlpcore.training.schedule import SCHEDULE_EPOCHS
+from mlpcore.training.config import SCHEDULE_EPOCHS
 from mlpcore.training.state import EpochMetrics
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -42,7 +42,7 @@ Unfinished: TypeAlias = list[tuple[Member, Run, TrainingState]]
 class Progress(Protocol):
     """Is told what happens, in the process that saves the results."""
 
-    def note(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """A line for the user."""
 
     def saved(self, name: str, state: TrainingState, worker: str) -> None:
@@ -159,7 +159,7 @@ async def _connected(scheduler: str | None, workers: int) -> AsyncIterator[Clien
 async def _wait_for_worker(client: Client, member: Member, progress: Progress) -> None:
     """Waits for a worker; raises InputError if tasks for a GPU would wait for ever."""
     if not await client.nthreads():
-        progress.note("no workers yet: waiting for one")
+        progress.print("no workers yet: waiting for one")
         await client.wait_for_workers(1)
     if member.config.backend == "cuda":
         has = await client.run(lambda dask_worker: dask_worker.state.total_resources.get(GPU))
@@ -187,7 +187,7 @@ async def _train(
     with stopping(lambda: loop.call_soon_threadsafe(task.cancel)) as signals:
         try:
             async with _connected(scheduler, workers) as client:
-                progress.note(f"dashboard: {client.dashboard_link}")
+                progress.print(f"dashboard: {client.dashboard_link}")
                 await _wait_for_worker(client, left[0][0], progress)
                 await _train_in_tasks(left, data, client, threads, progress)
         except asyncio.CancelledError:

@@ -30,7 +30,8 @@ from mlpcore.report.committee import (
     committee_report,
 )
 from mlpcore.report.console import Console, MembersConsole
-from mlpcore.store.committee import CommitteeFolder, Member, holds_committee, plan, with_members
+from mlpcore.report.tables import text_table
+from mlpcore.store.committee import CommitteeFolder, holds_committee, plan, with_members
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.trainer import Trainer
 
@@ -163,7 +164,7 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
 
     with Console(sys.stdout) as console:
         console.print()
-        console.print_table(judged.table())
+        console.print(text_table(judged.table()))
         console.print(judged.comparison())
         if runs.write_report(committee.folder, committee_figures(judged), text, console):
             console.print(f"report: {shown(committee.folder / runs.REPORT)}")
@@ -177,13 +178,11 @@ def train_committee(options: train.Options) -> int:
     begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
     backend, here = backends_of(options, begun)
 
-    def members(data: Dataset | None = None) -> tuple[Member, ...]:
-        configs = [train.make_config(options | {"arch": arch}, backend, data) for arch in archs]
-        return plan(configs, options["members"])
-
-    members()  # refuses bad ones before data are read
+    configs = [train.make_config(options | {"arch": arch}, backend) for arch in archs]
+    plan(configs, options["members"])  # refuses bad ones before data are read
     data = train.load_data(options)
-    committee = CommitteeFolder(folder, DataSummary.of(data), members(data))
+    members = plan([train.fitted(each, options, data) for each in configs], options["members"])
+    committee = CommitteeFolder(folder, DataSummary.of(data), members)
     with committee.locked():
         status = (train_on_cluster if on_cluster(options) else train_here)(committee, data, options)
         if not status:

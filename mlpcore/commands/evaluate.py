@@ -63,31 +63,28 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def load_data(options: argparse.Namespace, networks: Sequence[TrainedNetwork]) -> Dataset:
-    """The data that the options name, else the data of the first run, else what is found.
+def load_data(options: argparse.Namespace, first: TrainedNetwork) -> Dataset:
+    """The data that the options name, else those of the first network's run, else what is found.
 
-    Files that are named or found are read with the values of the first network's training.
+    Files that are named or found are read with the values of its training. An InputError is raised
+    unless it, and so all networks, fits these images and classes.
     """
-    first = next((each.data for each in networks if each.data), None)
-    if first is not None and not options.data and not options.dataset:
-        return first.load()
-    pixels = networks[0].pixels
-    return dataset.load(options.data, name=options.dataset, value_range=pixels)
-
-
-def check_fit(path: Path, first: TrainedNetwork, data: Dataset) -> None:
-    """Raises InputError unless the first network, and so all, fits these images and classes."""
-    expected = _kind(data.image_shape, data.n_classes)
-    if (found := _kind(first.pixels.image_shape, len(first.classes))) != expected:
-        raise InputError(
-            f"{shown(path)} is a network for {found}: expected {expected} for {data.name}; "
-            "--data names other data"
+    if first.data and not options.data and not options.dataset:
+        return first.data.load()
+    data = dataset.load(options.data, name=options.dataset, value_range=first.pixels)
+    made, found = (
+        f"images of {height} x {width} and {n_classes} classes"
+        for (height, width), n_classes in (
+            (first.pixels.image_shape, len(first.classes)),
+            (data.image_shape, data.n_classes),
         )
-
-
-def _kind(image_shape: tuple[int, int], n_classes: int) -> str:
-    height, width = image_shape
-    return f"images of {height} x {width} and {n_classes} classes"
+    )
+    if made != found:
+        raise InputError(
+            f"{shown(first.path)} is a network for {made}: expected {found} for "
+            f"{data.name}; --data names other data"
+        )
+    return data
 
 
 def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset) -> None:
@@ -116,17 +113,15 @@ def describe(paths: Sequence[Path], classifier: TrainedClassifier, data: Dataset
 
 
 def show(
-    rows: list[tuple[str, str, Evaluation]],
-    whole: Evaluation,
-    list_all: bool,
-    classes: Sequence[object],
+    rows: list[tuple[str, str, Evaluation]], list_all: bool, classes: Sequence[object]
 ) -> None:
-    """Prints the tables, one with a row for each network: its name, its layers, its evaluation."""
-    of = ""
-    if len(rows) > 1:
-        of = " of the committee"
-        rows = [*rows, (f"committee of {len(rows)}", "", whole)]
+    """Prints the tables: a row for each network, with its name, its layers and its evaluation.
+
+    The other tables are those of the last row.
+    """
     say(text_table(evaluation_table(rows)))
+    whole = rows[-1][2]
+    of = " of the committee" if len(rows) > 1 else ""
     if whole.n_classes <= MAX_COLUMNS:
         say(f"\nconfusion matrix{of}, rows: label, columns: first guess")
         say(text_table(confusion_table(whole, classes)))
@@ -176,8 +171,7 @@ def evaluate(options: argparse.Namespace) -> int:
     drawn = [options.figures and each.data for each in networks]
     histories = [read_history(path) if wanted else [] for path, wanted in zip(paths, drawn)]
     classifier = TrainedClassifier(networks, backend, copies)
-    data = load_data(options, networks)
-    check_fit(paths[0], networks[0], data)
+    data = load_data(options, networks[0])
     describe(paths, classifier, data)
     images = classifier.pixels.rescale(data.test_images, data.pixels)
     whole, members = classifier.evaluate(images, data.test_labels)
@@ -185,7 +179,9 @@ def evaluate(options: argparse.Namespace) -> int:
         (shown(path), format_layer_sizes(n.network.layer_sizes), e)
         for path, n, e in zip(paths, networks, members)
     ]
-    show(rows, whole, options.all, data.classes)
+    if len(rows) > 1:
+        rows.append((f"committee of {len(rows)}", "", whole))
+    show(rows, options.all, data.classes)
     if options.json:
         content = document(paths, classifier, data, whole, members)
         atomic_write(options.json, content.encode())

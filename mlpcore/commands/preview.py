@@ -26,7 +26,7 @@ from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.report.preview import draw
 from mlpcore.terminal import say
-from mlpcore.training.schedule import MAX_EPOCHS
+from mlpcore.training.config import MAX_EPOCHS
 from mlpcore.typing import AnyArray
 
 #: Rows or columns.

@@ -19,6 +19,7 @@ from mlpcore.network.architecture import format_hidden_layers
 from mlpcore.report.console import Console
 from mlpcore.report.figures import trained_figures, write_figures
 from mlpcore.report.results import report, result_table
+from mlpcore.report.tables import text_table
 from mlpcore.stopping import stopping
 from mlpcore.store.run_folder import LAST, Run
 from mlpcore.store.trained import TrainedNetwork
@@ -87,7 +88,7 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
     metrics = state.best_metrics
     assert metrics is not None
     console.print()
-    console.print_table(result_table(run.config, run.data, state))
+    console.print(text_table(result_table(run.config, run.data, state)))
     classifier = TrainedClassifier([TrainedNetwork.read(run.folder)], trainer.backend)
     test, _ = classifier.evaluate(data.test_images, data.test_labels)
 

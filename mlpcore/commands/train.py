@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import itertools
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from msgspec import structs
 
 from mlpcore import backends
 from mlpcore.backends.base import Backend
@@ -39,10 +42,9 @@ from mlpcore.report.console import Console
 from mlpcore.report.tables import duration
 from mlpcore.store.committee import holds_committee
 from mlpcore.store.run_folder import Run, check_output
-from mlpcore.training.config import CHOICES, MILESTONES, TrainingConfig, is_milestone
+from mlpcore.training.config import CHOICES, MAX_EPOCHS, MILESTONES, TrainingConfig
 from mlpcore.training.pace import seconds_per_epoch
 from mlpcore.training.recipes import DEFAULT_RECIPE, RECIPES
-from mlpcore.training.schedule import MAX_EPOCHS
 from mlpcore.training.trainer import Trainer
 
 #: The options that were given, by name.
@@ -62,18 +64,6 @@ MEANINGS = {
     "input_range": "[-1, 1] or [0, 1]",
     "decay": "of the learning rate",
 }
-
-#: The options that are settings of the same value, and the names of these.
-SETTINGS = {
-    "epochs": "epochs",
-    "lr": "learning_rate",
-    "lr_end": "learning_rate_end",
-    "lr_ratio": "learning_rate_ratio",
-    "target": "target",
-    "warm_up": "warm_up",
-    "ones_and_sevens": "ones_and_sevens",
-    "seed": "seed",
-} | {name: name for name in CHOICES}
 
 #: The options that may stand beside --resume.
 RESUMED = ("epochs", "threads", "data")
@@ -142,38 +132,44 @@ def add_settings(parser: Parser, n_archs: str | None = None) -> Any:
     return length
 
 
-def make_config(options: Options, backend: str, data: Dataset | None = None) -> TrainingConfig:
-    """The settings of a run on data; without them as far as they do not depend on data.
+def make_config(options: Options, backend: str) -> TrainingConfig:
+    """The settings of a run as far as they do not depend on data. Options come before the recipe.
 
-    Options come before the recipe.
+    The option of a setting has its name, with "lr" for "learning_rate".
     """
-    given = given_deformation(options)
-    if "no_deform" in options and given:
-        raise InputError(f"--no-deform together with --{next(iter(given))}: expected one of them")
+    deformation = given_deformation(options)
+    if "no_deform" in options:
+        if deformation:
+            name = next(iter(deformation))
+            raise InputError(f"--no-deform together with --{name}: expected one of them")
+        deformation = {"alpha": 0, "beta": 0, "gamma": 0}
     hidden = parse_hidden_layers(options.get("arch", "net1"))
     settings = RECIPES[options.get("recipe", DEFAULT_RECIPE)].settings_of(hidden)
-    settings |= {name: options[option] for option, name in SETTINGS.items() if option in options}
-    if "no_deform" in options:
-        given = {"alpha": 0, "beta": 0, "gamma": 0}
-    if data is not None:
-        given["similar_labels"] = data.similar_labels
-        usual = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
-        settings = {"epochs": usual} | settings
-    config = TrainingConfig(
-        hidden_layers=hidden,
-        deformation=DeformationParameters(**given),
-        backend=backend,
-        schedule=backends.default_schedule(backend),
-        **settings,
-    )
+    for name in TrainingConfig.__struct_fields__:
+        option = name.replace("learning_rate", "lr")
+        if option in options:
+            settings[name] = options[option]
+    settings |= {"backend": backend, "schedule": backends.default_schedule(backend)}
+    settings |= {"hidden_layers": hidden, "deformation": DeformationParameters(**deformation)}
+    config = TrainingConfig(**settings)
     if "target" in options and config.loss == "cross-entropy":
         raise InputError(
             f"--target {config.target:g} with the loss cross-entropy, which has none: expected "
             "--loss squared, or --recipe paper"
         )
-    if data is not None and config.ones_and_sevens:
-        label_of_one_and_seven(data.classes)
     return config
+
+
+def fitted(config: TrainingConfig, options: Options, data: Dataset) -> TrainingConfig:
+    """The settings with what depends on data: similar labels, and epochs if none are given."""
+    if config.ones_and_sevens:
+        label_of_one_and_seven(data.classes)
+    similar = {"similar_labels": data.similar_labels}
+    config = structs.replace(config, deformation=structs.replace(config.deformation, **similar))
+    if "epochs" in options:
+        return config
+    epochs = max(1, min(DEFAULT_SAMPLES // len(data.train_labels), MAX_DEFAULT_EPOCHS))
+    return config.with_epochs(epochs, begun=0)
 
 
 def load_data(options: Options) -> Dataset:
@@ -182,32 +178,28 @@ def load_data(options: Options) -> Dataset:
     return data.hold_out(options["hold_out"]) if "hold_out" in options else data
 
 
-def epochs_in(
+def lasting(
     minutes: float, config: TrainingConfig, data: Dataset, backend: Backend, console: Console
-) -> int:
-    """How many epochs take so long, measured on a part of one."""
+) -> TrainingConfig:
+    """The settings with as many epochs as take so long, measured on a part of one."""
     validated, other = seconds_per_epoch(config, data, backend)
     epochs = 60 * minutes / validated
     if config.decay == "linear":  # whose epochs are validated some MILESTONES times
         epochs += max(0, epochs - MILESTONES) * (validated / other - 1)
-    epochs = int(max(1, min(epochs, MAX_EPOCHS)))
-    n_validated = epochs
-    if config.decay == "linear":
-        n_validated = sum(is_milestone(epoch, epochs) for epoch in range(1, epochs + 1))
-    taken = duration(n_validated * validated + (epochs - n_validated) * other)
-    console.print(f"--minutes {minutes:g}: {epochs:,} epoch{'s' * (epochs > 1)}, in about {taken}")
-    return epochs
+    config = config.with_epochs(int(max(1, min(epochs, MAX_EPOCHS))), begun=0)
+    n = config.epochs
+    n_validated = sum(map(config.validates, range(1, n + 1)))
+    taken = duration(n_validated * validated + (n - n_validated) * other)
+    console.print(f"--minutes {minutes:g}: {n:,} epoch{'s' * (n > 1)}, in about {taken}")
+    return config
 
 
 def default_folder(config: TrainingConfig) -> Path:
     """A folder that does not exist yet."""
     name = format_hidden_layers(config.hidden_layers).replace(",", "-")[:100]
-    stem = Path("runs", f"{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}")
-    folder, number = stem, 1
-    while os.path.lexists(folder):
-        number += 1
-        folder = stem.with_name(f"{stem.name}-{number}")
-    return folder
+    stem = f"runs/{name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    return next(Path(each) for each in names if not os.path.lexists(each))
 
 
 def resume_command(folder: Path, options: Options) -> str:
@@ -229,9 +221,9 @@ def start(options: Options, console: Console) -> int:
         raise InputError(f"{shown(folder)} holds a committee: expected a new folder")
     check_output(folder)
     data = load_data(options)
+    config = fitted(config, options, data)
     if "minutes" in options:
-        options["epochs"] = epochs_in(options["minutes"], config, data, backend, console)
-    config = make_config(options, backend.name, data)
+        config = lasting(options["minutes"], config, data, backend, console)
     trainer = Trainer(config, data, backend)
     run = Run.create(folder, config, data, backend.description, trainer.state)
     with contextlib.closing(run):

@@ -60,8 +60,7 @@ from mlpcore.network.architecture import hidden_layers_of
 from mlpcore.network.network import Network
 from mlpcore.report.console import Console
 from mlpcore.store.export import EstimatorNetwork
-from mlpcore.training.config import USUAL_TARGET, TrainingConfig
-from mlpcore.training.schedule import PAPER_RATIO, Decay
+from mlpcore.training.config import PAPER_RATIO, USUAL_TARGET, Decay, TrainingConfig
 from mlpcore.training.sources import ArraySource, Source, SparseSource
 from mlpcore.training.state import EpochMetrics, TrainingState
 from mlpcore.training.trainer import Diverged, Observer, Trainer

@@ -32,7 +32,7 @@ from mlpcore.cpu import cores_beside_others
 from mlpcore.data.arrays import check_lossless
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.errors import InputError
-from mlpcore.training.schedule import MAX_EPOCHS
+from mlpcore.training.config import MAX_EPOCHS
 from mlpcore.typing import AnyArray, Float32Array, UInt8Array
 
 #: Features beyond this root mean square are not scaled. Whole units of a measurement, such as

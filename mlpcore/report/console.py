@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from mlpcore.errors import printable_lines
-from mlpcore.report.tables import NONE, Rows, kind_of_test, text_table
+from mlpcore.report.tables import NONE, kind_of_test
 from mlpcore.store.committee import Member
 from mlpcore.terminal import flush_or_discard, say
 from mlpcore.training.config import is_milestone
@@ -87,11 +87,6 @@ class Console(Observer):
                 self._bars.console.print(text, soft_wrap=True)  # above the bars
             elif self.out:
                 print(text, file=self.out, flush=True)
-
-    def print_table(self, rows: Rows) -> None:
-        """Prints a table that stays; the bars are removed."""
-        self._remove_bars()
-        self.print(text_table(rows))
 
     @contextmanager
     def _surviving(self) -> Iterator[None]:
@@ -211,10 +206,6 @@ class MembersConsole(Console):
         epochs = self._epochs[name]
         self.show_bar(name, name, epoch, epochs, f"{epoch} of {epochs} epochs")
 
-    def note(self, text: str) -> None:
-        """Prints a line that stays."""
-        self.print(text)
-
     def saved(self, name: str, state: TrainingState, worker: str) -> None:
         """Moves the bar of a member, and prints how good it is."""
         self._show(name, state.epoch)
@@ -224,11 +215,11 @@ class MembersConsole(Console):
 
 def _can_change(out: TextIO) -> bool:
     """Whether what was shown can change: on a terminal, and in a notebook, which runs IPython."""
-    if out is not sys.stdout or "IPython" not in sys.modules:
+    if out.isatty() or out is not sys.stdout or "IPython" not in sys.modules:
         return out.isatty()
     from rich.console import Console as RichConsole
 
-    return out.isatty() or RichConsole().is_jupyter
+    return RichConsole().is_jupyter
 
 
 def new_bars(out: TextIO) -> Progress:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,8 +52,8 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     _draw_errors(upper, history, best, kind, reach)
     rates = [m.learning_rate for m in history]
     lower.plot([m.epoch for m in history], rates, color="black", **_line_style(len(history)))
-    log_axis(lower, rates, 5)
     for axes, label in ((upper, "error (%)"), (lower, "learning rate")):
+        _log_axis(axes)
         axes.set_ylabel(label, size=9)
         axes.tick_params(labelsize=9)
         axes.grid(color=LIGHT)
@@ -87,18 +85,15 @@ def _draw_errors(
     if best.n_test:
         curves.append((kind, [m.test_error for m in history], RED, "--"))
     style = _line_style(len(history))
-    shown: list[Float64Array] = []
     for name, errors, colour, dashes in curves:
         measured = np.flatnonzero(np.isfinite(errors))
         epochs, values = measured + 1, np.array(errors)[measured]
-        shown.append(values)
         if reach and len(values) == len(history):
             axes.plot(epochs, values, color=colour, linewidth=0.6, alpha=0.3, clip_on=False)
             values = smoothed(values, reach)
         axes.plot(epochs, values, color=colour, linestyle=dashes, label=name, **style)
     circle = style | {"marker": "o", "markersize": 8, "markerfacecolor": "none"}
     axes.plot(best.epoch, best.validation_error, color=BLUE, **circle)
-    log_axis(axes, list(itertools.chain.from_iterable(shown)))
     axes.legend(ncols=3, fontsize=9, frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
 
 
@@ -122,29 +117,21 @@ def _epoch_axis(axes: Axes, epochs: int, label: str) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
 
 
-def log_axis(axes: Axes, values: Sequence[float], most: int = 8) -> None:
-    """Makes the y axis logarithmic, with ticks at 1, 2 and 5 times powers of ten.
+def _log_axis(axes: Axes) -> None:
+    """Makes the y axis logarithmic, from tick to tick, or linear below if there are zeros."""
+    from matplotlib.ticker import LogLocator, StrMethodFormatter
 
-    The outer ticks enclose the values. More than `most` give way to some of the powers of ten. If
-    there are zeros, the lowest part of the axis is linear.
-    """
-    positive = [value for value in values if value > 0] or [1.0]
-    exponents = range(
-        math.floor(math.log10(min(positive))) - 1, math.floor(math.log10(max(positive))) + 2
-    )
-    ticks = [float(f"{m}e{e}") for e in exponents for m in (1, 2, 5)]
-    low = max(tick for tick in ticks if tick < min(positive))
-    high = min(tick for tick in ticks if tick > max(positive))
-    ticks = [tick for tick in ticks if low <= tick <= high]
-    if len(ticks) > most:
-        decades = [tick for tick in ticks if f"{tick:e}".startswith("1")]
-        ticks = decades[:: math.ceil(len(decades) / most)]
-    if min(values) > 0:
+    values = np.concatenate([np.asarray(line.get_ydata()) for line in axes.lines])
+    if values.min() > 0:
         axes.set_yscale("log")
-        axes.set_ylim(low, high)
+        locator, low, high = LogLocator(subs=(1, 2, 5)), values.min() / 1.01, values.max() * 1.01
+        ticks = locator.tick_values(low, high)
+        below, above = ticks[ticks <= low], ticks[ticks >= high]
+        axes.set_ylim(max(below, default=low), min(above, default=high))
+        axes.yaxis.set_major_locator(locator)
     else:
-        axes.set_yscale("symlog", linthresh=low, linscale=0.5)
-        axes.set_ylim(0, high)
-        ticks = [0.0, *ticks]
-    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        least = values.min(initial=1, where=values > 0)
+        axes.set_yscale("symlog", linthresh=least, linscale=0.5)
+        axes.set_ylim(0)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.minorticks_off()

@@ -13,31 +13,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
+import numpy as np
 from msgspec import Meta, structs
 
-from mlpcore.checks import Rate, Record, check_whole, convert_fields
+from mlpcore.checks import Rate, Record, check_rate, check_whole, convert_fields
 from mlpcore.data.pixels import InputRange
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.network.activation import Activation, Init, Loss, check_target
 from mlpcore.network.architecture import MAX_LAYERS, MAX_WIDTH, PRESETS
-from mlpcore.training.schedule import (
-    MAX_EPOCHS,
-    PAPER_LEARNING_RATE,
-    PAPER_RATIO,
-    Decay,
-    Epochs,
-    LearningRates,
-    Schedule,
-    default_learning_rate_end,
-)
+
+MAX_EPOCHS = 1_000_000
+
+Epochs: TypeAlias = Annotated[int, Meta(ge=1, le=MAX_EPOCHS)]
 
 Widths: TypeAlias = Annotated[
     tuple[Annotated[int, Meta(ge=1, le=MAX_WIDTH)], ...], Meta(max_length=MAX_LAYERS)
 ]
+
+Decay: TypeAlias = Literal["factor", "linear"]
+"""How the learning rate falls: by a constant factor each epoch (paper), or all along to 0."""
+
+PAPER_LEARNING_RATE = 1e-3
+"""The learning rate of the first epoch (paper, "Architectures")."""
+
+PAPER_DECADES = 3
+"""The learning rate falls to 1e-6 in the paper, which does not say in how many epochs."""
+
+SCHEDULE_EPOCHS = 2000
+"""Ours falls that far in this many. The paper's times and errors fit 1,400 to 3,400."""
+
+PAPER_RATIO = 1.0
+"""All layers of the paper's networks have the same learning rate."""
 
 USUAL_TARGET = 1.0
 """The paper does not state its target."""
@@ -62,7 +72,24 @@ def is_milestone(epoch: int, epochs: int) -> bool:
     return epoch in (1, epochs) or epoch % math.ceil(epochs / MILESTONES) == 0
 
 
-class TrainingConfig(LearningRates, Record, frozen=True):
+def default_learning_rate_end(learning_rate: float, epochs: int) -> float:
+    """The rate after so many epochs, if it falls by `PAPER_DECADES` in `SCHEDULE_EPOCHS`."""
+    part = min(1.0, (epochs - 1) / (SCHEDULE_EPOCHS - 1))
+    return learning_rate * 10 ** (-PAPER_DECADES * part)
+
+
+class Schedule(Record, frozen=True):
+    """The schedule of the learning rate that held until `until` epochs of a run were done.
+
+    `epochs` and `learning_rate_end` are as in `TrainingConfig`, and were the run's until then.
+    """
+
+    until: Epochs
+    epochs: Epochs
+    learning_rate_end: Rate | None
+
+
+class TrainingConfig(Record, frozen=True):
     """The settings of a run. With the same data they give the same weights, bit for bit.
 
     This holds if `backend` and `schedule` name what computes; "auto" may differ between machines.
@@ -152,21 +179,26 @@ class TrainingConfig(LearningRates, Record, frozen=True):
         structs.force_setattr(self, "deformation", deformation)  # the instance is frozen
         check_whole("seed", self.seed, 0, 2**64 - 1)
         check_target(self.target)
-        self._check_end()
-        self.check_earlier()
-        for epoch in (0, self.epochs - 1):
-            self.check_learning_rates(epoch + 0.5, 1)
-
-    def _check_end(self) -> None:
-        """Gives `learning_rate_end` its default, or raises InputError."""
         if self.decay == "factor" and self.learning_rate_end is None:
             end = default_learning_rate_end(self.learning_rate, self.epochs)
             structs.force_setattr(self, "learning_rate_end", end)
-        elif self.decay != "factor" and self.learning_rate_end is not None:
-            raise InputError(
-                f"learning rate end {self.learning_rate_end} with the decay {self.decay}, which "
-                "ends at 0: expected none, or the decay factor"
-            )
+        self._check_schedules()
+        for epoch in (0, self.epochs - 1):
+            self.learning_rates_after(epoch + 0.5, 1)
+
+    def _check_schedules(self) -> None:
+        """Raises InputError unless `with_epochs` can have come to `earlier`."""
+        for each in self._schedules:
+            if (each.learning_rate_end is None) == (self.decay == "factor"):
+                raise InputError(
+                    f"learning rate end {each.learning_rate_end} with the decay {self.decay}: "
+                    "expected one with the decay factor, and only with it"
+                )
+        begin = 0
+        for each in self.earlier:
+            check_whole("end of an earlier schedule", each.until, begin + 1, each.epochs)
+            begin = each.until
+        check_whole("epochs", self.epochs, max(1, begin), MAX_EPOCHS)
 
     def new_network(self, layer_sizes: Sequence[int]) -> Network:
         """The network of a run before its first sample."""
@@ -209,6 +241,54 @@ class TrainingConfig(LearningRates, Record, frozen=True):
         return structs.replace(
             self, epochs=epochs, learning_rate_end=end, earlier=self.schedules_until(begun)
         )
+
+    @property
+    def _schedules(self) -> tuple[Schedule, ...]:
+        return *self.earlier, Schedule(self.epochs, self.epochs, self.learning_rate_end)
+
+    def schedules_until(self, epoch: int) -> tuple[Schedule, ...]:
+        """The schedules of the epochs before this one, each until it ended or until here."""
+        begins = 0, *(each.until for each in self.earlier)
+        return tuple(
+            structs.replace(each, until=min(each.until, epoch))
+            for begin, each in zip(begins, self._schedules)
+            if begin < epoch
+        )
+
+    def learning_rate_at(self, epoch: int, part: float = 0.5) -> float:
+        """eta when a part of an epoch, less than 1, is done; epochs count from 0.
+
+        "factor" has eta_0 (eta_end / eta_0)^(epoch / (epochs - 1)) all over the epoch. "linear"
+        has eta_0 r, where r is the part of the run that is left. `warm_up` is not included. An
+        epoch of an `earlier` schedule has the rate that this gave it.
+        """
+        held = next(each for each in self._schedules if epoch < each.until)
+        if self.decay == "linear":
+            return self.learning_rate * ((held.epochs - epoch - part) / held.epochs)
+        if held.epochs == 1:
+            return self.learning_rate
+        assert held.learning_rate_end is not None  # see __post_init__
+        fall = held.learning_rate_end / self.learning_rate
+        return self.learning_rate * fall ** (epoch / (held.epochs - 1))
+
+    def learning_rates_after(self, samples: float, n_samples: int) -> tuple[float, ...]:
+        """eta of each layer when so many samples of a run are done, `n_samples` being an epoch's.
+
+        `warm_up` is included. Raises InputError when one is 0 or infinite in float32.
+        """
+        epoch, rest = divmod(samples, n_samples)
+        rate = self.learning_rate_at(int(epoch), rest / n_samples)
+        rates = self.layer_rates(rate * min(1.0, samples / self.warm_up) if self.warm_up else rate)
+        for each in rates:
+            check_rate("learning rate of a layer", each)
+        return rates
+
+    def layer_rates(self, rate: float) -> tuple[float, ...]:
+        """The rate of each layer l = 0 ... L - 1: eta ratio^((L - 1) / 2 - l)."""
+        last = len(self.hidden_layers)
+        with np.errstate(over="ignore", under="ignore"):
+            factors = np.float64(self.learning_rate_ratio) ** (last / 2 - np.arange(last + 1))
+            return tuple((rate * factors).tolist())
 
     def agrees_with(self, other: TrainingConfig, epoch: int) -> bool:
         """Whether both give the same weights in all epochs before this one."""

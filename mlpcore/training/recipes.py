@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlpcore.training.schedule import PAPER_RATIO
+from mlpcore.training.config import PAPER_RATIO
 
 
 @dataclass(frozen=True)

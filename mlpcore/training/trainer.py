@@ -132,7 +132,7 @@ class Trainer:
                 f"{', '.join(map(str, expected))} for these settings and data"
             )
         for epoch, samples in ((0, 0), (config.epochs - 1, self.n_samples - 1)):
-            config.check_learning_rates(self._middle(epoch, samples), self.n_samples)
+            self._learning_rates(epoch, samples)  # refuses what float32 lacks
         self._stop = False
         self._stepper = backend.stepper(network) if source.is_sparse else None
         self._network = network if source.is_sparse else backend.load(network)
@@ -239,7 +239,7 @@ class Trainer:
             self._report("training", begin, self.n_samples)
             end = min((begin // SEGMENT + 1) * SEGMENT, self.n_samples)
             inputs, labels, order, weights = self.source.segment(state.epoch, begin, end)
-            rates = self._learning_rates(begin)
+            rates = self._learning_rates(state.epoch, begin)
             note = functools.partial(self._on_samples, state.progress)
             if self._stepper is None:
                 arguments = inputs, labels, order, rates, note, target, weights, decay
@@ -250,15 +250,11 @@ class Trainer:
             if not math.isfinite(result.loss):
                 raise self._diverged("the loss")
 
-    def _middle(self, epoch: int, samples: int) -> float:
-        """Samples of the run until the middle of the segment that has this sample of an epoch."""
+    def _learning_rates(self, epoch: int, samples: int) -> tuple[float, ...]:
+        """The rate of each layer in the middle of the segment that has this sample of an epoch."""
         begin = samples // SEGMENT * SEGMENT
-        return epoch * self.n_samples + (begin + min(begin + SEGMENT, self.n_samples)) / 2
-
-    def _learning_rates(self, samples: int) -> tuple[float, ...]:
-        """The rate of each layer in the segment that has this sample of the epoch."""
-        middle = self._middle(self.state.epoch, samples)
-        return self.config.learning_rates_after(middle, self.n_samples)
+        middle = (begin + min(begin + SEGMENT, self.n_samples)) / 2
+        return self.config.learning_rates_after(epoch * self.n_samples + middle, self.n_samples)
 
     def _on_samples(self, before: EpochProgress, result: TrainingResult) -> bool:
         """Count what a `Backend.train` call has done so far; returns whether to stop."""
@@ -276,10 +272,8 @@ class Trainer:
         """Counts the errors of a set, if there is one; `done` samples of others were before it."""
         if samples is None:
             return None
-
-        def report() -> None:
-            self._report("evaluating", done, self.n_samples + self.source.n_test)
-
+        total = self.n_samples + self.source.n_test
+        report = functools.partial(self._report, "evaluating", done, total)
         report()
         inputs, labels, *_ = samples
         if self._stepper is None:
@@ -301,11 +295,11 @@ class Trainer:
             raise self._diverged("a weight")
 
     def _diverged(self, what: str) -> Diverged:
-        last = max(0, self.state.progress.samples - 1)
+        epoch, samples = self.state.epoch, self.state.progress.samples
+        rate = max(self._learning_rates(epoch, max(0, samples - 1)))
         return Diverged(
-            f"training diverged in epoch {self.state.epoch + 1} at learning rate "
-            f"{max(self._learning_rates(last)):.4g}: {what} is not finite; "
-            "expected a lower learning rate"
+            f"training diverged in epoch {epoch + 1} at learning rate {rate:.4g}: {what} is not "
+            "finite; expected a lower learning rate"
         )
 
     def _check_stop(self) -> None:

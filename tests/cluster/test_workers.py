@@ -28,7 +28,7 @@ class Progress:
     def __init__(self, on_saved=lambda count: None):
         self.notes, self.epochs, self.on_saved = [], [], on_saved
 
-    def note(self, text):
+    def print(self, text):
         self.notes.append(text)
 
     def saved(self, name, state, worker):

@@ -6,10 +6,12 @@ import re
 import shlex
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from mlpcore import backends
 from mlpcore.__main__ import main
@@ -17,10 +19,13 @@ from mlpcore.commands import runs
 from mlpcore.commands import train as command
 from mlpcore.deformation.parameters import IDENTITY, DeformationParameters
 from mlpcore.files import LOCK_FILE
+from mlpcore.network.architecture import PRESETS
 from mlpcore.report import figures
 from mlpcore.report.results import describe_second
 from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.trained import TrainedNetwork
+from mlpcore.training import pace
+from mlpcore.training.config import TrainingConfig
 from small_runs import (
     DATA,
     MODERN,
@@ -28,6 +33,8 @@ from small_runs import (
     make_pixels,
     write_arrays,
 )
+
+PAPER = TrainingConfig(PRESETS["net2"], backend="scalar", schedule="sparse")
 
 QUICK = ("--recipe", "paper", "--arch", "8", "--epochs", "2", "--threads", "1")
 
@@ -115,6 +122,8 @@ def test_figures_and_a_report_that_fail_do_not_fail_the_training(train, call, mo
          | MODERN | {"learning_rate": 0.01}),
         ("--no-deform", {"deformation": IDENTITY}),
         ("--arch 7,5 --recipe saturating --target 1.2", {"learning_rate_ratio": 2, "target": 1.2}),
+        ("--arch net2 --recipe saturating", {"learning_rate_ratio": 4 ** (1 / 3), "target": 1.5}),
+        ("--arch net2 --recipe paper", structs.asdict(PAPER)),
     ],
 )  # fmt: skip
 def test_options_and_then_the_recipe_reach_the_settings(options, expected):
@@ -124,22 +133,35 @@ def test_options_and_then_the_recipe_reach_the_settings(options, expected):
 
 
 def test_minutes_become_epochs_before_training(call, data, monkeypatch):
-    """So that the learning rate falls to its end in them; by `modern` some are not validated."""
-    asked = []
-    monkeypatch.setattr(command, "seconds_per_epoch", lambda *a: asked.append(a) or (15.0, 5.0))
+    """So that the learning rate falls to its end in them; by `modern` some are not validated.
+
+    An image takes a tenth of a second, a fifth of it for validation, and in the first epoch more.
+    """
+    parts = []
+
+    def trainer(config, data, backend):
+        n, n_test = len(data.train_labels), len(data.test_labels)
+        parts.append((config.epochs, n, n_test, backend.threads))
+        slow = SimpleNamespace(seconds=99, evaluation_seconds=50)
+        last = SimpleNamespace(seconds=n / 10, evaluation_seconds=(n + n_test) / 50)
+        state = SimpleNamespace(history=[slow, last])
+        return SimpleNamespace(run=lambda: True, state=state)
+
+    monkeypatch.setattr(pace, "Trainer", trainer)
+    monkeypatch.setattr(pace, "MEASURED_SECONDS", 12)
     argv = ["--recipe", "modern", "--arch", "4", "--threads", "1", "--out", "r"]
-    out = call("train", "--data", data, *argv, "--minutes", "6")
-    assert load_run("r").epoch == 32
-    assert "--minutes 6: 32 epochs, in about 5.5 min\n" in out
-    ((config, given, backend),) = asked
-    assert (config.hidden_layers, len(given.train_labels), backend.threads) == ((4,), 230, 1)
+    out = call("train", "--data", data, *argv, "--minutes", "9")
+    assert parts == [(2, 100, 26, 1), (2, 200, 52, 1)]
+    # Of 24 epochs 13 are validated, and take 23 seconds; the others take 18.4.
+    assert load_run("r").epoch == 24
+    assert "--minutes 9: 24 epochs, in about 8.4 min\n" in out
 
 
 @pytest.mark.parametrize(("samples", "most", "epochs"), [(700, 500, 3), (9, 500, 1), (999, 2, 2)])
 def test_epochs_of_a_run_without_a_number(monkeypatch, samples, most, epochs):
     monkeypatch.setattr(command, "DEFAULT_SAMPLES", samples)
     monkeypatch.setattr(command, "MAX_DEFAULT_EPOCHS", most)
-    config = command.make_config({"arch": "8"}, "scalar", DATA)
+    config = command.fitted(command.make_config({"arch": "8"}, "scalar"), {}, DATA)
     assert (config.epochs, config.deformation.similar_labels) == (epochs, (1,))
 
 

@@ -44,14 +44,12 @@ def test_a_terminal_shows_two_bars_and_keeps_the_lines(terminal, monkeypatch):
             for done in range(0, 900, 300):
                 shown.on_progress(trainer, phase, done, 900)
         shown.on_epoch_end(trainer, EpochMetrics(1, 1e-3, 900, 0, 90, 0.1, 45, 0, 0, 10, 0))
-        shown.print_table([("network", "time"), ("net1", "1 h")])
     text = terminal.getvalue()
     assert "\x1b[" in text
     for words in ("epoch 1/30 deforming", "epoch 1/30 training", "samples/s", "updates/s", "left"):
         assert words in text
     (line,) = (line for line in text.splitlines() if " 1/30 " in line and "5.00 %" in line)
     assert line.split()[-3:] == ["90", "10.0", "s"]
-    assert text.endswith("network  time\nnet1      1 h\n")
 
 
 def test_a_terminal_is_left_as_it_was(terminal):

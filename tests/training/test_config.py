@@ -1,6 +1,5 @@
 """Settings: the learning rates they give, their way through JSON, and what is refused."""
 
-import json
 import math
 from itertools import zip_longest
 
@@ -10,8 +9,7 @@ import pytest
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.store.documents import from_json, to_json
-from mlpcore.training.config import CHOICES, TrainingConfig
-from mlpcore.training.schedule import default_learning_rate_end
+from mlpcore.training.config import CHOICES, Schedule, TrainingConfig, default_learning_rate_end
 from small_runs import make_config
 
 DECAYS = CHOICES["decay"]
@@ -41,7 +39,7 @@ def test_learning_rates_of_epochs(changes, rates):
 @pytest.mark.parametrize("decay", DECAYS)
 def test_a_warm_up_rises_to_what_the_rate_is_without(decay):
     """And the last rate of the longest training is not 0."""
-    make_config(epochs=10**6, decay=decay).check_learning_rates(10**6 * 2.0**31 - 0.5, 2**31)
+    make_config(epochs=10**6, decay=decay).learning_rates_after(10**6 * 2.0**31 - 0.5, 2**31)
     config, warm = (make_config(decay=decay, warm_up=n) for n in (0, 150))
     for samples in (1, 75, 149.5, 150, 290):
         expected = min(1, samples / 150) * np.array(config.learning_rates_after(samples, 100))
@@ -89,30 +87,6 @@ def test_the_number_of_epochs_changes_again():
         config.with_epochs(5, 6)
 
 
-@pytest.mark.parametrize(
-    ("decay", "damage"),
-    [
-        ("factor", {"epochs": "7"}),
-        ("factor", {"unknown": 1}),
-        ("linear", {"earlier": [{"until": 2, "epochs": 9}]}),
-        *(
-            ("linear", {"earlier": [{"until": until, "epochs": n, "learning_rate_end": end}] * k})
-            for until, n, end, k in (
-                (4, 3, None, 1),  # beyond its own end
-                (8, 9, None, 1),  # beyond the end of the run
-                (0, 9, None, 1),
-                (2, 9, 0.1, 1),  # linear has no end
-                (2, 9, None, 2),
-            )
-        ),
-    ],
-)
-def test_damaged_settings(decay, damage):
-    values = json.loads(to_json(make_config(epochs=7, decay=decay)))
-    with pytest.raises(InputError):
-        from_json(json.dumps(values | damage), TrainingConfig)
-
-
 REFUSED = {
     "ones_and_sevens": [1.5],
     "hidden_layers": [(5, 0), "100"],
@@ -127,7 +101,11 @@ REFUSED = {
     **{name: ["other", ("tanh",)] for name in CHOICES},
     "backend": [None],
     "schedule": [1],
+    "earlier": [((7, 9, 0.1),), (Schedule(2, 9, None),)],  # unlike linear, factor has an end
 }
+
+#: Until which epoch of its own, in a run of seven: beyond its end or the run's, 0, and not later.
+EARLIER = [(4, 3)], [(8, 9)], [(0, 9)], [(2, 9), (2, 9)]
 
 
 @pytest.mark.parametrize(
@@ -139,6 +117,11 @@ REFUSED = {
         {"decay": "linear", "epochs": 10**6, "learning_rate": 1e-40},
         {"warm_up": 10**9, "learning_rate": 1e-40},
         {"learning_rate_ratio": 1e9, "hidden_layers": (1,) * 99},
+        {"decay": "linear", "earlier": (Schedule(2, 9, 0.1),)},
+        *(
+            {"decay": "linear", "epochs": 7, "earlier": tuple(Schedule(*n, None) for n in each)}
+            for each in EARLIER
+        ),
     ],
     ids=str,
 )

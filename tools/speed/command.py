@@ -20,7 +20,7 @@ from mlpcore.errors import InputError
 from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.network.architecture import PRESETS, parse_hidden_layers
 from mlpcore.terminal import say
-from mlpcore.training.schedule import MAX_EPOCHS
+from mlpcore.training.config import MAX_EPOCHS
 from speed import to_error
 from speed.measure import Plan, measure_plan
 from speed.peers import LEARNERS, PEERS
