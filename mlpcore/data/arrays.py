@@ -7,7 +7,6 @@ parameter or by a file.
 from __future__ import annotations
 
 import math
-import numbers
 import reprlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -60,11 +59,25 @@ def check_parts(
 ) -> tuple[Part, Part, AnyArray]:
     """Check two parts, or divide the first one; return both, and the labels, each once."""
     train = _check_part(train)
-    if test is None:
-        train, test = _divide(train, test_size, seed)
-    else:
-        test = _check_part(test)
-    return train, test, _check_together(train, test)
+    train, test = _divide(train, test_size, seed) if test is None else (train, _check_part(test))
+    if test.images.shape[1:] != train.images.shape[1:]:
+        sizes = ["x".join(map(str, each.images.shape[1:])) for each in (test, train)]
+        raise InputError(f"{test.images_name} holds images of {sizes[0]}, expected {sizes[1]}")
+    classes = np.unique(train.labels)
+    if not 2 <= len(classes) <= MAX_CLASSES:
+        raise InputError(
+            f"{train.labels_name} has {len(classes):,} classes, such as {classes[0]}: expected 2 "
+            f"to {MAX_CLASSES}"
+        )
+    # A network could not learn such a class, so the files hardly belong together.
+    # Python compares: NumPy rounds whole numbers of two types, from 2^53 on.
+    unknown = set(np.unique(test.labels).tolist()).difference(classes.tolist())
+    if unknown:
+        raise InputError(
+            f"{test.labels_name} holds the label {min(unknown)!r}, which is out of range: "
+            f"expected only labels that {train.labels_name} holds"
+        )
+    return train, test, classes
 
 
 def _check_part(part: Part) -> Part:
@@ -77,38 +90,6 @@ def _check_part(part: Part) -> Part:
             f"of {part.images_name}"
         )
     return part._replace(images=images, labels=labels)
-
-
-def _check_together(train: Part, test: Part) -> AnyArray:
-    """Check that two parts fit together; return the labels of the training, each once."""
-    if test.images.shape[1:] != train.images.shape[1:]:
-        sizes = ["x".join(map(str, each.images.shape[1:])) for each in (test, train)]
-        raise InputError(f"{test.images_name} holds images of {sizes[0]}, expected {sizes[1]}")
-    if min(train.images.shape[1:]) < 2:
-        raise InputError(
-            f"{train.images_name} holds images with a side of 1 pixel, expected at least 2"
-        )
-    is_text = train.labels.dtype.kind in TEXT
-    if (test.labels.dtype.kind in TEXT) != is_text:
-        expected = "strings" if is_text else "numbers"
-        raise InputError(
-            f"{test.labels_name} has the type {test.labels.dtype}: expected {expected}"
-        )
-    classes = np.unique(train.labels)
-    if not 2 <= len(classes) <= MAX_CLASSES:
-        raise InputError(
-            f"{train.labels_name} has {len(classes):,} classes, such as {classes[0]}: expected 2 "
-            f"to {MAX_CLASSES}"
-        )
-    # A network could not learn such a class, so the files hardly belong together.
-    # Python compares: NumPy rounds whole numbers of two types, from 2^53 on.
-    unknown = set(np.unique(test.labels).tolist()).difference(classes.tolist())
-    if unknown:
-        raise InputError(
-            f"{test.labels_name} holds the label {min(unknown)}, which is out of range: "
-            f"expected only labels that {train.labels_name} holds"
-        )
-    return classes
 
 
 def _to_list(values: Any, name: str) -> Any:
@@ -130,18 +111,13 @@ def _to_images(values: ArrayLike, name: str) -> AnyArray:
     images: AnyArray = real_array(name, _to_list(values, name))
     if images.ndim == 4 and 1 in (images.shape[1], images.shape[3]):
         images = images[:, 0] if images.shape[1] == 1 else images[..., 0]
-    if images.ndim == 2:
-        side = math.isqrt(images.shape[1])
-        if side * side != images.shape[1]:
-            raise InputError(
-                f"{name} has {images.shape[1]} pixels an image: expected a square, or the shape "
-                "(n, height, width)"
-            )
+    if images.ndim == 2 and (side := math.isqrt(images.shape[1])) ** 2 == images.shape[1]:
         images = images.reshape(-1, side, side)
-    if images.ndim != 3 or 0 in images.shape or max(images.shape[1:]) > MAX_SIDE:
+    sides = images.shape[1:]
+    if images.ndim != 3 or not len(images) or not 2 <= min(sides) <= max(sides) <= MAX_SIDE:
         raise InputError(
             f"{name} has the shape {images.shape}: expected grey images (n, height, width) with "
-            f"sides of at most {MAX_SIDE} pixels, or (n, pixels)"
+            f"sides of 2 to {MAX_SIDE} pixels, or (n, pixels) of squares"
         )
     return images
 
@@ -152,12 +128,10 @@ def _to_labels(values: ArrayLike, name: str) -> AnyArray:
     check_array_like(name, given)
     try:
         labels = np.asarray(given)
+        if labels.dtype == object:
+            labels = np.array(labels.tolist())
     except ValueError:  # nested lists of different lengths
         raise InputError(f"{name} is no array: expected a label for each image") from None
-    if labels.dtype == object and labels.size:
-        kinds = [type(label) for label in labels.flat]
-        if any(all(issubclass(each, kind) for each in kinds) for kind in (str, numbers.Real)):
-            given, labels = labels, np.array(labels.tolist())
     if isinstance(given, list) or labels.dtype != given.dtype:
         check_lossless(name, labels, given)
     if labels.ndim == 2 and labels.shape[1] == 1:

@@ -11,12 +11,13 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from msgspec import structs
 
-from mlpcore.data import find, mnist
+from mlpcore.data import class_folders, idx, mnist, npz, tables
 from mlpcore.data.arrays import TEST_SIZE, Part, check_parts
 from mlpcore.data.idx import md5, read_idx
 from mlpcore.data.pixels import (
@@ -35,6 +36,10 @@ from mlpcore.errors import InputError, shown
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array, StrPath, UInt8Array
 
 __all__ = ["Dataset", "load", "normalise", "read_idx", "resize"]
+
+#: The formats of data, in the order in which they are tried: whether a module `recognises` a path,
+#: and how it `read`s it.
+READERS = idx, tables, npz, class_folders
 
 MNIST, EMBEDDED = "MNIST", "scikit-learn digits"
 
@@ -305,23 +310,43 @@ def load(
         if path is not None:
             raise InputError(f"data folder {path!r} together with data set 'digits': expected one")
         return _embedded_digits()
+    given = path if path is not None else os.environ.get("MLPCORE_DATA") or None
     try:
-        source, train, test, hint = find.find(path, download)
-    except find.NotFound as error:
+        source = mnist.locate(download) if given is None else _absolute(given)
+    except mnist.NotFound as error:
         if name == "mnist":
             expected = "its four files there, or in the folder MLPCORE_DATA"
             raise InputError(f"{error}; expected {expected}") from None
         return _embedded_digits(f"{error}; using scikit-learn's 1,797 embedded 8x8 digits instead")
+    is_cached = given is None and source == mnist.cache_folder()
+    hint = "; delete it and try again" if is_cached else ""
+    if given is not path:
+        hint = " (the environment variable MLPCORE_DATA names it)"
+    try:
+        reader = next((each for each in READERS if each.recognises(source)), idx)
+        train, test = reader.read(source)
+    except InputError as error:
+        raise InputError(f"{error}{hint}") from None
     label, parts = shown(source), check_parts(train, test)
     data = _make(*parts, source.name.removesuffix(".npz"), os.fspath(source), value_range)
     notice = ""
-    if data.name != MNIST and (name == "mnist" or hint == find.CACHED):
+    if data.name != MNIST and (name == "mnist" or is_cached):
         raise InputError(f"{label} is not MNIST's: expected the published images{hint}")
     if test is None:
         notice = f"{label} has no test set: {TEST_SIZE:.0%} of the images are for the test"
     elif data.name != MNIST and source.name.lower() == "mnist":
         notice = f"{label} is not the published MNIST"
     return dataclasses.replace(data, notice=notice)
+
+
+def _absolute(path: StrPath) -> Path:
+    """Return the absolute path of what a user names."""
+    try:
+        return Path(os.path.abspath(os.path.expanduser(os.fsdecode(path))))
+    except TypeError:
+        raise InputError(
+            f"path is {path!r}, expected a folder of IDX files or pictures, a .npz or a .csv file"
+        ) from None
 
 
 def _make(
@@ -337,13 +362,17 @@ def _make(
     pixels = _pixels_of(train, test, value_range)
     for each in (train, test):
         pixels.check(each.images, each.images_name)
-    places = {label: place for place, label in enumerate(classes.tolist())}
+    labels = {label: place for place, label in enumerate(classes.tolist())}
+    for label in similar_labels or ():
+        if label not in labels:
+            raise InputError(f"similar label {label!r}: expected one of the labels")
+    similar = tuple(labels[label] for label in similar_labels or ())
     codes = [
-        np.array([places[label] for label in each.labels.tolist()], np.uint8)
+        np.array([labels[label] for label in each.labels.tolist()], np.uint8)
         for each in (train, test)
     ]
-    similar = tuple(_index(classes, each) for each in similar_labels or ())
-    if pixels.whole and _is_published(train.images, codes[0], test.images, codes[1]):
+    arrays = train.images, codes[0], test.images, codes[1]  # in the order of `idx.FILES`
+    if pixels.whole and all(md5(a) == b for a, b in zip(arrays, mnist.MD5.values())):
         name = MNIST
         similar = SIMILAR_DIGITS if similar_labels is None else similar
     elif name in (MNIST, EMBEDDED):
@@ -366,12 +395,11 @@ def _pixels_of(
     train: Part, test: Part, value_range: tuple[float, float] | PixelSpec | None
 ) -> PixelSpec:
     """How the pixels of two parts become images."""
-    _, height, width = train.images.shape
-    shapes = (height | 1, width | 1), (height, width)
+    height, width = train.images.shape[1:]
 
     def spec(ends: tuple[float, float]) -> PixelSpec:
         are_bytes = train.images.dtype == test.images.dtype == np.uint8 and ends == BYTES
-        return PixelSpec(*shapes, ends, whole=are_bytes)
+        return PixelSpec((height | 1, width | 1), (height, width), ends, whole=are_bytes)
 
     if value_range and not isinstance(value_range, PixelSpec):
         return spec(check_range(value_range, "value_range"))
@@ -379,18 +407,6 @@ def _pixels_of(
     if value_range and value_range.rescaling(found) != (1, 0):
         return spec(value_range.value_range)
     return found
-
-
-def _index(classes: AnyArray, label: Any) -> int:
-    """The index of a similar label."""
-    if label not in classes.tolist():
-        raise InputError(f"similar label {label!r}: expected one of the labels")
-    return classes.tolist().index(label)
-
-
-def _is_published(*arrays: UInt8Array) -> bool:
-    """Whether these are the images and labels of MNIST's files, in the order of `idx.FILES`."""
-    return all(md5(each) == expected for each, expected in zip(arrays, mnist.MD5.values()))
 
 
 def _embedded_digits(notice: str = "") -> Dataset:

@@ -13,8 +13,7 @@ per dimension. The array follows, the last dimension fastest. Files may be gzipp
 ``.idx`` may replace ``-idx``, and ``.gz`` may follow. A folder may hold several sets, such as those
 of EMNIST, whose names begin otherwise.
 
-Files come from anywhere. The memory grows with the data that arrive, up to what a header
-announces, so that neither a false header nor a compressed bomb can exhaust it.
+Files come from anywhere. Neither a false header nor a compressed bomb can exhaust the memory.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ from mlpcore.typing import AnyArray, StrPath, UInt8Array
 #: The types of arrays by their codes. MNIST's are bytes, of code 8.
 TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
-_CHUNK = 2**20
-
 #: The names of the files of a data set, which may begin with that of the set.
 FILES = (
     "train-images-idx3-ubyte",
@@ -57,7 +54,7 @@ _NAME = re.compile(r"(.*?)(train|t10k|test)-(images|labels)[-.]idx(\d)-\w+(?:\.g
 #: Sets of such names have images whose rows are columns.
 TRANSPOSED = "emnist"
 
-#: Of a label: class, partition, writer, and where the digit was.
+#: Of a label: its class, and who wrote the digit and where it was.
 QMNIST_COLUMNS = 8
 
 
@@ -93,15 +90,16 @@ def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray:
     `name` is that of the file in messages.
     """
     zipped = file.read(2) == b"\x1f\x8b"
-    compressed = file.seek(0, io.SEEK_END)
+    length = file.seek(0, io.SEEK_END)
     file.seek(0)
-    stream = gzip.GzipFile(fileobj=file) if zipped else file
+    stream: Any = gzip.GzipFile(fileobj=file) if zipped else file
     try:
         kind, shape = _read_header(stream, name, limit)
         n = math.prod(shape) * kind.itemsize
         if zipped:
-            check_ratio(n, compressed, name)
-        data = _read(stream, n + 1)  # one byte more finds a file that is too long
+            check_ratio(n, length, name)
+        # One byte more finds a file that is too long.
+        data = stream.read(n + 1 if zipped else min(n + 1, length))
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{name} is truncated or corrupt gzip data: {error}") from None
     if len(data) != n:
@@ -111,7 +109,7 @@ def decode(file: IO[bytes], name: str, limit: int = MAX_BYTES) -> AnyArray:
             f"{name} is damaged: expected {start + n:,} bytes for the {_text(shape)} of its "
             f"header, found {found}"
         )
-    return np.frombuffer(data, kind).astype(kind.newbyteorder("="), copy=False).reshape(shape)
+    return np.frombuffer(data, kind).astype(kind.newbyteorder("=")).reshape(shape)
 
 
 def header(shape: Sequence[int]) -> bytes:
@@ -126,24 +124,16 @@ def md5(array: UInt8Array) -> str:
     return digest.hexdigest()
 
 
-def _read_header(
-    stream: IO[bytes] | gzip.GzipFile, name: str, limit: int
-) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _read_header(stream: Any, name: str, limit: int) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """Read and check the header; return the type and the shape of the array."""
-    magic = bytes(_read(stream, 4))
+    magic = stream.read(4)
     code, n_dims = magic[2:] if len(magic) == 4 else (0, 0)
     if magic[:2] != b"\0\0" or code not in TYPES or n_dims not in (1, 2, 3):
         raise InputError(
             f"{name} is not an IDX file of labels or images: it starts with "
             f"0x{magic.hex() or '(nothing)'}, expected 0x00000801 or 0x00000803"
         )
-    sizes = _read(stream, 4 * n_dims)
-    if len(sizes) < 4 * n_dims:
-        raise InputError(
-            f"{name} ends inside its header: expected {4 + 4 * n_dims} bytes, "
-            f"found {4 + len(sizes)}"
-        )
-    shape = struct.unpack(f">{n_dims}I", sizes)
+    shape = struct.unpack(f">{n_dims}I", stream.read(4 * n_dims).ljust(4 * n_dims, b"\0"))
     if 0 in shape:
         raise InputError(f"{name} is empty: its header says {_text(shape)}, expected no zero")
     kind = np.dtype(TYPES[code])
@@ -153,17 +143,6 @@ def _read_header(
             f"{MAX_SIDE} pixels and {limit:,} bytes in all"
         )
     return kind, shape
-
-
-def _read(stream: IO[bytes] | gzip.GzipFile, n_bytes: int) -> bytearray:
-    """Read `n_bytes`, or fewer when the stream ends before."""
-    data = bytearray()
-    while len(data) < n_bytes:
-        chunk = stream.read(min(_CHUNK, n_bytes - len(data)))
-        if not chunk:
-            break
-        data += chunk
-    return data
 
 
 def _text(shape: Sequence[int]) -> str:
@@ -179,18 +158,31 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path) -> tuple[Part, Part]:
     """Read the training and the test set of a folder, or of the set that has a file."""
-    if path.is_file():  # one of several sets in a folder
-        begin = set_of(path.name) or ""
-        return _read_set(path.parent, begin, idx_sets(path.parent)[begin])
-    sets = idx_sets(path)
-    if len(sets) > 1:
+    folder, begin = (path.parent, set_of(path.name)) if path.is_file() else (path, None)
+    sets = idx_sets(folder)
+    if begin is None and len(sets) > 1:
         example = next(iter(next(iter(sets.values())).values()))
         raise InputError(
             f"{shown(path)} holds several data sets ({', '.join(sorted(sets))}): expected the path "
             f"of a file of one, such as {shown(example)}"
         )
-    ((begin, files),) = sets.items() or [("", {})]
-    return _read_set(path, begin, files)
+    begin = next(iter(sets), "") if begin is None else begin
+    files = sets.get(begin, {})
+    missing = [begin + file for file in FILES if file not in files]
+    if missing:
+        raise InputError(f"{shown(folder)} lacks {', '.join(missing)} (each may end in .gz)")
+    arrays: list[Any] = []
+    limit = MAX_BYTES
+    for file in FILES:
+        array = read_idx(files[file], limit)
+        limit -= array.nbytes
+        if "labels" in file and array.shape[1:] == (QMNIST_COLUMNS,):
+            array = array[:, 0]
+        if begin.lower().startswith(TRANSPOSED) and array.ndim == 3:
+            array = array.swapaxes(1, 2)
+        arrays.append(array)
+    names = [shown(files[file]) for file in FILES]
+    return Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
 
 
 def set_of(name: str) -> str | None:
@@ -220,32 +212,3 @@ def idx_sets(folder: Path) -> dict[str, dict[str, Path]]:
         # Some archives unpack to a folder of the same name beside the file.
         files[file] = min(files.get(file, path), path, key=os.path.isdir)
     return sets
-
-
-def _read_set(folder: Path, begin: str, files: dict[str, Path]) -> tuple[Part, Part]:
-    """Read the training and the test set of the data set whose names begin so."""
-    missing = [begin + file for file in FILES if file not in files]
-    if missing:
-        raise InputError(f"{shown(folder)} lacks {', '.join(missing)} (each may end in .gz)")
-    names = [shown(files[file]) for file in FILES]
-    arrays: list[Any] = []
-    limit = MAX_BYTES
-    for file in FILES:
-        array = read_idx(files[file], limit)
-        limit -= array.nbytes
-        if array.ndim == 2 and "labels" in file:
-            array = _classes_of(array, shown(files[file]))
-        arrays.append(array)
-    if begin.lower().startswith(TRANSPOSED):
-        arrays = [each.swapaxes(1, 2) if each.ndim == 3 else each for each in arrays]
-    return Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
-
-
-def _classes_of(labels: AnyArray, name: str) -> AnyArray:
-    """The classes (n,) among QMNIST's labels (n, 8), which also say who wrote a digit."""
-    if labels.shape[1] != QMNIST_COLUMNS:
-        raise InputError(
-            f"{name} has {labels.shape[1]} columns of labels: expected one, or QMNIST's "
-            f"{QMNIST_COLUMNS}, of which the first is the class"
-        )
-    return labels[:, 0]

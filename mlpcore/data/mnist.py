@@ -8,8 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mlpcore.data.idx import FILES, decode, header
+from mlpcore.data.idx import FILES, decode, header, idx_sets
+from mlpcore.errors import InputError, shown
 from mlpcore.files import check_writable
+
+LOCAL = Path("data", "mnist")
 
 #: MD5 of the uncompressed files, because the gzip wrappers differ between mirrors.
 MD5 = dict(
@@ -37,11 +40,42 @@ MAX_DOWNLOAD = 2**25
 TIMEOUTS = 5, 15
 
 
+class NotFound(InputError):
+    """MNIST is not on this machine, and cannot be had."""
+
+
 def cache_folder() -> Path:
     """Return the folder of downloaded files in the user's cache."""
     import platformdirs
 
     return platformdirs.user_cache_path("mlpcore") / "mnist"
+
+
+def locate(may_download: bool) -> Path:
+    """Return the folder of MNIST's files: `LOCAL`, or the cache, into which they are downloaded.
+
+    Raises
+    ------
+    NotFound
+        When they are in neither, and cannot be downloaded.
+    """
+    if LOCAL.is_dir() and idx_sets(LOCAL):
+        return LOCAL.absolute()
+    cache = cache_folder()
+    try:
+        present = idx_sets(cache).get("", {}) if cache.is_dir() else {}
+        missing = [file for file in FILES if file not in present]
+        reason = "downloading is off" if missing else ""
+        if missing and may_download:
+            reason = download(cache, missing)
+    except InputError as error:  # the cache cannot be read or written
+        reason = str(error)
+    if reason:
+        raise NotFound(
+            f"MNIST was not found (looked in {shown(LOCAL)}, {shown(cache)}) and could not be "
+            f"downloaded ({reason})"
+        )
+    return cache
 
 
 def download(folder: Path, files: Iterable[str]) -> str:
@@ -100,11 +134,11 @@ class _Bounded(io.BytesIO):
         return super().write(content)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: OSError | ValueError) -> str:
     """Return the reason of a failed download, on one line."""
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if status:
-        return f"HTTP {status}"
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"HTTP {response.status_code}"
     if isinstance(error, ValueError):  # the content is wrong
         return str(error)
-    return getattr(error, "strerror", None) or type(error).__name__
+    return error.strerror or type(error).__name__

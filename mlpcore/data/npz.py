@@ -27,7 +27,7 @@ KEYS = (("x_train", "X_train", "X"), ("y_train", "y"), ("x_test", "X_test"), ("y
 
 def recognises(path: Path) -> bool:
     """Whether a path is a file, as any that no other reader knows is tried, or has .npy files."""
-    return path.suffix == ".npz" or path.is_file() or bool(_npy_files(path))
+    return path.is_file() or (path.is_dir() and any(path.glob("*.npy")))
 
 
 def read(path: Path) -> tuple[Part, Part | None]:
@@ -35,24 +35,22 @@ def read(path: Path) -> tuple[Part, Part | None]:
 
     Objects of Python are refused, because reading them could run any code.
     """
-    return _read_npy_folder(path) if path.is_dir() else _read_npz(path)
+    if path.is_dir():
 
+        def open_member(member: str, name: str) -> tuple[IO[bytes], int]:
+            file = open_regular(path / member)
+            return file, os.fstat(file.fileno()).st_size
 
-def _npy_files(path: Path) -> list[str]:
-    return [name for name in os.listdir(path) if name.endswith(".npy")] if path.is_dir() else []
-
-
-def _read_npz(path: Path) -> tuple[Part, Part | None]:
+        return _read_arrays(path, [each.name for each in path.glob("*.npy")], open_member)
     try:
         with open_regular(path) as content, zipfile.ZipFile(content) as archive:
 
-            def read(member: str, name: str, limit: int) -> AnyArray:
+            def open_zipped(member: str, name: str) -> tuple[IO[bytes], int]:
                 info = archive.getinfo(member)  # `zipfile` reads no more than this announces
                 check_ratio(info.file_size, info.compress_size, name)
-                with archive.open(info) as file:
-                    return _read_array(file, info.file_size, name, limit)
+                return archive.open(info), info.file_size
 
-            return _read_arrays(path, archive.namelist(), read)
+            return _read_arrays(path, archive.namelist(), open_zipped)
     except InputError:
         raise
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as error:
@@ -65,18 +63,15 @@ def _read_npz(path: Path) -> tuple[Part, Part | None]:
         raise InputError(f"{shown(path)} is not a readable .npz file: {reason}") from None
 
 
-def _read_npy_folder(folder: Path) -> tuple[Part, Part | None]:
-    def read(member: str, name: str, limit: int) -> AnyArray:
-        with open_regular(folder / member) as file:
-            return _read_array(file, os.fstat(file.fileno()).st_size, name, limit)
-
-    return _read_arrays(folder, _npy_files(folder), read)
-
-
 def _read_arrays(
-    path: Path, members: Sequence[str], read: Callable[[str, str, int], AnyArray]
+    path: Path,
+    members: Sequence[str],
+    open_member: Callable[[str, str], tuple[IO[bytes], int]],
 ) -> tuple[Part, Part | None]:
-    """Read the arrays of the names in `KEYS`; `read` takes a file's name, a label and a limit."""
+    """Read the arrays of the names in `KEYS`.
+
+    `open_member` opens a file, whose name for messages it also gets, and says how long it is.
+    """
     keys = [next((k for k in each if f"{k}.npy" in members), None) for each in KEYS]
     if keys[0] is None or keys[1] is None:
         found = ", ".join(sorted(members)[:9]) or "nothing"
@@ -85,11 +80,14 @@ def _read_arrays(
             "X_test, y_test"
         )
     names = [f"{shown(path)}: {key or each[0]}" for key, each in zip(keys, KEYS)]
-    arrays: list[Any] = []
+    arrays: list[Any] = [None] * len(KEYS)
     limit = 8 * MAX_BYTES
-    for key, name in zip(keys, names):
-        arrays.append(read(f"{key}.npy", name, limit) if key else None)
-        limit -= 0 if arrays[-1] is None else arrays[-1].nbytes
+    for k, (key, name) in enumerate(zip(keys, names)):
+        if key:
+            file, size = open_member(f"{key}.npy", name)
+            with file:
+                arrays[k] = _read_array(file, size, name, limit)
+            limit -= arrays[k].nbytes
     train, test = Part(*arrays[:2], *names[:2]), Part(*arrays[2:], *names[2:])
     return train, None if test.images is None and test.labels is None else test
 

@@ -214,13 +214,12 @@ def _waves(shape: tuple[int, ...], stem: _Stem, drawn: Float64Array) -> Float64A
 
 def _leaning(ink: Float64Array, begin: float, slope: Float64Array) -> Float64Array:
     """Ink (n, h, w) of which the stem has another slope, by moving its rows."""
-    n, height, width = ink.shape
+    _, height, width = ink.shape
     more = np.clip(slope - _Stem(ink, begin).slope, -MOST_LEANT, MOST_LEANT)
-    rows = np.arange(height) - np.array([[_centre(each, 0)] for each in ink])
+    rows = np.arange(height) - _centres(ink)[0][:, None]
     x = np.arange(width) - (more[:, None] * rows)[:, :, None]
     left = np.floor(x)
-    ground = np.zeros((n, height, 1))
-    padded = np.concatenate([ground, ink, ground], axis=2)
+    padded = np.pad(ink, ((0, 0), (0, 0), (1, 1)))
     at = [
         np.take_along_axis(padded, np.clip(left + k, 0, width + 1).astype(int), axis=2)
         for k in (1, 2)
@@ -282,28 +281,23 @@ def _ink_of(images: Float32Array) -> Float64Array:
 
 
 def _placed(ink: Float64Array, before: Float64Array) -> Float32Array:
-    """Images of ink, its centre of mass where that of other ink was but for half a pixel."""
+    """Images of ink, its centre of mass where that of other ink was but for half a pixel.
+
+    What leaves an image is lost.
+    """
+    _, height, width = ink.shape
+    padded = np.pad(ink, ((0, 0), (height, height), (width, width)))
     result = np.empty_like(ink)
-    for i, (old, new) in enumerate(zip(before, ink)):
-        shift = [_centre(old, axis) - _centre(new, axis) for axis in (0, 1)]
-        result[i] = _moved(new, *np.rint(shift).astype(int))
+    moves = [np.rint(old - new) for old, new in zip(_centres(before), _centres(ink))]
+    for i, (down, right) in enumerate(np.stack(moves, axis=1).astype(int)):
+        result[i] = padded[i, height - down :, width - right :][:height, :width]
     result /= UNIT
     result += BACKGROUNDS["signed"]
     return result.astype(np.float32)
 
 
-def _centre(ink: Float64Array, axis: int) -> float:
-    """The centre of mass of an image on an axis."""
-    mass = ink.sum(axis=1 - axis)
-    centre: float = (mass * np.arange(len(mass))).sum() / max(mass.sum(), 1)
-    return centre
-
-
-def _moved(ink: Float64Array, down: int, right: int) -> Float64Array:
-    """Ink (h, w), moved by whole pixels; what leaves the image is lost."""
-    height, width = ink.shape
-    result = np.zeros_like(ink)
-    result[max(down, 0) : height + min(down, 0), max(right, 0) : width + min(right, 0)] = ink[
-        max(-down, 0) : height - max(down, 0), max(-right, 0) : width - max(right, 0)
-    ]
-    return result
+def _centres(ink: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """The row (n,) and the column (n,) of the centre of mass of images (n, h, w)."""
+    masses = ink.sum(axis=2), ink.sum(axis=1)
+    row, column = (m @ np.arange(m.shape[1]) / np.maximum(m.sum(axis=1), 1) for m in masses)
+    return row, column

@@ -13,7 +13,7 @@ from PIL import Image
 
 from idx_files import idx_bytes, small_set, zipped
 from mlpcore import Dataset
-from mlpcore.data import find, idx, tables
+from mlpcore.data import idx, tables
 from mlpcore.data.class_folders import pictures_in
 from mlpcore.data.dataset import load
 from mlpcore.data.idx import FILES, read_idx
@@ -159,13 +159,6 @@ def test_idx_files_of_any_type(tmp_path, code):
     np.testing.assert_array_equal(found, array)
 
 
-def test_labels_of_other_columns_than_qmnists(tmp_path):
-    idx_set(tmp_path, begin="qmnist-", test="test", content=qmnist)
-    two = struct.pack(">3I", 0xC02, len(Y_TEST), 2) + bytes(8 * len(Y_TEST))
-    (tmp_path / "qmnist-test-labels-idx2-int").write_bytes(two)
-    assert "has 2 columns of labels: expected one, or QMNIST's 8" in refusal(load, tmp_path)
-
-
 @pytest.mark.parametrize("announced, size", [(2**30 - 1, 1000), (100, 2**26)])
 def test_neither_a_false_header_nor_a_gzip_bomb_takes_memory(announced, size):
     content = io.BytesIO(zipped(struct.pack(">II", 0x801, announced) + bytes(size)))
@@ -198,7 +191,7 @@ def test_npz_files_that_are_none(tmp_path):
     def refused(**arrays):
         if arrays:
             np.savez(path, **arrays)
-        return refusal(find.find, path, False)
+        return refusal(load, path)
 
     assert "No such file" in refused()
     assert "holds arr.npy: expected x_train" in refused(arr=X)
