@@ -56,31 +56,24 @@ if TYPE_CHECKING:
     from mlpcore.training import Trainer as Trainer
     from mlpcore.training import TrainingConfig as TrainingConfig
 
-#: The module of each name, or that is meant by it. It is imported when the name is first used,
-#: because NumPy takes a tenth of a second to import, and scikit-learn a whole one.
-_MODULES = {
-    "Committee": "mlpcore.evaluation",
-    "Dataset": "mlpcore.data.dataset",
-    "DeformationParameters": "mlpcore.deformation",
-    "ElasticDeformer": "mlpcore.estimators.deformer",
-    "Evaluation": "mlpcore.evaluation",
-    "InputError": "mlpcore.errors",
-    "Network": "mlpcore.network",
-    "OnlineMLPClassifier": "mlpcore.estimators.classifier",
-    "PictureWarning": "mlpcore.errors",
-    "StreamMLPClassifier": "mlpcore.estimators.stream",
-    "TrainedClassifier": "mlpcore.inference",
-    "Trainer": "mlpcore.training",
-    "TrainingConfig": "mlpcore.training",
-    "backends": "mlpcore.backends",
-    "dataset": "mlpcore.data.dataset",
-    "deformation": "mlpcore.deformation",
-    "evaluate": "mlpcore.evaluation",
-    "export": "mlpcore.inference",
-    "load": "mlpcore.inference",
-    "philox": "mlpcore.philox",
-    "read": "mlpcore.reading",
+#: The names of each module, or its own. It is imported when one of them is first used, because
+#: NumPy takes a tenth of a second to import, and scikit-learn a whole one.
+_NAMES = {
+    "mlpcore.backends": "backends",
+    "mlpcore.data.dataset": "dataset Dataset",
+    "mlpcore.deformation": "deformation DeformationParameters",
+    "mlpcore.errors": "InputError PictureWarning",
+    "mlpcore.estimators.classifier": "OnlineMLPClassifier",
+    "mlpcore.estimators.deformer": "ElasticDeformer",
+    "mlpcore.estimators.stream": "StreamMLPClassifier",
+    "mlpcore.evaluation": "Committee Evaluation evaluate",
+    "mlpcore.inference": "TrainedClassifier export load",
+    "mlpcore.network": "Network",
+    "mlpcore.philox": "philox",
+    "mlpcore.reading": "read",
+    "mlpcore.training": "Trainer TrainingConfig",
 }
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = list(_MODULES)
 

@@ -467,7 +467,10 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_classes = len(self.classes_)
         if issparse(inputs):
             return SparseSource(inputs, codes, n_classes, config.seed, weights)
-        images, drawing = self._images(samples), (config.seed, config.deformation)
+        shape = 1, self.n_features_in_  # one row, if no other shape is needed
+        if self.deformation is not None or self.image_shape is not None:
+            shape = image_shape_of(self.image_shape, self.n_features_in_)
+        images, drawing = inputs.reshape(-1, *shape), (config.seed, config.deformation)
         return ArraySource(images, codes, n_classes, backend, *drawing, weights, single_pass)
 
     def _config(self, epochs: int) -> TrainingConfig:
@@ -479,13 +482,6 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             seed=self._seed,
             **{name: value for name, value in vars(self).items() if name in PASSED_ON},
         )
-
-    def _images(self, samples: Samples) -> Float32Array:
-        """The inputs as images (n, h, w); of one row if no shape is needed."""
-        n, n_features = samples.inputs.shape
-        if self.deformation is None and self.image_shape is None:
-            return samples.inputs.reshape(n, 1, n_features)
-        return samples.inputs.reshape(n, *image_shape_of(self.image_shape, n_features))
 
     def _samples(self, inputs: Float32Array, labels: AnyArray, sample_weight: Any) -> Samples:
         codes = encode(self.classes_, labels)

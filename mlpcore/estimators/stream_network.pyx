@@ -137,14 +137,13 @@ cdef class StreamNetwork:
             When the sample cannot be used, or has too many new names or labels.
         """
         cdef Sample sample = self._read(x)
-        cdef double loss
+        cdef double loss, square = 0.0
         self._check_label(y)
-        if weight > 1:
-            step = rate * (1 + self._square(sample))
-            rate_text = f"learning_rate {rate:.4g}"
-            warn_of_unstable_step(weight, step, "w gives the sample", rate_text, stacklevel=3)
-        while not self._step(sample, self.codes.get(y, N_LABELS), rate, weight, &loss):
+        while not self._step(sample, self.codes.get(y, N_LABELS), rate, weight, &loss, &square):
             self._grow(sample, y, max_features)
+        if weight > 1:
+            step, rate_text = rate * (1 + square), f"learning_rate {rate:.4g}"
+            warn_of_unstable_step(weight, step, "w gives the sample", rate_text, stacklevel=3)
         return loss
 
     def predict(self, x):
@@ -164,14 +163,20 @@ cdef class StreamNetwork:
     # Nothing in the following three functions runs Python code, so they are atomic.
 
     cdef bint _step(self, Sample sample, Py_ssize_t code, double rate, float weight,
-                    double *loss) noexcept:
-        """Learn a sample if all its names and its label are known."""
+                    double *loss, double *square) noexcept:
+        """Learn a sample if all its names and its label are known.
+
+        `square` becomes the squared norm of its inputs if they have a weight above 1.
+        """
         cdef Features features = sample.features
+        cdef Py_ssize_t k
         if self.stepper is None or code >= self.stepper.n_classes:
             return False
         if len(features.new) or features.end > self.row.shape[0]:
             return False
         self._write(sample, learn=True)
+        for k in range(self.row.shape[0] if weight > 1 else 0):
+            square[0] += self.row[k] * self.row[k]
         loss[0] = self.stepper.learn(&self.row[0], <int>code, <float>rate, weight)
         return True
 
@@ -206,23 +211,6 @@ cdef class StreamNetwork:
                     known[column] = learnt(known[column], value)
                 value = standardised(&known[column], value)
             row[column] = <float>value
-
-    cdef double _square(self, Sample sample) noexcept:
-        """The squared norm of the inputs with which a sample will be learnt."""
-        cdef Features features = sample.features
-        cdef statistics known
-        cdef Py_ssize_t k
-        cdef double value, total = 0.0
-        for k in range(features.n):
-            value = sample.values[k]
-            if self.standardise:
-                memset(&known, 0, sizeof(known))
-                if 0 <= features.columns[k] < self.row.shape[0]:
-                    known = (<statistics *>&self.table[0, 0])[features.columns[k]]
-                known = learnt(known, value)
-                value = standardised(&known, value)
-            total += value * value
-        return total
 
     # ---- reading ---------------------------------------------------------------------
 
