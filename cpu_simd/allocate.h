@@ -11,7 +11,7 @@ enum { MLP_CACHE_LINE = 64 };
 void *mlp_allocate_aligned(size_t align, size_t bytes);
 void *mlp_allocate(size_t bytes);
 
-/* n zeroed things, or NULL. */
+/* n zeroed things, and zeros to the end of the cache line; or NULL. */
 void *mlp_zeros(size_t n, size_t size);
 
 void mlp_free(void *memory);
@@ -26,17 +26,17 @@ typedef struct {
 void *mlp_keep(mlp_memory *memory, void *block);
 void mlp_free_kept(mlp_memory *memory);
 
-/* For tests: call number n from now on fails, an allocation or a start of a thread; 0: none does.
- */
+/* For tests: from now on calls are counted, allocations and starts of threads, and number n fails.
+ * 0: nothing is counted, and none fails. */
 void mlp_fail_call(long n);
 
 /* Counts such a call, and returns whether it is the one that fails. */
 int mlp_call_fails(void);
 
-/* How many calls are left until one fails; 0 or less: one has failed, or none does. */
+/* How many calls are left until one fails; 0 or less: one has failed. */
 long mlp_calls_left(void);
 
-/* How many blocks are allocated and not yet freed. */
+/* How many of the blocks allocated since counting began are not freed. */
 long mlp_blocks(void);
 
 #endif

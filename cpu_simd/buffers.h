@@ -7,17 +7,9 @@
 #include "allocate.h"
 #include "kernels.h"
 
-/* n floats, or NULL. */
-static inline float *mlp_floats(size_t n)
-{
-    const size_t bytes = (n * sizeof(float) + 63) / 64 * 64;
-    void *buffer = mlp_allocate(bytes);
-    return buffer ? memset(buffer, 0, bytes) : NULL;
-}
-
 static inline float *mlp_keep_floats(mlp_memory *memory, size_t n)
 {
-    return mlp_keep(memory, mlp_floats(n));
+    return mlp_keep(memory, mlp_zeros(n, sizeof(float)));
 }
 
 /* Copies n samples from panels (foreground.h), `panel` floats apart, to rows, `stride` floats

@@ -1,116 +1,31 @@
-/* Grids, tiles and threads of the deformation; its fields are those of displacement.c. */
+/* Grids, tiles, displacement fields and threads of the deformation; its arithmetic is in
+ * deformation_kernels.h. */
 #include "deformation.h"
 
+#include <math.h>
 #include <stdatomic.h>
+#include <string.h>
 
-#include "buffers.h"
-#include "displacement.h"
+#include "allocate.h"
 #include "threads.h"
 
-/* ---- one image --------------------------------------------------------------------- */
+enum { GRID = 10, PER_GRID = GRID * GRID };
 
-static size_t padded_image_size(int height, int width)
-{
-    return (size_t)(height + 3) * (size_t)mlp_image_pitch(width);
-}
-
-/* `padded` has been filled with background once. Its rows have room for a whole vector. Pixel (x,
- * y) of `image` and of `out` is at y * step[0] + x * step[1]. */
-static void lookup_image(const mlp_kernels *kernels, const float *image, const ptrdiff_t in_step[2],
-                         int height, int width, const float affine[4], const float *dx,
-                         const float *dy, ptrdiff_t field_stride, float *padded, float *row,
-                         float *out, const ptrdiff_t out_step[2])
-{
-    int pitch = mlp_image_pitch(width);
-    for (int y = 0; y < height; y++)
-        mlp_copy_row(image + y * in_step[0], in_step[1], padded + (y + 1) * pitch + 1, 1, width);
-    for (int y = 0; y < height; y++) {
-        kernels->lookup_row(padded, height, width, affine, dx + y * field_stride,
-                            dy + y * field_stride, y, row);
-        mlp_copy_row(row, 1, out + y * out_step[0], out_step[1], width);
-    }
-}
-
-static void fill(float *padded, int height, int width, float background)
-{
-    size_t n = padded_image_size(height, width);
-    for (size_t i = 0; i < n; i++) padded[i] = background;
-}
-
-/* ---- lookup by a given displacement ------------------------------------------------- */
-
-typedef struct {
-    const mlp_kernels *kernels;
-    const float *images, *affine, *displacement;
-    int n, height, width;
-    float background;
-    float *out;
-    float *scratch;    /* per thread */
-    size_t per_thread; /* floats of it */
-} lookup_context;
-
-static void lookup_task(void *argument, mlp_team *team, int thread, int n_threads)
-{
-    (void)team;
-    const lookup_context *context = argument;
-    int h = context->height, w = context->width, stride = mlp_padded(w), begin, end;
-    const ptrdiff_t size = (ptrdiff_t)h * w, step[2] = {w, 1};
-    float *dx = context->scratch + (size_t)thread * context->per_thread;
-    float *dy = dx + (ptrdiff_t)h * stride, *row = dy + (ptrdiff_t)h * stride,
-          *padded = row + stride;
-    fill(padded, h, w, context->background);
-    mlp_share(context->n, thread, n_threads, &begin, &end);
-    for (ptrdiff_t i = begin; i < end; i++) {
-        const float *given = context->displacement + 2 * i * size;
-        for (int y = 0; y < h; y++) {
-            memcpy(dx + y * stride, given + y * w, sizeof(float) * (size_t)w);
-            memcpy(dy + y * stride, given + size + y * w, sizeof(float) * (size_t)w);
-        }
-        lookup_image(context->kernels, context->images + i * size, step, h, w,
-                     context->affine + 4 * i, dx, dy, stride, padded, row, context->out + i * size,
-                     step);
-    }
-}
-
-int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height, int width,
-                  const float *affine, const float *displacement, float background, float *out,
-                  int n_threads)
-{
-    lookup_context context = {.kernels = kernels,
-                              .images = images,
-                              .affine = affine,
-                              .displacement = displacement,
-                              .n = n,
-                              .height = height,
-                              .width = width,
-                              .background = background,
-                              .out = out};
-    n_threads = mlp_at_most(n_threads, n);
-    size_t stride = (size_t)mlp_padded(width);
-    context.per_thread = (2 * (size_t)height + 1) * stride + padded_image_size(height, width);
-    context.scratch = mlp_floats((size_t)n_threads * context.per_thread);
-    const int status = context.scratch ? 0 : -1;
-    if (status == 0) mlp_run_team(n_threads, lookup_task, &context);
-    mlp_free(context.scratch);
-    return status;
-}
-
-/* ---- images of a set ------------------------------------------------------------------ */
+/* What a Philox counter is used for: its last word. */
+enum { PURPOSE_NOISE_X = 1, PURPOSE_NOISE_Y = 2 };
 
 typedef struct {
     const mlp_kernels *kernels;
     const mlp_deformation *deformation;
-    const mlp_selection *selection;
-    float *fields;           /* (n, 2, h, w), where these are asked for */
-    int *grids;              /* where in the selection each of the grids begins, and the end */
-    int n_grids, most_tiles; /* tiles of the longest strip */
-    atomic_int next_grid;
+    int *parts; /* where each part of the images begins that one thread deforms, and the end */
+    int n_parts, most_tiles; /* tiles of the longest strip */
+    atomic_int next_part;
     float *scratch;
-    size_t per_thread;
+    size_t per_thread; /* floats of it */
 } deform_context;
 
-/* Consecutive tiles [begin, end) in a row of tiles of a grid, and where its images are in the
- * selection. An image may be there more than once. */
+/* Consecutive tiles [begin, end) in a row of tiles of a grid, and which images have them. An image
+ * may be there more than once. */
 typedef struct {
     uint32_t grid;
     int row, begin, end;
@@ -124,18 +39,28 @@ typedef struct {
     float *field[2]; /* displacements of the strip */
     float *middle;   /* between the two convolutions */
     float *padded, *row;
+    float *scaled;    /* the taps times alpha */
     float background; /* around the image in `padded` */
-    mlp_gaussian gaussian;
     int base, filled;
 } workspace;
+
+/* The most cells that n pixels touch. */
+static int cells_of(int n, int cell) { return (n + cell - 2) / cell + 1; }
+
+/* Floats of a row between the two convolutions, which read and write whole vectors, beyond the end
+ * of a row. */
+static int middle_stride(const mlp_deformation *d, int width)
+{
+    return mlp_padded(d->cell == 1 ? width + d->n_taps - 1 : width) + 2 * MLP_ALIGN;
+}
 
 /* Places the buffers in `memory`; returns the floats that they take. */
 static size_t make_workspace(workspace *work, const mlp_deformation *d, int tiles, float *memory)
 {
     const int columns = tiles * d->width, margin = d->n_taps - 1;
-    work->gaussian = (mlp_gaussian){.taps = d->taps, .cell = d->cell, .n_taps = d->n_taps};
-    work->noise_stride = mlp_padded(mlp_cells_of(columns, d->cell) + margin);
-    work->noise_rows = (mlp_cells_of(d->height, d->cell) + margin + 3 + 3) / 4 * 4;
+    const int middle_rows = d->cell == 1 ? 1 : cells_of(d->height, d->cell) + margin;
+    work->noise_stride = mlp_padded(cells_of(columns, d->cell) + margin);
+    work->noise_rows = (cells_of(d->height, d->cell) + margin + 3 + 3) / 4 * 4;
     work->field_stride = mlp_padded(columns) + MLP_ALIGN;
     size_t noise = (size_t)work->noise_rows * (size_t)work->noise_stride + 2 * MLP_ALIGN;
     size_t field = (size_t)d->height * (size_t)work->field_stride;
@@ -144,12 +69,12 @@ static size_t make_workspace(workspace *work, const mlp_deformation *d, int tile
                             noise,
                             field,
                             field,
-                            mlp_middle_size(&work->gaussian, d->height, columns),
+                            (size_t)middle_rows * (size_t)middle_stride(d, columns),
                             (size_t)mlp_padded(columns),
-                            padded_image_size(d->height, d->width),
+                            (size_t)(d->height + 3) * (size_t)mlp_image_pitch(d->width),
                             (size_t)d->cell * (size_t)d->n_taps};
     float **parts[] = {&work->noise[0], &work->noise[1], &work->field[0], &work->field[1],
-                       &work->middle,   &work->row,      &work->padded,   &work->gaussian.scaled};
+                       &work->middle,   &work->row,      &work->padded,   &work->scaled};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         if (memory) *parts[i] = memory + at;
         at += (sizes[i] + MLP_ALIGN - 1) / MLP_ALIGN * MLP_ALIGN;
@@ -157,33 +82,24 @@ static size_t make_workspace(workspace *work, const mlp_deformation *d, int tile
     return at;
 }
 
-static uint32_t number_of(const mlp_selection *selection, int i)
+/* The longest strip that begins with image `first` and ends before `stop`. Given displacements need
+ * no strips of several images. */
+static strip next_strip(const mlp_deformation *d, int first, int stop)
 {
-    return selection->indices ? selection->indices[i] : selection->first + (uint32_t)i;
-}
-
-static int place_of(const mlp_selection *selection, int i)
-{
-    return selection->places ? selection->places[i] : i;
-}
-
-/* The longest strip that begins with image `first` of the selection and ends before `stop`. */
-static strip next_strip(const mlp_selection *selection, int first, int stop)
-{
-    uint32_t number = number_of(selection, first);
-    int tile = (int)(number % MLP_PER_GRID);
-    strip s = {number / MLP_PER_GRID, tile / MLP_GRID, tile % MLP_GRID, 0, first, first};
+    const uint32_t number = d->indices[first];
+    const int tile = (int)(number % PER_GRID);
+    strip s = {number / PER_GRID, tile / GRID, tile % GRID, 0, first, first};
     uint32_t last = number;
-    const uint32_t beyond = number - (uint32_t)s.begin + MLP_GRID;
-    while (s.stop < stop) {
-        number = number_of(selection, s.stop);
-        if (number > last + 1 || number >= beyond) break;
-        last = number;
-        s.stop++;
+    const uint32_t beyond = d->given ? number + 1 : number - (uint32_t)s.begin + GRID;
+    for (; s.stop < stop; s.stop++) {
+        if (d->indices[s.stop] > last + 1 || d->indices[s.stop] >= beyond) break;
+        last = d->indices[s.stop];
     }
-    s.end = (int)(last % MLP_GRID) + 1;
+    s.end = (int)(last % GRID) + 1;
     return s;
 }
+
+/* ---- displacement fields ------------------------------------------------------------- */
 
 /* Draws the rows of noise that a strip needs, and keeps those that it shares with the strip
  * before. */
@@ -200,7 +116,7 @@ static void draw_noise(const deform_context *context, workspace *work, const str
     int new_base = need_begin / 4 * 4, begin = work->filled > new_base ? work->filled : new_base;
     for (int f = 0; f < 2; f++) {
         const uint32_t counter[4] = {(uint32_t)left, s->grid, d->epoch,
-                                     f == 0 ? MLP_PURPOSE_NOISE_X : MLP_PURPOSE_NOISE_Y};
+                                     f == 0 ? PURPOSE_NOISE_X : PURPOSE_NOISE_Y};
         float *noise = work->noise[f];
         if (work->filled > new_base)
             memmove(noise, noise + (ptrdiff_t)(new_base - work->base) * work->noise_stride,
@@ -214,55 +130,127 @@ static void draw_noise(const deform_context *context, workspace *work, const str
     work->filled = begin > need_end ? begin : begin + (need_end - begin + 3) / 4 * 4;
 }
 
-static void compute_field(const deform_context *context, workspace *work, const strip *s)
+static void copy_row(const float *in, ptrdiff_t in_step, float *out, ptrdiff_t out_step, int n)
 {
-    const mlp_deformation *d = context->deformation;
-    const int top = s->row * d->height, left = s->begin * d->width;
-    const ptrdiff_t row = top / d->cell - work->base;
-    for (int f = 0; f < 2; f++)
-        mlp_smooth(context->kernels, &work->gaussian, work->noise[f] + row * work->noise_stride,
-                   work->noise_stride, top % d->cell, left % d->cell, d->height,
-                   (s->end - s->begin) * d->width, work->middle, work->row, work->field[f],
-                   work->field_stride);
+    if (in_step == 1 && out_step == 1)
+        memcpy(out, in, sizeof(float) * (size_t)n);
+    else
+        for (int i = 0; i < n; i++) out[i * out_step] = in[i * in_step];
 }
 
-static void look_up_strip(const deform_context *context, workspace *work, const strip *s)
+/* One row of noise along the row, for n pixels, the first of them `skip` after a cell begins. */
+static void smooth_row(const deform_context *context, const float *noise, int skip, int n,
+                       float *row, float *out)
 {
     const mlp_deformation *d = context->deformation;
-    const mlp_selection *selection = context->selection;
-    for (int i = s->first; i < s->stop; i++) {
-        ptrdiff_t place = place_of(selection, i);
-        int column = ((int)(number_of(selection, i) % MLP_GRID) - s->begin) * d->width;
-        for (int c = 0; c < selection->channels; c++) {
-            if (work->background != d->backgrounds[c]) {
-                work->background = d->backgrounds[c];
-                fill(work->padded, d->height, d->width, work->background);
-            }
-            lookup_image(
-                context->kernels,
-                selection->images + place * selection->in_step[0] + c * selection->in_step[1],
-                selection->in_step + 2, d->height, d->width, selection->affine + 4 * place,
-                work->field[0] + column, work->field[1] + column, work->field_stride, work->padded,
-                work->row,
-                selection->out + place * selection->out_step[0] + c * selection->out_step[1],
-                selection->out_step + 2);
+    for (int x = 0; x < n && x < d->cell; x++) {
+        const int first = (x + skip) / d->cell, phase = (x + skip) % d->cell;
+        const int count = (n - x + d->cell - 1) / d->cell;
+        context->kernels->convolve(noise + first, 1, d->taps + (ptrdiff_t)phase * d->n_taps,
+                                   d->n_taps, count, row);
+        copy_row(row, 1, out + x, d->cell, count);
+    }
+}
+
+/* A strip's displacements in x or y, from the noise of its first cell and on. */
+static void smooth(const deform_context *context, workspace *work, const strip *s,
+                   const float *noise, float *field)
+{
+    const mlp_deformation *d = context->deformation;
+    const int cell = d->cell, n_taps = d->n_taps, width = (s->end - s->begin) * d->width;
+    const int left = s->begin * d->width % cell, top = s->row * d->height % cell;
+    const int rows = (top + d->height - 1) / cell + n_taps, between = middle_stride(d, width);
+    for (int y = 0; cell > 1 && y < rows; y++)
+        smooth_row(context, noise + (ptrdiff_t)y * work->noise_stride, left, width, work->row,
+                   work->middle + (ptrdiff_t)y * between);
+    for (int y = 0; y < d->height; y++, field += work->field_stride) {
+        if (cell > 1) {
+            const int first = (top + y) / cell, phase = (top + y) % cell;
+            context->kernels->convolve(work->middle + (ptrdiff_t)first * between, between,
+                                       work->scaled + (ptrdiff_t)phase * n_taps, n_taps, width,
+                                       field);
+        } else {
+            context->kernels->convolve(noise + (ptrdiff_t)y * work->noise_stride,
+                                       work->noise_stride, d->taps, n_taps, width + n_taps - 1,
+                                       work->middle);
+            context->kernels->convolve(work->middle, 1, work->scaled, n_taps, width, field);
         }
     }
 }
 
-static void copy_fields(const deform_context *context, workspace *work, const strip *s)
+static void compute_field(const deform_context *context, workspace *work, const strip *s)
 {
     const mlp_deformation *d = context->deformation;
-    const ptrdiff_t size = (ptrdiff_t)d->height * d->width;
-    for (int i = s->first; i < s->stop; i++) {
-        int column = ((int)(number_of(context->selection, i) % MLP_GRID) - s->begin) * d->width;
-        float *out = context->fields + 2 * size * place_of(context->selection, i);
+    const ptrdiff_t row = s->row * d->height / d->cell - work->base;
+    for (int f = 0; f < 2; f++)
+        smooth(context, work, s, work->noise[f] + row * work->noise_stride, work->field[f]);
+}
+
+/* The first column of image i in the strip's field. */
+static int column_of(const mlp_deformation *d, const strip *s, int i)
+{
+    return ((int)(d->indices[i] % GRID) - s->begin) * d->width;
+}
+
+/* Copies the displacements of the strip's images from what is given, or to where they are wanted.
+ */
+static void copy_fields(const mlp_deformation *d, workspace *work, const strip *s)
+{
+    const size_t bytes = sizeof(float) * (size_t)d->width;
+    for (int i = s->first; i < s->stop; i++)
         for (int f = 0; f < 2; f++)
-            for (int y = 0; y < d->height; y++)
-                memcpy(out + f * size + (ptrdiff_t)y * d->width,
-                       work->field[f] + (ptrdiff_t)y * work->field_stride + column,
-                       sizeof(float) * (size_t)d->width);
+            for (int y = 0; y < d->height; y++) {
+                const ptrdiff_t row = (2 * (ptrdiff_t)d->places[i] + f) * d->height + y;
+                float *field = work->field[f] + (ptrdiff_t)y * work->field_stride;
+                field += column_of(d, s, i);
+                if (d->given)
+                    memcpy(field, d->given + row * d->width, bytes);
+                else
+                    memcpy(d->fields + row * d->width, field, bytes);
+            }
+}
+
+/* ---- lookup -------------------------------------------------------------------------- */
+
+static void fill(const mlp_deformation *d, workspace *work, float background)
+{
+    const ptrdiff_t n = (ptrdiff_t)(d->height + 3) * mlp_image_pitch(d->width);
+    for (ptrdiff_t i = 0; i < n; i++) work->padded[i] = background;
+    work->background = background;
+}
+
+/* Channel c of image i. Only `padded` has room for whole vectors. */
+static void look_up_image(const deform_context *context, workspace *work, int i, int c, int column)
+{
+    const mlp_deformation *d = context->deformation;
+    const ptrdiff_t place = d->places[i], *in_step = d->in_step, *out_step = d->out_step;
+    const float *image = d->images + place * in_step[0] + c * in_step[1];
+    float *out = d->out + place * out_step[0] + c * out_step[1];
+    const float *dx = work->field[0] + column, *dy = work->field[1] + column;
+    const int height = d->height, width = d->width, stride = work->field_stride;
+    float *row = work->row, *padded = work->padded + mlp_image_pitch(width) + 1;
+    if (work->background != d->backgrounds[c]) fill(d, work, d->backgrounds[c]);
+    for (int y = 0; y < height; y++, image += in_step[2], padded += mlp_image_pitch(width))
+        copy_row(image, in_step[3], padded, 1, width);
+    for (int y = 0; y < height; y++, out += out_step[2], dx += stride, dy += stride) {
+        context->kernels->lookup_row(work->padded, height, width, d->affine + 4 * place, dx, dy, y,
+                                     row);
+        copy_row(row, 1, out, out_step[3], width);
     }
+}
+
+static void deform_strip(const deform_context *context, workspace *work, const strip *s,
+                         const strip *before)
+{
+    const mlp_deformation *d = context->deformation;
+    if (!d->given) {
+        draw_noise(context, work, s, before);
+        compute_field(context, work, s);
+    }
+    if (d->given || d->fields) copy_fields(d, work, s);
+    for (int i = s->first; !d->fields && i < s->stop; i++)
+        for (int c = 0; c < d->channels; c++)
+            look_up_image(context, work, i, c, column_of(d, s, i));
 }
 
 static void deform_task(void *argument, mlp_team *team, int thread, int n_threads)
@@ -273,72 +261,48 @@ static void deform_task(void *argument, mlp_team *team, int thread, int n_thread
     workspace work;
     make_workspace(&work, d, context->most_tiles,
                    context->scratch + (size_t)thread * context->per_thread);
-    work.background = d->backgrounds[0];
-    fill(work.padded, d->height, d->width, work.background);
-    mlp_scale_taps(&work.gaussian, d->alpha);
-    for (;;) {
-        int grid = atomic_fetch_add(&context->next_grid, 1);
-        if (grid >= context->n_grids) break;
+    work.background = NAN;
+    for (int i = 0; i < d->cell * d->n_taps; i++) work.scaled[i] = d->alpha * d->taps[i];
+    for (int part; (part = atomic_fetch_add(&context->next_part, 1)) < context->n_parts;) {
         strip before = {.row = -2};
-        for (int first = context->grids[grid]; first < context->grids[grid + 1];) {
-            strip s = next_strip(context->selection, first, context->grids[grid + 1]);
-            draw_noise(context, &work, &s, &before);
-            compute_field(context, &work, &s);
-            if (context->fields)
-                copy_fields(context, &work, &s);
-            else
-                look_up_strip(context, &work, &s);
+        for (int first = context->parts[part]; first < context->parts[part + 1];) {
+            strip s = next_strip(d, first, context->parts[part + 1]);
+            deform_strip(context, &work, &s, &before);
             first = s.stop;
             before = s;
         }
     }
 }
 
-/* Finds where grids begin, and the longest strip. */
-static void find_grids(deform_context *context)
+/* Finds the longest strip, and the parts: the images of a grid share noise. */
+static void find_parts(deform_context *context)
 {
-    const int n = context->selection->n;
+    const mlp_deformation *d = context->deformation;
     uint32_t grid = 0;
-    for (int first = 0; first < n;) {
-        strip s = next_strip(context->selection, first, n);
-        if (first == 0 || s.grid != grid) context->grids[context->n_grids++] = first;
+    for (int first = 0; first < d->n;) {
+        strip s = next_strip(d, first, d->n);
+        if (first == 0 || s.grid != grid || d->given) context->parts[context->n_parts++] = first;
         if (s.end - s.begin > context->most_tiles) context->most_tiles = s.end - s.begin;
         grid = s.grid;
         first = s.stop;
     }
-    context->grids[context->n_grids] = n;
+    context->parts[context->n_parts] = d->n;
 }
 
-static int run(const mlp_kernels *kernels, const mlp_deformation *deformation,
-               const mlp_selection *selection, float *fields, int n_threads)
+int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, int n_threads)
 {
-    if (selection->n == 0) return 0;
-    deform_context context = {.kernels = kernels,
-                              .deformation = deformation,
-                              .selection = selection,
-                              .fields = fields,
-                              .grids = mlp_allocate(sizeof(int) * ((size_t)selection->n + 1))};
-    if (!context.grids) return -1;
-    find_grids(&context);
-    n_threads = mlp_at_most(n_threads, context.n_grids);
+    if (deformation->n == 0) return 0;
+    deform_context context = {.kernels = kernels, .deformation = deformation};
+    context.parts = mlp_allocate(sizeof(int) * ((size_t)deformation->n + 1));
+    if (!context.parts) return -1;
+    find_parts(&context);
+    n_threads = mlp_at_most(n_threads, context.n_parts);
     workspace sizes;
     context.per_thread = make_workspace(&sizes, deformation, context.most_tiles, NULL);
-    context.scratch = mlp_floats((size_t)n_threads * context.per_thread);
+    context.scratch = mlp_zeros((size_t)n_threads * context.per_thread, sizeof(float));
     const int status = context.scratch ? 0 : -1;
     if (status == 0) mlp_run_team(n_threads, deform_task, &context);
     mlp_free(context.scratch);
-    mlp_free(context.grids);
+    mlp_free(context.parts);
     return status;
-}
-
-int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
-               const mlp_selection *selection, int n_threads)
-{
-    return run(kernels, deformation, selection, NULL, n_threads);
-}
-
-int mlp_fields(const mlp_kernels *kernels, const mlp_deformation *deformation,
-               const mlp_selection *selection, float *fields, int n_threads)
-{
-    return run(kernels, deformation, selection, fields, n_threads);
 }

@@ -16,54 +16,43 @@
 
 #include "kernels.h"
 
-enum { MLP_GRID = 10, MLP_PER_GRID = MLP_GRID * MLP_GRID };
-
-/* What a Philox counter is used for: its last word. */
-enum { MLP_PURPOSE_NOISE_X = 1, MLP_PURPOSE_NOISE_Y = 2 };
-
 typedef struct {
     int height, width; /* of one image */
+
+    /* The fields of an epoch. */
     const float *taps; /* the one-dimensional Gaussian: cell phases of n_taps weights */
     int cell, n_taps;
-    float alpha;              /* pixels */
-    const float *backgrounds; /* outside an image, of each channel */
-    uint32_t key[2];          /* the seed */
+    float alpha;     /* pixels */
+    uint32_t key[2]; /* the seed */
     uint32_t epoch;
-} mlp_deformation;
 
-/* Images of a set. Image i of the selection has the number indices[i] in the set, and the place
- * places[i] among the arrays. The numbers ascend, and may repeat. The arrays are images (n,
- * channels, h, w), as is the result, with these steps in floats along each axis; the channels of an
- * image share its map, of the n matrices M = {xx, xy, yx, yy} from target to source. */
-typedef struct {
+    /* Images of the set. Image i of n has the number indices[i], and the place places[i] in the
+     * arrays. The numbers ascend, and may repeat. */
     int n;
-    const uint32_t *indices; /* NULL: first, first + 1, ... */
-    const int32_t *places;   /* NULL: 0, 1, ... */
-    uint32_t first;
+    const uint32_t *indices;
+    const int32_t *places;
+
+    /* (n, channels, h, w), with these steps in floats along each axis. The channels of an image
+     * share its map, and each has what is outside an image. */
     int channels;
-    const float *images, *affine;
+    const float *images;
     float *out;
     ptrdiff_t in_step[4], out_step[4];
-} mlp_selection;
+    const float *affine; /* n matrices M = {xx, xy, yx, yy} from target to source */
+    const float *backgrounds;
+
+    /* (n, 2, h, w) in pixels, x before y: displacements to use instead of an epoch's; where to
+     * write those of an epoch instead of deforming; else NULL. */
+    const float *given;
+    float *fields;
+} mlp_deformation;
 
 /* An image with a border of background, one pixel above and left, two below and right, so
  * that a bilinear lookup needs no bounds: (height + 3) rows of this many floats. */
 static inline int mlp_image_pitch(int width) { return width + 3; }
 
-/* out[i](p) = images[i](M_i (p - c) + c + displacement_i(p)), bilinear, `background` outside.
- * images and out: (n, h, w); affine: n matrices M = {xx, xy, yx, yy} from target to source;
- * displacement: (n, 2, h, w) pixels, x before y. */
-int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height, int width,
-                  const float *affine, const float *displacement, float background, float *out,
-                  int n_threads);
-
-/* Deforms the selected images of a set: noise, field and lookup at once. An image's bits are the
- * same in any selection. Returns 0 or -1. */
-int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
-               const mlp_selection *selection, int n_threads);
-
-/* Their displacements (n, 2, h, w) in pixels, x before y, by place; without the affine part. */
-int mlp_fields(const mlp_kernels *kernels, const mlp_deformation *deformation,
-               const mlp_selection *selection, float *fields, int n_threads);
+/* out[i](p) = images[i](M_i (p - c) + c + displacement_i(p)), bilinear, background outside. An
+ * image's bits are the same among any others. Returns 0, or -1 when memory ran out. */
+int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, int n_threads);
 
 #endif

@@ -130,8 +130,8 @@ static int black(const mlp_prediction *task)
 static int sum_rows(prediction *p)
 {
     const mlp_layer *layer = p->task->network->layers;
-    float *ones = mlp_floats((size_t)layer->stride);
-    p->row_sums = mlp_floats((size_t)mlp_padded(layer->n_out));
+    float *ones = mlp_zeros((size_t)layer->stride, sizeof(float));
+    p->row_sums = mlp_zeros((size_t)mlp_padded(layer->n_out), sizeof(float));
     if (ones && p->row_sums && !black(p->task)) {
         mlp_set_ones(ones, layer);
         p->kernels->product(layer, ones, 0, layer->n_out, p->row_sums);

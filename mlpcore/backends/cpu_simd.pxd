@@ -79,29 +79,22 @@ cdef extern from "deformation.h" nogil:
         int cell
         int n_taps
         float alpha
-        const float *backgrounds
         uint32_t key[2]
         uint32_t epoch
-
-    int mlp_deform_by(const mlp_kernels *kernels, const float *images, int n, int height,
-                      int width, const float *affine, const float *displacement,
-                      float background, float *out, int n_threads)
-    ctypedef struct mlp_selection:
         int n
         const uint32_t *indices
         const int32_t *places
-        uint32_t first
         int channels
         const float *images
-        const float *affine
         float *out
         Py_ssize_t in_step[4]
         Py_ssize_t out_step[4]
+        const float *affine
+        const float *backgrounds
+        const float *given
+        float *fields
 
-    int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation,
-                   const mlp_selection *selection, int n_threads)
-    int mlp_fields(const mlp_kernels *kernels, const mlp_deformation *deformation,
-                   const mlp_selection *selection, float *fields, int n_threads)
+    int mlp_deform(const mlp_kernels *kernels, const mlp_deformation *deformation, int n_threads)
 
 cdef extern from "allocate.h" nogil:
     void mlp_fail_call(long n)

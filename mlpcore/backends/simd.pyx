@@ -20,36 +20,13 @@ from mlpcore.backends.arguments import (
     layer_rates,
 )
 from mlpcore.backends.base import Backend, TrainingResult
+from mlpcore.backends.deforming import EpochFields
 from mlpcore.checks import check_whole
 from mlpcore.cpu import available_cores
 from mlpcore.errors import InputError
 from mlpcore.network.activation import check_target
 
-from mlpcore.backends.cpu_simd cimport (
-    mlp_blocks,
-    mlp_calls_left,
-    mlp_deform,
-    mlp_deform_by,
-    mlp_deformation,
-    mlp_fail_call,
-    mlp_fields,
-    mlp_find_kernels,
-    mlp_free_stepper,
-    mlp_kernels,
-    mlp_load_steps,
-    mlp_new_stepper,
-    mlp_predict,
-    mlp_prediction,
-    mlp_sample,
-    mlp_selection,
-    mlp_start_poll,
-    mlp_step,
-    mlp_step_outputs,
-    mlp_store_steps,
-    mlp_team_size,
-    mlp_train,
-    mlp_training,
-)
+from mlpcore.backends.cpu_simd cimport *
 from mlpcore.network.network cimport Network
 
 cdef extern from "Python.h" nogil:
@@ -312,66 +289,67 @@ class SimdBackend(Backend):
         _check(status)
         return outputs
 
-    def _deform_by(self, images, affine, displacement, float background):
-        cdef int n = images.shape[0], height = images.shape[1], width = images.shape[2], status
-        out = np.empty_like(images)
-        if n == 0:
-            return out
-        cdef const float[:, :, ::1] source = images, matrices = affine
-        cdef const float[:, :, :, ::1] field = displacement
-        cdef float[:, :, ::1] target = out
-        cdef _Settings own = self._settings
-        with nogil:
-            status = mlp_deform_by(own.kernels, &source[0, 0, 0], n, height, width,
-                                   &matrices[0, 0, 0], &field[0, 0, 0, 0], background,
-                                   &target[0, 0, 0], own.threads)
-        _check(status)
+    def _deform_by(self, images, affine, displacement, background):
+        out, indices = np.empty_like(images), np.arange(len(images))
+        planes = images[:, None], affine, np.full(1, background, np.float32), out[:, None]
+        _deform(self._settings, images.shape[1:], NO_FIELDS, indices, planes, displacement, None)
         return out
 
     def _deform(self, images, affine, fields, first, out, background):
-        backgrounds = np.full(1, background, np.float32)
-        cdef mlp_deformation deformation = _deformation(images.shape[1:], fields, backgrounds)
-        cdef mlp_selection selection = _selection(images[:, None], affine, out[:, None])
-        selection.first = first
-        cdef int status
-        cdef _Settings own = self._settings
-        with nogil:
-            status = mlp_deform(own.kernels, &deformation, &selection, own.threads)
-        _check(status)
+        indices, backgrounds = np.arange(first, first + len(images)), np.full(1, background, "f4")
+        self._deform_selected(images[:, None], affine, fields, indices, backgrounds, out[:, None])
 
     def _deform_selected(self, images, affine, fields, indices, backgrounds, out):
-        cdef mlp_deformation deformation = _deformation(images.shape[2:], fields, backgrounds)
-        cdef mlp_selection selection = _selection(images, affine, out)
-        order, numbers = _ascending(indices)
-        cdef const int32_t[::1] places = order
-        cdef const uint32_t[::1] ascending = numbers
-        selection.places, selection.indices = &places[0], &ascending[0]
-        cdef int status
-        cdef _Settings own = self._settings
-        with nogil:
-            status = mlp_deform(own.kernels, &deformation, &selection, own.threads)
-        _check(status)
+        planes = images, affine, backgrounds, out
+        _deform(self._settings, images.shape[2:], fields, indices, planes, None, None)
 
     def _fields(self, height, width, fields, indices):
         result = np.empty((len(indices), 2, height, width), np.float32)
-        if len(indices) == 0:
-            return result
-        backgrounds = np.zeros(1, np.float32)  # around no image
-        cdef mlp_deformation deformation = _deformation((height, width), fields, backgrounds)
-        order, numbers = _ascending(indices)
-        cdef const int32_t[::1] places = order
-        cdef const uint32_t[::1] ascending = numbers
-        cdef mlp_selection selection
-        selection.n = len(indices)
-        selection.places, selection.indices = &places[0], &ascending[0]
-        cdef float[:, :, :, ::1] target = result
-        cdef int status
-        cdef _Settings own = self._settings
-        with nogil:
-            status = mlp_fields(own.kernels, &deformation, &selection, &target[0, 0, 0, 0],
-                                own.threads)
-        _check(status)
+        _deform(self._settings, (height, width), fields, indices, (None,) * 4, None, result)
         return result
+
+
+#: Fields that are not used, because displacements are given.
+NO_FIELDS = EpochFields(np.ones((1, 1), np.float32), 0.0, (0, 0), 0)
+
+
+cdef int _deform(_Settings settings, shape, fields, indices, planes, given, result) except -1:
+    """Deform images of these numbers in a set, or put their displacements into `result`.
+
+    `planes` are images (n, channels, h, w), matrices, backgrounds, and the array for the result.
+    """
+    images, affine, backgrounds, out = planes
+    order = np.argsort(indices, kind="stable")
+    cdef const int32_t[::1] places = order.astype(np.int32)
+    cdef const uint32_t[::1] ascending = indices[order].astype(np.uint32)
+    cdef const float[:, ::1] taps = fields.taps
+    cdef const float[:, :, :, :] source = images
+    cdef const float[:, :, ::1] matrices = affine
+    cdef const float[::1] around = backgrounds
+    cdef const float[:, :, :, ::1] displacement = given
+    cdef float[:, :, :, :] target = out
+    cdef float[:, :, :, ::1] drawn = result
+    cdef mlp_deformation deformation
+    cdef int axis, status
+    deformation.height, deformation.width = shape
+    deformation.taps = &taps[0, 0]
+    deformation.cell, deformation.n_taps = taps.shape[0], taps.shape[1]
+    deformation.alpha, deformation.epoch = fields.alpha, fields.epoch
+    deformation.key = fields.key
+    deformation.n = len(order)
+    deformation.indices, deformation.places = &ascending[0], &places[0]
+    deformation.given = NULL if given is None else &displacement[0, 0, 0, 0]
+    deformation.fields = NULL if result is None else &drawn[0, 0, 0, 0]
+    if result is None:
+        deformation.channels = source.shape[1]
+        deformation.images, deformation.out = &source[0, 0, 0, 0], &target[0, 0, 0, 0]
+        deformation.affine, deformation.backgrounds = &matrices[0, 0, 0], &around[0]
+        for axis in range(4):
+            deformation.in_step[axis] = source.strides[axis] // <Py_ssize_t>sizeof(float)
+            deformation.out_step[axis] = target.strides[axis] // <Py_ssize_t>sizeof(float)
+    with nogil:
+        status = mlp_deform(settings.kernels, &deformation, settings.threads)
+    return _check(status)
 
 
 #: Samples that a stepper learns, or predicts, before signals and other threads get their turn.
@@ -545,47 +523,8 @@ cdef int _let_others() except -1:
     return 0
 
 
-cdef mlp_deformation _deformation(shape, fields, backgrounds):
-    """The arrays have to outlive the result."""
-    cdef mlp_deformation result
-    cdef const float[:, ::1] taps = fields.taps
-    cdef const float[::1] around = backgrounds
-    result.height, result.width = shape
-    result.taps = &taps[0, 0]
-    result.cell, result.n_taps = taps.shape[0], taps.shape[1]
-    result.alpha = fields.alpha
-    result.backgrounds = &around[0]
-    result.key = fields.key
-    result.epoch = fields.epoch
-    return result
-
-
-cdef mlp_selection _selection(images, affine, out):
-    """Images 0, 1, ... of a set, (n, channels, h, w). The arrays have to outlive the result."""
-    cdef const float[:, :, :, :] source = images
-    cdef const float[:, :, ::1] matrices = affine
-    cdef float[:, :, :, :] target = out
-    cdef mlp_selection result
-    cdef int axis
-    result.n, result.channels = images.shape[0], images.shape[1]
-    result.first = 0
-    result.indices, result.places = NULL, NULL
-    result.images, result.out = &source[0, 0, 0, 0], &target[0, 0, 0, 0]
-    result.affine = &matrices[0, 0, 0]
-    for axis in range(4):
-        result.in_step[axis] = source.strides[axis] // <Py_ssize_t>sizeof(float)
-        result.out_step[axis] = target.strides[axis] // <Py_ssize_t>sizeof(float)
-    return result
-
-
-def _ascending(indices):
-    """The order (n,) int32 that sorts image numbers, and the numbers (n,) uint32 in that order."""
-    order = np.argsort(indices, kind="stable")
-    return order.astype(np.int32), indices[order].astype(np.uint32)
-
-
 def _fail_call(long n):
-    """Let call number n of C from now on fail, an allocation or a start of a thread. For tests."""
+    """Count calls of C from now on, and let number n fail; 0 ends that. For tests."""
     mlp_fail_call(n)
 
 
