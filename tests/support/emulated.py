@@ -6,7 +6,6 @@ in ``build/emulation`` under a digest of everything that it depends on.
 
 import ctypes
 import fcntl
-import functools
 import hashlib
 import os
 import shutil
@@ -28,7 +27,7 @@ from mlpcore.backends.cuda.sources import SOURCES, kernels
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "build" / "emulation"
 
-#: The environment variable that chooses a sanitizer ("address"); Python must preload its library.
+#: The environment variable that chooses GCC's AddressSanitizer; Python must preload its library.
 SANITIZE_VARIABLE = "MLPCORE_EMULATION_SANITIZE"
 
 #: Sums and products are fused only where the kernels say so.
@@ -57,13 +56,6 @@ WITHOUT = "no C++ compiler, or no sources, for the emulation"
 needs_emulation = pytest.mark.skipif(not AVAILABLE, reason=WITHOUT)
 
 
-@functools.cache
-def checks_shared_memory():
-    """Whether AddressSanitizer can watch shared variables: GCC's can, clang's cannot."""
-    command = [compiler(), "--version"]
-    return "clang" not in subprocess.run(command, capture_output=True, text=True).stdout
-
-
 def build(source, files=None):
     """The path of a .cu file's shared library, compiled unless it is there already.
 
@@ -71,13 +63,11 @@ def build(source, files=None):
     """
     source, files = Path(source), files or {}
     command = [compiler(), *FLAGS]
-    sanitizer = os.environ.get(SANITIZE_VARIABLE)
-    if files or sanitizer:  # it runs for less time than it compiles
+    if SANITIZE_VARIABLE in os.environ:
+        command += ["-fsanitize=address", "-fsanitize-sections=emulated_shared", "-DEMULATION_ASAN"]
+        command += ["-O1", "-g1", "-fno-omit-frame-pointer"]
+    elif files:  # it runs for less time than it compiles
         command.append("-O1")
-    if sanitizer:
-        command += [f"-fsanitize={sanitizer}", "-g1", "-fno-omit-frame-pointer", "-DEMULATION_ASAN"]
-        if checks_shared_memory():
-            command.append("-fsanitize-sections=emulated_shared")
     calls = ", ".join(f"[] {{ call({name}); }}" for name in kernels(source))
     main = (
         f'#include "cuda_words.h"\n#include "{source.name}"\n#include "library.h"\n'
@@ -89,25 +79,22 @@ def build(source, files=None):
         digest.update(path.read_bytes())
     library = CACHE / f"{source.stem}-{digest.hexdigest()[:16]}.so"
     CACHE.mkdir(parents=True, exist_ok=True)
-    with library.with_suffix(".lock").open("w") as lock:
+    with (
+        library.with_suffix(".lock").open("w") as lock,
+        tempfile.TemporaryDirectory(dir=CACHE) as folder,
+    ):
         fcntl.flock(lock, fcntl.LOCK_EX)  # until the file is closed: others wait for the library
         if not library.exists():
-            _compile(command, source.parent, files, library)
+            for name, text in files.items():
+                Path(folder, name).write_text(text)
+            folders = folder, source.parent, SOURCES / "emulation", SOURCES
+            command += [*(f"-I{each}" for each in folders), f"{folder}/main.cpp"]
+            # AddressSanitizer's library, which tests preload, would slow the compiler down.
+            environment = {name: os.environ[name] for name in os.environ if name != "LD_PRELOAD"}
+            made = Path(folder, "made.so")
+            subprocess.run([*command, "-o", made], check=True, env=environment)
+            made.rename(library)  # whole or not at all, if the process is killed
     return library
-
-
-def _compile(command, folder_of_source, files, library):
-    with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        made = Path(folder) / "made.so"
-        for name, text in files.items():
-            (Path(folder) / name).write_text(text)
-        folders = folder, folder_of_source, SOURCES / "emulation", SOURCES
-        line = [*command, *(f"-I{each}" for each in folders), f"{folder}/main.cpp", "-o", made]
-        # Tests under AddressSanitizer preload its library, which would slow the compiler down.
-        environment = {name: os.environ[name] for name in os.environ if name != "LD_PRELOAD"}
-        result = subprocess.run(line, capture_output=True, text=True, env=environment)
-        assert result.returncode == 0, result.stderr
-        made.rename(library)  # whole or not at all, if the process is killed
 
 
 class _EmulatedMemory:

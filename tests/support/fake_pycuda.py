@@ -1,19 +1,19 @@
-"""Stand-ins for PyCUDA and cuda-bindings on the emulated device, as the CUDA driver uses them.
+"""A stand-in for PyCUDA and cuda-bindings on the emulated device, as the CUDA driver uses them.
 
-With them the driver's code runs where there is no GPU. Kernels are compiled for the CPU,
-arguments are packed by PyCUDA's rules, and a graph replays what a stream has captured.
+With it the driver's code runs where there is no GPU. Kernels are compiled for the CPU, and a graph
+replays what a stream has captured.
 """
 
 import ctypes
-import struct
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 from emulated import EmulatedDriver
 from mlpcore.backends.cuda.driver import KERNEL
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.sources import SOURCES
 
-#: The attributes of the fake device that resident training asks for.
+#: What resident training asks of the device.
 ATTRIBUTES = {
     "MULTIPROCESSOR_COUNT": 6,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 48 << 10,
@@ -21,175 +21,148 @@ ATTRIBUTES = {
     "COOPERATIVE_LAUNCH": 1,
 }
 
-
-class FakeError(Exception):
-    """pycuda.driver.Error."""
-
-
-class _FakeDevice:
-    """One device with its context stack, streams and memory."""
-
-    def __init__(self, free):
-        self.emulated = EmulatedDriver(memory=free)
-        self.stack, self.streams, self.allocated, self.launched = [], {}, [], 0
-
-    def name(self):
-        return "Fake GPU"
-
-    def compute_capability(self):
-        return 9, 0
-
-    def retain_primary_context(self):
-        return SimpleNamespace(push=lambda: self.stack.append(1), detach=lambda: None)
+#: What the functions return that do nothing else.
+RESULTS = {
+    "init": None,
+    "name": "Fake GPU",
+    "compute_capability": (9, 0),
+    "cuDeviceGet": (0, 0),
+    "cuModuleUnload": (0,),
+    "cuFuncSetAttribute": (0,),
+    "cuFuncGetAttribute": (0, 0),
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor": (0, 1),
+    "cuGraphDestroy": (0,),
+    "cuGraphExecDestroy": (0,),
+    "cuGetErrorString": (0, b"too many blocks in cooperative launch"),
+}
 
 
-class _FakeFunction:
-    def __init__(self, device, name):
-        self._device, self._name, self._formats = device, name, None
+class _Function:
+    def __init__(self, cuda, name):
+        self.cuda, self.name = cuda, name
 
     def prepare(self, formats):
-        self._formats = formats
+        assert formats == self.cuda.emulated.kernels[self.name][1]
         return self
 
     def get_attribute(self, attribute):
         return 32
 
     def prepared_async_call(self, grid, block, stream, *arguments):
-        assert self._formats == self._device.emulated.kernels[self._name][1]
-        assert self._device.stack, "no context is current"
-        launch = Launch(self._name, grid, block, arguments)
+        launch = Launch(self.name, grid, block, arguments)
         if stream.captured is None:
-            self._device.emulated.launch(launch)
+            self.cuda.current().launch(launch)
         else:
             stream.captured.append(launch)
 
 
-class _FakeStream:
-    def __init__(self, device):
-        assert device.stack
-        self.captured, self.handle = None, len(device.streams) + 1
-        device.streams[self.handle] = self
-
-    def synchronize(self):
-        assert self.captured is None, "synchronised while capturing"
-
-
-class _FakeAllocation:
+class _Memory:
     """Memory of PyCUDA, as a thread sees it that has not made the context."""
 
-    def __init__(self, device, n_bytes):
-        self.device, self.memory = device, device.emulated.allocate(n_bytes)
-        device.allocated.append(self.memory)
+    def __init__(self, cuda, n_bytes):
+        self.cuda, self.memory = cuda, cuda.emulated.allocate(n_bytes)
+        cuda.allocated.append(self.memory)
 
     def __int__(self):
         return int(self.memory)
 
     def free(self):
-        assert self.device.stack, "the context is not current"
-        self.device.allocated.remove(self.memory)
+        self.cuda.current()
+        self.cuda.allocated.remove(self.memory)
 
 
-def _raise(text):
-    raise FakeError(text)
+class FakeCuda:
+    """The modules pycuda.driver and cuda.bindings.driver, the device, and its stream, in one.
 
+    The functions of cuda-bindings return an error code first.
+    """
 
-def make(count=1, error=None, free=1 << 33, stream_error=None):
-    """The modules pycuda.driver and cuda.bindings.driver, for `sys.modules`."""
-    device = _FakeDevice(free)
-    emulated = device.emulated
-
-    def module_from_buffer(code):
-        assert isinstance(code, bytes)
-        return SimpleNamespace(get_function=lambda name: _FakeFunction(device, name))
-
-    def in_context(function):
-        def call(*arguments):
-            assert device.stack, "no context is current"
-            return function(*arguments)
-
-        return call
-
-    def make_device(index):
-        return device
-
-    make_device.count = lambda: count
-    driver = SimpleNamespace(
-        device=device,
-        Error=FakeError,
-        MemoryError=FakeError,
-        init=lambda: error and _raise(error),
-        Device=make_device,
-        Context=SimpleNamespace(pop=device.stack.pop),
-        function_attribute=SimpleNamespace(NUM_REGS=4),
-        module_from_buffer=module_from_buffer,
-        mem_get_info=lambda: (emulated.free_memory(), free),
-        mem_alloc=lambda n_bytes: _FakeAllocation(device, n_bytes),
-        memcpy_htod=in_context(emulated.upload),
-        memcpy_dtoh=in_context(emulated.download),
-        memcpy_dtod_async=in_context(lambda to, source, n, stream: emulated.copy(to, source, n)),
-        Stream=lambda: _raise(stream_error) if stream_error else _FakeStream(device),
+    function_attribute = SimpleNamespace(NUM_REGS=4)
+    CUresult = SimpleNamespace(CUDA_SUCCESS=0)
+    CUdevice_attribute = SimpleNamespace(
+        **{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}
     )
-    return driver, _make_bindings(device)
+    CUfunction_attribute = SimpleNamespace(
+        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES=3
+    )
+    CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
+    handle = 1  # of the stream
 
+    class Error(Exception):
+        """pycuda.driver.Error."""
 
-def load_module(header):
-    """Compiles the resident kernel; a plan's header stands for its cubin."""
-    files = {"resident_plan.h": header.decode()}
-    return 0, EmulatedDriver(SOURCES / "resident.cu", files=files)
+    def __init__(self):
+        self.emulated, self.attributes = EmulatedDriver(), dict(ATTRIBUTES)
+        self.stack, self.allocated, self.replayed, self.captured = [], [], 0, None
+        self.Device = Mock(return_value=self, count=lambda: 1)
+        self.Context = SimpleNamespace(pop=self.stack.pop)
+        for name, result in RESULTS.items():
+            setattr(self, name, Mock(return_value=result))
 
+    def current(self):
+        assert self.stack, "no context is current"
+        return self.emulated
 
-def succeed(*arguments):
-    return (0,)
+    def retain_primary_context(self):
+        return SimpleNamespace(push=lambda: self.stack.append(1), detach=lambda: None)
 
+    def Stream(self):
+        self.current()
+        return self
 
-def _make_bindings(device):
-    """cuda.bindings.driver: every function returns an error code first. A graph is its launches."""
+    def synchronize(self):
+        assert self.captured is None, "synchronised while capturing"
 
-    def begin(handle, mode):
-        device.streams[handle].captured = []
+    def module_from_buffer(self, code):
+        assert isinstance(code, bytes)
+        return SimpleNamespace(get_function=lambda name: _Function(self, name))
+
+    def mem_get_info(self):
+        return self.emulated.free_memory(), 1 << 33
+
+    def mem_alloc(self, n_bytes):
+        return _Memory(self, n_bytes)
+
+    def memcpy_htod(self, address, array):
+        self.current().upload(address, array)
+
+    def memcpy_dtoh(self, array, address):
+        self.current().download(array, address)
+
+    def memcpy_dtod_async(self, target, source, n_bytes, stream):
+        self.current().copy(target, source, n_bytes)
+
+    def cuDeviceGetAttribute(self, name, device):
+        return 0, self.attributes[name]
+
+    def cuStreamBeginCapture(self, stream, mode):
+        self.captured = []
         return (0,)
 
-    def end(handle):
-        stream = device.streams[handle]
-        graph, stream.captured = stream.captured, None
+    def cuStreamEndCapture(self, stream):
+        graph, self.captured = self.captured, None
         return 0, graph
 
-    def launch(graph, handle):
-        device.launched += 1
-        device.emulated.replay(graph)
+    def cuGraphInstantiate(self, graph, flags):
+        return 0, graph
+
+    def cuGraphLaunch(self, graph, stream):
+        self.replayed += 1
+        self.current().replay(graph)
         return (0,)
 
-    def launch_cooperatively(function, gx, gy, gz, bx, by, bz, shared, stream, arguments):
-        assert device.stack, "no context is current"
+    def cuModuleLoadData(self, header):
+        """Compiles the resident kernel; a plan's header stands for its cubin."""
+        files = {"resident_plan.h": header.decode()}
+        return 0, EmulatedDriver(SOURCES / "resident.cu", files=files)
+
+    def cuModuleGetFunction(self, module, name):
+        return 0, module
+
+    def cuLaunchCooperativeKernel(self, function, *sizes_and_more):
+        self.current()
+        *sizes, shared, _, arguments = sizes_and_more
         (pointer,) = ctypes.cast(arguments, ctypes.POINTER(ctypes.c_void_p))[:1]
-        values = struct.unpack("P", ctypes.string_at(pointer, struct.calcsize("P")))
-        function.launch(Launch(KERNEL, (gx, gy, gz), (bx, by, bz), values), shared // 4)
+        job = ctypes.c_void_p.from_address(pointer).value
+        function.launch(Launch(KERNEL, sizes[:3], sizes[3:], (job,)), shared // 4)
         return (0,)
-
-    return SimpleNamespace(
-        CUresult=SimpleNamespace(CUDA_SUCCESS=0),
-        CUdevice_attribute=SimpleNamespace(
-            **{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}
-        ),
-        CUfunction_attribute=SimpleNamespace(
-            CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8,
-            CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES=3,
-        ),
-        CUstreamCaptureMode=SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2),
-        cuGetErrorString=lambda error: (0, b"an error"),
-        cuDeviceGet=lambda index: (0, index),
-        cuDeviceGetAttribute=lambda name, device: (0, ATTRIBUTES[name]),
-        cuModuleLoadData=load_module,
-        cuModuleGetFunction=lambda loaded, name: (0, loaded),
-        cuModuleUnload=succeed,
-        cuFuncSetAttribute=succeed,
-        cuFuncGetAttribute=lambda *arguments: (0, 0),
-        cuOccupancyMaxActiveBlocksPerMultiprocessor=lambda *arguments: (0, 1),
-        cuLaunchCooperativeKernel=launch_cooperatively,
-        cuStreamBeginCapture=begin,
-        cuStreamEndCapture=end,
-        cuGraphInstantiate=lambda graph, flags: (0, graph),
-        cuGraphDestroy=succeed,
-        cuGraphExecDestroy=succeed,
-        cuGraphLaunch=launch,
-    )

@@ -1,4 +1,4 @@
-"""The driver of real devices on stand-ins for PyCUDA and cuda-bindings, and its refusals."""
+"""The driver of real devices on a stand-in for PyCUDA and cuda-bindings, and its refusals."""
 
 import sys
 import threading
@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-import fake_pycuda
 from emulated import emulated_backend, needs_emulation
+from fake_pycuda import FakeCuda
 from mlpcore import backends
 from mlpcore.backends.cuda import availability, network, nvcc, streaming
 from mlpcore.backends.cuda.backend import CudaBackend
@@ -23,26 +23,31 @@ SIZES = (20, 12, 9, 3)
 
 
 @pytest.fixture
-def install(monkeypatch):
-    """Puts stand-ins where PyCUDA and cuda-bindings would be.
-
-    A kernel's plan stands for its machine code.
-    """
-
-    def put(pycuda, bindings):
-        for name, child in (("pycuda", pycuda), ("cuda", bindings), ("cuda.bindings", bindings)):
-            monkeypatch.setitem(sys.modules, name, SimpleNamespace(driver=child))
-        monkeypatch.setitem(sys.modules, "pycuda.driver", pycuda)
-        monkeypatch.setitem(sys.modules, "cuda.bindings.driver", bindings)
-        return pycuda.device
-
+def cuda(monkeypatch):
+    """A stand-in where PyCUDA and cuda-bindings would be; a plan stands for its machine code."""
+    fake = FakeCuda()
+    for name in ("pycuda", "cuda", "cuda.bindings"):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(driver=fake))
+    for name in ("pycuda.driver", "cuda.bindings.driver"):
+        monkeypatch.setitem(sys.modules, name, fake)
     monkeypatch.setattr(nvcc, "compiled", lambda source, capability, plan="": plan.encode())
     availability._first_driver.cache_clear()
-    yield put
+    yield fake
     availability._first_driver.cache_clear()
 
 
 # ---- refusals ------------------------------------------------------------------------------
+
+
+def failing(text):
+    def fail(*arguments):
+        raise FakeCuda.Error(text)
+
+    return fail
+
+
+def refuse(*arguments):
+    raise nvcc.CannotCompile("nvcc is not on PATH")
 
 
 class NoDriver:
@@ -54,34 +59,36 @@ class NoDriver:
             raise ImportError("libcuda.so.1: cannot open shared object file")
 
 
-def refuse(*arguments):
-    raise nvcc.CannotCompile("nvcc is not on PATH")
-
-
-def without_driver(patch):
-    for name in [name for name in sys.modules if name.split(".")[0] == "pycuda"]:
+def without_driver(patch, cuda):
+    for name in ("pycuda", "pycuda.driver"):
         patch.delitem(sys.modules, name)
     patch.setattr(sys, "meta_path", [NoDriver, *sys.meta_path])
 
 
+NO_DEVICE = failing("cuInit failed: no\n CUDA-capable device is detected")
+
 REFUSED = [
-    ({"error": "cuInit failed: no\n CUDA-capable device is detected"}, "no CUDA device: cuInit"),
-    ({"count": 0}, "no CUDA device is visible"),
-    ({"free": 100 << 20}, "Fake GPU has 100 MiB of memory free, 256 needed"),
-    ({"stream_error": "out of\n memory"}, "Fake GPU failed: out of memory"),
-    (lambda patch: patch.setitem(sys.modules, "pycuda.driver", None), "install 'mlpcore[cuda]'"),
-    (lambda patch: patch.setitem(sys.modules, "cuda.bindings", None), "install 'mlpcore[cuda]'"),
+    (lambda patch, cuda: patch.setattr(cuda, "init", NO_DEVICE), "no CUDA device: cuInit"),
+    (lambda patch, cuda: patch.setattr(cuda.Device, "count", int), "no CUDA device is visible"),
+    (
+        lambda patch, cuda: patch.setattr(cuda.emulated, "free", 100 << 20),
+        "Fake GPU has 100 MiB of memory free, 256 needed",
+    ),
+    (
+        lambda patch, cuda: patch.setattr(cuda, "Stream", failing("out of\n memory")),
+        "Fake GPU failed: out of memory",
+    ),
+    (lambda patch, cuda: patch.setitem(sys.modules, "pycuda.driver", None), "pip install 'mlpcore"),
+    (lambda patch, cuda: patch.setitem(sys.modules, "cuda.bindings", None), "pip install 'mlpcore"),
     (without_driver, "no NVIDIA driver: libcuda.so.1: cannot open"),
-    (lambda patch: patch.setattr(nvcc, "compiled", refuse), "cannot be compiled: nvcc is not on"),
+    (lambda patch, cuda: patch.setattr(nvcc, "compiled", refuse), "cannot be compiled: nvcc is"),
 ]
 
 
 @pytest.mark.parametrize("spoil, expected", REFUSED, ids=lambda value: str(value)[:20])
-def test_a_device_that_cannot_be_used(install, monkeypatch, spoil, expected):
+def test_a_device_that_cannot_be_used(cuda, monkeypatch, spoil, expected):
     """The reason is one line, and `backends.get` gives it."""
-    install(*fake_pycuda.make(**(spoil if isinstance(spoil, dict) else {})))
-    if callable(spoil):
-        spoil(monkeypatch)
+    spoil(monkeypatch, cuda)
     reason = backends.available()["cuda"]
     assert expected in reason and "\n" not in reason
     with pytest.raises(InputError, match="backend 'cuda' cannot run: "):
@@ -102,41 +109,27 @@ def everything(backend):
     return start, result, backend.count_errors(loaded, images, labels)
 
 
-def test_training_and_deformation_through_the_driver(install, monkeypatch):
+def test_training_and_deformation_through_the_driver(cuda, monkeypatch):
     monkeypatch.setattr(network, "INTERVAL", 1e6)  # a slow first step does not make chunks short
     monkeypatch.setattr(streaming, "STEPS_PER_GRAPH", 4)
-    device = install(*fake_pycuda.make())
     backend = backends.get("auto")
     expected = "cuda: Fake GPU, compute capability 9.0, float32, resident schedule"
     assert (backend.name, backend.description) == ("cuda", expected)
     got, *counts = everything(CudaBackend(backend.driver, "streaming"))
-    assert device.launched == 1 + 2  # steps: one by itself, then two graphs of four
+    assert cuda.replayed == 1 + 2  # steps: one by itself, then two graphs of four
     expected, *wanted = everything(emulated_backend())
     assert bits(got) == bits(expected)
     assert counts == wanted
-    assert device.stack == []  # no context stays current
+    assert cuda.stack == []  # no context stays current
 
 
-def test_a_failing_device_is_one_line(install):
-    install(*fake_pycuda.make())
-    backend = backends.get("cuda")
-
-    def fail():
-        raise fake_pycuda.FakeError("cuStreamSynchronize failed:\n an illegal memory access")
-
-    backend.driver.stream.synchronize = fail
-    with pytest.raises(InputError, match=r"^Fake GPU failed: cuStreamSynchronize failed: an ille"):
-        backend.put(np.zeros(3, np.float32))
-
-
-def test_memory_is_freed_in_any_thread(install):
-    device = install(*fake_pycuda.make())
+def test_memory_is_freed_in_any_thread(cuda):
     arrays = [backends.get("cuda").put(np.zeros(1000, np.float32))]
-    assert len(device.allocated) == 1
+    assert len(cuda.allocated) == 1
     thread = threading.Thread(target=arrays.clear)
     thread.start()
     thread.join()
-    assert not device.allocated
+    assert not cuda.allocated
 
 
 # ---- resident training ---------------------------------------------------------------------
@@ -148,45 +141,50 @@ def train_a_little(backend):
     return got, backend.description
 
 
-def test_resident_training_through_the_driver(install, reference):
-    pycuda, bindings = fake_pycuda.make()
-    bindings.cuFuncGetAttribute = lambda *arguments: (0, 8)
-    install(pycuda, bindings)
+def test_resident_training_through_the_driver(cuda, reference):
+    cuda.cuFuncGetAttribute.return_value = (0, 8)
     with pytest.warns(UserWarning, match="resident kernel: 8 bytes of a thread are spilled"):
         got, description = train_a_little(backends.get("cuda"))
     assert description.endswith("float32, resident schedule")
     assert_near(got, train_a_little(reference)[0])
 
 
-@pytest.mark.parametrize(
-    "attributes, expected",
-    [
-        ({"COOPERATIVE_LAUNCH": 0}, "the device has no cooperative launch"),
-        ({"MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 64}, "layers 20, 12, 9, 3 need "),
-        ("occupied by others", "6 blocks must be resident at once, 0 can be"),
-        ("no compiler", "its kernel cannot be compiled: nvcc is not on PATH"),
-    ],
-    ids=str,
-)
-def test_devices_that_cannot_train_resident_stream(install, monkeypatch, attributes, expected):
-    if isinstance(attributes, dict):
-        monkeypatch.setattr(fake_pycuda, "ATTRIBUTES", {**fake_pycuda.ATTRIBUTES, **attributes})
-    pycuda, bindings = fake_pycuda.make()
-    if attributes == "occupied by others":
-        bindings.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *arguments: (0, 0)
-    install(pycuda, bindings)
+CANNOT = [
+    (lambda cuda: cuda.attributes.update(COOPERATIVE_LAUNCH=0), "the device has no cooperative"),
+    (
+        lambda cuda: cuda.attributes.update(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN=64),
+        "layers 20, 12, 9, 3 need ",
+    ),
+    (
+        lambda cuda: setattr(
+            cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor, "return_value", (0, 0)
+        ),
+        "6 blocks must be resident at once, 0 can be",
+    ),
+    (lambda cuda: None, "its kernel cannot be compiled: nvcc is not on PATH"),
+]
+
+
+@pytest.mark.parametrize("spoil, expected", CANNOT)
+def test_devices_that_cannot_train_resident_stream(cuda, monkeypatch, spoil, expected):
+    spoil(cuda)
     backend = backends.get("cuda")
-    if attributes == "no compiler":
+    if "compiled" in expected:
         monkeypatch.setattr(nvcc, "compiled", refuse)
     got, description = train_a_little(backend)
     assert f"streaming schedule: {expected}" in description
     assert bits(got) == bits(train_a_little(emulated_backend("streaming"))[0])
 
 
-def test_a_launch_that_the_device_refuses_is_one_line(install):
-    pycuda, bindings = fake_pycuda.make()
-    bindings.cuLaunchCooperativeKernel = lambda *arguments: (720,)
-    bindings.cuGetErrorString = lambda error: (0, b"too many blocks in cooperative launch")
-    install(pycuda, bindings)
-    with pytest.raises(InputError, match=r"^Fake GPU failed: .*: too many blocks in cooperative"):
-        train_a_little(backends.get("cuda"))
+@pytest.mark.parametrize(
+    "name, fails, expected",
+    [
+        ("synchronize", failing("an illegal\n memory access"), "an illegal memory access"),
+        ("cuLaunchCooperativeKernel", lambda *arguments: (720,), ".*: too many blocks in coop"),
+    ],
+)
+def test_a_failing_device_is_one_line(cuda, name, fails, expected):
+    backend = backends.get("cuda")
+    setattr(cuda, name, fails)
+    with pytest.raises(InputError, match=f"^Fake GPU failed: {expected}"):
+        train_a_little(backend)
