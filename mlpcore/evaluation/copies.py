@@ -76,16 +76,12 @@ class Copies:
         return (
             f"copies: {self.n:,} of each image, deformed at strength {self.strength:g} (alpha "
             f"{p.alpha:g}, beta {p.beta:g}, gamma {p.gamma:g}, seed {self.seed}); "
-            f"{self.passes(n_networks):,} passes{each} per prediction"
+            f"{self.n * n_networks:,} passes{each} per prediction"
         )
-
-    def passes(self, n_networks: int) -> int:
-        """How many passes through a network a prediction by so many networks costs."""
-        return self.n * n_networks
 
     def to_json(self, n_networks: int) -> dict[str, object]:
         """What `describe` says, as plain values."""
-        return asdict(self) | {"passes": self.passes(n_networks)}
+        return asdict(self) | {"passes": self.n * n_networks}
 
     def outputs(self, network: Network, images: Float32Array, backend: Backend) -> Float64Array:
         """Mean outputs (n, n_classes) of a network for the copies of images (n, h, w), float32.

@@ -334,22 +334,18 @@ class TrainedClassifier:
 
 
 def _check_same_images(one: TrainedNetwork, first: TrainedNetwork) -> None:
+    name, other = shown(one.path), shown(first.path)
     if one.classes != first.classes:
-        raise InputError(
-            f"{shown(one.path)} knows other classes than {shown(first.path)}: expected the same"
-        )
+        raise InputError(f"{name} knows other classes than {other}: expected the same")
     if one.pixels.image_shape != first.pixels.image_shape:
         found, expected = (" x ".join(map(str, n.pixels.image_shape)) for n in (one, first))
         raise InputError(
-            f"{shown(one.path)} is a network for images of {found}: expected {expected}, as "
-            f"{shown(first.path)} takes"
+            f"{name} is a network for images of {found}: expected {expected}, as {other} takes"
         )
     (low, high), (least, greatest) = one.pixels.value_range, first.pixels.value_range
-    both = max(high, greatest) - min(low, least)
-    if one.pixels.rescaling(first.pixels) != (1, 0) and both > 2 * min(
-        high - low, greatest - least
-    ):
+    both, narrow = max(high, greatest) - min(low, least), min(high - low, greatest - least)
+    if one.pixels.rescaling(first.pixels) != (1, 0) and both > 2 * narrow:
         raise InputError(
-            f"{shown(one.path)} is a network for pixels from {low:g} to {high:g}: expected about "
-            f"{least:g} to {greatest:g}, as {shown(first.path)} takes"
+            f"{name} is a network for pixels from {low:g} to {high:g}: expected about {least:g} to "
+            f"{greatest:g}, as {other} takes"
         )

@@ -320,7 +320,7 @@ class Run(Observer):
         if best is not None and best.epoch != self._best_epoch:
             assert state.best is not None
             metadata = self._metadata(best.epoch, best.learning_rate) | {"metrics": to_json(best)}
-            self._write(BEST, state.best, metadata)
+            write_network(self.folder / BEST, state.best, metadata, locked=self._lock)
             self._best_epoch = best.epoch
         lines = b"".join(map(_line, state.history))
         if lines:
@@ -329,10 +329,7 @@ class Run(Observer):
         sha256 = hashlib.sha256(lines).hexdigest()
         checkpoint = Checkpoint(state.epoch, state.progress, self.config, sha256)
         metadata = self._metadata(state.epoch, learning_rate) | {"checkpoint": to_json(checkpoint)}
-        self._write(LAST, state.network, metadata)
-
-    def _write(self, name: str, network: Network, metadata: dict[str, str]) -> None:
-        write_network(self.folder / name, network, metadata, locked=self._lock)
+        write_network(self.folder / LAST, state.network, metadata, locked=self._lock)
 
     def _metadata(self, epoch: int, learning_rate: float) -> dict[str, str]:
         """The metadata of both networks."""
@@ -366,35 +363,23 @@ class Run(Observer):
             raise InputError(f"{shown(last)} is damaged: {error}") from None
         if not found.training.agrees_with(self.config, found.epoch + bool(found.progress.samples)):
             raise InputError(f"{shown(last)} has other settings than {CONFIG} beside it")
-        history = self._read_history(found.epoch, found.metrics_sha256)
-        state = TrainingState(network, None, history, found.progress)
-        best = state.best_metrics
-        if best:
-            state.best = self._read_best(found.epoch, best)
+        n, path = found.epoch, self.folder / METRICS
+        content = read_start(path, MAX_LINE * n)[0] if n else b""
+        lines = content.splitlines(keepends=True)[:n]  # the next `save` drops the others
+        if hashlib.sha256(b"".join(lines)).hexdigest() != found.metrics_sha256:
+            raise InputError(
+                f"{shown(path)} is damaged: its first {n} lines do not fit {LAST} beside it"
+            )
+        state = TrainingState(network, None, _parse_history(path, lines), found.progress)
+        if best := state.best_metrics:
+            path = self.folder / BEST
+            state.best, metadata = read_run_network(path, self.config, self.data)
+            # It may be ahead: training comes to the same one again.
+            ahead = map(str, range(n + 1, self.config.epochs + 1))
+            if metadata.get("metrics") != to_json(best) and metadata.get("epoch", "") not in ahead:
+                raise InputError(
+                    f"{shown(path)} does not fit {LAST} beside it: "
+                    f"expected the network of epoch {best.epoch}"
+                )
             self._best_epoch = best.epoch
         return state
-
-    def _read_history(self, epoch: int, sha256: str) -> list[EpochMetrics]:
-        """The metrics of the completed epochs. The next `save` drops surplus lines."""
-        if epoch == 0:
-            return []
-        path = self.folder / METRICS
-        content, _ = read_start(path, MAX_LINE * epoch)
-        lines = content.splitlines(keepends=True)[:epoch]
-        if hashlib.sha256(b"".join(lines)).hexdigest() != sha256:
-            raise InputError(
-                f"{shown(path)} is damaged: its first {epoch} lines do not fit {LAST} beside it"
-            )
-        return _parse_history(path, lines)
-
-    def _read_best(self, epoch: int, best: EpochMetrics) -> Network:
-        """The best network. It may be ahead: training comes to the same one again."""
-        path = self.folder / BEST
-        network, metadata = read_run_network(path, self.config, self.data)
-        ahead = map(str, range(epoch + 1, self.config.epochs + 1))
-        if metadata.get("metrics") != to_json(best) and metadata.get("epoch", "") not in ahead:
-            raise InputError(
-                f"{shown(path)} does not fit {LAST} beside it: "
-                f"expected the network of epoch {best.epoch}"
-            )
-        return network
