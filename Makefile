@@ -114,7 +114,7 @@ sanitize: $(SANITIZED) $(SANITIZED)-threads
 # code under the sanitizers.
 MINUTES ?= 60
 SEED ?= 0
-CAMPAIGNS ?= hostile_files exports any_array wrong_arguments
+CAMPAIGNS ?= hostile_files any_array wrong_arguments
 wrong_arguments_ENV := LD_PRELOAD="$(call library,asan) $(call library,ubsan)" OPENBLAS_NUM_THREADS=1 \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=2000 \
 	PYTHONPATH=$(abspath $(SANITIZED))

@@ -5,8 +5,6 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from msgspec import structs
 from safetensors.numpy import load, save
 
@@ -21,8 +19,6 @@ from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
 from small_runs import DATA, finish_run, make_config, refusal, same_weights
 
-fuzz = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
 
 @pytest.mark.parametrize(("activation", "loss"), [*zip(ACTIVATIONS, LOSSES)])
 def test_networks_survive_files_and_other_programs_read_them(tmp_path, activation, loss):
@@ -32,10 +28,9 @@ def test_networks_survive_files_and_other_programs_read_them(tmp_path, activatio
     assert same_weights(network, read)
     assert (read.activation, read.loss, metadata["epoch"]) == (activation, loss, "7")
     tensors = load(path.read_bytes())
-    assert len(tensors) == 2 * network.n_layers
-    for i in range(network.n_layers):
-        np.testing.assert_array_equal(tensors[f"layers.{i}.weight"], network.weights[i])
-        np.testing.assert_array_equal(tensors[f"layers.{i}.bias"], network.biases[i])
+    assert sorted(tensors) == [f"layers.{i}.{name}" for i in (0, 1) for name in ("bias", "weight")]
+    np.testing.assert_array_equal(tensors["layers.1.weight"], network.weights[1])
+    np.testing.assert_array_equal(tensors["layers.0.bias"], network.biases[0])
 
 
 @pytest.mark.parametrize(
@@ -88,25 +83,18 @@ def test_hostile_files(tmp_path, content, part):
     assert line.startswith(f"{path} is not the expected safetensors file") and part in line
 
 
-@fuzz
-@given(st.data(), st.sampled_from(weights.DTYPES))
-def test_damaged_files_are_refused_in_one_line(tmp_path, data, dtype):
+@pytest.mark.parametrize("dtype", weights.DTYPES)
+def test_damaged_files_are_refused_in_one_line(tmp_path, dtype):
+    """Cut anywhere, longer, or with a bit that is flipped in any byte."""
     path = tmp_path / "network.safetensors"
     write_network(path, Network((4, 3, 2), 1), {"epoch": "7"}, dtype)
     good = path.read_bytes()
-    match data.draw(st.sampled_from(["cut", "longer", "flipped bit", "any bytes"])):
-        case "cut":
-            content = good[: data.draw(st.integers(0, len(good) - 1))]
-        case "longer":
-            content = good + data.draw(st.binary(min_size=1, max_size=40))
-        case "flipped bit":
-            bit = data.draw(st.integers(0, 8 * len(good) - 1))
-            content = bytearray(good)
-            content[bit // 8] ^= 1 << bit % 8
-        case "any bytes":
-            content = data.draw(st.binary(max_size=200).map(header) | st.binary(max_size=200))
-    path.write_bytes(content)
-    assert str(path) in refusal(read_network, path)
+    contents = [good + b" "]
+    for k, byte in enumerate(good):
+        contents += good[:k], good[:k] + bytes([byte ^ 1 << k % 8]) + good[k + 1 :]
+    for content in contents:
+        path.write_bytes(content)
+        assert str(path) in refusal(read_network, path)
 
 
 def test_pipes_and_weights_that_are_not_finite(tmp_path):
