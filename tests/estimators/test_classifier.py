@@ -2,13 +2,20 @@
 
 import copy
 import pickle
+import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from numpy.random import RandomState
+from scipy.special import softmax
 from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import scale
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mlpcore import DeformationParameters, OnlineMLPClassifier, backends, deformation
@@ -16,18 +23,12 @@ from mlpcore.deformation.parameters import IDENTITY
 from mlpcore.deformation.values import background_of
 from mlpcore.estimators import classifier
 from mlpcore.estimators.classifier import FIRST_PARTIAL_EPOCH, WEIGHTS_PER_THREAD
+from mlpcore.estimators.fitting import Plateau, still_falls
+from mlpcore.estimators.validation import Samples
 from mlpcore.network import Network
-from mlpcore.training.trainer import Trainer
-from small_classifiers import (
-    DEFORMATION,
-    DEFORMED,
-    MODERN,
-    SHORT,
-    X,
-    Y,
-    make_mlp,
-    same,
-)
+from mlpcore.network.activation import A, B
+from mlpcore.training.trainer import Observer, Trainer
+from small_classifiers import DEFORMATION, DEFORMED, MODERN, SHAPE, SHORT, X, Y, make_mlp, same
 from small_runs import BACKENDS, DATA, make_config, same_weights
 
 OTHER_RATES = {"target": 1.5, "learning_rate_ratio": 2.0}
@@ -185,10 +186,8 @@ def test_weights_that_are_written_and_parameters_that_change_count_in_the_next_s
 # With scikit-learn's tools
 
 
-def test_clones_copies_and_pickles():
+def test_copies_and_pickles():
     mlp = make_mlp(**DEFORMED).fit(X, Y)
-    assert clone(mlp).get_params() == mlp.get_params()
-    assert not hasattr(clone(mlp), "network_")
     twins = copy.deepcopy(mlp), pickle.loads(pickle.dumps(mlp))
     assert same(*(twin.partial_fit(X, Y) for twin in twins)) and not same(twins[0], mlp)
 
@@ -224,3 +223,270 @@ def test_what_fit_is_given_decides(monkeypatch, capsys):
     for sizes, threads in (((weights - 2, 1), 1), ((3 * weights, 1), 3), ((3 * weights, 3), 8)):
         assert make_mlp()._get_backend(Network(sizes)).threads == threads
     assert make_mlp(threads=5)._get_backend(Network((3, 2))).threads == 5
+
+
+# Predictions and weights
+
+
+@pytest.mark.parametrize("settings", [{}, MODERN])
+def test_weights_in_scikit_learns_orientation(settings):
+    mlp = make_mlp(learning_rate_init=0.05, **settings).fit(X, Y)
+    states = X.astype(np.float64)
+    for weights, biases in zip(mlp.coefs_[:-1], mlp.intercepts_[:-1]):
+        sums = states @ weights + biases
+        states = np.maximum(sums, 0) if settings else A * np.tanh(B * sums)
+    sums = states @ mlp.coefs_[-1] + mlp.intercepts_[-1]
+    expected = softmax(sums, axis=1) if settings else A * np.tanh(B * sums)
+    # Three layers of sums of up to 35 products in float32.
+    np.testing.assert_allclose(mlp.decision_function(X), expected, atol=1e-5)
+    assert np.array_equal(mlp.predict_proba(X), mlp.decision_function(X)) is bool(settings)
+    assert mlp.score(X, Y) > 0.9
+    mlp.coefs_[2][...] = 0
+    mlp.intercepts_[2][...] = (0, 1, 0)
+    assert set(mlp.predict(X)) == {1}
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["seven", "nine", "one"], [-7, -1, 300], [0.0, 1.0, 2.0], [False, True]],
+)
+def test_any_labels(labels):
+    labels = np.array(labels)
+    y = labels[Y % len(labels)]
+    mlp = make_mlp(max_iter=12).fit(X, y)
+    assert mlp.classes_.tolist() == sorted(labels)
+    guesses, scores, probabilities = mlp.predict(X), mlp.decision_function(X), mlp.predict_proba(X)
+    assert guesses.dtype == labels.dtype
+    assert mlp.score(X, y) == np.mean(guesses == y) > 0.9
+    assert scores.shape == ((230,) if len(labels) == 2 else (230, 3))
+    assert probabilities.shape == (230, len(labels))
+    codes = scores > 0 if len(labels) == 2 else scores.argmax(axis=1)
+    assert np.array_equal(mlp.classes_[codes.astype(int)], guesses)
+    assert np.array_equal(mlp.classes_[probabilities.argmax(axis=1)], guesses)
+
+
+@pytest.mark.parametrize("labels", [[-5, 0, 1], ["0", "05", "1"], ["a", "b", "c"]])
+def test_similar_labels_are_those_of_y(labels):
+    """The last label is number 2 for the network."""
+
+    def fitted(y, similar):
+        parameters = DeformationParameters(6.0, 4.0, 40.0, 5.0, tuple(similar))
+        return make_mlp(deformation=parameters, image_shape=SHAPE, max_iter=1).fit(X, y)
+
+    found = fitted(np.array(labels)[Y], ["c"] if labels[0] == "a" else [1, 7])
+    assert same(found, fitted(Y, [2]))
+    assert not same(found, fitted(Y, []))
+
+
+# Weights of samples and classes: factors of the learning rate
+
+WEIGHTS = np.random.default_rng(3).choice([0.0, 0.5, 1.0, 3.0], 230)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {"b": 3, "a": 0.5}])
+def test_class_weights_are_weights_of_samples(class_weight):
+    labels = np.array(["a", "b", "c"])[np.where(np.arange(230) < 40, Y, 1)]
+    expected = compute_sample_weight(class_weight, labels).astype(np.float32)
+    mlp = make_mlp(class_weight=class_weight).fit(X, labels)
+    assert same(mlp, make_mlp().fit(X, labels, expected))
+    assert not same(mlp, make_mlp().fit(X, labels))
+    assert same(make_mlp(class_weight={}).fit(X, Y, np.ones(230, int)), make_mlp().fit(X, Y))
+    parts = make_mlp(class_weight={1: 2}).partial_fit(X, Y, [0, 1, 2])
+    assert same(parts, make_mlp().partial_fit(X, Y, [0, 1, 2], np.where(Y == 1, 2, 1)))
+    both = make_mlp(class_weight=class_weight).fit(X, labels, 64 * WEIGHTS)
+    assert same(both, make_mlp().fit(X, labels, WEIGHTS.astype(np.float32) * expected))
+
+
+def test_only_ratios_of_weights_matter_in_fit():
+    """A power of two changes no bit; weights times 1000, to the rounding of float32, no figure."""
+    mlp, twin, far = (make_mlp().fit(X, Y, factor * WEIGHTS) for factor in (1, 64, 1000))
+    assert same(mlp, twin)
+    np.testing.assert_allclose(far.coefs_[0], mlp.coefs_[0], atol=1e-5)
+    assert far.loss_ == pytest.approx(mlp.loss_, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("squares", "weight", "rate", "warns"),
+    [(99, 3.9, 0.01, False), (99, 4.1, 0.01, True), (90, 4.1, 0.01, False), (99, 1, 0.1, False)],
+)
+def test_a_weight_that_makes_a_step_unstable(squares, weight, rate, warns):
+    """Beyond eta w (1 + |x|^2) = 4, if not without the weight."""
+    inputs, weights = np.zeros((5, 35)), np.ones(5)
+    inputs[3], weights[3] = np.sqrt(squares / 35), weight
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_mlp(learning_rate_init=rate).partial_fit(inputs, Y[:5], [0, 1, 2], weights)
+    assert [each.filename for each in caught] == [__file__] * warns
+    assert all("sample 3" in str(each.message) for each in caught)
+
+
+# Early stopping
+
+STOPS = {
+    **MODERN,
+    **{"decay": "factor", "learning_rate_init": 0.01, "learning_rate_end": 0.01, "max_iter": 60},
+    **{"early_stopping": True, "validation_fraction": 0.2, "n_iter_no_change": 3},
+}
+
+
+def test_the_network_is_that_of_the_best_epoch():
+    """Trained again up to the best epoch, without more, it is the same."""
+    mlp = make_mlp(**STOPS).fit(X, Y)
+    scores = mlp.validation_scores_
+    assert len(scores) == mlp.n_iter_ == len(mlp.loss_curve_) < 60
+    assert mlp.best_validation_score_ == max(scores)
+    best = scores.index(max(scores))
+    # Once the best is reached, no later epoch is better by `tol`: four more, then it stops.
+    assert len(scores) - 1 - best == 4
+    again = make_mlp(**STOPS | {"max_iter": best + 1}).fit(X, Y)
+    assert same(mlp, again)
+
+
+def test_held_out_samples_are_not_trained_on_and_have_all_classes():
+    weights = np.arange(230, dtype=np.float32)
+    kept, held_out = Samples(X, Y, weights).split(0.2, 5)
+    assert len(kept.codes) == 184
+    assert sorted(np.bincount(held_out.codes)) == [15, 15, 16]
+    for part in (kept, held_out):
+        places = part.weights.astype(int)
+        assert np.array_equal(part.inputs, X[places]) and np.array_equal(part.codes, Y[places])
+    assert not np.array_equal(held_out.weights, Samples(X, Y, weights).split(0.2, 6)[1].weights)
+    assert sorted(Samples(X, Y, None).split(0.001, 5)[1].codes) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("tol, n_epochs", [(0.0, 6), (0.04, 5), (0.05, 4)])
+def test_the_rule(tol, n_epochs):
+    """An epoch that equals the best counts as better with `tol` 0 only, as in MLPClassifier."""
+    run, stops = Mock(), []
+    run.request_stop = lambda: stops.append(True)
+    plateau = Plateau(make_mlp(n_iter_no_change=2, tol=tol))
+    for done, loss in enumerate([0.5, 0.46, 0.46, 0.6, 0.6, 0.6, 0.6], 1):
+        plateau.on_epoch_end(run, Mock(loss=loss))
+        assert bool(stops) is (done == n_epochs)
+        if stops:
+            break
+
+
+def test_weights_count_in_the_score():
+    weights = 1.0 + Y
+    mlp = make_mlp(early_stopping=True, validation_fraction=0.2, max_iter=1).fit(X, Y, weights)
+    _, held_out = Samples(X, Y, weights).split(0.2, 5)
+    right = mlp.predict(held_out.inputs) == held_out.codes
+    assert mlp.best_validation_score_ == pytest.approx(np.average(right, weights=held_out.weights))
+    assert mlp.best_validation_score_ != pytest.approx(np.mean(right))
+
+
+@pytest.mark.parametrize("settings, epochs", [({}, 4), (DEFORMED, 8)])
+def test_the_loss_alone_stops_no_deformed_training(settings, epochs):
+    """No epoch is better by `tol` than the first."""
+    mlp = make_mlp(tol=1e6, n_iter_no_change=2, max_iter=8, **settings)
+    assert mlp.fit(X, Y).n_iter_ == epochs
+
+
+# Callbacks
+
+
+def test_a_function_gets_the_classifier_after_each_epoch():
+    seen = []
+    mlp = make_mlp(callbacks=[lambda *args: seen.append(args)]).fit(X, Y)
+    assert [each.n_iter_ for each, _ in seen] == [1, 2, 3]
+    assert [each.loss_ for each, _ in seen] == mlp.loss_curve_
+    assert [metrics.loss for _, metrics in seen] == mlp.loss_curve_
+    # Each is a copy of its own, which stays as it was, and of the last epoch it is the result.
+    errors = [np.sum(each.predict(X) != Y) for each, _ in seen]
+    assert errors == [metrics.validation_errors for _, metrics in seen]
+    assert not same(seen[0][0], seen[1][0])
+    assert same(seen[2][0], mlp) and same(mlp, make_mlp().fit(X, Y))
+    seen.clear()
+    mlp = make_mlp(early_stopping=True, callbacks=mlp.callbacks, warm_start=True).fit(X, Y)
+    first, *_, last = (each.validation_scores_ for each, _ in seen)
+    assert len(first) == 1 and last == mlp.validation_scores_ and len(last) == 3
+    assert mlp.fit(X, Y).validation_scores_[:3] == last and mlp.n_iter_ == 6
+
+
+@pytest.mark.parametrize("answer, n_iter", [(True, 2), (np.True_, 2), (None, 3)])
+def test_true_stops(answer, n_iter):
+    mlp = make_mlp(callbacks=[lambda each, metrics: answer if metrics.epoch == 2 else None])
+    assert mlp.fit(X, Y).n_iter_ == n_iter
+    assert len(mlp.loss_curve_) == n_iter
+
+
+def test_an_observer_sees_the_trainer():
+    watch = Mock(spec=Observer)
+    watch.on_epoch_end.side_effect = lambda trainer, metrics: trainer.request_stop()
+    assert make_mlp(callbacks=(watch,)).fit(X, Y).n_iter_ == 1
+    events = [name for name, *_ in watch.method_calls if name != "on_progress"]
+    assert events == ["on_epoch_start", "on_epoch_end", "on_stop", "on_run_end"]
+
+
+# Warnings of what cannot be meant
+
+
+def test_raw_measurements_get_the_remedy():
+    raw, y = load_breast_cancer(return_X_y=True)
+    with pytest.warns(UserWarning, match=r"^X is far outside \[-1, 1\].*StandardScaler") as caught:
+        make_mlp(max_iter=1).fit(raw, y)
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match="feature 23 has a root mean square of 1048"):
+        make_mlp().partial_fit(raw, y, classes=[0, 1])
+
+
+def test_no_warning_by_default():
+    X, y = load_breast_cancer(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        OnlineMLPClassifier(random_state=0).fit(scale(X), y)
+
+
+def test_the_loss_still_falls():
+    with pytest.warns(ConvergenceWarning, match=r"still falls after 3 epochs.*max_iter") as caught:
+        make_mlp().fit(X, Y)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():  # none after a stop
+        warnings.simplefilter("error")
+        make_mlp(max_iter=4, callbacks=[lambda mlp, metrics: metrics.epoch == 3]).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("rate", "settings"),
+    [
+        (10, {}),
+        (100, {"loss": "squared", "activation": "tanh"}),
+        (10, {"early_stopping": True}),
+        (1e-7, {"max_iter": 2}),
+        (1e-7, {"max_iter": 2, "loss": "squared", "init": "uniform", "activation": "tanh"}),
+    ],
+)
+def test_a_rate_that_is_too_high_is_to_be_lowered(rate, settings):
+    """Not one that is too low."""
+    mlp = OnlineMLPClassifier(learning_rate_init=rate, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mlp.set_params(**{"max_iter": 20} | settings).fit(*load_iris(return_X_y=True))
+    found = [("Lower it" in str(each.message), each.filename) for each in caught]
+    assert found == [(True, __file__)] * (rate > 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "warns"),
+    [
+        (np.arange(230) % 100, True),
+        (np.arange(230) % 100 / 1.0, True),
+        (np.arange(230) % 57, False),
+    ],
+)
+def test_a_target_of_a_regression(labels, warns):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make_mlp().fit(X, labels)
+    texts = [str(each.message) for each in caught if each.filename == __file__]
+    assert sum("regression" in text for text in texts) == warns
+
+
+def test_when_the_loss_still_falls():
+    """By a tenth of the first one, in the second half of the learning, which rates measure."""
+    losses = [1.0, 0.9, 0.5, 0.45]
+    assert still_falls(losses, [1.0] * 4, 1.0)
+    assert not still_falls(losses, [0.1, 0.1, 1.0, 0.1], 1.0)
+    assert not still_falls(losses, [1.0] * 4, 5.0)
+    assert not still_falls(losses[:1], [1.0], 1.0)

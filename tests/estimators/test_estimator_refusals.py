@@ -24,21 +24,15 @@ MASKED_X, MASKED_Y = np.ma.masked_greater(X, 0), np.ma.masked_less(Y, 1)
 HUGE = np.full(230, 1e30)
 
 #: Values of parameters: of the classifier that deforms, of the deformer, of its method `deform`
-#: after a fit of `IMAGES`, and of the classifier for streams.
+#: after a fit of `IMAGES`, and of the classifier for streams. `TrainingConfig` has its own tests.
 PARAMETERS = {
     "classifier": {
         "hidden_layer_sizes": [(5, 0), None, "net6"],
         "max_iter": [1.5],
         "learning_rate_init": [None],
         "alpha": [-1, float("inf"), "small"],
-        "learning_rate_end": [0],
-        "learning_rate_ratio": [0],
         "target": [1.8],
         "activation": ["logistic"],
-        "loss": ["hinge"],
-        "init": [None],
-        "decay": ["invscaling"],
-        "warm_up": [-1],
         "validation_fraction": [0, 1, None],
         "n_iter_no_change": [0],
         "tol": ["small"],
@@ -49,10 +43,7 @@ PARAMETERS = {
         "threads": ["2"],
     },
     "deformer": {
-        "sigma": [-1],
-        "alpha": [float("nan")],
         "beta": [90],
-        "gamma": [None],
         "similar_labels": [1, "17"],
         "image_shape": [(15, 14), (13, 15)],
         "background": ["black", np.float32("inf"), float("nan"), -(10**400)],
