@@ -1,25 +1,17 @@
 // On-line training with weights that never leave the chip. One launch trains thousands of samples,
-// one after the other, with the same meaning as if each were trained alone.
+// one after the other, with the same meaning as if each were trained alone. docs/resident.md says
+// why, and shows the partition.
 //
-// With batch size 1 a device has little to compute. Kernels for each layer spend their time on
-// launches and on reading all weights from memory for every sample. Here there are P x Q blocks,
-// one in each multiprocessor. Each reads its share of the weights once, keeps it in registers and
-// shared memory, and writes it back at the end. Only sums of a few floats travel.
+// There are P x Q blocks, one in each multiprocessor. Each reads its share of the weights once,
+// keeps it in registers and shared memory, and writes it back at the end.
 //
 // Partition. Boundary 0 is the inputs, boundary k is the outputs of layer k - 1. Odd boundaries are
 // cut into P slices, even ones into Q. Block (p, q) owns slice p of every odd boundary and slice q
-// of every even one. Of each layer's matrix it owns the weights where its two slices meet:
-//
-//     W of layer 0      columns: slice q of the inputs      rows: slice p of boundary 1
-//     W of layer 1      columns: slice p of boundary 1      rows: slice q of boundary 2    ...
-//
-// So the slice that a block needs as the input of layer k is the slice that it helps to sum as the
-// output of layer k - 1. Forward, block (p, q) has the part of slice p's sums that comes from its
-// columns; the Q blocks with the same p have the other parts. They exchange their parts, and each
-// adds up all of them in the same order. Then each has slice p of the states, which is all that
-// its part of the next layer needs. Backward it is the same: the deltas of boundary k are sums over
-// the blocks that share its slice. Every exchange is thus an all-reduce of one slice within a row
-// or a column of the grid, and all its members get the same bits.
+// of every even one. Of each layer's matrix it owns the weights where its two slices meet. So the
+// slice that it needs as the input of layer k is the slice that it helps to sum as the output of
+// layer k - 1. Forward, the Q blocks with the same p have parts of slice p's sums. They exchange
+// their parts, and each adds up all of them in the same order. Backward it is the same with the
+// deltas. Every exchange is an all-reduce of one slice within a row or a column of the grid.
 //
 // The last layer is not cut into rows: every block computes all outputs, their deltas, and the
 // deltas of the boundary below, which then needs no exchange. A softmax needs none either. L layers
@@ -39,8 +31,7 @@
 // layer; see layer_plan in resident_plan.h. mlpcore/backends/cuda/plan.py writes that file for one
 // architecture and one kind of device, and resident_layout.cuh derives the rest. A weight belongs
 // to one thread in forward, backward and update, so weights in shared memory need no barrier. All
-// indices of registers are constants: every loop over a tile is unrolled. Sums over threads pass
-// through `scratch`.
+// indices of registers are constants: every loop over a tile is unrolled.
 //
 // Order of sums: a thread's columns (backward: its rows) ascending, then threads, then blocks; the
 // last two by `sum_of`. The same plan gives the same bits, whatever the timing.
@@ -52,20 +43,13 @@
 //
 // It sends its parts of W x' at once, with the next sample's ticket, and takes those of the others
 // while it waits for the deltas of boundary 1. When such a delta arrives, its thread has all it
-// needs for a state of the next sample: x . x' was computed before the launch. So the first
-// boundary's sums need no exchange that anybody waits for, except in samples that are not prepared.
-// L layers then wait for 2 L - 3 exchanges a sample.
-//
-// This rounds differently from W' x', and the first sample of a launch has no such sums. So that
-// results do not depend on where launches begin, nothing is computed ahead for samples whose number
-// is a multiple of 64, and launches begin at these.
+// needs for a state of the next sample: x . x' was computed before the launch. This rounds
+// differently from W' x', and the first sample of a launch has no such sums. So that results do not
+// depend on where launches begin, nothing is computed ahead for samples whose number is a multiple
+// of 64, and launches begin at these.
 //
 // A block that waits too long, or sees that another has given up, goes on without waiting. It ends
 // before the next sample, and the host is told which exchange it was.
-//
-// What a thread keeps and does is built up in four structures: its weights (resident_weights.cuh),
-// exchanges of words (resident_exchange.cuh), deltas (resident_deltas.cuh), and here the way of a
-// sample through all layers.
 #include "activation.cuh"
 #include "resident_deltas.cuh"
 #include "resident_job.cuh"

@@ -116,13 +116,10 @@ def check_scheduler(address: str) -> None:
 
     try:
         asyncio.run(asyncio.wait_for(reach(), CONNECT_SECONDS + 1))
-    except asyncio.TimeoutError:  # something answers that knows nothing of Dask
-        expected = f"expected an answer within {CONNECT_SECONDS} seconds"
-        raise InputError(f"no Dask scheduler at {shown(address)}: {expected}") from None
-    except MemoryError:  # for a message whose length is that of something else
-        raise InputError(f"no Dask scheduler at {address}: another protocol answers") from None
-    except (OSError, TypeError, ValueError) as error:
-        raise InputError(f"no Dask scheduler at {address}: {printable(str(error))}") from None
+    # No text: something answers that knows nothing of Dask, or a message has an absurd length.
+    except (asyncio.TimeoutError, MemoryError, OSError, TypeError, ValueError) as error:
+        reason = printable(str(error)) or f"no answer of one within {CONNECT_SECONDS} seconds"
+        raise InputError(f"no Dask scheduler at {shown(address)}: {reason}") from None
 
 
 @contextlib.asynccontextmanager
@@ -156,20 +153,6 @@ async def _connected(scheduler: str | None, workers: int) -> AsyncIterator[Clien
         yield await stack.enter_async_context(client)
 
 
-async def _wait_for_worker(client: Client, member: Member, progress: Progress) -> None:
-    """Waits for a worker; raises InputError if tasks for a GPU would wait for ever."""
-    if not await client.nthreads():
-        progress.print("no workers yet: waiting for one")
-        await client.wait_for_workers(1)
-    if member.config.backend == "cuda":
-        has = await client.run(lambda dask_worker: dask_worker.state.total_resources.get(GPU))
-        if not any(has.values()):
-            raise InputError(
-                f"no worker has the resource {GPU}, which the backend cuda wants: expected "
-                f"dask worker --resources {GPU}=1"
-            )
-
-
 async def _train(
     left: Unfinished,
     data: Dataset,
@@ -188,7 +171,9 @@ async def _train(
         try:
             async with _connected(scheduler, workers) as client:
                 progress.print(f"dashboard: {client.dashboard_link}")
-                await _wait_for_worker(client, left[0][0], progress)
+                if not await client.nthreads():
+                    progress.print("no workers yet: waiting for one")
+                    await client.wait_for_workers(1)
                 await _train_in_tasks(left, data, client, threads, progress)
         except asyncio.CancelledError:
             if not signals:
@@ -206,9 +191,16 @@ async def _train(
 async def _train_in_tasks(
     left: Unfinished, data: Dataset, client: Client, threads: int, progress: Progress
 ) -> None:
-    """Trains these members to their end."""
+    """Trains these members to their end, or raises InputError where no worker has the GPU."""
     token = secrets.token_hex(4)  # tasks of another call have other names
     resources = {GPU: 1} if left[0][0].config.backend == "cuda" else None
+    if resources:
+        has = await client.run(lambda dask_worker: dask_worker.state.total_resources.get(GPU))
+        if not any(has.values()):
+            raise InputError(
+                f"no worker has the resource {GPU}, which the backend cuda wants: expected "
+                f"dask worker --resources {GPU}=1"
+            )
     on_workers = client.submit(as_given, data, key=f"data-{token}", resources=resources)
 
     def submit(member: Member, state: TrainingState) -> Future:

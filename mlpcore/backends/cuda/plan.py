@@ -152,11 +152,6 @@ class ResidentPlan:
         """Blocks of the grid."""
         return self.even_parts * self.odd_parts
 
-    @property
-    def exchanges(self) -> int:
-        """Exchanges between blocks of a sample: at each boundary forward, at most backward."""
-        return 2 * self.n_layers - 2
-
     # ---- memory ------------------------------------------------------------------------
 
     @property
@@ -165,29 +160,25 @@ class ResidentPlan:
         return sum(layer.registers for layer in self.layers)
 
     @property
-    def vector_floats(self) -> int:
-        """Floats of shared memory for everything except weights, as the kernel lays it out."""
+    def shared_floats(self) -> int:
+        """Floats of shared memory: vectors as the kernel lays them out, and weights."""
         first, *others = self.layers
         floats = 2 * first.padded_columns  # inputs of this sample and of the next
         floats += sum(layer.padded_columns for layer in others)  # states
         floats += sum(layer.padded_rows + layer.rows for layer in self.layers)  # deltas, biases
         floats += self.sizes[-1] + self.n_layers + 2  # outputs, learning rates, target, product
-        return floats + max(layer.scratch for layer in self.layers)
-
-    @property
-    def shared_floats(self) -> int:
-        """Floats of shared memory in all."""
-        slots = sum(layer.slots - layer.registers for layer in self.layers)
-        return slots * self.threads + self.vector_floats
+        floats += max(layer.scratch for layer in self.layers)
+        return floats + self.threads * sum(layer.slots - layer.registers for layer in self.layers)
 
     @property
     def words(self) -> int:
         """Words of 4 bytes through which blocks exchange sums.
 
         There are two buffers. Each has, for every exchange, a row of whole lines for each block.
+        Of a sample there are exchanges at each boundary forward, and at most backward.
         """
         row = ceil_div(max(layer.rows for layer in self.layers), LINE_WORDS) * LINE_WORDS
-        return 2 * self.exchanges * self.blocks * row
+        return 2 * (2 * self.n_layers - 2) * self.blocks * row
 
     # ---- time --------------------------------------------------------------------------
 
@@ -225,17 +216,21 @@ class ResidentPlan:
             f"{{{layer.thread_rows}, {layer.thread_columns}, {layer.registers}}}"
             for layer in self.layers
         )
-        return (
-            "// Written by mlpcore/backends/cuda/plan.py.\n#pragma once\n\n"
-            f"constexpr int HIDDEN = {self.hidden}, OUTPUT = {self.output};\n"
-            f"constexpr int THREADS = {self.threads};\n"
-            f"constexpr int SIZES[] = {{{', '.join(map(str, self.sizes))}}};\n"
-            f"constexpr int EVEN_PARTS = {self.even_parts}, ODD_PARTS = {self.odd_parts};\n"
-            "struct layer_plan {\n    int thread_rows, thread_columns, registers;\n};\n"
-            f"constexpr layer_plan LAYER_PLANS[] = {{{layers}}};\n"
-            f"constexpr int PLANNED_SHARED_FLOATS = {self.shared_floats};\n"
-            f"constexpr int PLANNED_WORDS = {self.words};\n"
-        )
+        return f"""\
+// Written by mlpcore/backends/cuda/plan.py.
+#pragma once
+
+constexpr int HIDDEN = {self.hidden}, OUTPUT = {self.output};
+constexpr int THREADS = {self.threads};
+constexpr int SIZES[] = {{{", ".join(map(str, self.sizes))}}};
+constexpr int EVEN_PARTS = {self.even_parts}, ODD_PARTS = {self.odd_parts};
+struct layer_plan {{
+    int thread_rows, thread_columns, registers;
+}};
+constexpr layer_plan LAYER_PLANS[] = {{{layers}}};
+constexpr int PLANNED_SHARED_FLOATS = {self.shared_floats};
+constexpr int PLANNED_WORDS = {self.words};
+"""
 
 
 def weight_registers(device: DeviceLimits, threads: int, spare: int = SPARE_REGISTERS[-1]) -> int:
@@ -260,20 +255,16 @@ def make_plan(sizes: tuple[int, ...], device: DeviceLimits) -> ResidentPlan:
     """
     if len(sizes) < 3:
         raise DoesNotFit("a network without hidden layers has nothing to keep resident")
-    held, most = _capacity(device), device.shared_bytes // 4
-    weights = 4 * sum(a * b for a, b in pairwise(sizes[:-1])) / device.multiprocessors
-    if weights > held:
-        raise DoesNotFit(_too_little(sizes, weights, device, held))
-    for spare in SPARE_REGISTERS:
-        plans = list(_plans(sizes, device, spare))
-        if fitting := [plan for plan in plans if plan.shared_floats <= most]:
-            return min(fitting, key=lambda plan: plan.microseconds)
-    least = min(plan.shared_floats for plan in plans)
-    raise DoesNotFit(_too_little(sizes, held + 4 * (least - most), device, held))
-
-
-def _too_little(sizes: tuple[int, ...], needed: float, device: DeviceLimits, held: float) -> str:
-    return (
+    most = max(threads * weight_registers(device, threads) for threads in device.threads)
+    held = 4 * most + device.shared_bytes
+    needed = 4 * sum(a * b for a, b in pairwise(sizes[:-1])) / device.multiprocessors
+    if needed <= held:
+        for spare in SPARE_REGISTERS:
+            plans = list(_plans(sizes, device, spare))
+            if fitting := [plan for plan in plans if 4 * plan.shared_floats <= device.shared_bytes]:
+                return min(fitting, key=lambda plan: plan.microseconds)
+        needed = held + 4 * min(plan.shared_floats for plan in plans) - device.shared_bytes
+    raise DoesNotFit(
         f"layers {', '.join(map(str, sizes))} need {needed / 1024:,.0f} KiB in "
         f"each of {device.multiprocessors} multiprocessors, which hold {held / 1024:,.0f}"
     )
@@ -290,11 +281,6 @@ def _plans(sizes: tuple[int, ...], device: DeviceLimits, spare: int) -> Iterator
                 registers = weight_registers(device, threads, spare)
                 layers = _fill_registers(_layers(sizes, even, odd, threads), registers)
                 yield ResidentPlan(sizes, even, odd, threads, layers)
-
-
-def _capacity(device: DeviceLimits) -> int:
-    """The most bytes of weights and vectors that a multiprocessor holds."""
-    return 4 * max(t * weight_registers(device, t) for t in device.threads) + device.shared_bytes
 
 
 def _layers(sizes: tuple[int, ...], even: int, odd: int, threads: int) -> list[LayerPlan]:
