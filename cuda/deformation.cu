@@ -68,48 +68,29 @@ __device__ inline float look_up(const float *image, int height, int width, float
     return fmaf(fy, bottom - top, top);
 }
 
-// Deforms images, each by its own displacement.
-//
-//   images, out   (n, height, width)
-//   affine        (n, 2, 2) from target to source
-//   displacement  (n, 2, height, width) in pixels, x before y
-//   background    the value outside an image
-//   grid          (n, ceil(height * width / 256)), at most 16,384 for 2048 x 2048 pixels
-//   block         256 threads, one pixel each
-extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
-    deform_by_kernel(const float *__restrict__ images, int height, int width,
-                     const float *__restrict__ affine, const float *__restrict__ displacement,
-                     float background, float *__restrict__ out)
-{
-    const int size = height * width, p = blockIdx.y * ELEMENT_THREADS + threadIdx.x;
-    if (p >= size) return;
-    const size_t image = blockIdx.x;
-    const float *d = displacement + 2 * image * size;
-    out[image * size + p] = look_up(images + image * size, height, width, background,
-                                    affine + 4 * image, p % width, p / width, d[p], d[size + p]);
-}
-
-// Deforms images by the fields of their grids. Image i of the set is tile i % 100 of grid i / 100.
+// Deforms images by displacements in pixels, x before y: each by its own, or by the fields of
+// grids. Image i of the set is tile i % 100 of grid i / 100.
 //
 //   images, out  (n, height, width), number `first` and on of the set
 //   affine       (n, 2, 2) from target to source
-//   field        (grids, 2, 10 height, 10 width), from grid first / 100 on
+//   field        (n, 2, height, width), or if `tiled` (grids, 2, 10 height, 10 width) from grid
+//                first / 100 on
 //   background   the value outside an image
-//   grid         (n, ceil(height * width / 256))
+//   grid         (n, ceil(height * width / 256)), at most 16,384 for 2048 x 2048 pixels
 //   block        256 threads, one pixel each
 extern "C" __global__ void __launch_bounds__(ELEMENT_THREADS)
     deform_kernel(const float *__restrict__ images, unsigned first, int height, int width,
-                  const float *__restrict__ affine, const float *__restrict__ field,
+                  const float *__restrict__ affine, const float *__restrict__ field, int tiled,
                   float background, float *__restrict__ out)
 {
     const int size = height * width, p = blockIdx.y * ELEMENT_THREADS + threadIdx.x;
     if (p >= size) return;
     constexpr unsigned per_grid = GRID_SIDE * GRID_SIDE;
-    const size_t image = blockIdx.x;
-    const unsigned number = first + blockIdx.x, tile = number % per_grid;
-    const unsigned grid = number / per_grid - first / per_grid;
+    const size_t image = blockIdx.x, side = tiled ? GRID_SIDE : 1;
+    const unsigned number = first + blockIdx.x, tile = tiled ? number % per_grid : 0;
+    const unsigned grid = tiled ? number / per_grid - first / per_grid : blockIdx.x;
     const int x = p % width, y = p / width;
-    const size_t pitch = (size_t)GRID_SIDE * width, cells = pitch * GRID_SIDE * height;
+    const size_t pitch = side * width, cells = pitch * side * height;
     const float *d = field + 2 * cells * grid + (tile / GRID_SIDE * height + y) * pitch +
                      tile % GRID_SIDE * width + x;
     out[image * size + p] = look_up(images + image * size, height, width, background,

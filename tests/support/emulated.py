@@ -70,7 +70,7 @@ def build(source, files=None):
         command.append("-O1")
     calls = ", ".join(f"[] {{ call({name}); }}" for name in kernels(source))
     main = (
-        f'#include "cuda_words.h"\n#include "{source.name}"\n#include "library.h"\n'
+        f'#include "cuda_words.h"\n#include "{source.name}"\n'
         f"void (*const emulation::kernels[])() = {{{calls}}};\n"
     )
     files = {"main.cpp": main, **files}

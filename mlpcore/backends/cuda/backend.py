@@ -14,9 +14,9 @@ import numpy as np
 from mlpcore import philox
 from mlpcore.backends.arguments import GRID, Shape, check_array, check_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
-from mlpcore.backends.cuda.deformation import FieldMemory
+from mlpcore.backends.cuda.deformation import FieldMemory, deform
 from mlpcore.backends.cuda.driver import CudaDriver, ResidentKernel
-from mlpcore.backends.cuda.launch import CU, Launch, activations, blocks, for_each, launch
+from mlpcore.backends.cuda.launch import CU, Launch, activations, ceil_div, for_each, launch
 from mlpcore.backends.cuda.memory import DeviceArray, put
 from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
@@ -174,7 +174,7 @@ class CudaBackend(Backend):
             n, values = len(batch), {"inputs": batch.address}
             launches = []
             for i, layer in enumerate(network.layers):
-                grid = blocks(layer.n_out, CU.PRODUCT_TILE), blocks(n, CU.PRODUCT_TILE)
+                grid = ceil_div(layer.n_out, CU.PRODUCT_TILE), ceil_div(n, CU.PRODUCT_TILE)
                 values = layer.values | values | {"n": n, "outputs": network.outputs[i % 2]}
                 launches.append(launch("predict_layer_kernel", grid, **values))
                 values = {"inputs": values["outputs"]}
@@ -235,21 +235,9 @@ class CudaBackend(Backend):
         displacement: DeviceArray,
         background: float,
     ) -> Float32Array:
-        n, height, width = images.shape
         out = self._output(None, images.shape)
         if out.nbytes:
-            lookup = launch(
-                "deform_by_kernel",
-                (n, blocks(height * width, CU.ELEMENT_THREADS)),
-                images=images.address,
-                height=height,
-                width=width,
-                affine=affine.address,
-                displacement=displacement.address,
-                background=background,
-                out=out.address,
-            )
-            self._run([lookup])
+            self._run([deform(images, affine, displacement.address, out, background)])
         return np.asarray(out)
 
     def _deform(

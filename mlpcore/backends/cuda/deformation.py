@@ -8,7 +8,7 @@ import numpy as np
 
 from mlpcore.backends.arguments import GRID, IMAGES_PER_GRID, TAPS, noise_shape
 from mlpcore.backends.cuda.driver import CudaDriver
-from mlpcore.backends.cuda.launch import CU, Launch, blocks, launch
+from mlpcore.backends.cuda.launch import CU, Launch, ceil_div, launch
 from mlpcore.backends.cuda.memory import DeviceArray
 from mlpcore.backends.deforming import EpochFields
 
@@ -20,6 +20,34 @@ NOISE_FLOATS = 1 << 26
 def _is_small(taps_shape: tuple[int, int]) -> bool:
     """Whether shared memory holds the weights of all pixels."""
     return taps_shape[0] == 1 and taps_shape[1] <= TAPS
+
+
+def deform(
+    images: DeviceArray,
+    affine: DeviceArray,
+    field: int,
+    out: DeviceArray,
+    background: float,
+    first: int | None = None,
+) -> Launch:
+    """Deforms images (n, h, w) by displacements (n, 2, h, w) at an address.
+
+    If the number `first` of the first one is given, these are the fields of their grids.
+    """
+    n, height, width = images.shape
+    return launch(
+        "deform_kernel",
+        (n, ceil_div(height * width, CU.ELEMENT_THREADS)),
+        images=images.address,
+        first=first or 0,
+        height=height,
+        width=width,
+        affine=affine.address,
+        field=field,
+        tiled=first is not None,
+        background=background,
+        out=out.address,
+    )
 
 
 class FieldMemory:
@@ -60,7 +88,7 @@ class FieldMemory:
         (key0, key1), (cell, n_taps), n = fields.key, fields.taps.shape, 2 * n_grids
         drawn = launch(
             "noise_kernel",
-            (blocks(columns, CU.NOISE_THREADS), blocks(rows, CU.NOISE_ROWS), n),
+            (ceil_div(columns, CU.NOISE_THREADS), ceil_div(rows, CU.NOISE_ROWS), n),
             key0=key0,
             key1=key1,
             epoch=fields.epoch,
@@ -70,9 +98,9 @@ class FieldMemory:
             noise=noise,
         )
         weights = {"taps": fields.taps.address, "cell": cell, "n_taps": n_taps}
-        across = blocks(out_columns, CU.ROWS_X), blocks(out_rows, CU.ROWS_Y), n
+        across = ceil_div(out_columns, CU.ROWS_X), ceil_div(out_rows, CU.ROWS_Y), n
         if _is_small(fields.taps.shape):
-            down = blocks(columns, CU.COLUMNS_X), blocks(out_rows, CU.COLUMNS_ROWS), n
+            down = ceil_div(columns, CU.COLUMNS_X), ceil_div(out_rows, CU.COLUMNS_ROWS), n
             values = weights | {"noise": noise, "middle": middle, "columns": columns}
             values |= {"field": noise, "alpha": fields.alpha}
             return [
@@ -80,7 +108,7 @@ class FieldMemory:
                 launch("convolve_columns_kernel", down, **values, rows=rows),
                 launch("convolve_rows_kernel", across, **values, rows=out_rows),
             ]
-        along = blocks(out_columns, CU.ROWS_X), blocks(rows, CU.ROWS_Y), n
+        along = ceil_div(out_columns, CU.ROWS_X), ceil_div(rows, CU.ROWS_Y), n
         values = weights | {"source": noise, "out": middle, "down": 0, "alpha": 1.0}
         values |= {"in_rows": rows, "in_columns": columns}
         values |= {"out_rows": rows, "out_columns": out_columns}
@@ -108,16 +136,6 @@ class FieldMemory:
             n_grids = (end - 1) // IMAGES_PER_GRID + 1 - grid
             yield from self.field_launches(height, width, fields, grid, n_grids)
             part = slice(begin - first, end - first)
-            yield launch(
-                "deform_kernel",
-                (end - begin, blocks(height * width, CU.ELEMENT_THREADS)),
-                images=images[part].address,
-                first=begin,
-                height=height,
-                width=width,
-                affine=affine[part].address,
-                field=self.arrays[0].address,
-                background=background,
-                out=out[part].address,
-            )
+            field = self.arrays[0].address
+            yield deform(images[part], affine[part], field, out[part], background, begin)
             begin = end

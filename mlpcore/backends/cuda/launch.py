@@ -51,17 +51,17 @@ def launch(kernel: str, grid: tuple[int, ...], **values: float) -> Launch:
 
 def for_each(kernel: str, n: int, **values: float) -> Launch:
     """A launch with one thread for each of `n` elements."""
-    return launch(kernel, (blocks(n, CU.ELEMENT_THREADS),), n=n, **values)
+    return launch(kernel, (ceil_div(n, CU.ELEMENT_THREADS),), n=n, **values)
 
 
-def blocks(n: int, size: int) -> int:
-    """How many blocks of `size` cover `n`."""
+def ceil_div(n: int, size: int) -> int:
+    """How many of `size` cover `n`."""
     return -(-n // size)
 
 
 def padded(n: int) -> int:
     """`n` rounded up to the pitch of rows and columns."""
-    return blocks(n, CU.PITCH) * CU.PITCH
+    return ceil_div(n, CU.PITCH) * CU.PITCH
 
 
 def activations(network: Network) -> tuple[int, int]:
@@ -92,7 +92,7 @@ class Layer:
     @property
     def n_strips(self) -> int:
         """Strips of connections, each of which `forward_partial_kernel` sums on its own."""
-        return blocks(self.n_in + 1, CU.FORWARD_ROWS)
+        return ceil_div(self.n_in + 1, CU.FORWARD_ROWS)
 
     @property
     def n_patches(self) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from mlpcore.backends.cuda.launch import ceil_div
 from mlpcore.backends.cuda.sources import constants
 
 #: Registers of a thread that do not hold weights. The second choice is for networks that do not
@@ -43,11 +44,6 @@ WORDS_AT_A_TIME = CU.WORDS_AT_A_TIME  #: that a thread waits for together
 
 class DoesNotFit(Exception):
     """Why a network cannot be resident, in one line."""
-
-
-def ceil_div(n: int, size: int) -> int:
-    """How many of `size` cover `n`."""
-    return -(-n // size)
 
 
 @dataclass(frozen=True)

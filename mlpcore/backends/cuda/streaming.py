@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlpcore.backends.cuda.driver import CudaDriver
-from mlpcore.backends.cuda.launch import CU, Launch, blocks, for_each, launch
+from mlpcore.backends.cuda.launch import CU, Launch, ceil_div, for_each, launch
 from mlpcore.backends.cuda.memory import DeviceArray
 from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.network import Network
@@ -28,9 +28,9 @@ def step_launches(network: DeviceNetwork, images: int, labels: int, order: int) 
     launches = [for_each("gather_kernel", n_in, **sample, n_in=n_in, inputs=network.inputs)]
     for i, layer in enumerate(layers):
         values = layer.values | {"inputs": inputs[i], "partials": partials, "outputs": states[i]}
-        strips = blocks(layer.n_out, CU.FORWARD_THREADS), layer.n_strips
+        strips = ceil_div(layer.n_out, CU.FORWARD_THREADS), layer.n_strips
         launches.append(launch("forward_partial_kernel", strips, **values))
-        neurons = (blocks(layer.n_out, CU.SUM_THREADS),)
+        neurons = (ceil_div(layer.n_out, CU.SUM_THREADS),)
         launches.append(launch("forward_sum_kernel", neurons, **values))
     softmax = layers[top].activation == CU.SOFTMAX
     outputs = {"sums" if softmax else "outputs": states[top], "n_out": layers[top].n_out}
@@ -40,14 +40,14 @@ def step_launches(network: DeviceNetwork, images: int, labels: int, order: int) 
         layer = layers[i]
         values = layer.values | {"deltas": deltas[i], "states": inputs[i], "partials": partials}
         values |= {"activation": network.hidden, "deltas_below": deltas[i - 1]}
-        patches = layer.n_patches, blocks(layer.n_in + 1, CU.TILE)
+        patches = layer.n_patches, ceil_div(layer.n_in + 1, CU.TILE)
         launches.append(launch("backward_partial_kernel", patches, **values))
-        below = (blocks(layer.n_in, CU.SUM_THREADS),)
+        below = (ceil_div(layer.n_in, CU.SUM_THREADS),)
         launches.append(launch("backward_sum_kernel", below, **values))
     for i in range(top, -1, -1):
         layer = layers[i]
         values = layer.values | {"inputs": inputs[i], "deltas": deltas[i]}
-        grid = blocks(layer.n_out, CU.UPDATE_THREADS), blocks(layer.n_in + 1, CU.UPDATE_ROWS)
+        grid = ceil_div(layer.n_out, CU.UPDATE_THREADS), ceil_div(layer.n_in + 1, CU.UPDATE_ROWS)
         rate = network.rates + 4 * i
         launches.append(launch("update_kernel", grid, **values, learning_rate=rate))
     return launches
