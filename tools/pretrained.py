@@ -16,14 +16,14 @@ from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, make_folder
 from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.documents import to_json
-from mlpcore.store.run_folder import Run
+from mlpcore.store.run_folder import Run, read_settings
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16, write_network
 
 
 def make(folder: Path, path: Path) -> None:
     """Writes the file and its SHA-256."""
-    run, trained = Run.open(folder, to_train=False), TrainedNetwork.read(folder)
+    run, trained = Run(folder, *read_settings(folder)), TrainedNetwork.read(folder)
     state = run.load()
     best = state.best_metrics
     if best is None or state.epoch < run.config.epochs or run.data.name != MNIST:

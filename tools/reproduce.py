@@ -80,7 +80,7 @@ class Evidence:
 
 def evidence_of(folder: Path) -> Evidence:
     """The evidence of a run; an InputError if no epoch is done."""
-    run = Run.open(folder, to_train=False)
+    run = Run(folder, *read_settings(folder))
     state, content = run.load(), msgspec.json.decode((folder / "config.json").read_bytes())
     best, best_test = state.best_metrics, state.best_test_metrics
     if best is None or best_test is None:

@@ -87,9 +87,10 @@ def plan(configs: Sequence[TrainingConfig], n: int = 1) -> tuple[Member, ...]:
 
 
 def _flat(config: TrainingConfig) -> dict[str, object]:
-    """The settings, and the deformation's among them."""
+    """The settings by their names in words, and the deformation's among them."""
     values = structs.asdict(config)
-    return values | structs.asdict(values.pop("deformation"))
+    values |= structs.asdict(values.pop("deformation"))
+    return {name.replace("_", " "): value for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -147,12 +148,8 @@ class CommitteeFolder:
             found = ", ".join(each.name for each in self.members)
             raise InputError(f"{name} holds a committee of the members {found}: {expected}")
         for theirs, ours in zip(asked.members, self.members):
-            wanted = _flat(theirs.config)
-            differ = [
-                f"{key.replace('_', ' ')} {value}"
-                for key, value in _flat(ours.config).items()
-                if wanted.get(key) != value
-            ]
+            wanted, has = _flat(theirs.config), _flat(ours.config)
+            differ = [f"{key} {has[key]}" for key in has if has[key] != wanted[key]]
             if differ:
                 raise InputError(
                     f"{name} holds a committee with {', '.join(differ)} for the member "

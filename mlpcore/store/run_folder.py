@@ -201,19 +201,6 @@ def _pixels(config: TrainingConfig, data: DataSummary) -> PixelSpec:
     return structs.replace(data.pixels, input_range=config.input_range)
 
 
-def weights_file(path: StrPath) -> Path:
-    """The path itself or, if it is the folder of a run, the file of the run's best network."""
-    path = Path(path)
-    if not os.path.lexists(path):
-        expected = "the folder of a run or of a committee, or a .safetensors file"
-        raise InputError(f"{shown(path)} does not exist: expected {expected}")
-    if not os.path.isdir(path):
-        return path
-    if not os.path.lexists(path / BEST):
-        raise InputError(f"{shown(path)} holds no {BEST}: expected a run of at least one epoch")
-    return path / BEST
-
-
 class Run(Observer):
     """The folder of a run. As an observer of its `Trainer` it writes what a kill must not lose.
 
@@ -269,16 +256,15 @@ class Run(Observer):
         return run
 
     @classmethod
-    def open(cls, folder: StrPath, *, to_train: bool = True) -> Run:
-        """Open the run in a folder and, if `to_train`, lock the folder.
+    def open(cls, folder: StrPath) -> Run:
+        """Lock the folder of a run and open it; InUse when another process has the lock.
 
-        Without the lock the run can only be loaded, and `load` may fail at the moment at which
-        another process saves. If another process has the lock, this raises InUse.
+        The constructor gives a run that can only be loaded. Its `load` may fail at the moment at
+        which another process saves.
         """
         run = cls(folder, *read_settings(folder))
-        if to_train:
-            run._lock = Lock(run.folder)
-            remove_temporary(run.folder, RUN_FILES)
+        run._lock = Lock(run.folder)
+        remove_temporary(run.folder, RUN_FILES)
         return run
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from mlpcore.errors import InputError, shown
 from mlpcore.network import Network
 from mlpcore.network.activation import check_target
 from mlpcore.store.documents import from_json, to_metadata
-from mlpcore.store.run_folder import read_run_network, read_settings, weights_file
+from mlpcore.store.run_folder import BEST, read_run_network, read_settings
 from mlpcore.store.weights import read_network
 from mlpcore.training.config import USUAL_TARGET
 from mlpcore.typing import StrPath
@@ -80,12 +81,20 @@ class TrainedNetwork:
         InputError
             When there is no network, or a file is damaged or does not fit its run.
         """
-        file, data = weights_file(path), None
-        if file == Path(path):
-            network, metadata = read_network(file)
-        else:
+        file, data = Path(path), None
+        if not os.path.lexists(file):
+            expected = "the folder of a run or of a committee, or a .safetensors file"
+            raise InputError(f"{shown(file)} does not exist: expected {expected}")
+        if os.path.isdir(file):
+            file /= BEST
+            if not os.path.lexists(file):
+                raise InputError(
+                    f"{shown(path)} holds no {BEST}: expected a run of at least one epoch"
+                )
             config, data = read_settings(path)
             network, metadata = read_run_network(file, config, data)
+        else:
+            network, metadata = read_network(file)
         try:
             target = from_json(metadata.get("target", f"{USUAL_TARGET}"), float)
             classes = from_json(metadata.get("classes", "[]"), Classes)

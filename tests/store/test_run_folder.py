@@ -23,8 +23,8 @@ from mlpcore.store.run_folder import (
     check_result_file,
     read_history,
     read_settings,
-    weights_file,
 )
+from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network
 from small_runs import (
     DATA,
@@ -55,7 +55,7 @@ def test_a_run_is_complete_on_disk(tmp_path):
     assert int(metadata["epoch"]) == state.best_metrics.epoch < 4
     assert same_weights(best, state.best) and not same_weights(best, state.network)
     assert read_history(folder) == state.history
-    assert weights_file(folder) == folder / BEST
+    assert TrainedNetwork.read(folder).path == folder / BEST
     loaded = load_run(folder)
     assert_same_result(state, loaded)
     assert loaded.history == state.history
@@ -143,8 +143,8 @@ def test_only_who_has_the_lock_trains_and_removes_what_was_left(tmp_path):
     left.touch()
     other.touch()
     refusal(Run.open, run.folder)
-    refusal(weights_file, run.folder)  # no epoch is done
-    assert Run.open(run.folder, to_train=False).load().epoch == 0
+    assert "holds no best" in refusal(TrainedNetwork.read, run.folder)  # no epoch is done
+    assert Run(run.folder, *read_settings(run.folder)).load().epoch == 0
     assert left.exists()
     run.close()
     Run.open(run.folder).close()
@@ -152,6 +152,6 @@ def test_only_who_has_the_lock_trains_and_removes_what_was_left(tmp_path):
 
 
 def test_a_path_that_is_no_run(tmp_path):
-    assert "none does not exist: expected" in refusal(weights_file, tmp_path / "none")
-    for call in (weights_file, read_settings, read_history):
+    assert "none does not exist: expected" in refusal(TrainedNetwork.read, tmp_path / "none")
+    for call in (TrainedNetwork.read, read_settings, read_history):
         refusal(call, tmp_path)

@@ -147,7 +147,7 @@ function setSliders() {
   showForms();
 }
 
-/** Shows what the sliders say, and the forms one by one, for which strokes never wait. */
+/** Shows what the sliders say, and then the forms, for which strokes never wait. */
 async function showForms() {
   const parameters = {};
   for (const [name, unit] of Object.entries(UNITS)) {
@@ -164,19 +164,17 @@ async function showForms() {
     forms.replaceChildren();
     return;
   }
-  let agreeing = 0;
+  const shown = [];
   for (let k = 0; k < FORMS; k++) {
     await new Promise((done) => setTimeout(done));
     if (own !== round || image !== asked) return;
     const { inputs, outputs } = answer(asked, drawMap(parameters, IMAGE, seed, k));
     const [first] = ranking(outputs);
-    if (first === guess) agreeing++;
     const canvas = inkCanvas(inkOf(inputs[0], networks[0]));
-    const form = element("div", first === guess ? "" : "other", canvas, classes[first]);
-    form.role = "listitem";
-    if (forms.children[k]) forms.children[k].replaceWith(form);
-    else forms.append(form);
+    shown.push(element("li", first === guess ? "" : "other", canvas, classes[first]));
   }
+  forms.replaceChildren(...shown);
+  const agreeing = shown.filter(({ className }) => !className).length;
   const count = agreeing === FORMS ? `All ${FORMS}` : `${agreeing} of ${FORMS}`;
   setText("agreement", `${count} are read as ${classes[guess]}, as your digit is.`);
   forms.ariaBusy = "false";
