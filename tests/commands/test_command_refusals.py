@@ -95,6 +95,7 @@ REFUSED = [
     ("draw missing", "missing does not exist: expected the folder of a run"),
     ("draw oblong.safetensors", "expected one for 29 x 29"),
     ("export net", "nothing to write"),
+    ("export run other --safetensors w", "2 networks as safetensors: expected one"),
     ("export net --safetensors hard-link", "is the network itself"),
     (f"export net --safetensors run/{CONFIG.upper()}", "belongs to a run"),
     ("export net --onnx a.onnx --precision float16", "or --html"),

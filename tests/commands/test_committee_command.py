@@ -1,6 +1,5 @@
 """`mlpcore committee`: its runs and its result, how it stops and goes on, the folder for others."""
 
-import json
 import re
 import signal
 from pathlib import Path
@@ -15,7 +14,7 @@ from mlpcore.commands import runs
 from mlpcore.store.committee import CommitteeFolder, plan
 from mlpcore.store.weights import weights_sha256
 from mlpcore.training.trainer import Trainer
-from small_runs import assert_same_result, load_run, make_config, make_pixels, write_arrays
+from small_runs import assert_same_result, load_run, make_config
 from test_golden_bits import EXPECTED
 
 OPTIONS = "--epochs", "3", "--recipe", "paper", "--lr", "0.01", "--threads", "1", "--out", "c"
@@ -100,18 +99,3 @@ def test_a_stop_on_a_cluster_says_how_to_go_on(argv, capsys, monkeypatch):
     monkeypatch.setattr(cluster, "train_members", lambda *a, **options: signal.SIGINT)
     assert main([*argv, "--workers", "1", "--backend", "cuda"]) == 128 + signal.SIGINT
     assert capsys.readouterr().out.endswith("--arch 8,6 7,5 12 --workers 1 --backend cuda\n")
-
-
-def test_the_folder_stands_for_its_members(call, refusal, tmp_path):
-    squares = (*make_pixels(60, 0, 10, 28, 28), *make_pixels(30, 1, 10, 28, 28))
-    folder = write_arrays(tmp_path / "squares", squares)
-    call("committee", "--data", folder, *OPTIONS, "--arch", "8", "--members", "2")
-    call("evaluate", "c", "--json", "found.json")
-    found = json.loads(Path("found.json").read_text())
-    assert [each["path"] for each in found["networks"]] == ["c/8-1", "c/8-2"]
-    drawn = Path(command.__file__).parents[2] / "docs/images/drawn.png"
-    networks = json.loads(call("predict", "c", drawn, "--json"))["networks"]
-    assert [Path(each["file"]).parent.name for each in networks] == ["8-1", "8-2"]
-    pytest.importorskip("onnx")
-    assert "committee of 2" in call("export", "c", "--onnx", "c.onnx")
-    assert "2 networks as safetensors: expected one" in refusal("export", "c", "--safetensors", "w")

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlpcore.__main__ import main
 from mlpcore.data.dataset import EMBEDDED
 from mlpcore.data.pixels import DIGITS_PIXELS
 from mlpcore.store import export
@@ -41,10 +40,3 @@ def test_a_committee_in_one_page(call):
     networks = [write(f"{seed}.safetensors", (841, 12, 10), seed) for seed in range(3)]
     assert "page of" in call("export", *networks, "--html", "a.html")
     assert "A committee of 3 networks on scikit-learn digits" in Path("a.html").read_text()
-
-
-def test_without_a_network_it_is_that_of_the_package(capsys):
-    assert main(["export", "--html", "a.html"]) == 0
-    said = "note: no network is named: that of the package is used, net1"
-    assert capsys.readouterr().err.startswith(said)
-    assert b'"net1: 841-1000-500-10"' in Path("a.html").read_bytes()

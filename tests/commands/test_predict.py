@@ -115,19 +115,6 @@ def test_a_picture_on_standard_input(run, call, monkeypatch):
     assert call("predict", run, "-") == expected.replace("a.png", "-")
 
 
-def test_without_a_network_that_of_the_package_guesses(run, call, capsys, monkeypatch):
-    picture, path = write_picture("a.png", 5), Path("own.safetensors")
-    evidence = {"test_errors": "46", "n_test": "10000"}
-    trained = TrainedNetwork.read(run)
-    write_network(path, trained.network, trained.known_metadata() | evidence)
-    monkeypatch.setattr("mlpcore.commands.networks.PRETRAINED_FILE", path)
-    assert main(["predict", picture]) == 0
-    out, err = capsys.readouterr()
-    assert call("predict", "pretrained", picture) == out
-    assert re.fullmatch(r"note: [^\n]* own, which misreads 0\.46 % [^\n]*\n", err)
-    assert out == call("predict", run, picture)  # in two digits
-
-
 def test_what_the_network_was_given(run, capsys):
     Path("other").mkdir()
     for digit, name in ((3, "a.png"), (4, "other/a.png")):

@@ -10,8 +10,8 @@ from mlpcore import backends, dataset
 from mlpcore.commands import preview
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.report.preview import draw
-from mlpcore.training.trainer import Trainer
-from small_runs import Hook, make_config
+from mlpcore.training.sources import ArraySource
+from small_runs import make_config
 
 
 @pytest.fixture
@@ -27,32 +27,29 @@ def drawn(monkeypatch):
     return axes
 
 
-def test_images_are_those_that_a_training_sees(call, data, drawn):
+def test_images_are_those_that_a_training_sees(call, data, monkeypatch):
+    """Its epoch numbers are those of people, from 1."""
     options = "--sigma 5 --alpha 4 --beta 12 --gamma 8 --seed 7 --backend scalar"
     argv = [*options.split(), "--rows", "6", "--columns", "3", "--epoch", "2"]
+    monkeypatch.setattr(preview, "draw", lambda *given: drawn.append(given) or b"drawn")
+    drawn, loaded = [], dataset.load(data)
     out = call("preview", "--data", data, *argv, "--out", "a b.PNG")
     assert out == "letters: sigma 5, alpha 4, beta 12, gamma 8, seed 7\npreview: a b.PNG\n"
-    loaded, shown = dataset.load(data), {}
-
-    def look(trainer, event, *arguments):
-        if event == "training":
-            inputs = np.array(trainer.source.segment(trainer.state.epoch, 0, 1).inputs)
-            shown[trainer.state.epoch + 1] = inputs.reshape(-1, 7, 5)
-
-    parameters = DeformationParameters(5, 4, 12, 8, similar_labels=())
-    config = make_config(epochs=3, seed=7, backend="scalar", deformation=parameters)
-    assert Trainer(config, loaded, backends.get("scalar", 1), [Hook(look)]).run()
-
-    (axes,) = drawn
-    texts = [text.get_text() for text in axes.get_yticklabels()]
-    assert texts == [f"label {k % 3}\nimage {k}" for k in range(6)]
-    sheet = axes.get_images()[0].get_array()
-    tops = np.rint(axes.get_yticks() - 3).astype(int)  # of 7 rows and 5 columns of pixels
-    lefts = np.rint(axes.get_xticks() - 2).astype(int)
-    columns = loaded.train_images, shown[2], shown[3]
-    for k, top in enumerate(tops):
-        for left, images in zip(lefts, columns, strict=True):
-            assert np.array_equal(sheet[top : top + 7, left : left + 5], images[k])
+    assert Path("a b.PNG").read_bytes() == b"drawn"
+    ((images, rows, columns, title, fields),) = drawn
+    assert rows == [f"label {k % 3}\nimage {k}" for k in range(6)]
+    assert (columns, title, fields) == (
+        ["original", "epoch\n2", "epoch\n3"],
+        out.split("\n")[0],
+        None,
+    )
+    config = make_config(seed=7, deformation=DeformationParameters(5, 4, 12, 8, similar_labels=()))
+    source = ArraySource.of(loaded, config, backends.get("scalar", 1))
+    assert np.array_equal(images[:, 0], loaded.train_images[:6])
+    for column, epoch in ((1, 1), (2, 2)):
+        source.begin(epoch, lambda done: None)
+        inputs = source.segment(epoch, 0, 1).inputs
+        assert np.array_equal(images[:, column], inputs.reshape(-1, 7, 5)[:6])
 
 
 def test_every_class_in_turn():

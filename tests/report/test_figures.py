@@ -81,27 +81,23 @@ def tiles_of(figure):
 
 
 @pytest.mark.parametrize(
-    ("n", "shape", "n_classes"), [(60, (61, 9), 256), (400, (7, 5), 10), (400, (1, 901), 10)]
+    ("n", "shape", "n_classes", "share_wrong"),
+    [(60, (61, 9), 256, 0.3), (400, (7, 5), 10, 0.9), (400, (1, 901), 10, 0.9), (20, (5, 5), 3, 0)],
 )
-def test_misclassified_images_with_label_and_guesses(n, shape, n_classes):
+def test_misclassified_images_with_label_and_guesses(n, shape, n_classes, share_wrong):
     """A few errors are all shown; of many, only the first fit on a page."""
-    evaluation = make_evaluation(n, n_classes, 0.3 if n == 60 else 0.9)
+    evaluation = make_evaluation(n, n_classes, share_wrong)
     images = make_images(n, shape)
     figure = figures.misclassified(images, evaluation)
     drawn, wrong = assert_readable(figure), evaluation.misclassified
-    pictures = tiles_of(figure)
-    assert len(pictures) == len(wrong) if n == 60 else len(pictures) <= 100 < len(wrong)
+    pictures = tiles_of(figure) if share_wrong else []
+    assert len(pictures) == len(wrong) if n <= 60 else len(pictures) <= 100 < len(wrong)
     for shown, index in zip(pictures, wrong.indices):
         assert np.array_equal(shown, images[index])
     pairs = zip(wrong.labels, wrong.guesses[: len(pictures)])
     expected = [str(value) for label, guesses in pairs for value in (label, *guesses)]
     assert drawn[: len(expected)] == expected
     assert (f"the first {len(pictures)} of" in drawn[-1]) == (len(pictures) < len(wrong))
-
-
-def test_nothing_misclassified():
-    figure = figures.misclassified(make_images(20, (5, 5)), make_evaluation(20, 3, 0))
-    assert (len(assert_readable(figure)), shown_images(figure)) == (1, [])
 
 
 @pytest.mark.parametrize(("n_classes", "n"), [(3, 10**6), (20, 9_000), (21, 5000), (256, 5000)])
@@ -140,6 +136,11 @@ def test_learning_curves(errors, rate):
     lines = {line.get_label(): line for line in upper.lines}
     low, high = upper.get_ylim()
     pale = [line for line in upper.lines if line.get_alpha()]
+    if pale:  # means over as many epochs before as after each
+        reach, errors = len(history) // curves.MIN_SMOOTHED, [m.test_error for m in history]
+        smooth = lines["test"].get_ydata()
+        assert smooth[0] == errors[0] and smooth[1] == pytest.approx(np.mean(errors[:3]))
+        assert smooth[400] == pytest.approx(np.mean(errors[400 - reach : 401 + reach]))
     names = {"training": "training (deformed)", "validation": "validation", "test": "test"}
     assert len(pale) == (len(history) >= curves.MIN_SMOOTHED) * len(names)
     for k, (name, label) in enumerate(names.items()):
@@ -167,18 +168,10 @@ def test_epochs_without_validation_leave_the_curve_as_it_is():
     n = curves.MIN_SMOOTHED
     validation = [9 - k // 40 if k % 40 == 0 else None for k in range(n)]
     figure = figures.learning_curves(make_history([(9, each, 3) for each in validation]))
-    upper, _ = figure.axes
-    (line,) = (each for each in upper.lines if each.get_label() == "validation")
-    assert line.get_xdata().tolist() == list(range(1, n + 1, 40))
-    np.testing.assert_allclose(line.get_ydata(), [(9 - k) / 600 for k in range(-(-n // 40))])
-    assert sum(bool(each.get_alpha()) for each in upper.lines) == 2
-
-
-def test_means_of_many_epochs():
-    """Over as many epochs before as after each: a straight line stays one, up to its ends."""
-    assert curves.smoothed([5, 5, 8, 2, 3, 3], 0).tolist() == [5, 5, 8, 2, 3, 3]
-    assert curves.smoothed([5, 5, 8, 2, 3, 3], 2).tolist() == [5, 6, 4.6, 4.2, 8 / 3, 3]
-    assert curves.smoothed(range(0, 800, 2), 8).tolist() == list(range(0, 800, 2))
+    lines = {each.get_label(): each for each in figure.axes[0].lines}
+    assert lines["validation"].get_xdata().tolist() == list(range(1, n + 1, 40))
+    np.testing.assert_allclose(lines["validation"].get_ydata(), [9 / 600, 8 / 600])
+    np.testing.assert_allclose(lines["test"].get_ydata(), [3 / 100] * n)
 
 
 def test_figures_name_the_network_and_its_data():
