@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """A member, or the committee, on the undeformed training images and on the test images."""
 
     name: str
@@ -32,10 +31,13 @@ class Judged:
     test: Evaluation
     passes: int = 1
 
-
-def _mean_rate(evaluations: Iterable[Evaluation]) -> float:
-    """The mean error in percent."""
-    return fmean(each.error_rate for each in evaluations)
+    def row(self) -> tuple[str, ...]:
+        """The cells of the table of a committee."""
+        cells = [self.name]
+        for each in (self.validation, self.test):
+            low, high = each.interval
+            cells += [f"{each.error_rate:.3f} %", f"{low:.2f} to {high:.2f} %"]
+        return (*cells, str(self.passes))
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,15 @@ class JudgedCommittee:
     @property
     def mean_test_rate(self) -> float:
         """The mean error of the members on the test images, in percent."""
-        return _mean_rate(each.test for each in self.members)
+        return fmean(each.test.error_rate for each in self.members)
 
     def table(self) -> Rows:
         """A row for each member, one for their mean and one for the committee."""
         rows: Rows = [("network", "validation", "95 %", self.kind, "95 %", "passes")]
-        rows += [_row(each) for each in self.members]
-        validation = _mean_rate(each.validation for each in self.members)
+        rows += [each.row() for each in self.members]
+        validation = fmean(each.validation.error_rate for each in self.members)
         means = f"{validation:.3f} %", NONE, f"{self.mean_test_rate:.3f} %", NONE
-        rows.append(("mean of the members", *means, "1"))
-        rows.append(_row(self.whole))
-        return rows
+        return [*rows, ("mean of the members", *means, "1"), self.whole.row()]
 
     def comparison(self) -> str:
         """The committee beside the member that errs least on these test images, in a sentence."""
@@ -80,14 +80,6 @@ class JudgedCommittee:
             f"{best_only} images are wrong only for the member, {whole_only} only for the "
             f"committee (McNemar's exact test: p = {p_value:.2g})."
         )
-
-
-def _row(judged: Judged) -> tuple[str, ...]:
-    cells = [judged.name]
-    for each in (judged.validation, judged.test):
-        low, high = each.interval
-        cells += [f"{each.error_rate:.3f} %", f"{low:.2f} to {high:.2f} %"]
-    return (*cells, str(judged.passes))
 
 
 def committee_report(

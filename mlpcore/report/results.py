@@ -35,15 +35,15 @@ def result_table(config: TrainingConfig, data: DataSummary, state: TrainingState
     """A run with at least one epoch, beside the paper's for the same network on MNIST."""
     name = format_hidden_layers(config.hidden_layers)
     n_weights = count_parameters(data.layer_sizes(config.hidden_layers))
-    best = state.best_metrics
-    assert best is not None
+    best, best_test = state.best_metrics, state.best_test_metrics
+    assert best is not None and best_test is not None
     kind = kind_of_test(data.held_out)
     rows: Rows = [
         ("network", f"{kind} error for best validation", f"best {kind} error", "time", "weights"),
         (
             f"{name}, {state.epoch} epoch{'s' * (state.epoch != 1)}",
             f"{best.test_error:.2f} %",
-            f"{state.best_test_error:.2f} %",
+            f"{best_test.test_error:.2f} %",
             duration(state.seconds),
             weights_text(n_weights),
         ),

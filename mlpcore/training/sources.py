@@ -13,14 +13,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mlpcore import deformation, philox
-from mlpcore.backends.arguments import IMAGES_PER_GRID, check_array, check_range, check_weights
+from mlpcore.backends.arguments import IMAGES_PER_GRID, check_range
 from mlpcore.backends.base import Backend
 from mlpcore.cpu import check_memory
 from mlpcore.data.dataset import Dataset
 from mlpcore.deformation.deform import gaussian_taps
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.values import background_of
-from mlpcore.errors import InputError
 from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
 from mlpcore.typing import ArrayLike, BackendArray, Float32Array, LoadedNetwork, UInt8Array
@@ -96,15 +95,8 @@ class Source(ABC):
         self.total_weight = float(self.n_samples)
         if sample_weight is None:
             return None
-        weights = np.asarray(sample_weight)
-        if weights.dtype.kind in "iuf":
-            with np.errstate(over="ignore"):  # what becomes infinite is refused
-                weights = weights.astype(np.float32)
-        weights = check_array("sample_weight", weights, (self.n_samples,))
-        check_weights(weights)
+        weights = np.asarray(sample_weight, np.float32)
         self.total_weight = float(weights.sum(dtype=np.float64))
-        if self.total_weight == 0:
-            raise InputError("sample_weight: 0 everywhere, expected a greater one")
         return weights
 
 
@@ -124,8 +116,8 @@ class ArraySource(Source):
     deformation
         The identity leaves the images as they are, and in one array.
     sample_weight
-        (n,), 0 or more: the factor of the learning rate of each sample, and of its loss in the mean
-        of an epoch. Errors count without weights.
+        (n,), 0 or more, but not all 0: the factor of the learning rate of each sample, and of its
+        loss in the mean of an epoch. Errors count without weights.
     single_pass
         Makes the order that of the array, and the random numbers those of this epoch, without a
         validation. None stands for epochs with an order of their own.
@@ -133,8 +125,7 @@ class ArraySource(Source):
     Raises
     ------
     InputError
-        When a label is not below `n_classes`, or a weight is negative, not finite, or 0 as all
-        others are.
+        When a label is not below `n_classes`.
     """
 
     def __init__(

@@ -57,7 +57,7 @@ class EpochMetrics(msgspec.Struct, frozen=True):
     @property
     def seconds(self) -> float:
         """Duration of the epoch."""
-        return _seconds(self)
+        return self.deformation_seconds + self.training_seconds + self.evaluation_seconds
 
 
 class EpochProgress(msgspec.Struct, forbid_unknown_fields=True):
@@ -73,18 +73,13 @@ class EpochProgress(msgspec.Struct, forbid_unknown_fields=True):
     @property
     def seconds(self) -> float:
         """Time spent on this epoch so far."""
-        return _seconds(self)
+        return self.deformation_seconds + self.training_seconds + self.evaluation_seconds
 
 
 def best_of(history: Iterable[EpochMetrics]) -> EpochMetrics | None:
     """The first epoch with the lowest validation error; None if no epoch was validated."""
     validated = (each for each in history if each.validation_errors is not None)
     return min(validated, key=lambda each: each.validation_errors or 0, default=None)
-
-
-def _seconds(epoch: EpochMetrics | EpochProgress) -> float:
-    """All the time that an epoch took."""
-    return epoch.deformation_seconds + epoch.training_seconds + epoch.evaluation_seconds
 
 
 @dataclass
@@ -124,11 +119,6 @@ class TrainingState:
     def best_test_metrics(self) -> EpochMetrics | None:
         """The metrics of the first epoch with the lowest test error."""
         return min(self.history, key=lambda m: m.test_errors, default=None)
-
-    @property
-    def best_test_error(self) -> float:
-        """The lowest test error in percent; NaN before the first epoch has ended."""
-        return self.best_test_metrics.test_error if self.best_test_metrics else math.nan
 
     @property
     def begun(self) -> int:

@@ -60,7 +60,7 @@ def test_the_first_of_the_lowest_validation_errors_wins():
     assert state.best_metrics.epoch == state.best.biases[0][0] == 2
     assert state.best_metrics.test_errors == 3
     assert state.network.biases[0][0] == 5
-    assert state.best_test_error == 100 * 1 / 60
+    assert state.best_test_metrics.test_errors == 1
 
 
 def test_a_rate_that_falls_to_0_needs_few_validations(monkeypatch):
