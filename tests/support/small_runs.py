@@ -10,6 +10,7 @@ from idx_files import write_set
 from mlpcore import backends
 from mlpcore.data import mnist
 from mlpcore.data.dataset import Dataset
+from mlpcore.data.idx import md5
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.store.run_folder import Run
@@ -59,6 +60,13 @@ def isolate(monkeypatch, folder):
 def write_idx(folder, n_train=230, n_test=60):
     """The same data as IDX files."""
     return write_arrays(folder, (*make_pixels(n_train, 0), *make_pixels(n_test, 1)))
+
+
+def write_mnist(monkeypatch, folder):
+    """The same data, which are taken for MNIST."""
+    arrays = (*make_pixels(230, 0), *make_pixels(60, 1))
+    monkeypatch.setattr(mnist, "MD5", dict(zip(mnist.MD5, map(md5, arrays))))
+    return write_arrays(folder, arrays)
 
 
 def write_arrays(folder, arrays):

@@ -13,16 +13,14 @@ from mlpcore.store.documents import from_json
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.recipes import RECIPES
-from small_runs import finish_run, isolate, make_config, write_idx
+from small_runs import finish_run, isolate, make_config, write_mnist
 
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
     """Small data in the place of MNIST, in the working folder."""
     isolate(monkeypatch, tmp_path / "work")
-    write_idx(Path("mnist"))
-    monkeypatch.setattr(dataset, "_is_published", lambda *arrays: True)
-    return dataset.load("mnist", name="mnist")
+    return dataset.load(write_mnist(monkeypatch, "mnist"), name="mnist")
 
 
 def test_the_file_holds_rounded_weights_and_their_evidence(data, capsys):

@@ -10,19 +10,17 @@ import pytest
 
 import reproduce
 from mlpcore.commands import runs
-from mlpcore.data import dataset
 from mlpcore.network.architecture import PRESETS
 from mlpcore.report.console import Console
 from mlpcore.store.weights import read_network, weights_sha256
-from small_runs import assert_same_result, isolate, load_run, write_idx
+from small_runs import assert_same_result, isolate, load_run, write_mnist
 
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
     """Small data in the place of MNIST and small networks, in the working folder."""
     isolate(monkeypatch, tmp_path / "work")
-    write_idx(Path("data/mnist"))
-    monkeypatch.setattr(dataset, "_is_published", lambda *arrays: True)
+    write_mnist(monkeypatch, "data/mnist")
     monkeypatch.setattr(runs, "trained_figures", lambda *args: {})  # they take long
     monkeypatch.setitem(PRESETS, "net1", (8,))
     monkeypatch.setitem(PRESETS, "net2", (9, 6))
