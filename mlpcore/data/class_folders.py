@@ -5,7 +5,6 @@ They are ``DIR/train/CLASS/*.png`` and ``DIR/test/CLASS/*.png``, or ``DIR/CLASS/
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -20,26 +19,25 @@ TRAIN, TEST = ("train", "training"), ("test", "testing")
 
 def class_folders(folder: Path) -> list[Path]:
     """The folders in a folder that hold pictures, sorted by name; hidden ones are left out."""
-    found = []
-    for name in sorted(os.listdir(folder)):
-        if not name.startswith(".") and (folder / name).is_dir():
-            try:
-                picture_files(folder / name)
-            except InputError:
-                continue
-            found.append(folder / name)
-    return found
+    folders = [path for path in sorted(folder.iterdir()) if path.is_dir()]
+    return [path for path in folders if not path.name.startswith(".") and picture_files(path)]
 
 
 def pictures_in(folder: Path) -> list[Path]:
-    """The pictures in a folder or, if it holds none itself, those in a folder for each class."""
-    try:
-        return picture_files(folder)
-    except InputError:
-        found = class_folders(folder) if folder.is_dir() else []
-        if not found:
-            raise
-        return [path for each in found for path in picture_files(each)]
+    """The pictures in a folder or, if it holds none itself, those in a folder for each class.
+
+    Raises
+    ------
+    InputError
+        When there are none, or the folder cannot be read.
+    """
+    found = picture_files(folder)
+    found = found or [path for each in class_folders(folder) for path in picture_files(each)]
+    if not found:
+        raise InputError(
+            f"the folder {shown(folder)} holds no pictures: expected PNG or JPEG files"
+        )
+    return found
 
 
 def recognises(path: Path) -> bool:

@@ -246,11 +246,12 @@ class Dataset:
         InputError
             When there is no such range.
         """
+        pixels = structs.replace(self.pixels, input_range=input_range)
         return dataclasses.replace(
             self,
             train_images=to_range(self.train_images, input_range),
             test_images=to_range(self.test_images, input_range),
-            pixels=structs.replace(self.pixels, input_range=input_range),
+            pixels=pixels,
         )
 
 

@@ -21,17 +21,11 @@ DEPTH = 0.2
 #: A line runs along so large a share of its side. Shorter ones may be strokes of the digit.
 MIN_RUN = 0.9
 
-#: A line that leaves the picture runs at its border along so large a share.
-MIN_REMNANT = 0.5
-
 #: So many lines across a picture are those of ruled paper.
 MIN_RULES = 3
 
 #: Ink that is nowhere further from the border than this share of a side is the rest of a line.
 RIM = 1 / 24
-
-#: The most ink along a line, inside it. More is there if what seems to be a line is ground.
-MAX_INK = 0.3
 
 #: So large a share of a row is a line's, next to the line itself: the blur of the line, or the rest
 #: of one that is not quite parallel to the side.
@@ -52,7 +46,7 @@ def without_frame(image: AnyArray) -> AnyArray:
     lines = dark if 2 * np.count_nonzero(inner) < inner.size else ~dark
     if 2 * np.count_nonzero(lines) >= lines.size:
         return image
-    if max(lines.mean(axis=0).max(), lines.mean(axis=1).max()) < MIN_REMNANT:
+    if max(lines.mean(axis=0).max(), lines.mean(axis=1).max()) < MIN_RUN:
         return image  # as most pictures; what follows takes longer
     if (rules := _rules(lines)).any():
         return _without_rows(image, rules)
@@ -72,9 +66,8 @@ def without_frame(image: AnyArray) -> AnyArray:
     inside = components.mask(components.inside(RIM))
     for k, view in enumerate(_views(inside)):
         beyond = view[-max(1, len(view) // 16) :]
-        is_stroke = view[0].any() and beyond.any() and not found[k ^ 1]  # as the bar of a 7
-        if found[k] and (np.mean(view[0]) > MAX_INK or is_stroke):
-            return image
+        if found[k] and view[0].any() and beyond.any() and not found[k ^ 1]:
+            return image  # a stroke along this side, as the bar of a 7
     top, bottom, left, right = found
     return image[top : height - bottom, left : width - right]
 
@@ -110,10 +103,7 @@ def _views(image: AnyArray) -> tuple[AnyArray, ...]:
 def _depth(lines: BoolArray) -> int:
     """How many rows at the top belong to lines along the width, in its first fifth."""
     height, width = lines.shape
-    most = int(DEPTH * height)
-    least = np.full(most, MIN_RUN)
-    least[: height // 48] = MIN_REMNANT
-    found = np.flatnonzero(_longest_run(lines[:most]) >= least * width)
+    found = np.flatnonzero(_longest_run(lines[: int(DEPTH * height)]) >= MIN_RUN * width)
     if not len(found):
         return 0
     begin = int(found[-1]) + 1

@@ -78,21 +78,16 @@ def picture_files(folder: StrPath) -> list[Path]:
     Raises
     ------
     InputError
-        When the folder cannot be read, or holds no such file.
+        When the folder cannot be read.
     """
     try:
-        names = sorted(os.listdir(folder))
+        paths = sorted(Path(folder).iterdir())
     except OSError as error:
         raise InputError(
             f"cannot read the folder {shown(folder)}: {error.strerror or error}"
         ) from None
-    paths = [Path(folder, name) for name in names if not name.startswith(".")]
-    found = [path for path in paths if path.suffix.lower() in SUFFIXES and not path.is_dir()]
-    if not found:
-        raise InputError(
-            f"the folder {shown(folder)} holds no pictures: expected PNG or JPEG files"
-        )
-    return found
+    pictures = [path for path in paths if path.suffix.lower() in SUFFIXES]
+    return [path for path in pictures if not path.name.startswith(".") and not path.is_dir()]
 
 
 class Picture(NamedTuple):

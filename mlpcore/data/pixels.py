@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 import numpy as np
 from msgspec import Meta
 
-from mlpcore.checks import NUMBERS, Record, check_choice, check_whole, convert_fields, real_array
+from mlpcore.checks import NUMBERS, Record, check_whole, convert_fields, real_array
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, ArrayLike, Float32Array
 
@@ -201,21 +201,10 @@ def normalise(pixels: ArrayLike) -> Float32Array:
 
 
 def scale(values: AnyArray, low: float, high: float) -> Float32Array:
-    """Scale values linearly, so that `low` becomes -1 and `high` becomes 1.
-
-    Values beyond them end beyond -1 and 1. Those that are in [-1, 1] already keep their bits.
-
-    Parameters
-    ----------
-    values : numpy.ndarray of real numbers, any shape
-
-    Returns
-    -------
-    numpy.ndarray of float32, same shape
-    """
+    """Values in which `low` becomes -1 and `high` becomes 1; those in [-1, 1] keep their bits."""
     if (low, high) == (-1, 1):
         return values.astype(np.float32)
-    if values.dtype == np.uint8 and (low, high) == (0, 255):
+    if values.dtype == np.uint8 and (low, high) == BYTES:
         return normalise(values)
     # In float64 up to here, which gives the bits of `normalise` for the same values.
     result = ((values - np.float64(low)) / ((high - low) / 2)).astype(np.float32)
@@ -223,26 +212,8 @@ def scale(values: AnyArray, low: float, high: float) -> Float32Array:
     return result
 
 
-def to_range(images: Float32Array, input_range: str) -> Float32Array:
-    """Return images in [-1, 1] as a network's inputs, in one of `INPUT_RANGES`.
-
-    Those in [0, 1] are (x + 1) / 2. A background of -1 becomes exactly 0.
-
-    Parameters
-    ----------
-    images : numpy.ndarray of float32, any shape
-
-    Returns
-    -------
-    numpy.ndarray of float32, same shape
-        The images themselves if the range is "signed".
-
-    Raises
-    ------
-    InputError
-        When there is no such range.
-    """
-    check_choice("input range", input_range, INPUT_RANGES)
+def to_range(images: Float32Array, input_range: InputRange) -> Float32Array:
+    """Images in [-1, 1] as inputs: signed ones stay, and unit ones are (x + 1) / 2."""
     if input_range == "signed":
         return images
     result = images + np.float32(1)

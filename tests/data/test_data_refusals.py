@@ -1,7 +1,11 @@
 """What the package refuses: each in one line that has the words beside it."""
 
 import dataclasses
+import gzip
+import io
+import os
 import struct
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -11,7 +15,8 @@ from idx_files import small_set, write_set, zipped
 from mlpcore import Dataset, dataset
 from mlpcore.data.digit import find_digit
 from mlpcore.data.idx import FILES, read_idx
-from mlpcore.data.pixels import normalise, resize, to_range
+from mlpcore.data.image_files import read_picture
+from mlpcore.data.pixels import normalise, resize
 from mlpcore.data.summary import DataSummary
 from mlpcore.store.documents import from_json, to_json
 from small_runs import refusal
@@ -24,6 +29,7 @@ RECORD = msgspec.to_builtins(DataSummary.of(DIGITS))
 BIT = (X_TEST.max() == X_TEST).astype(np.int64)
 XT_HUGE = 1e308 * BIT
 LARGE = np.arange(3, dtype=np.uint64) + 2**53
+OBJECTS = np.array([1, "a"], object)
 NO_TEST = {"X_test": None, "y_test": None}
 
 
@@ -36,10 +42,33 @@ def folder(file, array):
     return dataset.load(write_set("folder", {**small_set(), file: array}))
 
 
+def npz(cut=slice(0), **arrays):
+    """A .npz file of arrays without some of its bytes."""
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    kept = bytearray(content.getvalue())
+    del kept[cut]
+    return written(kept, "set.npz")
+
+
+def npy(head):
+    """A folder of .npy files, of which one has another type in its head."""
+    os.mkdir("set")
+    content = io.BytesIO()
+    np.save(content, X)
+    np.save("set/y.npy", Y)
+    written(content.getvalue().replace(b"'|u1'", head), "set/X.npy", str)
+    return dataset.load("set")
+
+
+def written(content, name="set.csv", read=dataset.load):
+    """What is read from a file with some content."""
+    Path(name).write_bytes(content)
+    return read(name)
+
+
 def idx(content):
-    with open("file", "wb") as file:
-        file.write(content)
-    return read_idx("file")
+    return written(content, "file", read_idx)
 
 
 def record(**changes):
@@ -96,6 +125,21 @@ REFUSED = [
     (lambda: idx(struct.pack(">II", 0x801, 9) + bytes(8)), "expected 17 bytes for the 9"),
     (lambda: idx(zipped(struct.pack(">II", 0x801, 9) + bytes(10))), "found more"),
     (lambda: read_idx("empty"), "cannot read empty"),
+    # other files
+    (lambda: dataset.load("absent.npz"), "No such file"),
+    (lambda: npz(arr=X), "set.npz holds arr.npy: expected x_train"),
+    (lambda: npz(x_train=X, y_train=OBJECTS), "y_train is no array of numbers or text: Object"),
+    (lambda: npz(slice(-30, None), X=X, y=Y), "set.npz is not a readable .npz file"),
+    *((lambda bad=bad: npy(bad), "set: X is no array of numbers") for bad in (b"{}", b"[" * 900)),
+    *(
+        (lambda bad=bad: written(bad), "set.csv is no table of images:")
+        for bad in (b"1,2\n1,2,3\n", b"1,a\n2,b\n1,c", b"\0", "1,é,3\n1,x,3".encode())
+    ),
+    (lambda: written(b"1,2\n2,nan\n"), "set.csv: pixels holds NaN or infinity"),
+    (lambda: written(b"1\n2\n"), "it has no pixels"),
+    (lambda: written(gzip.compress(b"\x80"), "mnist.pkl.gz"), "a pickle may run any code; where"),
+    (lambda: written(b"\0\0\0\x18ftypheic", "a", read_picture), "JPEG, as from heif-convert"),
+    (lambda: written(b"%PDF-1.4", "a", read_picture), "a is a PDF document: expected PNG or"),
     # held-out images
     (lambda: DIGITS.hold_out(1442), "1,442 training images to hold out: expected 1 to 1,441"),
     (lambda: DIGITS.hold_out(10).hold_out(10), "expected none, as some are already"),
@@ -111,7 +155,7 @@ REFUSED = [
     (lambda: DataSummary.of(arrays()).load(), "were arrays in memory: expected --data FILE.npz"),
     # values and sizes
     *((lambda bad=bad: normalise(bad), "pixels lie outside") for bad in ([256], [np.nan])),
-    (lambda: to_range(IMAGES, "Unit"), "input range 'Unit': expected signed or unit"),
+    (lambda: DIGITS.as_inputs("Unit"), "input range 'Unit': expected signed or unit"),
     *(
         (lambda side=side: resize(IMAGES, side, 3), "side ")
         for side in (1, 1026, 2.5, "3", None)

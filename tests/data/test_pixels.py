@@ -2,19 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.ndimage import map_coordinates
 
 from mlpcore.data.pixels import normalise, resize, to_range
 
 
 def test_normalise_and_ranges():
-    pixels = np.arange(256, dtype=np.uint8)
-    values = normalise(pixels)
+    values = normalise(np.arange(256, dtype=np.uint8))
     assert values.dtype == np.float32 and values[0] == -1 and values[255] == 1
-    np.testing.assert_allclose(values, pixels / 127.5 - 1, rtol=0, atol=6e-8)
-    np.testing.assert_array_equal(pixels, np.arange(256))
+    np.testing.assert_allclose(values, np.arange(256) / 127.5 - 1, rtol=0, atol=6e-8)
     assert to_range(values, "signed") is values
     unit = to_range(values, "unit")
     assert unit.dtype == np.float32 and unit[0] == 0 and unit[255] == 1
@@ -22,17 +18,13 @@ def test_normalise_and_ranges():
     np.testing.assert_allclose(unit, np.arange(256) / 255, rtol=0, atol=9e-8)
 
 
-@given(
-    st.tuples(st.integers(0, 4), st.integers(1, 12), st.integers(1, 12)),
-    st.integers(2, 14),
-    st.integers(2, 14),
-    st.integers(0, 2**32 - 1),
-)
-def test_resize_is_bilinear_with_aligned_corners(shape, height, width, seed):
-    images = np.random.default_rng(seed).uniform(-1, 1, shape).astype(np.float32)
+@pytest.mark.parametrize("shape", [(0, 3, 3), (4, 1, 12), (3, 12, 5), (5, 7, 7)])
+@pytest.mark.parametrize("height, width", [(2, 14), (13, 3), (7, 7)])
+def test_resize_is_bilinear_with_aligned_corners(shape, height, width, monkeypatch):
+    images = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+    monkeypatch.setattr("mlpcore.data.pixels._BATCH_PIXELS", 2 * height * width)  # several batches
     resized = resize(images, height, width)
-    assert resized.dtype == np.float32 and resized.flags.c_contiguous
-    assert resized.shape == (shape[0], height, width)
+    assert (resized.dtype, resized.shape) == (np.float32, (shape[0], height, width))
     sides = np.linspace(0, shape[1] - 1, height), np.linspace(0, shape[2] - 1, width)
     places = np.meshgrid(*sides, indexing="ij")
     for image, result in zip(images, resized):
@@ -41,10 +33,5 @@ def test_resize_is_bilinear_with_aligned_corners(shape, height, width, seed):
         assert image.min() <= result.min() and result.max() <= image.max()
         corners = np.ix_([0, -1], [0, -1])
         np.testing.assert_array_equal(result[corners], image[corners])
-    if (height, width) == shape[1:]:
-        np.testing.assert_array_equal(resized, images)
-        assert not np.shares_memory(resized, images)
-    with pytest.MonkeyPatch.context() as patch:  # in batches
-        patch.setattr("mlpcore.data.pixels._BATCH_PIXELS", 2 * height * width)
-        np.testing.assert_array_equal(resize(images, height, width), resized)
+    assert not np.shares_memory(resized, images)
     assert np.all(resize(np.full(shape, 0.1, np.float32), height, width) == np.float32(0.1))
