@@ -24,8 +24,6 @@ from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.estimators.fitting import (
     FEW,
-    EarlyStopping,
-    EpochRecord,
     Plateau,
     StepperCache,
     copy_of,
@@ -348,12 +346,11 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         samples = mlp._samples(inputs, labels, sample_weight).with_mean_weight_1()
         if not again:
             mlp._network = mlp._new_network(config)
-        # With a deformation every epoch is new to the network, so its loss says less.
-        stopping = Observer() if self.deformation else Plateau(mlp)
+        held_out = None
         if self.early_stopping:
             samples, held_out = samples.split(self.validation_fraction, config.seed)
-            stopping = EarlyStopping(mlp, held_out)
-        observers = [EpochRecord(mlp), stopping, *observers_of(self.callbacks, mlp)]
+        stopping = Plateau(mlp, held_out)
+        observers = [stopping, *observers_of(self.callbacks, mlp)]
         mlp._n_samples, mlp.target_ = len(samples.codes), config.target
         # What continues after the epochs of `_history`.
         state = TrainingState(mlp._network, history=mlp._history)
@@ -363,8 +360,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             observers.append(console)
             complete = Trainer(config, source, backend, observers, state, self.alpha).run()
         warn_of_training(mlp, samples, n_before, complete)
-        if isinstance(stopping, EarlyStopping) and stopping.best:
-            mlp._network = stopping.best
+        mlp._network = stopping.best or mlp._network
         self.__dict__.update(mlp.__dict__)
         return self
 

@@ -67,10 +67,13 @@ def copy_of(mlp: Any) -> Any:
 
 
 class EpochRecord(Observer):
-    """Brings the fitted attributes of a classifier up to date after each epoch."""
+    """Brings the fitted attributes of a classifier up to date after each epoch.
 
-    def __init__(self, mlp: Any):
-        self.mlp = mlp
+    Then it calls functions with a copy of the classifier, and stops if one returns true.
+    """
+
+    def __init__(self, mlp: Any, functions: Sequence[Callable[[Any, EpochMetrics], object]]):
+        self.mlp, self.functions = mlp, functions
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Adds the epoch, and the network as it is after it."""
@@ -78,78 +81,56 @@ class EpochRecord(Observer):
         self.mlp.loss_curve_.append(metrics.loss)
         self.mlp.t_ += metrics.n_train
         self.mlp._history = trainer.state.history
+        for function in self.functions:
+            if function(copy_of(self.mlp), metrics):
+                trainer.request_stop()
 
 
 class Plateau(Observer):
-    """Stops a training when its loss falls no more.
+    """Stops a training when the accuracy on held-out samples rises no more.
 
-    The rule is that of scikit-learn's MLPClassifier: training stops after more than
-    `n_iter_no_change` epochs in a row, none of which was better than the best by `tol`.
+    Without such samples, it is the loss that falls no more; but with a deformation every epoch is
+    new to the network, so its loss says less and stops nothing. The rule is that of scikit-learn's
+    MLPClassifier: training stops after more than `n_iter_no_change` epochs in a row, none of which
+    was better than the best by `tol`. With held-out samples the classifier's scores are brought up
+    to date, and `best` is the network of the first epoch with the highest one.
     """
 
-    def __init__(self, mlp: Any):
-        self.mlp = mlp
-        self.best_score = -np.inf
-        self._without_change = 0
+    def __init__(self, mlp: Any, held_out: Samples | None = None):
+        self.mlp, self.held_out = mlp, held_out
+        self.best: Network | None = None
+        self._best_score, self._without_change = -np.inf, 0
+        self._patience = math.inf if mlp.deformation and not held_out else mlp.n_iter_no_change
+        if held_out:
+            mlp.validation_scores_ = mlp.validation_scores_ or []
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Asks for a stop if it is time."""
-        score = self.score(trainer, metrics)
-        improved = score >= self.best_score + self.mlp.tol
+        score, network, held_out = -metrics.loss, trainer.state.network, self.held_out
+        if held_out:
+            guesses = outputs_of(network, held_out.inputs, trainer.backend).argmax(axis=1)
+            score = float(np.average(guesses == held_out.codes, weights=held_out.weights))
+            self.mlp.validation_scores_.append(score)
+            if score > self._best_score:
+                self.mlp.best_validation_score_, self.best = score, network.copy()
+        improved = score >= self._best_score + self.mlp.tol
         self._without_change = 0 if improved else self._without_change + 1
-        self.best_score = max(score, self.best_score)
-        if self._without_change > self.mlp.n_iter_no_change:
-            trainer.request_stop()
-
-    def score(self, trainer: Trainer, metrics: EpochMetrics) -> float:
-        """How good the epoch was."""
-        return -metrics.loss
-
-
-class EarlyStopping(Plateau):
-    """Stops a training when the accuracy on held-out samples rises no more.
-
-    The classifier's scores are brought up to date, and `best` is the network of the first epoch
-    with the highest one.
-    """
-
-    def __init__(self, mlp: Any, held_out: Samples):
-        super().__init__(mlp)
-        self.held_out = held_out
-        self.best: Network | None = None
-        mlp.validation_scores_ = mlp.validation_scores_ or []
-
-    def score(self, trainer: Trainer, metrics: EpochMetrics) -> float:
-        """The accuracy of the network, which is kept if it is the best."""
-        network, samples = trainer.state.network, self.held_out
-        guesses = outputs_of(network, samples.inputs, trainer.backend).argmax(axis=1)
-        score = float(np.average(guesses == samples.codes, weights=samples.weights))
-        self.mlp.validation_scores_.append(score)
-        if score > self.best_score:
-            self.mlp.best_validation_score_, self.best = score, network.copy()
-        return score
-
-
-class Callback(Observer):
-    """Calls a function of a classifier after each epoch, and stops if it returns true."""
-
-    def __init__(self, function: Callable[[Any, EpochMetrics], object], mlp: Any):
-        self.function, self.mlp = function, mlp
-
-    def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
-        """Calls the function with a copy of the classifier."""
-        if self.function(copy_of(self.mlp), metrics):
+        self._best_score = max(score, self._best_score)
+        if self._without_change > self._patience:
             trainer.request_stop()
 
 
 def observers_of(callbacks: Any, mlp: Any) -> list[Observer]:
-    """Observers for functions and Observers; None stands for none of them."""
+    """An `EpochRecord` that calls the functions among callbacks, and the Observers among them."""
     if not isinstance(callbacks, Sequence | None):
         raise InputError(f"callbacks {callbacks!r}: expected a list of functions or Observers")
+    functions: list[Any] = []
+    observers: list[Observer] = [EpochRecord(mlp, functions)]
     for each in callbacks or ():
         if not (isinstance(each, Observer) or callable(each)) or isinstance(each, type):
             raise InputError(f"callbacks: {each!r}, expected functions or Observers")
-    return [each if isinstance(each, Observer) else Callback(each, mlp) for each in callbacks or ()]
+        (observers if isinstance(each, Observer) else functions).append(each)
+    return observers
 
 
 def still_falls(losses: Sequence[float], rates: Sequence[float], first: float) -> bool:

@@ -178,10 +178,9 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
         names = list(of.columns)
         sizes = (len(names), *trained.layer_sizes[1:])
         network = Network(sizes, 0, trained.activation, trained.loss)
-        for to, weights in zip(network.weights, [first[:, : len(names)], *further]):
-            to[...] = weights
-        for to, biases in zip(network.biases, trained.biases):
-            to[...] = biases
+        sources = first[:, : len(names)], *further, *trained.biases
+        for to, source in zip((*network.weights, *network.biases), sources):
+            to[...] = source
         classes = np.empty(len(of.labels), object)
         classes[:] = of.labels  # which may be tuples
         return EstimatorNetwork(
