@@ -43,7 +43,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 import numpy as np
@@ -154,35 +154,29 @@ def read_network(path: StrPath) -> tuple[Network, dict[str, str]]:
     open_regular(path).close()  # it is neither a pipe, which would wait, nor a folder
     try:
         with safe_open(path, "numpy") as file:
-            return _read(file)
+            metadata = file.metadata() or {}
+            known = msgspec.convert(metadata, _Metadata)
+            sizes = tuple(map(int, known.architecture.split(",")))
+            # Shapes first: these are as large as the file, and an architecture may be any.
+            tensors = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            found = {name: each.get_shape() for name, each in tensors.items()}
+            expected: dict[str, list[int]] = {}
+            for i, (n_in, n_out) in enumerate(pairwise(sizes)):
+                expected |= {f"layers.{i}.weight": [n_out, n_in], f"layers.{i}.bias": [n_out]}
+            types = {each.get_dtype() for each in tensors.values()}
+            if found != expected or not types <= {"F32", "F16"}:
+                raise InputError(f"its tensors are not those of {format_layer_sizes(sizes)}")
+            network = Network(sizes, activation=known.activation, loss=known.loss)
+            for name, target in _tensors(network):
+                target[...] = file.get_tensor(name)
+        del metadata["sha256"]
+        if known.sha256 != weights_sha256(network, metadata):
+            raise InputError("its checksum does not fit its content")
+        if not network.is_finite():
+            raise InputError("it holds weights that are not finite")
     except (ValueError, SafetensorError, OSError) as error:
-        reason = one_line(error)
-        expected = "the expected safetensors file of a network"
-        raise InputError(f"{shown(path)} is not {expected}: {reason}") from None
-
-
-def _read(file: Any) -> tuple[Network, dict[str, str]]:
-    """The network and the metadata of an open file."""
-    metadata = file.metadata() or {}
-    known = msgspec.convert(metadata, _Metadata)
-    sizes = tuple(map(int, known.architecture.split(",")))
-    # Shapes first: these are as large as the file, and an architecture may be any.
-    tensors = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
-    found = {name: each.get_shape() for name, each in tensors.items()}
-    expected: dict[str, list[int]] = {}
-    for i, (n_in, n_out) in enumerate(pairwise(sizes)):
-        expected |= {f"layers.{i}.weight": [n_out, n_in], f"layers.{i}.bias": [n_out]}
-    types = {each.get_dtype() for each in tensors.values()}
-    if found != expected or not types <= {"F32", "F16"}:
-        raise InputError(f"its tensors are not those of {format_layer_sizes(sizes)}")
-    network = Network(sizes, activation=known.activation, loss=known.loss)
-    for name, target in _tensors(network):
-        target[...] = file.get_tensor(name)
-    del metadata["sha256"]
-    if known.sha256 != weights_sha256(network, metadata):
-        raise InputError("its checksum does not fit its content")
-    if not network.is_finite():
-        raise InputError("it holds weights that are not finite")
+        what = "the expected safetensors file of a network"
+        raise InputError(f"{shown(path)} is not {what}: {one_line(error)}") from None
     return network, metadata
 
 

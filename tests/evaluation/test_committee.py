@@ -6,7 +6,6 @@ import pytest
 from mlpcore import Committee, Network
 from mlpcore.evaluation import Evaluation
 from mlpcore.evaluation.committee import compare
-from mlpcore.network.activation import A, B
 from small_runs import make_dataset
 
 DATA = make_dataset(n_test=130)
@@ -23,21 +22,6 @@ def test_the_mean_decides(reference):
     assert guesses.tolist() == outputs.argmax(1).tolist()
     result = committee.evaluate(DATA.test_images, DATA.test_labels, reference)
     assert result.errors == np.count_nonzero(guesses != DATA.test_labels) > 0
-
-
-def test_networks_of_different_losses_decide_by_probabilities(reference):
-    """The softmax is sure of class 1, and the larger outputs of the other do not count more."""
-    squared, softmax = Network((1, 2)), Network((1, 2), loss="cross-entropy")
-    squared.biases[0][...] = (0.3, -0.3)
-    softmax.biases[0][...] = (0, 4)
-    image = np.zeros((1, 1), np.float32)
-    first = (A * np.tanh(B * 0.3) + 1) / 2  # The other is 1 minus this.
-    second = 1 / (1 + np.exp(4))
-    found = Committee([squared, softmax]).outputs(image, reference)
-    expected = [(first + second) / 2, 1 - (first + second) / 2]
-    np.testing.assert_allclose(found, [expected], rtol=1e-6)  # float32 outputs
-    alone = Committee([softmax]).outputs(image, reference)
-    np.testing.assert_allclose(alone, [[second, 1 - second]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(("alone", "p_value"), [((0, 0), 1), ((1, 9), 22 / 2**10), ((7, 0), 2**-6)])

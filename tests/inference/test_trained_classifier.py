@@ -10,7 +10,7 @@ from PIL import Image
 
 import mlpcore
 import pictures
-from mlpcore import Dataset, PictureWarning, backends, dataset
+from mlpcore import Dataset, PictureWarning, backends
 from mlpcore.data.digit import find_digit
 from mlpcore.data.pixels import MNIST_PIXELS, PixelSpec, normalise, resize
 from mlpcore.evaluation import evaluation
@@ -55,24 +55,13 @@ def load(*sources):
 def ways():
     """The same four digits in every form, after `write_pictures`."""
     paths = [f"scans/{number}.png" for number in range(4)]
-    images = [Image.fromarray(each) for each in PAPER]
     return {
         "folder": "scans",
-        "folder as a path": Path("scans"),
-        "files": paths,
-        "file and Pillow's": (Path(paths[0]), images[1].convert("RGB"), *paths[2:]),
+        "files and Pillow's": (Path(paths[0]), Image.fromarray(PAPER[1]), *paths[2:]),
         "pixels of MNIST's format": PIXELS,
-        "other whole numbers": PIXELS.astype(np.int64),
         "nested lists": PIXELS.tolist(),
-        "rows of pixels": PIXELS.reshape(4, 784),
+        "rows of pixels": PIXELS.reshape(4, 784).astype(np.int64),
     }
-
-
-def trained_sources(data, **changes):
-    """A run, its weights alone, and what is exported from it."""
-    finish_run(Path("run"), make_config(epochs=1, backend="scalar", **changes), data)
-    mlpcore.export("run", "exported.safetensors")
-    return "run", f"run/{BEST}", "exported.safetensors"
 
 
 def write_pictures():
@@ -111,21 +100,6 @@ def test_committees(losses):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-6)  # float32 softmax
     assert probabilities.argmax(axis=1).tolist() == net.predict(PIXELS).tolist()
     assert net.predict_proba(PIXELS[:0]).shape == (0, 10)
-
-
-def test_probabilities_know_the_target(tmp_path):
-    """Of a committee its members' mean."""
-    data = dataset.load(name="digits")
-    for source in trained_sources(data, target=1.5):
-        net = load(source)
-        outputs = net.outputs(data.test_images)
-        np.testing.assert_array_equal(net.to_probabilities(outputs), of_outputs(outputs, 1.5))
-    finish_run(Path("usual"), make_config(epochs=1, backend="scalar", seed=2), data)
-    both = load("run", "usual")
-    outputs = both.outputs(data.test_images)
-    found = both.to_probabilities(outputs)
-    np.testing.assert_array_equal(found, of_outputs(outputs, 1.25))
-    assert found.argmax(axis=1).tolist() == both.predict_images(data.test_images).tolist()
 
 
 def test_pretrained_is_the_package_s_unless_a_path_is_meant(monkeypatch):
@@ -229,33 +203,32 @@ def test_sources_that_are_none(sources, part):
     assert part in refusal(mlpcore.load, sources)
 
 
-def test_classes_of_the_data_are_what_it_predicts():
-    pixels, labels = make_pixels(60, 1)
-    names = np.array(["crow", "owl", "tit"])
-    data = Dataset.from_arrays(pixels, names[labels], pixels[:9], names[labels[:9]])
-    images = data.test_images
-    for source in trained_sources(data):
-        net = load(source)
-        assert list(net.classes) == ["crow", "owl", "tit"]
-        assert list(net.predict_images(images)) == list(names[net.outputs(images).argmax(axis=1)])
-    finish_run("numbers", make_config(), Dataset.from_arrays(pixels, labels, pixels, labels))
-    assert "knows other classes than" in refusal(load, "run", "numbers")
-
-
 @pytest.mark.parametrize(("side", "dtype"), [(8, float), (9, int)])
-def test_values_as_in_the_arrays_of_the_training(side, dtype):
-    """Also if sides were odd already."""
+def test_a_run_its_weights_and_its_export_know_the_data(side, dtype):
+    """Its values, classes and target. Sides may be odd already."""
     pixels, labels = make_pixels(60, 1, height=side, width=side)
-    values = (pixels // 16).astype(dtype)
-    data = Dataset.from_arrays(values, labels, values[:9], labels[:9])
-    for source in trained_sources(data):
+    values, names = (pixels // 16).astype(dtype), np.array(["crow", "owl", "tit"])
+    data = Dataset.from_arrays(values, names[labels], values[:9], names[labels[:9]])
+    finish_run("run", make_config(epochs=1, backend="scalar", target=1.5), data)
+    mlpcore.export("run", "exported.safetensors")
+    for source in "run", f"run/{BEST}", "exported.safetensors":
         net = load(source)
         for given in (values[:9], values[:9].reshape(9, -1)):
             np.testing.assert_array_equal(net.to_images(given), data.test_images)
         np.testing.assert_array_equal(net.to_images(values[3]), data.test_images[3:4])
+        outputs = net.outputs(data.test_images)
+        np.testing.assert_array_equal(net.predict_proba(values[:9]), of_outputs(outputs, 1.5))
+        assert net.predict(values[:9]).tolist() == names[outputs.argmax(axis=1)].tolist()
+        assert net.predict(values[:0]).shape == (0,)
         assert "0 to 15" in refusal(net.predict, values * 16)
         assert "expected real numbers" in refusal(net.predict, values * 1j)
-        assert net.predict(values[:0]).shape == (0,)
+    finish_run("usual", make_config(epochs=1, backend="scalar", seed=2), data)
+    both = load("run", "usual")
+    outputs = both.outputs(data.test_images)
+    np.testing.assert_array_equal(both.to_probabilities(outputs), of_outputs(outputs, 1.25))
+    numbers = Dataset.from_arrays(values, labels, values[:9], labels[:9])
+    finish_run("numbers", make_config(epochs=1), numbers)
+    assert "knows other classes than" in refusal(load, "run", "numbers")
 
 
 def test_arrays_with_a_light_border_are_a_warning():

@@ -36,11 +36,7 @@ export function layersOf(sizes, values) {
 
 /** The sums a = W x + b of a layer. Inputs of 0 are left out. */
 function sums({ weights, biases }, x) {
-  const active = [];
-  x.forEach((value, k) => {
-    if (value !== 0) active.push(k);
-  });
-  const places = Int32Array.from(active);
+  const places = Int32Array.from(x.keys()).filter((k) => x[k] !== 0);
   return Float32Array.from(biases, (bias, j) => {
     const row = j * x.length;
     let sum = bias;
