@@ -127,10 +127,10 @@ def read_picture(source: Source, side: int = REDUCED_SIDE) -> Picture:
         holds several pictures or has too many pixels.
     """
     if isinstance(source, Image.Image):
-        with _refusing(name := "the picture"):
+        name, longest = "the picture", max(source.size)
+        with _refusing(name):
             _check(source)
-            image, longest = ImageOps.exif_transpose(source), max(source.size)
-            grey = _brightness(image, side)
+            grey = _brightness(ImageOps.exif_transpose(source), side)
     else:
         content, name = _content(source)
         with _refusing(name):
@@ -249,30 +249,22 @@ def _too_large(found: str) -> str:
 
 
 def _brightness(image: Image.Image, side: int) -> AnyArray:
-    """Return the brightness of a picture in any of Pillow's modes."""
-    if image.mode.startswith(("I", "F")):
-        whites = (1, 255) if image.mode == "F" else ()
-        return _scaled(np.asarray(image, np.float32), whites, side)
+    """Return the brightness of a picture in any of Pillow's modes, 0 to 255."""
+    if image.mode.startswith(("I", "F")):  # more than 8 bits, or real numbers
+        values = np.asarray(image, np.float32)
+        if not np.isfinite(values).all():
+            raise InputError(f"holds values that are not finite, {EXPECTED}")
+        # White is the first of these that no value exceeds.
+        whites = *((1, 255) if image.mode == "F" else ()), 2**16 - 1, float(values.max())
+        white = next(each for each in whites if values.max() <= each)
+        values = np.asarray(_reduced(Image.fromarray(values), side))
+        return np.clip(values * np.float32(255 / white), 0, 255)
     if not image.has_transparency_data:
         return np.asarray(_reduced(image.convert("L"), side))
     image = _reduced(image.convert("RGBA"), side)
     grey = np.asarray(image.convert("RGB").convert("L"), np.float32)
     opacity = np.asarray(image.getchannel("A"), np.float32) / np.float32(255)
     return opacity * grey + (1 - opacity) * np.float32(_backdrop(grey, opacity))
-
-
-def _scaled(values: Float32Array, whites: tuple[int, ...], side: int) -> Float32Array:
-    """Scale values of more than 8 bits, or real numbers, to 0 ... 255.
-
-    White is the first of `whites`, or else 65,535, that no value exceeds; or else the greatest
-    value.
-    """
-    if not np.isfinite(values).all():
-        raise InputError(f"holds values that are not finite, {EXPECTED}")
-    brightest = float(values.max())
-    white = next((w for w in (*whites, 2**16 - 1) if brightest <= w), brightest)
-    values = np.asarray(_reduced(Image.fromarray(values), side))
-    return np.clip(values * np.float32(255 / white), 0, 255)
 
 
 def _reduced(image: Image.Image, side: int) -> Image.Image:

@@ -121,11 +121,8 @@ def _ink_is_light(grey: UInt8Array, ground: AnyArray) -> bool:
 def _missing_light(grey: UInt8Array, small: UInt8Array, stroke: float) -> UInt8Array:
     """The share of the ground's light that each pixel (h, w) of dark ink lacks, 0 to 255.
 
-    Parameters
-    ----------
-    small
-        The picture reduced, in which the ground is found. A grey closing fills what is narrower
-        than the share `stroke` of the shorter side, and keeps the edge of a shadow.
+    The ground is found in the reduced picture: a grey closing fills what is narrower than the
+    share `stroke` of the shorter side, and keeps the edge of a shadow.
     """
     n = max(3, round(stroke * min(small.shape)))
     # Dark padding keeps a slope of light from becoming flat at the border.

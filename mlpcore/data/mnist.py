@@ -79,19 +79,10 @@ def locate(may_download: bool) -> Path:
 
 
 def download(folder: Path, files: Iterable[str]) -> str:
-    """Download some of MNIST's files. Each is checked, and then stored completely or not at all.
+    """Download some of MNIST's files, the keys of `MD5`, into a folder, uncompressed.
 
-    Parameters
-    ----------
-    folder : Path
-        Where to store the uncompressed files. It is created if it is missing.
-    files : iterable of str
-        Keys of `MD5`.
-
-    Returns
-    -------
-    str
-        Why no mirror delivered all the files, on one line; empty when one did.
+    Each is checked, and then stored completely or not at all. Returned is why no mirror delivered
+    all of them, on one line; empty when one did.
 
     Raises
     ------

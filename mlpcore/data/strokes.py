@@ -68,24 +68,10 @@ SHARE_WITH_WAVE, SHARE_WITH_TICK, SHARE_WITH_BAR = 0.5, 0.8, 0.9
 def add_strokes(
     images: Float32Array, labels: UInt8Array, classes: Sequence[Any], share: float, seed: int
 ) -> Float32Array:
-    """Change a share of the ones and of the sevens.
+    """A copy of images (n, h, w) in [-1, 1], in which a share of the ones and sevens has strokes.
 
-    Parameters
-    ----------
-    images : numpy.ndarray of float32, shape (n, h, w)
-        In [-1, 1]; -1 is the background.
-    labels : numpy.ndarray of uint8, shape (n,)
-    classes : sequence
-        What the labels stand for.
-    share : float
-        The probability of an image of a 1 or of a 7 to be changed.
-    seed : int
-        Decides, with the index of an image, on its strokes.
-
-    Returns
-    -------
-    numpy.ndarray of float32, shape (n, h, w)
-        A copy.
+    `classes` says what the labels (n,) stand for. The seed and the index of an image decide on its
+    strokes.
 
     Raises
     ------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from typing import Annotated, TypeAlias
 
@@ -82,15 +83,9 @@ class DataSummary(Record, frozen=True):
                 f"expected {shown(self.name)} as it was in {shown(self.source)}"
             )
 
-    @property
-    def image_shape(self) -> tuple[int, int]:
-        """Height and width of the images that the network sees."""
-        return self.pixels.image_shape
-
     def layer_sizes(self, hidden_layers: tuple[int, ...]) -> tuple[int, ...]:
         """Return the layer sizes of a network with these hidden layers for these data."""
-        height, width = self.image_shape
-        return (height * width, *hidden_layers, self.n_classes)
+        return (math.prod(self.pixels.image_shape), *hidden_layers, self.n_classes)
 
     def load(self, folder: StrPath | None = None, *, download: bool = True) -> Dataset:
         """Load the data again, from where they were or from another folder.

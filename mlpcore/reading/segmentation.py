@@ -95,16 +95,9 @@ class _Part(NamedTuple):
 def number_field(
     ink: Ink, components: Components, groups: Sequence[Sequence[int]], height: float
 ) -> Field:
-    """The candidates for the digits of a number.
+    """The candidates for the digits of a number on a page, `height` pixels high.
 
-    Parameters
-    ----------
-    ink
-        Of the page.
-    groups
-        The components that belong together.
-    height
-        Of the digits, in pixels.
+    Each group has the numbers of components that belong together.
     """
     box = reduce(Box.union, (components.boxes[k] for group in groups for k in group))
     group_of = np.full(len(components.boxes), -1)
@@ -141,10 +134,7 @@ def best_sequence(
 ) -> list[int]:
     """The numbers of the segments that cover all parts with the greatest sum (Viterbi).
 
-    Parameters
-    ----------
-    scores
-        The logarithm of the network's probability for each segment.
+    `scores` are the logarithms of the network's probabilities for the segments.
     """
     best = np.full(n_parts + 1, -np.inf)
     best[0] = 0

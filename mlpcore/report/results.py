@@ -132,7 +132,7 @@ def report(
     """
     best = state.best_metrics
     assert best is not None
-    height, width = data.image_shape
+    height, width = data.pixels.image_shape
     images = test_images_text(data.n_test, data.held_out)
     classes = f": {', '.join(map(str, data.classes))}" if data.classes else ""
     return printable_lines(f"""# {format_hidden_layers(config.hidden_layers)} on {data.name}

@@ -152,17 +152,6 @@ def test_wrong_content_is_not_stored(cache, mirrors, content, reason):
     assert TEST_LABELS not in os.listdir(cache) and set(os.listdir(cache)) <= set(FILES)
 
 
-def test_a_full_disk_leaves_nothing_half_written(cache, mirrors, monkeypatch):
-    def fail(path, content):
-        with open(path, "wb") as file:
-            file.write(content[:1])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", fail)
-    assert "No space left" in load().notice
-    assert os.listdir(cache) == []
-
-
 def test_mnist_out_of_reach(cache):
     loaded = load()
     assert loaded.name == dataset.EMBEDDED

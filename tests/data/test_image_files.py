@@ -4,7 +4,6 @@ import contextlib
 import io
 import os
 import struct
-import zlib
 
 import numpy as np
 import pytest
@@ -65,26 +64,13 @@ def test_a_camera_held_otherwise(tmp_path):
     assert np.array_equal(read_picture(path).grey, upright)
 
 
-def png(width, height):
-    """A PNG file of so many pixels according to its header."""
-
-    def chunk(name, content):
-        check = struct.pack(">I", zlib.crc32(name + content))
-        return struct.pack(">I", len(content)) + name + content + check
-
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    parts = chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(b"")), chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
-
-
 TWO = {"save_all": True, "append_images": [Image.fromarray(255 - GREY)]}
 NOT_FINITE = np.where(GREY < 255, GREY.astype(np.float32), 0)
 NOT_FINITE[3, 3] = np.nan
 BOMBS = {
-    "PNG": png(60_000, 60_000),
-    "PNG beyond Pillow's limits": png(2**31 - 1, 2**31 - 1),
-    "PNG just beyond ours": png(MAX_PIXELS // 1024 + 1, 1024),
-    "PPM": b"P6 90000 90000 255\n" + bytes(10**5),
+    "far beyond Pillow's limit": b"P6 90000 90000 255\n" + bytes(10**5),
+    "beyond Pillow's limit": b"P5 10000 10000 255\n",
+    "just beyond ours": b"P5 %d 1024 255\n" % (MAX_PIXELS // 1024 + 1),
 }
 REFUSED = {
     "two in a GIF": encoded(IMAGE, "GIF", **TWO),
