@@ -232,7 +232,18 @@ class TrainedClassifier:
         images = check_array("images", images, (None, *self.pixels.image_shape))
         if not np.isfinite(images).all():
             raise InputError("the images are not all finite: expected numbers")
-        return [self._outputs(each, images) for each in self.networks]
+        result = []
+        for each in self.networks:
+            inputs = each.pixels.to_inputs(each.pixels.rescale(images, self.pixels))
+            if self.copies is None:
+                outputs = evaluation.outputs(each.network, inputs, self.backend)
+            else:
+                seen = inputs.reshape(-1, *each.pixels.image_shape)
+                outputs = self.copies.outputs(each.network, seen, self.backend)
+            if not np.isfinite(outputs).all():
+                raise InputError(f"{shown(each.path)}: outputs are not finite, expected numbers")
+            result.append(outputs)
+        return result
 
     def evaluate(
         self, images: Float32Array, labels: AnyArray
@@ -253,18 +264,6 @@ class TrainedClassifier:
     def _mean(self, outputs: Sequence[Float64Array]) -> Float64Array:
         """The outputs (n, n_classes) of all networks together."""
         return evaluation.mean_outputs([each.network for each in self.networks], outputs)
-
-    def _outputs(self, one: TrainedNetwork, images: Float32Array) -> Float64Array:
-        """Outputs (n, n_classes) of a network, in its range and width, or for its copies."""
-        inputs = one.pixels.to_inputs(one.pixels.rescale(images, self.pixels))
-        if self.copies is None:
-            outputs = evaluation.outputs(one.network, inputs, self.backend)
-        else:
-            seen = inputs.reshape(-1, *one.pixels.image_shape)
-            outputs = self.copies.outputs(one.network, seen, self.backend)
-        if not np.isfinite(outputs).all():
-            raise InputError(f"{shown(one.path)}: its outputs are not finite, expected numbers")
-        return outputs
 
     def predict_proba(self, pictures: object) -> Float64Array:
         """Probabilities (n, n_classes) of the classes; the class of `predict` has the greatest.

@@ -103,19 +103,13 @@ def images_of_pixels(values: object, trained: TrainedNetwork, stacklevel: int) -
         )
     trained.pixels.check(pixels, "pixels")
     pixels = pixels.reshape(-1, height, width)
-    if trained.data_name == MNIST:
-        _warn_of_light_borders(pixels, stacklevel + 1)
+    if trained.data_name == MNIST:  # whose networks cannot read dark ink on light ground
+        border = np.ones(shape, bool)
+        border[1:-1, 1:-1] = False
+        if n := np.count_nonzero(pixels[:, border].mean(axis=1) > LIGHT):
+            text = (
+                f"{n:,} of {len(pixels):,} arrays with a light border: expected 0 for the ground "
+                "and 255 for the ink; PIL.Image.fromarray(array) is read either way"
+            )
+            warnings.warn(text, PictureWarning, stacklevel=stacklevel)
     return trained.pixels.to_images(pixels)
-
-
-def _warn_of_light_borders(pixels: AnyArray, stacklevel: int) -> None:
-    """Warn of pixels (n, h, w) of dark ink on light ground, which MNIST's networks cannot read."""
-    border = np.ones(pixels.shape[1:], bool)
-    border[1:-1, 1:-1] = False
-    n = np.count_nonzero(pixels[:, border].mean(axis=1) > LIGHT)
-    if n:
-        text = (
-            f"{n:,} of {len(pixels):,} arrays with a light border: expected 0 for the ground and "
-            "255 for the ink; PIL.Image.fromarray(array) is read either way"
-        )
-        warnings.warn(text, PictureWarning, stacklevel=stacklevel)

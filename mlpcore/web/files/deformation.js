@@ -12,9 +12,9 @@ const { fround } = Math;
 
 /** The weights, float32, of a truncated Gaussian for each pixel of a cell. They sum to 1. */
 function gaussianTaps(sigma) {
-  const cell = sigma <= GREATEST_PAPER_SIGMA ? 1 : Math.floor(sigma / SIGMA_IN_CELLS);
-  const radius =
-    sigma <= GREATEST_PAPER_SIGMA ? PAPER_RADIUS : Math.floor((4 * sigma) / cell + 0.5);
+  const isPapers = sigma <= GREATEST_PAPER_SIGMA;
+  const cell = isPapers ? 1 : Math.floor(sigma / SIGMA_IN_CELLS);
+  const radius = isPapers ? PAPER_RADIUS : Math.floor((4 * sigma) / cell + 0.5);
   return Array.from({ length: cell }, (_, phase) => {
     const place = (phase - (cell - 1) / 2) / cell;
     const taps = Array.from({ length: 2 * radius + 1 }, (_, i) => {
