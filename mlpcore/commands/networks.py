@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -92,34 +93,22 @@ def add_picture_arguments(parser: Parser) -> None:
 
 def networks_and_pictures(options: argparse.Namespace) -> tuple[list[Path], list[Path]]:
     """The networks and the pictures that are named, those of a folder sorted by name."""
-    networks = [path for path in options.paths if _is_network(path)]
+    networks = [
+        path
+        for path in options.paths
+        if path.suffix == ".safetensors"
+        or (path.is_dir() and (holds_run(path) or holds_committee(path)))
+    ]
     named = [path for path in options.paths if path not in networks]
     if not named:
         raise InputError(f"{shown(networks[0])} is a network: expected pictures beside it")
     for path in named if not networks else ():
         # It may be a misspelt run, which the network of the package should not answer for.
-        if not path.suffix:
-            _check_exists(path)
-    pictures: list[Path] = []
-    for path in named:
-        try:
-            pictures += pictures_in(path) if path.is_dir() else [path]
-        except InputError:
-            pictures.append(path)  # a folder without pictures, which `for_each_picture` refuses
-    return networks, pictures
-
-
-def _check_exists(path: Path) -> None:
-    if path != STDIN and not os.path.lexists(path):
-        expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
-        raise InputError(f"{shown(path)} does not exist: expected {expected}")
-
-
-def _is_network(path: Path) -> bool:
-    """Whether an argument names networks: a run's folder, a committee's, or a .safetensors file."""
-    if path.suffix == ".safetensors":
-        return True
-    return path.is_dir() and (holds_run(path) or holds_committee(path))
+        if not path.suffix and path != STDIN and not os.path.lexists(path):
+            expected = "a picture, a folder of pictures, a run, a committee or a .safetensors file"
+            raise InputError(f"{shown(path)} does not exist: expected {expected}")
+    found = (pictures_in(path) if path.is_dir() else [path] for path in named)
+    return networks, list(itertools.chain.from_iterable(found))
 
 
 def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassifier:
@@ -149,9 +138,6 @@ def for_each_picture(
         for place, path in enumerate(pictures, 1):
             entry: Entry = {"file": str(path)}
             try:
-                _check_exists(path)
-                if path.is_dir():
-                    pictures_in(path)
                 entry |= answer(place, path, sys.stdin.buffer if path == STDIN else path)
             except InputError as error:
                 entry["error"] = str(error)

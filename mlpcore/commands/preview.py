@@ -61,48 +61,40 @@ def every_class_in_turn(labels: AnyArray, n: int) -> AnyArray:
     return order[np.argsort(occurrence, kind="stable")[:n]]
 
 
-def describe(parameters: DeformationParameters, seed: int, data: dataset.Dataset) -> str:
-    """The settings in a line."""
-    similar = ""
-    if data.similar_labels and parameters.beta:
-        labels = " and ".join(str(data.classes[k]) for k in data.similar_labels)
-        similar = f" ({labels}: {parameters.beta / 2:g})"
-    return printable(
-        f"{data.name}: sigma {parameters.sigma:g}, alpha {parameters.alpha:g}, "
-        f"beta {parameters.beta:g}{similar}, gamma {parameters.gamma:g}, seed {seed}"
-    )
-
-
 def preview(options: argparse.Namespace) -> int:
     """Draws the contact sheet; returns the exit status."""
     given, seed = given_deformation(vars(options)), options.seed or 0
     DeformationParameters(**given)  # refuses bad values before data are loaded
     check_whole("seed", seed, 0, 2**64 - 1)
+    check_whole("rows", options.rows, 1, MAX_SIDE)
+    check_whole("columns", options.columns, 2, MAX_SIDE)
+    check_whole("epoch", options.epoch, 1, MAX_EPOCHS)
     if options.out.suffix.lower() != ".png":
         raise InputError(f"--out {shown(options.out)}: expected a name that ends in .png")
     check_replaceable(options.out)
     backend = backends.get(options.backend or "auto", options.threads)
     data = dataset.load(options.data, name=options.dataset)
-    check_whole("rows", options.rows, 1, min(MAX_SIDE, len(data.train_labels)))
-    check_whole("columns", options.columns, 2, MAX_SIDE)
-    check_whole("epoch", options.epoch, 1, MAX_EPOCHS)
-    parameters = DeformationParameters(**given, similar_labels=data.similar_labels)
+    settings = DeformationParameters(**given, similar_labels=data.similar_labels)
     indices = every_class_in_turn(data.train_labels, options.rows)
     images, labels = data.train_images[indices], data.train_labels[indices]
     epochs = range(options.epoch, options.epoch + options.columns - 1)
     # A training counts its epochs from 1, the random numbers count them from 0.
-    drawn = [(indices, labels, parameters, seed, epoch - 1, backend) for epoch in epochs]
+    drawn = [(indices, labels, settings, seed, epoch - 1, backend) for epoch in epochs]
     background = background_of(data.train_images)
     deformed = [deform_selected(images, *each, background) for each in drawn]
-    shown_images = [images, *deformed]
     fields = [displacements(data.image_shape, *each) for each in drawn if options.field]
-    title = describe(parameters, seed, data)
+    similar = ""
+    if data.similar_labels and settings.beta:
+        names = " and ".join(str(data.classes[k]) for k in data.similar_labels)
+        similar = f" ({names}: {settings.beta / 2:g})"
+    title = printable(
+        f"{data.name}: sigma {settings.sigma:g}, alpha {settings.alpha:g}, "
+        f"beta {settings.beta:g}{similar}, gamma {settings.gamma:g}, seed {seed}"
+    )
+    rows = [(printable(str(data.classes[k]), 20), index) for k, index in zip(labels, indices)]
     content = draw(
-        np.stack(shown_images, axis=1),
-        [
-            f"label {printable(str(data.classes[k]), 20)}\nimage {index}"
-            for k, index in zip(labels, indices)
-        ],
+        np.stack([images, *deformed], axis=1),
+        [f"label {label}\nimage {index}" for label, index in rows],
         ["original", *(f"epoch\n{epoch}" for epoch in epochs)],
         f"{title}\n{ARROWS}" if fields else title,
         np.stack(fields, axis=1) if fields else None,

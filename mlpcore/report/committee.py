@@ -116,7 +116,7 @@ def committee_figures(judged: JudgedCommittee) -> Iterator[tuple[str, Figure]]:
     yield "members", members_figure(judged)
     yield "agreement", agreement(judged)
     images, test = judged.data.test_images, judged.whole.test
-    yield from evaluation_figures(images, test, judged.title).items()
+    yield from evaluation_figures(images, test, judged.title)
 
 
 def members_figure(judged: JudgedCommittee) -> Figure:

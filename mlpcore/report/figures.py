@@ -42,7 +42,7 @@ def misclassified(images: AnyArray, evaluation: Evaluation, title: str = "") -> 
     evaluation
         A page shows the first errors, at most `MAX_TILES`, and says so.
     title
-        The first line, such as `title_of` a network and its data.
+        The first line, such as `layout.title_of` a network and its data.
     """
     wrong = evaluation.misclassified
     tiles = Tiles(images.shape[1:], above=0.15, below=0.18)
@@ -69,7 +69,7 @@ def misclassified(images: AnyArray, evaluation: Evaluation, title: str = "") -> 
     return figure
 
 
-def first_layer(network: Network, image_shape: tuple[int, int], data_name: str = "") -> Figure:
+def first_layer(network: Network, image_shape: tuple[int, int], title: str = "") -> Figure:
     """The weights of the first layer's neurons as images, neurons of large norm first.
 
     Zero is white, negative weights are blue, and positive weights are red.
@@ -78,8 +78,8 @@ def first_layer(network: Network, image_shape: tuple[int, int], data_name: str =
     ----------
     image_shape
         Height and width of the images in pixels.
-    data_name
-        The name of the data that the network was trained on, for the title.
+    title
+        As for `misclassified`.
     """
     weights = network.weights[0]
     squares = np.einsum("ij,ij->i", weights, weights, dtype=np.float64)
@@ -93,7 +93,7 @@ def first_layer(network: Network, image_shape: tuple[int, int], data_name: str =
         f"Weights of the first layer's neurons: {which}, by decreasing norm.",
         "The scale ends where 0.1 % of these weights are beyond it.",
     )
-    figure = new_page(title_of(network, data_name), lines, tiles.height(len(shown)) + 0.5)
+    figure = new_page(title, lines, tiles.height(len(shown)) + 0.5)
     axes = figure.subplots()
     images = np.clip(weights[shown], -limit, limit) / np.float32(limit)
     image, _ = tiles.draw(axes, images.reshape(-1, *image_shape), "RdBu_r")
@@ -161,30 +161,13 @@ def draw_matrix(
 
 def evaluation_figures(
     images: AnyArray, evaluation: Evaluation, title: str = ""
-) -> dict[str, Figure]:
-    """The figures of an evaluation of images (n, h, w), by name; their first line is `title`."""
-    return {
-        "misclassified": misclassified(images, evaluation, title),
-        "confusion": confusion(evaluation, title),
-    }
+) -> Iterator[tuple[str, Figure]]:
+    """Yields names and figures of an evaluation of images (n, h, w); `title` is their first line.
 
-
-def network_figures(
-    network: Network,
-    image_shape: tuple[int, int],
-    history: Sequence[EpochMetrics] = (),
-    held_out: int = 0,
-    data_name: str = "",
-) -> dict[str, Figure]:
-    """The figures of a network, and of its training if that is known, by name.
-
-    `data_name` is that of the data that it was trained on.
+    Each figure is made when it is asked for, because one that is written takes 8 MB.
     """
-    curves = {}
-    if history:
-        title = title_of(network, data_name)
-        curves["learning-curves"] = learning_curves(history, held_out, title)
-    return curves | {"first-layer": first_layer(network, image_shape, data_name)}
+    yield "misclassified", misclassified(images, evaluation, title)
+    yield "confusion", confusion(evaluation, title)
 
 
 def trained_figures(
@@ -195,19 +178,19 @@ def trained_figures(
 ) -> Iterator[tuple[str, Figure]]:
     """Yields names and figures: of an evaluation of networks on data, and of each network.
 
-    A network without a history has no learning curves. Each figure is made when it is asked for,
-    because one that is written takes 8 MB.
+    A network without a history has no learning curves.
     """
     several = len(networks) > 1
     title = title_of(networks[0].network, data.name)
     if several:
         title = f"Committee of {len(networks)} networks on {data.name}"
-    yield from evaluation_figures(data.test_images, whole, title).items()
+    yield from evaluation_figures(data.test_images, whole, title)
     for number, (each, history) in enumerate(zip(networks, histories), 1):
-        held_out = each.data.held_out if each.data else 0
-        drawn = network_figures(each.network, data.image_shape, history, held_out, each.data_name)
-        suffix = f"-{number}" if several else ""
-        yield from ((f"{name}{suffix}", drawn[name]) for name in drawn)
+        suffix, title = f"-{number}" * several, title_of(each.network, each.data_name)
+        if history:
+            held_out = each.data.held_out if each.data else 0
+            yield f"learning-curves{suffix}", learning_curves(history, held_out, title)
+        yield f"first-layer{suffix}", first_layer(each.network, data.image_shape, title)
 
 
 def write_figures(folder: StrPath, figures: Iterable[tuple[str, Figure]]) -> list[Path]:

@@ -50,7 +50,7 @@ def test_several_pages(call, capsys):
     assert main(["read", "pretrained", "missing.png", "blank.png", "a.png"]) == 2
     out, err = capsys.readouterr()
     missing, blank = err.splitlines()
-    assert missing.startswith("error: missing.png does not exist: expected a picture, a folder of")
+    assert missing.startswith("error: cannot read missing.png: No such file")
     assert blank.startswith("warning: blank.png: nothing found, expected digits")
     assert out.splitlines()[:2] == ["blank.png:", "a.png:"]
 

@@ -159,8 +159,7 @@ def test_the_test_curve_is_left_out_or_called_held_out():
     figure = figures.learning_curves(make_history([(9, 5, 0), (5, 4, 0)], n_test=0))
     assert not any("test" in text for text in assert_readable(figure))
     history = make_history([(9, 5, 3), (5, 4, 2)])
-    drawn = figures.network_figures(Network((35, 3), 0), (7, 5), history, held_out=60)
-    text = " ".join(assert_readable(drawn["learning-curves"]))
+    text = " ".join(assert_readable(figures.learning_curves(history, held_out=60)))
     assert "held-out error" in text and "test" not in text
 
 
@@ -177,9 +176,10 @@ def test_epochs_without_validation_leave_the_curve_as_it_is():
 def test_figures_name_the_network_and_its_data():
     """Also data whose name is long, or looks like a formula."""
     network, history = Network((841, 1000, 500, 10)), make_history([(9, 5, 3)], deforming=0)
-    drawn = figures.network_figures(network, (29, 29), history, data_name="costs $5 and $6")
-    for figure in drawn.values():
-        assert "net1 (841-1000-500-10) on costs $5 and $6" in assert_readable(figure)
+    title = layout.title_of(network, "costs $5 and $6")
+    assert title == "net1 (841-1000-500-10) on costs $5 and $6"
+    assert title in assert_readable(figures.learning_curves(history, title=title))
+    assert title in assert_readable(figures.first_layer(network, (29, 29), title))
     network = Network((841, *[1000] * 9, 256))
     deep = layout.title_of(network, "a folder with a long name, as many are")
     assert deep in assert_readable(figures.confusion(make_evaluation(30, 3, 0.5), deep))
