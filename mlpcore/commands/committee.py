@@ -66,7 +66,7 @@ def parse(argv: Sequence[str]) -> train.Options:
         "can run code there: use TLS on networks that others share"
     )
     cluster.add_argument("--scheduler", metavar="ADDRESS", help=scheduler)
-    train.add_settings(parser, n_archs="+")
+    train.add_settings(parser, argv, n_archs="+")
     options = vars(parser.parse_args(argv))
     check_whole("--workers", options.get("workers", 1), 1, MAX_WORKERS)
     return options | {"command": command_text("committee", *argv)}

@@ -24,17 +24,7 @@ SIGPIPE = 13
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports wrong arguments like every other bad input. Its help may leave some options out."""
-
-    def __init__(self, **settings: Any):
-        super().__init__(**settings)
-        self.further: dict[argparse.Action, str] = {}
-        self._group = self.add_argument_group("further options")
-
-    def add_further(self, flag: str, *, help: str, **settings: Any) -> None:
-        """Add an option that --help-all explains, and --help does not."""
-        option = self._group.add_argument(flag, help=argparse.SUPPRESS, **settings)
-        self.further[option] = help
+    """Reports wrong arguments like every other bad input."""
 
     def add_whole(self, flag: str, help: str, add: Add | None = None, **settings: Any) -> None:
         """Add an option that is a whole number, by `add_argument` or what `add` names."""
@@ -46,18 +36,6 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise InputError(message)
-
-
-class HelpAll(argparse.Action):
-    """What --help-all does."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *rest: object) -> None:
-        """Show the help with the options that `Parser.add_further` has added."""
-        assert isinstance(parser, Parser)
-        for option, text in parser.further.items():
-            option.help = text
-        parser.print_help()
-        parser.exit()
 
 
 def command_parser(name: str, arguments: str, text: str, example: str, **settings: Any) -> Parser:

@@ -19,7 +19,6 @@ from mlpcore.backends.base import Backend
 from mlpcore.commands import runs
 from mlpcore.commands.options import (
     DEFORMATION,
-    HelpAll,
     Parser,
     add_backend_options,
     add_data_options,
@@ -78,7 +77,7 @@ def parse(argv: Sequence[str]) -> Options:
         "--arch net4 --epochs 100 --out runs/net4",
         argument_default=argparse.SUPPRESS,
     )
-    length = add_settings(parser)
+    length = add_settings(parser, argv)
     add = parser.add_argument
     time = "instead of --epochs: as many as take about so long"
     length.add_argument("--minutes", type=minutes, metavar="X", help=time)
@@ -95,15 +94,22 @@ def minutes(text: str) -> float:
     return found
 
 
-def add_settings(parser: Parser, n_archs: str | None = None) -> Any:
+def add_settings(parser: Parser, argv: Sequence[str], n_archs: str | None = None) -> Any:
     """The options of every command that trains: settings, data, and what computes.
 
     `n_archs` is how many architectures --arch takes, as argparse says it. Returns the group of
     --epochs, whose options exclude each other.
     """
-    add, further, add_number = parser.add_argument, parser.add_further, parser.add_number
+    add, add_number = parser.add_argument, parser.add_number
+    group = parser.add_argument_group("further options")
+
+    def further(flag: str, *, help: str, **settings: Any) -> None:
+        """Adds an option that --help-all explains, and --help does not."""
+        text = help if "--help-all" in argv else argparse.SUPPRESS
+        group.add_argument(flag, help=text, **settings)
+
     everything = "show the settings of recipes and of the deformation, too"
-    add("--help-all", action=HelpAll, nargs=0, help=everything)
+    add("--help-all", action="help", help=everything)
     archs = "net1 ... net5, or widths such as 1000,500 (net1)"
     add("--arch", metavar="NET", nargs=n_archs, help=archs)
     length, epochs = parser.add_mutually_exclusive_group(), "passes over the training images"

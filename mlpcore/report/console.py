@@ -23,33 +23,6 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 0.25
 
 
-def epoch_line(metrics: EpochMetrics, epochs: int) -> str:
-    """A line of the table whose header is `header_line`."""
-    return _line(
-        epochs,
-        f"{metrics.epoch}/{epochs}",
-        f"{metrics.learning_rate:.2e}",
-        f"{metrics.loss:.4f}",
-        f"{metrics.training_error:.2f} %",
-        NONE if metrics.validation_errors is None else f"{metrics.validation_error:.2f} %",
-        f"{metrics.test_error:.2f} %" if metrics.n_test else NONE,
-        f"{metrics.n_train / max(metrics.training_seconds, 1e-9):,.0f}",
-        f"{metrics.seconds:.1f} s",
-    )
-
-
-def header_line(epochs: int, held_out: int = 0) -> str:
-    """The names of the columns of `epoch_line`; `held_out` is that of the `Dataset`."""
-    test = kind_of_test(held_out)
-    names = "epoch", "rate", "loss", "training", "validation", test, "samples/s", "time"
-    return _line(epochs, *names)
-
-
-def _line(epochs: int, *cells: str) -> str:
-    widths = max(5, 2 * len(str(epochs)) + 1), 8, 7, 8, 10, 8, 9, 8
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths))
-
-
 class Console(Observer):
     """Shows a line for each epoch and, on a terminal or in a notebook, two bars below the lines.
 
@@ -105,12 +78,20 @@ class Console(Observer):
                 self._bars.stop()
         self._bars, self._tasks = None, {}
 
+    def _print_row(self, trainer: Trainer, *cells: str) -> None:
+        """Prints cells in columns that are as wide as any number in them."""
+        epoch = max(5, 2 * len(str(trainer.config.epochs)) + 1)
+        widths = epoch, 8, 7, 8, 10, 8, 9, 8
+        self.print("  ".join(cell.rjust(width) for cell, width in zip(cells, widths)))
+
     def on_epoch_start(self, trainer: Trainer) -> None:
         """Prints the header before the first line; in a notebook the bars are above it."""
         self.on_progress(trainer, "", 0, trainer.n_samples)
         if not self._has_header:
             self._has_header = True
-            self.print(header_line(trainer.config.epochs, trainer.source.held_out))
+            names = "epoch", "rate", "loss", "training", "validation"
+            test = kind_of_test(trainer.source.held_out)
+            self._print_row(trainer, *names, test, "samples/s", "time")
 
     def on_progress(self, trainer: Trainer, phase: str, done: int, total: int) -> None:
         """Moves the bars of the epoch's phase and of the run."""
@@ -153,7 +134,17 @@ class Console(Observer):
 
     def on_epoch_end(self, trainer: Trainer, metrics: EpochMetrics) -> None:
         """Prints the line of an epoch."""
-        self.print(epoch_line(metrics, trainer.config.epochs))
+        self._print_row(
+            trainer,
+            f"{metrics.epoch}/{trainer.config.epochs}",
+            f"{metrics.learning_rate:.2e}",
+            f"{metrics.loss:.4f}",
+            f"{metrics.training_error:.2f} %",
+            NONE if metrics.validation_errors is None else f"{metrics.validation_error:.2f} %",
+            f"{metrics.test_error:.2f} %" if metrics.n_test else NONE,
+            f"{metrics.n_train / max(metrics.training_seconds, 1e-9):,.0f}",
+            f"{metrics.seconds:.1f} s",
+        )
 
     def on_run_end(self, trainer: Trainer) -> None:
         """Removes the bars."""
