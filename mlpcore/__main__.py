@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _answer(name: str, arguments: Sequence[str]) -> int:
-    """What is not a subcommand: --help, --version, or a mistake."""
+    """Answer --help, --version, or a mistake instead of a subcommand."""
     from mlpcore.errors import InputError
     from mlpcore.terminal import say
 

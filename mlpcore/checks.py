@@ -28,7 +28,7 @@ Rate: TypeAlias = Annotated[float, msgspec.Meta(ge=LEAST_RATE, le=GREATEST_RATE)
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What JSON in files has: decoding checks types and bounds, and refuses unknown fields."""
+    """A record of JSON in a file: decoding checks types and bounds, and refuses unknown fields."""
 
 
 def convert_fields(settings: Record) -> None:
@@ -71,7 +71,7 @@ WORDS = {
 
 
 def _in_words(message: str) -> str:
-    """What msgspec expected: ``"Expected `int` >= 1 - at `$`"`` is a whole number of at least 1."""
+    """msgspec's message in words: ``"Expected `int` >= 1"`` is a whole number of at least 1."""
     for pattern, text in WORDS.items():
         message = re.sub(pattern, text, message)
     return message

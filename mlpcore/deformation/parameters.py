@@ -1,4 +1,4 @@
-"""How strongly images are deformed."""
+"""The strength of the deformation of images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlpcore.typing import Float64Array
 
 
 class DeformationParameters(Record, frozen=True):
-    """How strongly images are deformed. The defaults are within the paper's ranges.
+    """The strength of the deformation of images. The defaults are within the paper's ranges.
 
     It has scikit-learn's `get_params` and `set_params`, so that a search finds its parameters by
     names such as ``deformation__alpha``. Since an instance never changes, `set_params` returns
@@ -92,7 +92,7 @@ class DeformationParameters(Record, frozen=True):
 
     @property
     def is_identity(self) -> bool:
-        """Whether every image stays as it is."""
+        """True if every image stays as it is."""
         return self.alpha == self.beta == self.gamma == 0
 
 

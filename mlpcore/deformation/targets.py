@@ -1,4 +1,4 @@
-"""What belongs to an image and moves along with it: masks, keypoints and boxes.
+"""Masks, keypoints and boxes, which belong to an image and move along with it.
 
 An image's displacement D, from `displacements`, says that pixel p of the deformed image shows the
 point S(p) = p + D(p) of the image. Between pixels D is interpolated; outside it is that of the

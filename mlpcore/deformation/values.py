@@ -38,8 +38,8 @@ def background_of(images: AnyArray) -> float:
 
     A thousand of them tell.
     """
-    some = images[:: max(1, len(images) // 1000)]
-    return float(border_values(some[None])[0])
+    sample = images[:: max(1, len(images) // 1000)]
+    return float(border_values(sample[None])[0])
 
 
 @functools.cache

@@ -525,8 +525,8 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `sklearn.calibration.CalibratedClassifierCV`.
         """
         outputs = self._outputs(X)
-        found = probabilities.of_network(self._network, outputs, self.target_, self._n_samples)
-        return found.astype(np.float32)
+        shares = probabilities.of_network(self._network, outputs, self.target_, self._n_samples)
+        return shares.astype(np.float32)
 
     def predict_log_proba(self, X: ArrayLike) -> Float32Array:
         """Logarithms of `predict_proba`, of the same shape; that of 0 is -infinity."""
@@ -548,7 +548,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return outputs_of(network, rows, self._get_backend(network))
 
     def _for_export(self) -> EstimatorNetwork:
-        """What `mlpcore.export` writes."""
+        """The network and the names that `mlpcore.export` writes."""
         check_is_fitted(self, "classes_")
         names = tuple(getattr(self, "feature_names_in_", ()))
         return EstimatorNetwork(
@@ -556,7 +556,7 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _get_backend(self, network: Network) -> Backend:
-        """What computes with a network."""
+        """The backend that computes with a network."""
         threads = threads_of(self.threads, network.n_parameters // WEIGHTS_PER_THREAD)
         return backends.get(self.backend, threads)
 

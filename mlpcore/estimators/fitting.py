@@ -1,4 +1,4 @@
-"""How the classifier is trained: what watches `fit`, and the one pass of `partial_fit`."""
+"""The training of the classifier: observers of `fit`, and the single pass of `partial_fit`."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def observers_of(callbacks: Any, mlp: Any) -> list[Observer]:
 
 
 def still_falls(losses: Sequence[float], rates: Sequence[float], first: float) -> bool:
-    """Whether the loss still falls after epochs with these mean losses and learning rates.
+    """True if the loss still falls after epochs with these mean losses and learning rates.
 
     `first` is the loss of the first epoch of all, also of an earlier fit.
     """
@@ -205,7 +205,7 @@ FEW = 32
 
 @dataclass(frozen=True)
 class StepperCache:
-    """What calls of `partial_fit` with a few samples share, while the parameters stay the same."""
+    """Shared by calls of `partial_fit` with a few samples, while the parameters stay the same."""
 
     parameters: tuple[Any, ...]  # compared by identity, because a value can be an array
     config: TrainingConfig

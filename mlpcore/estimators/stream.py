@@ -170,7 +170,7 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
         return self._network.network
 
     def _for_export(self) -> EstimatorNetwork:
-        """What `mlpcore.export` writes: without the room for names to come."""
+        """The network that `mlpcore.export` writes: without the room for names to come."""
         of = copy.copy(self._network)  # which other threads do not change
         if (trained := of.network) is None:
             raise InputError("a classifier that has learnt no sample: expected some before export")

@@ -278,21 +278,21 @@ cdef class StreamNetwork:
 
     cdef Features _find(self, list names, bint named):
         """Look the features of a sample up."""
-        cdef Features found = Features.__new__(Features)
+        cdef Features features = Features.__new__(Features)
         cdef Py_ssize_t *columns
         cdef Py_ssize_t k
-        found.n_known = len(self.columns)  # before names run Python code
-        found.names, found.named, found.n, found.new = names, named, len(names), []
-        found.memory = PyBytes_FromStringAndSize(NULL, found.n * sizeof(Py_ssize_t))
-        columns = <Py_ssize_t *>PyBytes_AS_STRING(found.memory)
-        for k in range(found.n):
+        features.n_known = len(self.columns)  # before names run Python code
+        features.names, features.named, features.n, features.new = names, named, len(names), []
+        features.memory = PyBytes_FromStringAndSize(NULL, features.n * sizeof(Py_ssize_t))
+        columns = <Py_ssize_t *>PyBytes_AS_STRING(features.memory)
+        for k in range(features.n):
             columns[k] = self.columns.get(names[k], -1)
             if columns[k] < 0:
-                found.new.append(names[k])
-            found.end = max(found.end, columns[k] + 1)
-        found.columns = columns
-        self.last = found
-        return found
+                features.new.append(names[k])
+            features.end = max(features.end, columns[k] + 1)
+        features.columns = columns
+        self.last = features
+        return features
 
     def _check_kind(self, x, bint named):
         if self.columns and named is not self.named:
@@ -319,7 +319,7 @@ cdef class StreamNetwork:
     # ---- growth and copies -----------------------------------------------------------
 
     def _exclusively(self, work, *arguments):
-        """What a function returns, while no other thread adds names or labels."""
+        """Call a function while no other thread adds names or labels."""
         with self.lock:
             if self.locked:  # by this thread
                 raise RuntimeError(
@@ -426,7 +426,7 @@ cdef allocate(Sample sample, Py_ssize_t n):
 
 
 cdef CStepper stepper_of(network):
-    """What trains the network on one core: more would wait for each other longer than compute."""
+    """A stepper for one core: more would wait for each other longer than they compute."""
     return backends.get("cpu", threads=1).stepper(network)
 
 

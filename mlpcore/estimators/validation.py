@@ -126,7 +126,7 @@ def check_similar_labels(similar_labels: Any) -> None:
 
 
 def are_similar(labels: AnyArray, similar_labels: Any) -> NDArray[np.bool_]:
-    """Which labels (n,) are among the similar ones, (n,) bool; "7" is the same label as 7."""
+    """A mask, (n,) bool, of the labels (n,) that are similar ones; "7" is the same label as 7."""
     check_similar_labels(similar_labels)
     similar = list(similar_labels)
     texts = {str(label) for label in similar}
