@@ -7,6 +7,7 @@ import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -82,7 +83,21 @@ LONGEST_CURVE = 10_000
 Callback = Observer | Callable[[Any, EpochMetrics], object]
 
 
-class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class Fitted:
+    """The types of attributes that training sets."""
+
+    classes_: AnyArray
+    loss_curve_: list[float]
+    validation_scores_: list[float] | None
+    _network: Network  # with the weights as they are now, unless there are steps
+    _cache: StepperCache | None = None
+    _history: list[EpochMetrics]
+    _n_calls: int  # of partial_fit
+    _n_samples: int  # trained on
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class OnlineMLPClassifier(Fitted, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A multilayer perceptron trained by true on-line back-propagation.
 
     Weights change after every single sample (batch size 1, no momentum). Each epoch presents the
@@ -225,69 +240,31 @@ class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     __module__ = "mlpcore"  # where pickles look for it; this module may move
 
-    classes_: AnyArray
-    loss_curve_: list[float]
-    validation_scores_: list[float] | None
-    _network: Network  # with the weights as they are now, unless there are steps
-    _cache: StepperCache | None = None
-    _history: list[EpochMetrics]
-    _n_calls: int  # of partial_fit
-    _n_samples: int  # trained on
-
-    def __init__(
-        self,
-        hidden_layer_sizes: int | Sequence[int] | AnyArray | str = (300,),
-        *,
-        learning_rate_init: float = 1e-2,
-        alpha: float = 0.0,
-        max_iter: int = 100,
-        deformation: DeformationParameters | None = None,
-        image_shape: tuple[int, int] | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        tol: float = 1e-4,
-        class_weight: Mapping[Any, float] | str | None = None,
-        callbacks: Sequence[Callback] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        verbose: bool = False,
-        backend: str = "cpu",
-        threads: int | None = None,
-        activation: Activation = "relu",
-        loss: Loss = "cross-entropy",
-        init: Init = "glorot",
-        decay: Decay = "linear",
-        warm_up: int = 0,
-        learning_rate_end: float | None = None,
-        learning_rate_ratio: float = PAPER_RATIO,
-        target: float = USUAL_TARGET,
-    ):
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.learning_rate_init = learning_rate_init
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.deformation = deformation
-        self.image_shape = image_shape
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.class_weight = class_weight
-        self.callbacks = callbacks
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.backend = backend
-        self.threads = threads
-        self.activation = activation
-        self.loss = loss
-        self.init = init
-        self.decay = decay
-        self.warm_up = warm_up
-        self.learning_rate_end = learning_rate_end
-        self.learning_rate_ratio = learning_rate_ratio
-        self.target = target
+    hidden_layer_sizes: int | Sequence[int] | AnyArray | str = field(default=(300,), kw_only=False)
+    learning_rate_init: float = 1e-2
+    alpha: float = 0.0
+    max_iter: int = 100
+    deformation: DeformationParameters | None = None
+    image_shape: tuple[int, int] | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    tol: float = 1e-4
+    class_weight: Mapping[Any, float] | str | None = None
+    callbacks: Sequence[Callback] | None = None
+    random_state: int | np.random.RandomState | None = None
+    warm_start: bool = False
+    verbose: bool = False
+    backend: str = "cpu"
+    threads: int | None = None
+    activation: Activation = "relu"
+    loss: Loss = "cross-entropy"
+    init: Init = "glorot"
+    decay: Decay = "linear"
+    warm_up: int = 0
+    learning_rate_end: float | None = None
+    learning_rate_ratio: float = PAPER_RATIO
+    target: float = USUAL_TARGET
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,6 +6,7 @@ import functools
 import math
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ SHAPES = {
 PIXELS_PER_THREAD = 2**15
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class ElasticDeformer(
     OneToOneFeatureMixin,  # type: ignore[misc]
     TransformerMixin,  # type: ignore[misc]
@@ -137,32 +139,17 @@ class ElasticDeformer(
 
     __module__ = "mlpcore"  # where pickles look for it; this module may move
 
-    def __init__(
-        self,
-        sigma: float = 6.0,
-        alpha: float = 36.0,
-        beta: float = 15.0,
-        gamma: float = 15.0,
-        *,
-        similar_labels: Sequence[Any] | AnyArray = (),
-        image_shape: tuple[int, int] | None = None,
-        background: float | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        backend: str = "cpu",
-        channels: str | None = None,
-        threads: int | None = None,
-    ):
-        self.sigma = sigma
-        self.alpha = alpha
-        self.beta = beta
-        self.gamma = gamma
-        self.similar_labels = similar_labels
-        self.image_shape = image_shape
-        self.background = background
-        self.random_state = random_state
-        self.backend = backend
-        self.channels = channels
-        self.threads = threads
+    sigma: float = field(default=6.0, kw_only=False)
+    alpha: float = field(default=36.0, kw_only=False)
+    beta: float = field(default=15.0, kw_only=False)
+    gamma: float = field(default=15.0, kw_only=False)
+    similar_labels: Sequence[Any] | AnyArray = ()
+    image_shape: tuple[int, int] | None = None
+    background: float | None = None
+    random_state: int | np.random.RandomState | None = None
+    backend: str = "cpu"
+    channels: str | None = None
+    threads: int | None = None
 
     def fit(self, X: ArrayLike, y: object = None) -> ElasticDeformer:
         """Learns the images' shape and range of values, and draws a seed if none is given.

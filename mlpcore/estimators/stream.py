@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ except ImportError:
     Classifier = object
 
 
+@dataclass(repr=False, eq=False)
 class StreamMLPClassifier(Classifier):  # type: ignore[misc]
     """A multilayer perceptron that learns from a stream, one sample at a time.
 
@@ -76,28 +78,22 @@ class StreamMLPClassifier(Classifier):  # type: ignore[misc]
 
     _multiclass = True  # River asks
 
-    def __init__(
-        self,
-        hidden_layer_sizes: int | Sequence[int] | str = (50,),
-        learning_rate: float = 0.03,
-        standardise: bool = True,
-        classes: Collection[Hashable] | None = None,
-        max_features: int = 2**16,
-        seed: int = 0,
-    ):
-        hidden = hidden_layers_of(hidden_layer_sizes)
-        if isinstance(classes, str) or not isinstance(classes, Collection | None):
-            raise InputError(f"classes {classes!r}: expected a list of labels or None")
-        check_rate("learning_rate", learning_rate)
-        check_whole("max_features", max_features, 1, MAX_WIDTH)
-        check_whole("seed", seed, 0, 2**64 - 1)
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.learning_rate = learning_rate
-        self.standardise = standardise
-        self.classes = classes
-        self.max_features = max_features
-        self.seed = seed
-        self._network = StreamNetwork(hidden, standardise, seed, () if classes is None else classes)
+    hidden_layer_sizes: int | Sequence[int] | str = (50,)
+    learning_rate: float = 0.03
+    standardise: bool = True
+    classes: Collection[Hashable] | None = None
+    max_features: int = 2**16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        hidden, labels = hidden_layers_of(self.hidden_layer_sizes), self.classes
+        if isinstance(labels, str) or not isinstance(labels, Collection | None):
+            raise InputError(f"classes {labels!r}: expected a list of labels or None")
+        check_rate("learning_rate", self.learning_rate)
+        check_whole("max_features", self.max_features, 1, MAX_WIDTH)
+        check_whole("seed", self.seed, 0, 2**64 - 1)
+        labels = () if labels is None else labels
+        self._network = StreamNetwork(hidden, self.standardise, self.seed, labels)
 
     # ---- one sample ------------------------------------------------------------------
 
