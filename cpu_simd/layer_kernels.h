@@ -93,45 +93,23 @@ INLINE void backward_rows(int rows, const float *w, int stride, const float *del
 }
 
 /* Runs CALL(rows) for rows i ... i + rows - 1 over [begin, end) in blocks of 8, 4, 2, 1. */
-#define FOR_ROW_BLOCKS(begin, end, CALL) \
-    do {                                 \
-        int i = (begin);                 \
-        for (; i + 8 <= (end); i += 8) { \
-            CALL(8);                     \
-        }                                \
-        if (i + 4 <= (end)) {            \
-            CALL(4);                     \
-            i += 4;                      \
-        }                                \
-        if (i + 2 <= (end)) {            \
-            CALL(2);                     \
-            i += 2;                      \
-        }                                \
-        if (i < (end)) {                 \
-            CALL(1);                     \
-        }                                \
+#define FOR_ROW_BLOCKS(begin, end, CALL)        \
+    do {                                        \
+        int i = (begin);                        \
+        for (; i + 8 <= (end); i += 8) CALL(8); \
+        for (; i + 4 <= (end); i += 4) CALL(4); \
+        for (; i + 2 <= (end); i += 2) CALL(2); \
+        if (i < (end)) CALL(1);                 \
     } while (0)
 
 /* The same from the last rows down. */
-#define FOR_ROW_BLOCKS_DOWN(begin, end, CALL) \
-    do {                                      \
-        int i = (end);                        \
-        while (i - 8 >= (begin)) {            \
-            i -= 8;                           \
-            CALL(8);                          \
-        }                                     \
-        if (i - 4 >= (begin)) {               \
-            i -= 4;                           \
-            CALL(4);                          \
-        }                                     \
-        if (i - 2 >= (begin)) {               \
-            i -= 2;                           \
-            CALL(2);                          \
-        }                                     \
-        if (i > (begin)) {                    \
-            i -= 1;                           \
-            CALL(1);                          \
-        }                                     \
+#define FOR_ROW_BLOCKS_DOWN(begin, end, CALL)       \
+    do {                                            \
+        int i = (end) - 8;                          \
+        for (; i >= (begin); i -= 8) CALL(8);       \
+        for (i += 4; i >= (begin); i -= 4) CALL(4); \
+        for (i += 2; i >= (begin); i -= 2) CALL(2); \
+        if (++i >= (begin)) CALL(1);                \
     } while (0)
 
 #define ROW(i) (layer->weights + (ptrdiff_t)(i) * layer->stride)

@@ -43,16 +43,9 @@ static inline ptrdiff_t mlp_packed_stride(int stride, int lanes)
     return (ptrdiff_t)((stride + columns - 1) / columns) * MLP_PACKED_WORDS * lanes;
 }
 
-/* Whether layer l is packed. The first layer is not, nor is one that a single thread owns. The
- * layers above the first must have `from` weights or more; a negative `from` packs nothing. */
-int mlp_is_packed(const mlp_network *network, int l, ptrdiff_t from);
-
 /* Whether to pack for a block of n samples. Packing costs what the passes of a few samples save,
  * and allocating the copies, once a call, what a dozen save. The rule looks at the block alone:
  * training that was stopped and resumed has the same blocks, and so the same bits. */
 static inline int mlp_packing_pays(int n, int block) { return 2 * n >= block; }
-
-/* Allocates the copy of a layer. */
-void mlp_allocate_packed(mlp_memory *memory, mlp_packed *packed, const mlp_layer *layer, int lanes);
 
 #endif

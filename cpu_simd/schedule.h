@@ -4,7 +4,6 @@
 
 #include <stdatomic.h>
 
-#include "output.h"
 #include "partition.h"
 #include "train.h"
 
@@ -75,18 +74,6 @@ static inline void mlp_worker_rows(const mlp_worker *worker, int l, int *begin, 
     const mlp_layer *layer = &worker->schedule->training->network->layers[l];
     mlp_own_rows(layer, worker->thread, worker->n_threads, begin, end);
 }
-
-/* Ends a sample's way up: the deltas of the thread's output neurons. All threads call it when they
- * have computed their part of the outputs y of an image.
- *
- * Everything below is linear in these deltas, the corrections of the deferred schedule too. So a
- * weight here is a factor of the learning rate. */
-void mlp_judge_sample(const mlp_worker *self, const float *y, int image, float *delta,
-                      mlp_outcome *outcome);
-
-/* Counts a sample whose outputs are complete, and asks now and then whether to stop. Only thread 0
- * may call it. */
-void mlp_observe(mlp_schedule *schedule, const float *y, int image, mlp_outcome *outcome, int done);
 
 void mlp_train_deferred(void *schedule, mlp_team *team, int thread, int n_threads);
 

@@ -1,6 +1,10 @@
 /* Training: buffers and teams of threads. */
 #include "train.h"
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include "buffers.h"
 #include "schedule.h"
 #include "train_decay.h"
@@ -21,15 +25,48 @@ static void allocate_layer(mlp_memory *memory, mlp_layer_buffers *b, const mlp_l
         b->states[(ptrdiff_t)s * b->width + layer->n_out] = 1.0f;
 }
 
+/* Linux grants huge pages on request; fewer look-ups in the page table then. */
+enum { HUGE_PAGE = 1 << 21 };
+
+/* Uninitialised memory, or NULL. */
+static void *room_for(size_t bytes)
+{
+    const size_t align = bytes < HUGE_PAGE ? MLP_CACHE_LINE : HUGE_PAGE;
+    bytes = (bytes + align - 1) / align * align;
+    void *room = mlp_allocate_aligned(align, bytes);
+#ifdef MADV_HUGEPAGE
+    if (room && align == HUGE_PAGE) madvise(room, bytes, MADV_HUGEPAGE); /* may be refused */
+#endif
+    return room;
+}
+
+/* Whether layer l is packed. The first layer is not, nor is one that a single thread owns. The
+ * layers above the first must have `from` weights or more; a negative `from` packs nothing. */
+static int is_packed(const mlp_network *network, int l, ptrdiff_t from)
+{
+    ptrdiff_t weights = 0;
+    for (int i = 1; i < network->n_layers; i++)
+        weights += (ptrdiff_t)network->layers[i].n_out * network->layers[i].stride;
+    return l > 0 && mlp_n_owners(&network->layers[l]) > 1 && from >= 0 && weights >= from;
+}
+
+/* Allocates the packed copies of layers. */
 static void allocate_packed(mlp_schedule *schedule)
 {
-    const mlp_network *network = schedule->training->network;
-    if (!mlp_packing_pays(schedule->training->n_samples, schedule->block)) return;
-    for (int l = 1; schedule->kernels->pack_weights && l < network->n_layers; l++)
-        if (!schedule->buffers[l].tiles &&
-            mlp_is_packed(network, l, schedule->training->packed_from))
-            mlp_allocate_packed(&schedule->memory, &schedule->buffers[l].packed,
-                                &network->layers[l], schedule->kernels->group_columns);
+    const mlp_training *training = schedule->training;
+    const mlp_kernels *kernels = schedule->kernels;
+    if (!kernels->pack_weights || !mlp_packing_pays(training->n_samples, schedule->block)) return;
+    for (int l = 1; l < training->network->n_layers; l++) {
+        if (schedule->buffers[l].tiles || !is_packed(training->network, l, training->packed_from))
+            continue;
+        const mlp_layer *layer = &training->network->layers[l];
+        mlp_packed *packed = &schedule->buffers[l].packed;
+        const size_t rows = (size_t)layer->n_out;
+        packed->stride = mlp_packed_stride(layer->stride, kernels->group_columns);
+        packed->words = mlp_keep(&schedule->memory,
+                                 room_for(rows * (size_t)packed->stride * sizeof *packed->words));
+        packed->scales = mlp_keep(&schedule->memory, room_for(rows * sizeof *packed->scales));
+    }
 }
 
 static void allocate_block(mlp_memory *memory, mlp_block *b, const mlp_layer *layer, int block,

@@ -13,7 +13,7 @@ typedef struct {
     const float *images;         /* n_images rows of layers[0].n_in floats */
     const uint8_t *labels;       /* a class per image */
     const int32_t *order;        /* the image of each step */
-    const float *sample_weights; /* of each image, or NULL: 1 everywhere */
+    const float *sample_weights; /* of each image */
     int n_samples;               /* steps */
     const float *learning_rates; /* of each layer */
     float target;                /* t of the class; -t is that of the others */

@@ -21,9 +21,157 @@
  * same order by every thread that needs it.
  */
 #include "buffers.h"
-#include "first_layer.h"
+#include "output.h"
+#include "schedule.h"
 #include "train_decay.h"
 #include "train_sparse.h"
+
+/* ---- the first layer, whose inputs are known a block ahead ---- */
+
+/* How many samples groups[i] of a block holds. */
+static int group_samples(const mlp_block *b, int i)
+{
+    const int rest = b->n - i * MLP_CHUNK_SAMPLES;
+    return rest < MLP_CHUNK_SAMPLES ? rest : MLP_CHUNK_SAMPLES;
+}
+
+/* Packs the block's images for the product and for the update. */
+static void pack_block(const mlp_worker *self, mlp_block *b)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_layer *layer = &schedule->training->network->layers[0];
+    for (int part = self->thread; part < mlp_n_chunks(layer->stride); part += self->n_threads)
+        mlp_pack_panels(&schedule->panels, layer, b->rows, layer->stride, b->n, part);
+    int first, last;
+    mlp_share(layer->stride / schedule->kernels->group_columns, self->thread, self->n_threads,
+              &first, &last);
+    for (int i = 0; i * MLP_CHUNK_SAMPLES < b->n; i++)
+        schedule->kernels->pack_groups(layer,
+                                       b->rows + (ptrdiff_t)i * MLP_CHUNK_SAMPLES * layer->stride,
+                                       group_samples(b, i), first, last, &b->groups[i]);
+}
+
+/* The threads share the work. */
+static void load_images(const mlp_worker *self, int begin, int n, mlp_block *b)
+{
+    const mlp_training *training = self->schedule->training;
+    const mlp_layer *layer = &training->network->layers[0];
+    for (int s = self->thread; s < n; s += self->n_threads) {
+        const float *image = training->images + (ptrdiff_t)training->order[begin + s] * layer->n_in;
+        mlp_set_input(b->rows + (ptrdiff_t)s * layer->stride, image, layer->n_in);
+        b->background[s] = mlp_background(image, layer->n_in);
+    }
+    if (self->thread == 0) {
+        b->n = n;
+        self->schedule->panels.background = b->background;
+    }
+}
+
+/* input_dots[t][s] = eta x_s . x_t, s < t; without the bias's 1, times what weights kept since. */
+static void multiply_inputs(const mlp_worker *self, const mlp_block *b)
+{
+    const mlp_schedule *schedule = self->schedule;
+    const int stride = schedule->training->network->layers[0].stride;
+    const float *kept = schedule->buffers[0].kept;
+    for (int t = self->thread; t < b->n; t += self->n_threads) {
+        float *dots = schedule->input_dots + (ptrdiff_t)t * schedule->block;
+        schedule->kernels->dots(b->rows, stride, t, b->rows + (ptrdiff_t)t * stride, 0, stride,
+                                dots);
+        for (int s = 0; kept && s < t; s++) dots[s] = kept[t - 1 - s] * (dots[s] - 1.0f) + 1.0f;
+        for (int s = 0; s < t; s++) dots[s] *= schedule->training->learning_rates[0];
+    }
+}
+
+/* Loads the images of the steps begin ... begin + n - 1, and forms their dot products times eta. */
+static void load_block(const mlp_worker *self, int begin, int n, mlp_block *b)
+{
+    load_images(self, begin, n, b);
+    mlp_barrier(self->team, self->thread);
+    multiply_inputs(self, b);
+    if (self->schedule->buffers[0].tiles)
+        mlp_list_block(self, b);
+    else
+        pack_block(self, b);
+    mlp_barrier(self->team, self->thread);
+}
+
+static void update_dense(const mlp_worker *self, const mlp_block *block, int n_next)
+{
+    mlp_schedule *schedule = self->schedule;
+    const mlp_kernels *kernels = schedule->kernels;
+    const mlp_layer *layer = &schedule->training->network->layers[0];
+    const mlp_layer_buffers *b = &schedule->buffers[0];
+    ptrdiff_t panel = mlp_tile_rows(layer) * MLP_PANEL;
+    float *products = schedule->product_panels +
+                      (ptrdiff_t)self->thread * mlp_tile_rows(layer) * mlp_padded(schedule->block);
+    int first, last;
+    mlp_own_tiles(layer, self->thread, self->n_threads, &first, &last);
+    for (int tile = first; tile < last; tile++) {
+        int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
+        float *rows = layer->weights + (ptrdiff_t)begin * layer->stride;
+        mlp_shrink(b, block->n, rows, (ptrdiff_t)(end - begin) * layer->stride);
+        for (int i = 0; i * MLP_CHUNK_SAMPLES < block->n; i++)
+            kernels->update_foreground(layer,
+                                       b->deltas + (ptrdiff_t)i * MLP_CHUNK_SAMPLES * b->width,
+                                       b->width, group_samples(block, i), &block->groups[i],
+                                       schedule->training->learning_rates[0], begin, end);
+        mlp_set_biases(b, rows + layer->n_in, layer->stride, begin, end);
+        if (n_next) {
+            kernels->product(layer, schedule->ones, begin, end, schedule->row_sums);
+            kernels->product_block(layer, &schedule->panels, n_next, begin, end, products, panel);
+            mlp_from_panels(products, panel, end - begin, n_next, schedule->products + begin,
+                            b->width);
+        }
+    }
+}
+
+/* Updates the first layer by a block, and forms its products with the next block's n_next samples,
+ * tile by tile. Either block may be empty. */
+static void update_first(const mlp_worker *self, const mlp_block *block, const mlp_block *next,
+                         int n_next)
+{
+    mlp_decay_deltas(self, 0, block->n);
+    if (self->schedule->buffers[0].tiles)
+        mlp_update_first_tiles(self, block, next, n_next);
+    else
+        update_dense(self, block, n_next);
+}
+
+/* ---- a sample ---- */
+
+/* The deltas of the thread's output neurons, once its part of the outputs y of an image is there.
+ *
+ * Everything below is linear in these deltas, the corrections too. So a weight here is a factor of
+ * the learning rate. */
+static void judge(const mlp_worker *self, const float *y, int image, float *delta,
+                  mlp_outcome *outcome)
+{
+    const mlp_training *training = self->schedule->training;
+    const int top = training->network->n_layers - 1, label = training->labels[image];
+    const mlp_layer *layer = &training->network->layers[top];
+    const int softmax = layer->activation == MLP_SOFTMAX;
+    int begin, end;
+    mlp_worker_rows(self, top, &begin, &end);
+    if (softmax && mlp_n_owners(layer) > 1) mlp_barrier(self->team, self->thread);
+    if (softmax && (begin < end || self->thread == 0)) /* which observes */
+        *outcome = mlp_judge(layer, y, label, training->target);
+    mlp_output_deltas(self->schedule->kernels, layer, y, label, training->target,
+                      training->sample_weights[image], outcome, begin, end, delta);
+}
+
+/* Counts a sample whose outputs are complete, and asks now and then whether to stop. For thread 0.
+ */
+static void observe(mlp_training *training, const float *y, int image, mlp_outcome *outcome,
+                    int done)
+{
+    const mlp_layer *layer = &training->network->layers[training->network->n_layers - 1];
+    const int label = training->labels[image];
+    if (layer->activation != MLP_SOFTMAX) *outcome = mlp_judge(layer, y, label, training->target);
+    training->loss += (double)training->sample_weights[image] * outcome->loss;
+    training->errors += mlp_guess(y, layer->n_out) != label;
+    training->done = done;
+    mlp_ask(&training->poll);
+}
 
 /* coefficients[s] = eta_l (bias + sum over the tiles of dots[tile][s]), s < n; the sum of samples
  * before the last times what weights kept since (train_decay.h). */
@@ -161,14 +309,14 @@ static void come_down(const mlp_worker *self, int t, int image, int done)
     const mlp_layer_buffers *b = &schedule->buffers[top];
     const float *y = b->states + (ptrdiff_t)t * b->width;
     mlp_outcome outcome;
-    mlp_judge_sample(self, y, image, b->deltas + (ptrdiff_t)t * b->width, &outcome);
+    judge(self, y, image, b->deltas + (ptrdiff_t)t * b->width, &outcome);
     for (int l = top; l >= 1; l--) {
         backward(self, l, t);
         mlp_barrier(self->team, self->thread);
-        if (l == top && self->thread == 0) mlp_observe(schedule, y, image, &outcome, done);
+        if (l == top && self->thread == 0) observe(schedule->training, y, image, &outcome, done);
         finish_backward(self, l - 1, t);
     }
-    if (self->thread == 0 && top == 0) mlp_observe(schedule, y, image, &outcome, done);
+    if (self->thread == 0 && top == 0) observe(schedule->training, y, image, &outcome, done);
 }
 
 /* Updates rows of layer l by n samples, and packs them if the next block reads packed weights. */
@@ -215,8 +363,8 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
 
     mlp_read_tiles(&self);
     update_upper(&self, 0, n);
-    mlp_load_block(&self, begin, n, now);
-    mlp_update_first(&self, next, now, n); /* `next` is still empty */
+    load_block(&self, begin, n, now);
+    update_first(&self, next, now, n); /* `next` is still empty */
     while (n) {
         self.reads_packed = mlp_packing_pays(n, block);
         for (int t = 0; t < n; t++) {
@@ -233,9 +381,9 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
         mlp_barrier(team, thread); /* all are done with the block's states, and all see a stop */
         if (training->poll.stop || schedule->crowded || schedule->timed_out) n_next = 0;
         if (training->sparse) mlp_finish_uses(&self, now);
-        if (n_next) mlp_load_block(&self, begin, n_next, next);
+        if (n_next) load_block(&self, begin, n_next, next);
         if (training->sparse) mlp_barrier(team, thread);
-        mlp_update_first(&self, now, next, n_next);
+        update_first(&self, now, next, n_next);
         mlp_block *swap = now;
         now = next;
         next = swap;

@@ -34,7 +34,7 @@ void mlp_list_block(const mlp_worker *self, mlp_block *b);
  * block's images. */
 void mlp_finish_uses(const mlp_worker *self, const mlp_block *b);
 
-/* mlp_update_first for a sparse layer. */
+/* update_first of train_deferred.c for a sparse layer. */
 void mlp_update_first_tiles(const mlp_worker *self, const mlp_block *block, const mlp_block *next,
                             int n_next);
 

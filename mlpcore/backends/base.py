@@ -65,7 +65,7 @@ class Samples:
     labels: BackendArray  # (n,) uint8
     order: BackendArray  # (m,) int32
     target: float
-    weights: BackendArray | None  # (n,)
+    weights: BackendArray | None  # (n,); None of a backend that takes none
     weight_decay: float
 
 
@@ -195,6 +195,8 @@ class Backend(Deforming):
         if weights is not None:
             weights = self._copied_array("sample_weight", weights, (len(images),), np.float32)
             check_weights(weights)
+        elif self.can_weight:
+            weights = np.ones(len(images), np.float32)
         if len(order):
             check_range("labels", np.asarray(labels), n_classes)
             check_range("order", np.asarray(order), len(images))

@@ -147,7 +147,7 @@ class ReferenceBackend(Backend):
                 if report():
                     break
                 image = samples.images[i].astype(np.float64)
-                factor = 1.0 if samples.weights is None else float(samples.weights[i])
+                factor = float(samples.weights[i])
                 outputs, sample_loss = _step(
                     network, weights, biases, image, wanted[i], factor * rates, kept
                 )

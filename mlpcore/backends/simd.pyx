@@ -240,7 +240,7 @@ class SimdBackend(Backend):
         training.images = &x[0, 0]
         training.labels = &t[0]
         training.order = &o[0]
-        training.sample_weights = NULL if factor is None else &factor[0]
+        training.sample_weights = &factor[0]
         training.n_samples = len(samples.order)
         training.learning_rates = &eta[0]
         training.target = samples.target
