@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.mlpcore-installed
 CHECKERS := $(VENV)/.mlpcore-checkers
 C_FILES := $(wildcard cpu_simd/*.[ch])
 CUDA_FILES := $(wildcard cuda/*.cu cuda/*.cuh)
-UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/*.cu tests/support/*.c)
+UNBUILT_FILES := $(wildcard cuda/emulation/*.h tests/support/*.cu)
 BUILT_FROM := setup.py pyproject.toml $(C_FILES) $(wildcard mlpcore/*/*.p[yx][xd])
 
 SANITIZED := build/sanitize

@@ -51,7 +51,7 @@ def simd(name, **options):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", [name for name in INSTRUCTION_SETS if name != "neon"])
+@pytest.mark.parametrize("name", INSTRUCTION_SETS)
 @pytest.mark.parametrize("threads", [1, 3])
 def test_weights_after_online_training(name, schedule, threads):
     backend = simd(name, threads=threads, schedule=schedule, packed_from=PACKED_FROM)
