@@ -65,7 +65,7 @@ class Samples:
     labels: BackendArray  # (n,) uint8
     order: BackendArray  # (m,) int32
     target: float
-    weights: BackendArray | None  # (n,); None of a backend that takes none
+    weights: BackendArray  # (n,); None for a backend that takes none
     weight_decay: float
 
 
