@@ -15,9 +15,9 @@ from mlpcore import philox
 from mlpcore.backends.arguments import GRID, Shape, check_array, check_shape
 from mlpcore.backends.base import Backend, Poll, Progress, Samples, TrainingResult
 from mlpcore.backends.cuda.deformation import FieldMemory, deform
-from mlpcore.backends.cuda.driver import CudaDriver, ResidentKernel
+from mlpcore.backends.cuda.driver import CudaDriver
 from mlpcore.backends.cuda.launch import CU, Launch, activations, ceil_div, for_each, launch
-from mlpcore.backends.cuda.memory import DeviceArray, put
+from mlpcore.backends.cuda.memory import DeviceArray
 from mlpcore.backends.cuda.network import DeviceNetwork
 from mlpcore.backends.cuda.plan import DoesNotFit, make_plan
 from mlpcore.backends.cuda.resident import ResidentNetwork
@@ -79,26 +79,23 @@ class CudaBackend(Backend):
     # ---- residency ---------------------------------------------------------------------
 
     def put(self, array: AnyArray) -> DeviceArray:
-        return put(self.driver, array)
+        array = np.asarray(array)
+        result = DeviceArray(self.driver, array.shape, array.dtype)
+        result.set(array)
+        return result
 
     def load(self, network: Network) -> DeviceNetwork:
-        kernel = self._resident_kernel(network) if self.schedule == "resident" else None
-        if kernel is None:
-            return StreamingNetwork(self.driver, network)
-        return ResidentNetwork(self.driver, network, kernel)
-
-    def _resident_kernel(self, network: Network) -> ResidentKernel | None:
-        """The kernel that trains such networks, or None and a notice."""
-        hidden, output = activations(network)
-        try:
-            plan = make_plan(network.layer_sizes, self.driver.limits)
-            with self.driver.active():
-                kernel = self.driver.specialise(replace(plan, hidden=hidden, output=output))
-        except DoesNotFit as reason:
-            self.notice = str(reason)
-            return None
         self.notice = None
-        return kernel
+        if self.schedule == "resident":
+            hidden, output = activations(network)
+            try:
+                plan = make_plan(network.layer_sizes, self.driver.limits)
+                with self.driver.active():
+                    kernel = self.driver.specialise(replace(plan, hidden=hidden, output=output))
+                return ResidentNetwork(self.driver, network, kernel)
+            except DoesNotFit as reason:
+                self.notice = str(reason)
+        return StreamingNetwork(self.driver, network)
 
     def store(self, loaded: DeviceNetwork, network: Network) -> None:
         loaded.store(network)
@@ -160,9 +157,8 @@ class CudaBackend(Backend):
         rates: Float64Array,
         progress: Progress | None,
     ) -> TrainingResult:
-        images, labels, order = samples.images, samples.labels, samples.order
         with self.driver.active():
-            return network.train(images, labels, order, rates, samples.target, progress)
+            return network.train(samples, rates, progress)
 
     def _predict(
         self, network: DeviceNetwork, images: DeviceArray, poll: Poll | None = None

@@ -83,11 +83,3 @@ class DeviceArray:
         """Copies an array of the same shape and type to the device."""
         with self.driver.active():
             self.driver.upload(self.address, np.ascontiguousarray(array, self.dtype))
-
-
-def put(driver: CudaDriver, array: AnyArray) -> DeviceArray:
-    """A copy of an array on the device."""
-    array = np.asarray(array)
-    result = DeviceArray(driver, array.shape, array.dtype)
-    result.set(array)
-    return result

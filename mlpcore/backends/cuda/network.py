@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mlpcore.backends.base import Progress, TrainingResult
+from mlpcore.backends.base import Progress, Samples, TrainingResult
 from mlpcore.backends.cuda.driver import CudaDriver
 from mlpcore.backends.cuda.launch import STATE, Layer, activations
 from mlpcore.backends.cuda.memory import DeviceArray, allocate
@@ -118,26 +118,20 @@ class DeviceNetwork(ABC):
     # ---- training ----------------------------------------------------------------------
 
     def train(
-        self,
-        images: DeviceArray,
-        labels: DeviceArray,
-        order: DeviceArray,
-        rates: Float64Array,
-        target: float,
-        progress: Progress | None,
+        self, samples: Samples, rates: Float64Array, progress: Progress | None
     ) -> TrainingResult:
-        """The steps of `order`, or those that were done when `progress` stopped or raised.
+        """The steps of the order, or those that were done when `progress` stopped or raised.
 
         Where the schedule looks at the weights, training also ends as soon as one of them is not
         finite. The loss is then NaN.
         """
         state = np.zeros(1, STATE)
-        state["target"] = target
+        state["target"] = samples.target
         self.driver.upload(self.state, state)
         self.driver.upload(self.rates, rates.astype(np.float32))
-        self.begin(images, labels, order)
+        self.begin(samples.images, samples.labels, samples.order)
         try:
-            finite = self._train_chunks(len(order), progress)
+            finite = self._train_chunks(len(samples.order), progress)
         except BaseException:
             if progress is not None:
                 with suppress(BaseException):  # the first exception wins

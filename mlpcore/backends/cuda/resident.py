@@ -56,12 +56,12 @@ class ResidentNetwork(DeviceNetwork):
         self.wait_seconds = WAIT_SECONDS
         self._kernel, self.plan = kernel, kernel.plan
         self._job = job = np.zeros(1, struct("resident.cu", "resident_job", LAYERS=self.n_layers))
-        work = {"words": self.plan.words, "products": MAX_STEPS}
-        sizes = [job.nbytes, CONTROL.itemsize, *(4 * n for n in work.values())]
+        work = {"control": CONTROL.itemsize, "words": 4 * self.plan.words}
+        work["products"] = 4 * MAX_STEPS
         with driver.active():
+            sizes = [job.nbytes, *work.values()]
             self._resident_memory = allocate(driver, "resident training", sizes)
-            addresses = map(int, self._resident_memory)
-            self._job_at, job["control"] = next(addresses), next(addresses)
+            self._job_at, *addresses = map(int, self._resident_memory)
             for name, address in zip(work, addresses):
                 job[name] = address
             self._restart()

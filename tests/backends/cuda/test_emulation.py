@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from emulated import ROOT, SANITIZE_VARIABLE, EmulatedDriver, compiler, needs_emulation
+from mlpcore.backends.cuda.backend import CudaBackend
 from mlpcore.backends.cuda.launch import Launch
-from mlpcore.backends.cuda.memory import DeviceArray, put
 
 pytestmark = needs_emulation
 
@@ -75,7 +75,8 @@ def test_kernels_stay_within_bounds(sanitized):
 def test_words_go_up_as_often_as_down():
     driver = EmulatedDriver(ROOT / "tests" / "support" / "snippets.cu")
     values = np.arange(0x3F800000, 0x3F800000 + 504, dtype=np.uint32)
-    given, words = put(driver, values.view(np.float32)), DeviceArray(driver, (504,), np.uint32)
+    put = CudaBackend(driver).put
+    given, words = put(values.view(np.float32)), put(np.zeros_like(values))
     arguments = given.address, words.address
     driver.launch(Launch("store_kernel", (1, 1, 1), (504, 1, 1), arguments))
     errors = np.asarray(words).astype(int) - values

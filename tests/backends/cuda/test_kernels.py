@@ -15,7 +15,7 @@ from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.training.trainer import Trainer
-from oracle import assert_near, bits, random_network, trained, training_set, uniform
+from oracle import bits, random_network, trained, training_set, uniform
 
 
 @pytest.fixture(scope="module", params=["cuda-emulated", "cuda"])
@@ -82,15 +82,6 @@ def test_the_order_of_threads_changes_no_bit(emulated):
     for got, result in results[1:]:
         assert bits(got) == bits(results[0][0])
         assert result == results[0][1]
-
-
-def test_an_order_on_the_device(device, reference):
-    start, (images, labels, order) = random_network((9, 5), 3), training_set((9, 5), 30, 3)
-    expected, _ = trained(reference, start, images, labels, order[7:23])
-    got, _ = trained(device, start, images, labels, device.put(order)[7:23])
-    assert_near(got, expected)  # sixteen steps, weights below 1
-    with pytest.raises(InputError, match=r"^order: from 1 to 30, expected 0 to 29"):
-        trained(device, start, images, labels, device.put(np.int32([1, 30])))
 
 
 # ---- validation and deformation ------------------------------------------------------------
