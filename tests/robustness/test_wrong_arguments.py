@@ -254,7 +254,7 @@ PUBLIC = [
     (lambda **values: DeformationParameters(**values).label_bytes(),
      DeformationParameters().get_params()),
     (Network, {"layer_sizes": (3, 2), "seed": 5, "activation": "tanh", "init": "he"}),
-    (Dataset.from_arrays, {**SAMPLES, "image_shape": (6, 5), "test_size": 0.25, "seed": 0}),
+    (Dataset.from_arrays, {**SAMPLES, "value_range": (0, 1), "test_size": 0.25, "seed": 0}),
     (selected, SELECTED),
     (fitted, ROWS),
     *((fitted, {**ROWS, name: SETTINGS[name]}) for name in SETTINGS if name not in LONG),
