@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,12 +74,9 @@ def parse(argv: Sequence[str]) -> train.Options:
 
 
 def on_cluster(options: train.Options) -> bool:
-    """Whether members are trained by Dask."""
-    return "workers" in options or "scheduler" in options
-
-
-def check_cluster(options: train.Options) -> None:
-    """Raises InputError unless Dask is installed and there is the named scheduler."""
+    """Whether members are trained by Dask; an InputError unless it is there, and its scheduler."""
+    if "workers" not in options and "scheduler" not in options:
+        return False
     try:
         from mlpcore.cluster import check_scheduler
     except ImportError as error:
@@ -88,17 +86,7 @@ def check_cluster(options: train.Options) -> None:
         ) from None
     if "scheduler" in options:
         check_scheduler(options["scheduler"])
-
-
-def backends_of(options: train.Options, begun: CommitteeFolder | None) -> tuple[str, Backend]:
-    """The backend that trains, by name, and the one that judges the members on this machine."""
-    name, threads = options.get("backend", "auto"), options.get("threads")
-    if begun and "backend" not in options:  # another machine may have another best one
-        name = begun.members[0].config.backend
-    if on_cluster(options) and backends.available().get(name):  # why it cannot run here
-        return name, backends.get("cpu", threads)
-    here = backends.get(name, threads)
-    return here.name, here
+    return True
 
 
 def train_here(committee: CommitteeFolder, data: Dataset, options: train.Options) -> int:
@@ -127,15 +115,10 @@ def train_on_cluster(committee: CommitteeFolder, data: Dataset, options: train.O
     from mlpcore.cluster import train_members
 
     console = MembersConsole(sys.stdout, committee.members)
+    names = "scheduler", "workers", "threads"
+    given = {name: options[name] for name in names if name in options}
     with console:
-        stopped_by = train_members(
-            committee,
-            data,
-            console,
-            scheduler=options.get("scheduler"),
-            workers=options.get("workers", 1),
-            threads=options.get("threads"),
-        )
+        stopped_by = train_members(committee, data, console, **given)
         if not stopped_by:
             return 0
         console.print("stopped; what was computed before is saved. To go on:")
@@ -143,8 +126,11 @@ def train_on_cluster(committee: CommitteeFolder, data: Dataset, options: train.O
     return 128 + stopped_by
 
 
-def judge(committee: CommitteeFolder, data: Dataset, backend: Backend) -> JudgedCommittee:
-    """The trained members and their committee, on the training and on the test images."""
+def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None:
+    """Prints the result of a trained committee, and writes its report with figures.
+
+    Its members and their mean are judged on the training and on the test images.
+    """
     networks = [TrainedNetwork.read(folder) for folder in with_members([committee.folder])]
     classifier = TrainedClassifier(networks, backend)
     whole_validation, validation = classifier.evaluate(data.train_images, data.train_labels)
@@ -152,16 +138,8 @@ def judge(committee: CommitteeFolder, data: Dataset, backend: Backend) -> Judged
     names, n = [member.name for member in committee.members], len(networks)
     members = [Judged(*each) for each in zip(names, validation, test)]
     whole = Judged(f"committee of {n}", whole_validation, whole_test, n)
-    return JudgedCommittee(members, whole, data)
-
-
-def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None:
-    """Prints the result of a trained committee, and writes its report with figures."""
-    judged = judge(committee, data, backend)
-
-    def text(figures: Sequence[str]) -> str:
-        return committee_report(committee, judged, backend.description, figures)
-
+    judged = JudgedCommittee(members, whole, data)
+    text = functools.partial(committee_report, committee, judged, backend.description)
     with Console(sys.stdout) as console:
         console.print()
         console.print(text_table(judged.table()))
@@ -172,21 +150,26 @@ def present(committee: CommitteeFolder, data: Dataset, backend: Backend) -> None
 
 def train_committee(options: train.Options) -> int:
     """Returns the exit status: 0 when trained to the end, 128 + n for signal n."""
-    if on_cluster(options):
-        check_cluster(options)
+    train_members = train_on_cluster if on_cluster(options) else train_here
     folder, archs = Path(options["out"]), options.get("arch", ["net1"])
-    begun = CommitteeFolder.open(folder) if holds_committee(folder) else None
-    backend, here = backends_of(options, begun)
-
-    configs = [train.make_config(options | {"arch": arch}, backend) for arch in archs]
+    name = options.get("backend", "auto")
+    if holds_committee(folder):
+        begun = CommitteeFolder.open(folder)
+        if "backend" not in options:  # another machine may have another best one
+            name = begun.members[0].config.backend
+    # Workers may have a backend that cannot run here.
+    is_absent = train_members is train_on_cluster and backends.available().get(name)
+    judging = backends.get("cpu" if is_absent else name, options.get("threads"))
+    training = name if is_absent else judging.name
+    configs = [train.make_config(options | {"arch": arch}, training) for arch in archs]
     plan(configs, options["members"])  # refuses bad ones before data are read
     data = train.load_data(options)
     members = plan([train.fitted(each, options, data) for each in configs], options["members"])
     committee = CommitteeFolder(folder, DataSummary.of(data), members)
     with committee.locked():
-        status = (train_on_cluster if on_cluster(options) else train_here)(committee, data, options)
+        status = train_members(committee, data, options)
         if not status:
-            present(committee, data, here)
+            present(committee, data, judging)
     return status
 
 

@@ -5,6 +5,7 @@ Here signals become stops, and results become lines, a report and an exit status
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -91,10 +92,7 @@ def _present(trainer: Trainer, run: Run, data: Dataset, console: Console) -> Non
     console.print(text_table(result_table(run.config, run.data, state)))
     classifier = TrainedClassifier([TrainedNetwork.read(run.folder)], trainer.backend)
     test, _ = classifier.evaluate(data.test_images, data.test_labels)
-
-    def text(figures: Sequence[str]) -> str:
-        return report(run.config, run.data, state, trainer.backend.description, test, figures)
-
+    text = functools.partial(report, run.config, run.data, state, trainer.backend.description, test)
     figures = trained_figures(classifier.networks, [state.history], data, test)
     write_report(run.folder, figures, text, console)
     # Not 1 - 1 / n_classes: labels may be rare, or missing.

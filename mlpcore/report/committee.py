@@ -35,8 +35,7 @@ class Judged(NamedTuple):
         """The cells of the table of a committee."""
         cells = [self.name]
         for each in (self.validation, self.test):
-            low, high = each.interval
-            cells += [f"{each.error_rate:.3f} %", f"{low:.2f} to {high:.2f} %"]
+            cells += [f"{each.error_rate:.3f} %", "{:.2f} to {:.2f} %".format(*each.interval)]
         return (*cells, str(self.passes))
 
 

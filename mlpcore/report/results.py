@@ -74,18 +74,17 @@ def describe_second(evaluation: Evaluation) -> str:
 def evaluation_table(results: Iterable[tuple[str, str, Evaluation]]) -> Rows:
     """A row for each network: its name, its layers and its evaluation."""
     rows: Rows = [("network", "layers", "errors", "error", "95 % interval", "second guess right")]
-    for name, layers, result in results:
-        low, high = result.interval
-        rows.append(
-            (
-                name,
-                layers,
-                f"{result.errors:,} of {result.n:,}",
-                f"{result.error_rate:.2f} %",
-                f"{low:.2f} to {high:.2f} %",
-                f"{result.second_right:,} of {result.errors:,}",
-            )
+    rows += [
+        (
+            name,
+            layers,
+            f"{found.errors:,} of {found.n:,}",
+            f"{found.error_rate:.2f} %",
+            "{:.2f} to {:.2f} %".format(*found.interval),
+            f"{found.second_right:,} of {found.errors:,}",
         )
+        for name, layers, found in results
+    ]
     return rows
 
 
