@@ -99,13 +99,6 @@ def check_finite(name: str, array: AnyArray) -> None:
         raise InputError(f"{name}: expected finite numbers")
 
 
-def check_out(out: AnyArray, shape: tuple[int, ...], dtype: DTypeLike = np.float32) -> None:
-    """Raises InputError unless `out` can take a result of this shape and type."""
-    check_array("out", out, shape, dtype)
-    if not (isinstance(out, np.ndarray) and out.flags.carray):
-        raise InputError("out: expected a C-contiguous array that is aligned and can be written to")
-
-
 def check_range(name: str, values: AnyArray, end: int) -> None:
     """Raises InputError unless all whole numbers are from 0 to below `end`."""
     if len(values) and not 0 <= values.min() <= values.max() < end:
@@ -129,20 +122,6 @@ def check_indices(indices: ArrayLike, n: int | None = None) -> AnyArray:
         raise InputError(f"indices: {indices.dtype}, expected whole numbers")
     check_range("indices", indices, MAX_IMAGES)
     return indices
-
-
-def check_scale(scale: float) -> None:
-    """Raises InputError unless images scaled by 1 - scale to 1 + scale keep some extent."""
-    check_real("scale", scale)
-    if not 0 <= scale < 1:
-        raise InputError(f"scale {scale:g}: expected 0 or more, and less than 1")
-
-
-def check_alpha(alpha: float) -> None:
-    """Raises InputError unless displacements of this scale can be computed in float32."""
-    check_real("alpha", alpha)
-    if not abs(alpha) <= MAX_ALPHA:
-        raise InputError(f"alpha {alpha:g}: expected a number from -{MAX_ALPHA:g} to {MAX_ALPHA:g}")
 
 
 def check_sides(height: int, width: int) -> None:

@@ -167,40 +167,27 @@ class Backend(Deforming):
             update, whatever the sample's weight. It is decoupled from the gradient (Loshchilov and
             Hutter 2019, "Decoupled weight decay regularization").
         """
-        samples = self._samples(network, images, labels, order, target, sample_weight, weight_decay)
-        rates = layer_rates(network, learning_rate)
-        if len(samples.order) == 0:
-            return TrainingResult(0, 0, 0.0)
-        return self._train(network, samples, rates, progress)
-
-    def _samples(
-        self,
-        network: LoadedNetwork,
-        images: BackendArray,
-        labels: BackendArray,
-        order: BackendArray,
-        target: float,
-        weights: BackendArray | None,
-        weight_decay: float,
-    ) -> Samples:
-        """The samples of a training, checked."""
         n_in, n_classes = network.layer_sizes[0], network.layer_sizes[-1]
         images = self._array("images", images, (None, n_in))
         labels = self._copied_array("labels", labels, (len(images),), np.uint8)
         order = self._copied_array("order", order, (None,), np.int32)
         check_target(target)
         check_decay(weight_decay)
-        for name, value in (("sample_weight", weights), ("weight_decay", weight_decay or None)):
-            self.check_option(name, value)
-        if weights is not None:
-            weights = self._copied_array("sample_weight", weights, (len(images),), np.float32)
-            check_weights(weights)
+        self.check_option("sample_weight", sample_weight)
+        self.check_option("weight_decay", weight_decay or None)
+        if sample_weight is not None:
+            shape = (len(images),)
+            sample_weight = self._copied_array("sample_weight", sample_weight, shape, np.float32)
+            check_weights(sample_weight)
         elif self.can_weight:
-            weights = np.ones(len(images), np.float32)
-        if len(order):
-            check_range("labels", np.asarray(labels), n_classes)
-            check_range("order", np.asarray(order), len(images))
-        return Samples(images, labels, order, float(target), weights, float(weight_decay))
+            sample_weight = np.ones(len(images), np.float32)
+        rates = layer_rates(network, learning_rate)
+        if len(order) == 0:
+            return TrainingResult(0, 0, 0.0)
+        check_range("labels", np.asarray(labels), n_classes)
+        check_range("order", np.asarray(order), len(images))
+        samples = Samples(images, labels, order, float(target), sample_weight, float(weight_decay))
+        return self._train(network, samples, rates, progress)
 
     def check_option(self, name: str, value: object) -> None:
         """Raises InputError if an argument that only CPUs take is not None on another device."""

@@ -15,17 +15,15 @@ from mlpcore.backends import affine
 from mlpcore.backends.arguments import (
     GRID,
     IMAGES_PER_GRID,
+    MAX_ALPHA,
     MAX_IMAGES,
     MAX_SIGMA,
     MAX_TAPS,
     Shape,
-    check_alpha,
     check_array,
     check_finite,
     check_indices,
-    check_out,
     check_place,
-    check_scale,
     check_shape,
     check_sides,
 )
@@ -80,7 +78,10 @@ class Deforming(ABC):
         """The array for a result: `out`, if it is given and fits."""
         if out is None:
             return np.empty(shape, dtype)
-        check_out(out, shape, dtype)
+        check_array("out", out, shape, dtype)
+        if not (isinstance(out, np.ndarray) and out.flags.carray):
+            expected = "a C-contiguous array that is aligned and can be written to"
+            raise InputError(f"out: expected {expected}")
         return out
 
     def _unaliased(self, array: BackendArray, out: BackendArray) -> BackendArray:
@@ -106,7 +107,6 @@ class Deforming(ABC):
         return out
 
     def _permutation(self, n: int, seed: int, epoch: int, out: BackendArray) -> None:
-        """See `permutation`."""
         out[...] = philox.permutation(n, seed, epoch)
 
     def affine_maps(
@@ -126,7 +126,9 @@ class Deforming(ABC):
         """
         labels = self._array("labels", labels, (None,), np.uint8)
         angles = self._finite_array("angles", angles, (affine.N_LABELS,), np.float64)
-        check_scale(scale)
+        check_real("scale", scale)
+        if not 0 <= scale < 1:  # images keep some extent
+            raise InputError(f"scale {scale:g}: expected 0 or more, and less than 1")
         check_place(epoch, first, len(labels))
         out = self._output(out, (len(labels), 2, 2))
         self._affine_maps(labels, angles, scale, seed, epoch, first, out)
@@ -142,7 +144,6 @@ class Deforming(ABC):
         first: int,
         out: BackendArray,
     ) -> None:
-        """See `affine_maps`."""
         indices = np.arange(first, first + len(labels))
         out[...] = affine.affine_maps(indices, labels, angles, scale, seed, epoch)
 
@@ -233,7 +234,10 @@ class Deforming(ABC):
 
     def _epoch_fields(self, taps: ArrayLike, alpha: float, seed: int, epoch: int) -> EpochFields:
         """The fields of an epoch, checked."""
-        check_alpha(alpha)
+        check_real("alpha", alpha)
+        if not abs(alpha) <= MAX_ALPHA:
+            limits = f"-{MAX_ALPHA:g} to {MAX_ALPHA:g}"
+            raise InputError(f"alpha {alpha:g}: expected a number from {limits}")
         return EpochFields(self._taps(taps), float(alpha), philox.split_seed(seed), epoch)
 
     # ---- single images: their numbers in a set may be any ------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
+from scipy.ndimage import map_coordinates
 from threadpoolctl import ThreadpoolController
 
 from mlpcore import philox
@@ -60,21 +61,6 @@ def output_loss(network: Network, y: Float64Array, wanted: Float64Array) -> floa
     if network.loss == "cross-entropy":
         return -float(np.log(y[wanted.argmax()]))
     return 0.5 * float(np.sum((y - wanted) ** 2))
-
-
-def bilinear(
-    image: Float64Array, x: Float64Array, y: Float64Array, background: float
-) -> Float64Array:
-    """Values of an image (h, w) at coordinates in pixels; background outside."""
-    height, width = image.shape
-    padded = np.pad(image, 2, constant_values=background)
-    x, y = np.clip(x, -1, width) + 2, np.clip(y, -1, height) + 2
-    column, row = np.floor(x).astype(int), np.floor(y).astype(int)
-    column, row = np.minimum(column, width + 2), np.minimum(row, height + 2)
-    fx, fy = x - column, y - row
-    top = padded[row, column] * (1 - fx) + padded[row, column + 1] * fx
-    bottom = padded[row + 1, column] * (1 - fx) + padded[row + 1, column + 1] * fx
-    return top * (1 - fy) + bottom * fy
 
 
 def _smooth(cells: Float64Array, taps: Float32Array) -> Float64Array:
@@ -214,11 +200,14 @@ class ReferenceBackend(Backend):
         out = np.empty_like(images)
         for i in range(n):
             source = offset @ affine[i].astype(np.float64).T + centre
-            out[i] = bilinear(
+            source += displacement[i].transpose(1, 2, 0)
+            map_coordinates(
                 images[i].astype(np.float64),
-                source[..., 0] + displacement[i, 0],
-                source[..., 1] + displacement[i, 1],
-                background,
+                source.transpose(2, 0, 1)[::-1],  # y before x
+                output=out[i],
+                order=1,
+                mode="grid-constant",
+                cval=background,
             )
         return out
 
@@ -232,12 +221,8 @@ class ReferenceBackend(Backend):
         background: float,
     ) -> None:
         n, height, width = images.shape
-        for grid in range(first // IMAGES_PER_GRID, (first + n - 1) // IMAGES_PER_GRID + 1):
-            field = self._grid_field(height, width, fields, grid)
-            tiles = field.reshape(2, GRID, height, GRID, width).transpose(1, 3, 0, 2, 4)
-            tiles = np.ascontiguousarray(tiles).reshape(IMAGES_PER_GRID, 2, height, width)
-            start = max(first, grid * IMAGES_PER_GRID)
-            stop = min(first + n, (grid + 1) * IMAGES_PER_GRID)
-            here = slice(start - first, stop - first)
-            tile = slice(start % IMAGES_PER_GRID, start % IMAGES_PER_GRID + stop - start)
-            out[here] = self._deform_by(images[here], affine[here], tiles[tile], background)
+        for begin in range(0, n, IMAGES_PER_GRID):
+            part = slice(begin, begin + IMAGES_PER_GRID)
+            indices = first + np.arange(n)[part]
+            displacement = self._fields(height, width, fields, indices)
+            out[part] = self._deform_by(images[part], affine[part], displacement, background)
