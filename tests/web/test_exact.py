@@ -1,6 +1,5 @@
 """The JavaScript in the page computes what Python does."""
 
-import base64
 import itertools
 import json
 from dataclasses import replace
@@ -30,12 +29,11 @@ OUTPUT_TOLERANCE = 1e-5
 #: sines that differ in the last bit, move pixels of size 1 by some rounding errors of 6e-8.
 PIXEL_TOLERANCE = 2e-6
 
-#: JavaScript for the bytes of a text in base64, and the text.
-BYTES = "Uint8Array.from(atob(given), (each) => each.charCodeAt(0))"
 
-
-def in_base64(pixels):
-    return base64.b64encode(pixels.tobytes()).decode()
+def ask(page, function, pictures):
+    """What a function of JavaScript answers for each picture."""
+    script = f"(all) => all.map((each) => ({function})(mlpcore.imageOf(each)))"
+    return page.evaluate(script, pictures.reshape(-1, 784).tolist())
 
 
 def classifier_of(*networks):
@@ -70,18 +68,12 @@ def test_outputs_and_guesses(open_page, pictures):
         (classifier_of(pretrained, network_of(5, value_range=(0, 200))), "float32"),
         (classifier_of(network_of(6, value_range=(0, 16)), network_of(7, (-2, 14))), "float32"),
     ]
-    script = f"""(given) => {{
-        const all = {BYTES};
-        return Array.from({{ length: 60 }}, (_, k) => {{
-            const image = mlpcore.imageOf(all.subarray(784 * k, 784 * (k + 1)));
-            const answers = [mlpcore.answer(image), mlpcore.answerOfDigit(image)];
-            return answers.map(({{ outputs }}) => Array.from(outputs));
-        }});
-    }}"""
+    script = """(image) => [mlpcore.answer(image), mlpcore.answerOfDigit(image)]
+        .map(({ outputs }) => Array.from(outputs))"""
     images = resize(normalise(pictures), 29, 29)
     for classifier, precision in cases:
         page = open_page(to_page(classifier, precision=precision))
-        found = np.array(page.evaluate(script, in_base64(pictures)))
+        found = np.array(ask(page, script, pictures))
         ways = classifier.outputs, classifier.outputs_of_digits
         expected = np.stack([of(images) for of in ways], axis=1)
         assert np.abs(expected[:, 0] - expected[:, 1]).max() > 0.03
@@ -94,17 +86,12 @@ def test_doubts(open_page, pictures):
     noise = np.random.default_rng(0).integers(0, 256, pictures.shape)
     shares = np.linspace(0, 1, len(pictures))[:, None, None]
     pixels = np.rint((1 - shares) * pictures + shares * noise).astype(np.uint8)
-    script = f"""(given) => {{
-        const all = {BYTES};
-        return Array.from({{ length: 60 }}, (_, k) =>
-            mlpcore.isDoubtful(mlpcore.imageOf(all.subarray(784 * k, 784 * (k + 1)))));
-    }}"""
     known = network_of(1)
     other = replace(known, metadata={"data": "letters"})
     for classifier in classifier_of(known), classifier_of(other):
         page = open_page(to_page(classifier))
         expected = classifier.doubtful(resize(normalise(pixels), 29, 29))
-        assert page.evaluate(script, in_base64(pixels)) == expected.tolist()
+        assert ask(page, "mlpcore.isDoubtful", pixels) == expected.tolist()
         assert expected.any() == (classifier.networks[0] is known)
     assert not classifier_of(known).doubtful(resize(normalise(pixels[:5]), 29, 29)).any()
 
