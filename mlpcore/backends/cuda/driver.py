@@ -70,7 +70,17 @@ class CudaDriver:
                     f"{self.device_name} has {free / 2**20:,.0f} MiB of memory free, "
                     f"{MIN_FREE_BYTES / 2**20:,.0f} needed"
                 )
-            self._load()
+            try:
+                cubin = nvcc.compiled("kernels.cu", self.limits.capability)
+            except nvcc.CannotCompile as error:
+                raise InputError(f"the kernels cannot be compiled: {error}") from error
+            module = cuda.module_from_buffer(cubin)
+            self._functions: dict[str, Any] = {}
+            for name, kernel in KERNELS.items():
+                function = module.get_function(name).prepare(kernel.format)
+                # This loads the function's code, which must not happen while a graph is captured.
+                function.get_attribute(cuda.function_attribute.NUM_REGS)
+                self._functions[name] = function
             self.stream = cuda.Stream()
 
     def _close(self) -> None:
@@ -83,23 +93,6 @@ class CudaDriver:
         """One line: the device, its compute capability and the precision."""
         capability = ".".join(map(str, self.compute_capability))
         return f"cuda: {self.device_name}, compute capability {capability}, float32"
-
-    def _load(self) -> None:
-        """Makes the kernels ready to launch.
-
-        Asking for an attribute loads a function's code now. It must not be loaded later, while
-        a graph is captured.
-        """
-        try:
-            cubin = nvcc.compiled("kernels.cu", self.limits.capability)
-        except nvcc.CannotCompile as error:
-            raise InputError(f"the kernels cannot be compiled: {error}") from error
-        module = self._cuda.module_from_buffer(cubin)
-        self._functions: dict[str, Any] = {}
-        for name, kernel in KERNELS.items():
-            function = module.get_function(name).prepare(kernel.format)
-            function.get_attribute(self._cuda.function_attribute.NUM_REGS)
-            self._functions[name] = function
 
     @contextmanager
     def active(self) -> Iterator[None]:

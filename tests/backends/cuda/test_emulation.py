@@ -59,15 +59,10 @@ def test_accesses_out_of_bounds_are_caught(sanitized, kernel, finding):
     assert f"in {kernel}_kernel" in result.stderr
 
 
-#: Tests of the sizes at which blocks end, and of resident training with all kinds of slots and in
-#: two launches.
-WITHIN_BOUNDS = """cuda-emulated and (edges or predict or displacement or permutation)
-    or nothing_to_do and emulated or equal_sort and emulated or grid_by_grid or any_length"""
-
-
 def test_kernels_stay_within_bounds(sanitized):
-    files = "tests/backends/test_backends.py", "tests/backends/cuda"
-    chosen = " ".join(WITHIN_BOUNDS.split())
+    """All at the edges of their blocks, and resident training with all kinds of slots."""
+    files = "tests/gpu/test_every_kernel.py", "tests/backends/cuda/test_resident.py"
+    chosen = "every_kernel and emulated or any_length"
     result = sanitized("-m", "pytest", "-n0", "-p", "no:cacheprovider", *files, "-k", chosen)
     assert result.returncode == 0, result.stdout + result.stderr
 
