@@ -64,13 +64,13 @@ struct block_worker : block_deltas {
     __device__ __forceinline__ void request_inputs(const resident_job &job, int image)
     {
         const float *x = job.images + (size_t)image * size_of<0> + first<0>();
-        for_own<slice(0)>([&](int i, int n) { pixels[n] = i < length<0>() ? x[i] : 0.0f; });
+        for_elements<slice(0)>([&](int i, int n) { pixels[n] = i < length<0>() ? x[i] : 0.0f; });
     }
 
     // Writes the requested inputs to shared memory.
     __device__ __forceinline__ void keep_inputs(float *x)
     {
-        for_own<slice(0)>([&](int i, int n) { x[i] = pixels[n]; });
+        for_elements<slice(0)>([&](int i, int n) { x[i] = pixels[n]; });
     }
 
     // Computes this block's parts of the next sample's first sums, with the present weights, and
@@ -86,7 +86,7 @@ struct block_worker : block_deltas {
     // Takes the next sample's first sums, which wait where this sample's deltas will be.
     __device__ __forceinline__ void take_sums_ahead()
     {
-        for_own<slice(1)>([&](int element, int) {
+        for_elements<slice(1)>([&](int element, int) {
             deltas<1>()[element] = receive<1, false>(next, step + 1, element);
         });
     }
@@ -191,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const bool observer = block == 0 && threadIdx.x == THREADS - 1;
     for (int i = threadIdx.x; i < KEPT_AT; i += THREADS) shared()[i] = 0.0f;
     __syncthreads();
-    for_own<LAYERS>([&](int l, int) { shared()[RATES_AT + l] = job.rates[l]; });
+    for_elements<LAYERS>([&](int l, int) { shared()[RATES_AT + l] = job.rates[l]; });
     if (threadIdx.x == 0) shared()[TARGET_AT] = job.state->target;
 
     block_worker worker;

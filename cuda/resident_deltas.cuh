@@ -40,7 +40,7 @@ struct block_deltas : block_exchange {
         float greatest = -INFINITY;
 #pragma unroll 16
         for (int i = 0; i < OUTPUTS; i++) greatest = fmaxf(greatest, sums[i]);
-        for_own<OUTPUTS>([&](int row, int) {
+        for_elements<OUTPUTS>([&](int row, int) {
             powers[row] = expf(sums[row] - greatest);
             if (row == label) shared()[TARGET_AT] = greatest - sums[row];
         });
@@ -49,7 +49,7 @@ struct block_deltas : block_exchange {
 #pragma unroll 16
         for (int i = 0; i < OUTPUTS; i++) total += powers[i];
         const float scale = reciprocal(total);
-        for_own<OUTPUTS>([&](int row, int) {
+        for_elements<OUTPUTS>([&](int row, int) {
             take_delta<LAYERS>(row, powers[row] * scale - (row == label ? 1.0f : 0.0f), last);
         });
     }

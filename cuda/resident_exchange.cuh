@@ -57,7 +57,7 @@ struct block_exchange : block_weights {
     template <int k, bool BACKWARD, class F>
     __device__ __forceinline__ void collect(F body)
     {
-        for_own<slice(k)>(
+        for_elements<slice(k)>(
             [&](int element, int) { body(element, receive<k, BACKWARD>(now, step, element)); });
     }
 
@@ -72,27 +72,27 @@ struct block_exchange : block_weights {
 #pragma unroll
         for (int begin = 0; begin < MEMBERS; begin += MOST) {
             const int n = MEMBERS - begin < MOST ? MEMBERS - begin : MOST;
-            exchange_word found[MOST];
+            exchange_word words[MOST];
             int polls = 0;
             unsigned long long since = 0;
             while (true) {
 #pragma unroll
                 for (int i = 0; i < MOST; i++)
-                    found[i] = i < n ? load_word(first + (begin + i) * ROW) : found[i - 1];
+                    words[i] = i < n ? load_word(first + (begin + i) * ROW) : words[i - 1];
                 // The last words are looked at first: then all have been asked for.
                 exchange_word others = 0;
 #pragma unroll
                 for (int i = (MOST - 1) / 2; i >= 0; i--)
                     others = either(
                         others,
-                        either_other(found[2 * i], found[min(2 * i + 1, MOST - 1)], from.bit));
+                        either_other(words[2 * i], words[min(2 * i + 1, MOST - 1)], from.bit));
                 if (!(others & 1) || stopped) break;
                 poll_again();
                 if (++polls % POLLS_PER_CHECK == 0)
                     check_time(since, exchange<k, BACKWARD>, of_step);
             }
             const float part =
-                sum_of<MOST>([&](int i) { return i < n ? word_value(found[i]) : 0.0f; });
+                sum_of<MOST>([&](int i) { return i < n ? word_value(words[i]) : 0.0f; });
             sum = begin == 0 ? part : sum + part;
         }
         return sum;

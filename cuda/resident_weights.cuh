@@ -10,7 +10,7 @@ constexpr int CHAINS = 4;  // additions side by side, for one sum
 // Deals elements 0 ... n - 1 of a vector out to the threads: calls body(element, i) for the i-th
 // element of this thread.
 template <int n, class F>
-__device__ __forceinline__ void for_own(F body)
+__device__ __forceinline__ void for_elements(F body)
 {
 #pragma unroll
     for (int i = 0; i < ceil_div(n, THREADS); i++) {
@@ -113,7 +113,7 @@ struct block_weights {
         const float *matrix = job.weights[l];
         for_weights<l>(
             [&](int slot, size_t at, bool there) { set<l>(slot, there ? matrix[at] : 0.0f); });
-        for_own<tile<l>::ROWS>([&](int row, int) {
+        for_elements<tile<l>::ROWS>([&](int row, int) {
             const bool there = row < length<l + 1>();
             shared()[biases_at<l + 1> + row] = there ? matrix[first<l + 1>() + row] : 0.0f;
         });
@@ -137,7 +137,7 @@ struct block_weights {
         const bool writes_biases =
             coordinates[l % 2] == 0 && (l < TOP || coordinates[1 - l % 2] == 0);
         if (writes_biases)
-            for_own<tile<l>::ROWS>([&](int row, int) {
+            for_elements<tile<l>::ROWS>([&](int row, int) {
                 if (row < length<l + 1>())
                     write(first<l + 1>() + row, shared()[biases_at<l + 1> + row]);
             });
@@ -237,7 +237,7 @@ struct block_weights {
     template <int n, int parts, class F>
     __device__ __forceinline__ void for_sums(F body)
     {
-        for_own<n>([&](int element, int) {
+        for_elements<n>([&](int element, int) {
             const float *part = scratch() + element * (parts | 1);
             body(element, sum_of<parts>([&](int i) { return part[i]; }));
         });

@@ -95,15 +95,15 @@ extern "C" __global__ void __launch_bounds__(SUM_THREADS)
 {
     const int lane = threadIdx.x;
     const int label = labels[order[state->step]];
-    const softmax_scale found = exponentiate(sums, n_out, deltas);
-    const float scale = reciprocal((float)found.sum);
-    double loss = lane == 0 ? log1pf((float)(found.sum - 1.0)) : 0.0f;
+    const softmax_scale softmax = exponentiate(sums, n_out, deltas);
+    const float scale = reciprocal((float)softmax.sum);
+    double loss = lane == 0 ? log1pf((float)(softmax.sum - 1.0)) : 0.0f;
     float best = -INFINITY;
     int guess = n_out;
     for (int i = lane; i < n_out; i += SUM_THREADS) {
         const float a = sums[i], p = deltas[i] * scale;
         deltas[i] = p - (i == label ? 1.0f : 0.0f);
-        if (i == label) loss += found.greatest - a;
+        if (i == label) loss += softmax.greatest - a;
         if (a > best) {
             best = a;
             guess = i;

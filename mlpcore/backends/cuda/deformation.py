@@ -18,7 +18,7 @@ NOISE_FLOATS = 1 << 26
 
 
 def _is_small(taps_shape: tuple[int, int]) -> bool:
-    """Whether shared memory holds the weights of all pixels."""
+    """Says whether shared memory holds the weights of all pixels."""
     return taps_shape[0] == 1 and taps_shape[1] <= TAPS
 
 

@@ -193,7 +193,7 @@ class CudaDriver:
 
     @cached_property
     def limits(self) -> DeviceLimits:
-        """What this device has."""
+        """The limits of this device for resident training."""
         major, minor = self.compute_capability
         return DeviceLimits(
             self._attribute("MULTIPROCESSOR_COUNT"),

@@ -1,4 +1,4 @@
-"""What a kernel launch is, and a layer as the kernels see it.
+"""Kernel launches, and a layer as the kernels see it.
 
 A launch is made of sizes and device addresses alone. So the driver of real devices and the
 emulation run the same host code. The kernels in ``cuda/*.cu`` describe shapes, grids and the order
@@ -65,7 +65,7 @@ def padded(n: int) -> int:
 
 
 def activations(network: Network) -> tuple[int, int]:
-    """What the hidden neurons and the outputs of a network compute."""
+    """The numbers of the activations of hidden neurons and of outputs."""
     outputs = {"squared": CU.TANH, "cross-entropy": CU.SOFTMAX}
     return HIDDEN[network.activation], outputs[network.loss]
 
@@ -106,6 +106,6 @@ class Layer:
 
     @property
     def values(self) -> dict[str, int]:
-        """What kernels call its sizes, weights and activation."""
+        """Sizes, weights and activation by the names that kernels give them."""
         names = "n_in", "n_out", "stride", "n_strips", "n_patches", "weights", "activation"
         return {name: getattr(self, name) for name in names} | {"partial_stride": self.rows}

@@ -165,7 +165,7 @@ class DeviceNetwork(ABC):
         return True
 
     def _result(self) -> TrainingResult:
-        """What the steps so far have counted, after they have ended."""
+        """The counts of the steps so far, after they have ended."""
         downloaded = np.empty(1, STATE)
         self.driver.download(downloaded, self.state)
         state = downloaded[0]
@@ -185,5 +185,5 @@ class DeviceNetwork(ABC):
         """Starts `steps` steps, from index `begin` of the order on."""
 
     def weights_are_finite(self) -> bool:
-        """Whether training can go on; always true where the schedule does not look."""
+        """Says whether training can go on; always true where the schedule does not look."""
         return True

@@ -25,7 +25,7 @@ FLAGS = ("-cubin", "-std=c++17", "-O3", "-fmad=false", "-Werror", "all-warnings"
 
 
 class CannotCompile(Exception):
-    """Why there is no machine code, in one line."""
+    """The reason why there is no machine code, in one line."""
 
 
 def cache_folder() -> Path:

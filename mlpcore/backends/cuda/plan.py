@@ -43,12 +43,12 @@ WORDS_AT_A_TIME = CU.WORDS_AT_A_TIME  #: that a thread waits for together
 
 
 class DoesNotFit(Exception):
-    """Why a network cannot be resident, in one line."""
+    """The reason why a network cannot be resident, in one line."""
 
 
 @dataclass(frozen=True)
 class DeviceLimits:
-    """What a plan needs to know about a device.
+    """The limits of a device, to which a plan keeps.
 
     Attributes
     ----------

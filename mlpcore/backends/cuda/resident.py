@@ -13,7 +13,7 @@ from mlpcore.errors import InputError
 from mlpcore.network import Network
 from mlpcore.typing import AnyArray
 
-#: What a launch tells the host.
+#: The report of a launch to the host.
 CONTROL = struct("resident.cu", "resident_control")
 
 #: Seconds that a block waits for another before it gives up: a million times a normal wait.
@@ -102,7 +102,7 @@ class ResidentNetwork(DeviceNetwork):
         self._ticket = (self._ticket + steps) % TICKETS
 
     def weights_are_finite(self) -> bool:
-        """Whether all weights are finite after the launch.
+        """Looks whether all weights are finite after the launch.
 
         Raises
         ------
@@ -123,7 +123,7 @@ class ResidentNetwork(DeviceNetwork):
         return not control["not_finite"]
 
     def _exchanged(self, exchange: int) -> str:
-        """What blocks hand each other in an exchange, numbered as in cuda/resident_layout.cuh."""
+        """The name of an exchange, numbered as in cuda/resident_layout.cuh."""
         backward, boundary = divmod(exchange, self.n_layers)
         if exchange == self.n_layers - 1:
             return "the outputs"

@@ -22,7 +22,7 @@ _KERNEL = r'extern "C" __global__ void\s+(?:__launch_bounds__\(([^)]*)\)\s+)?(\w
 
 
 class Kernel(NamedTuple):
-    """What a launch needs to know of a kernel."""
+    """The parameters and the block of a kernel."""
 
     parameters: dict[str, str]  #: their letters by their names, in order
     block: list[str]  #: constants, one for each dimension of a block
