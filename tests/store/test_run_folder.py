@@ -41,9 +41,6 @@ from small_runs import (
 CONFIG_3 = make_config()
 
 
-# Round trips
-
-
 def test_a_run_is_complete_on_disk(tmp_path):
     """Its best network is that of its epoch, not the last one."""
     folder = tmp_path / "run"
@@ -65,9 +62,6 @@ def test_a_run_is_complete_on_disk(tmp_path):
     assert [line["test_error"] for line in lines] == [round(m.test_error, 4) for m in state.history]
 
 
-# Kills, interrupts, full disks
-
-
 @pytest.mark.parametrize("calls_before", [0, 2])
 def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_before):
     """Neither before the settings are written nor, settings and folder written, the network."""
@@ -81,9 +75,6 @@ def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_be
     monkeypatch.setattr(os, "fsync", fsync)
     refusal(start_run, tmp_path / "runs" / "x", CONFIG_3, DATA)
     assert os.listdir(tmp_path / "runs" / "x") == [LOCK_FILE]
-
-
-# When a run is saved
 
 
 @pytest.mark.parametrize(("taken", "saved"), [(0.01, [0, 1, 2, 3]), (0.02, [0, 2, 3]), (9, [0, 3])])
@@ -122,9 +113,6 @@ def test_a_run_does_not_write_to_a_folder_that_took_the_place_of_its_own(tmp_pat
     assert "has been replaced by another folder" in refusal(first.run)
     run.close()
     assert_same_result(state, load_run(folder))
-
-
-# Folders
 
 
 @pytest.mark.parametrize("name", RUN_FILES)

@@ -1,7 +1,6 @@
 """What a user of the page sees and does."""
 
 import base64
-import io
 import json
 import shutil
 from pathlib import Path
@@ -17,6 +16,7 @@ from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.inference.classifier import TrainedClassifier, load
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.web.html import to_page
+from pictures import encoded
 
 DRAWN = Path(__file__).parents[2] / "docs" / "images" / "drawn.png"
 BACKEND = backends.get("cpu", 1)
@@ -166,29 +166,23 @@ def test_a_picture_in_place_of_a_drawing(open_page, pretrained):
         assert text(page, "first") == "?"
     for kind, ink in ("L", 0), ("L", 255), ("LA", (0, 255)), ("LA", (255, 255)):
         paper = {("L", 0): 255, ("L", 255): 0}.get((kind, ink), (0, 0))
-        picture, five = Image.new(kind, (300, 200), paper), io.BytesIO()
+        picture = Image.new(kind, (300, 200), paper)
         for stroke in STROKES[5]:
             points = [(200 * x + 50, 200 * y) for x, y in stroke]
             ImageDraw.Draw(picture).line(points, ink, 12, joint="curve")
-        picture.save(five, "PNG")
-        give(page, "open", five.getvalue())
+        give(page, "open", encoded(picture))
         page.locator("#first", has_text="5").wait_for()
         page.keyboard.press("Escape")
         wait_for_answer(page)
     draw(page, [*placed(STROKES[1], 1, 0.3, 0.5), *placed(STROKES[1], 1, 0.7, 0.5)])
     assert "2 digits" in text(page, "message")
-    noise = io.BytesIO()
-    grey = np.random.default_rng(0).integers(0, 256, (90, 90), np.uint8)
-    Image.fromarray(grey).save(noise, "PNG")
-    give(page, "open", noise.getvalue())
+    give(page, "open", encoded(np.random.default_rng(0).integers(0, 256, (90, 90))))
     page.locator("#message", has_text="hardly shows a digit").wait_for()
     give(page, "open", b"no picture")
     page.locator("#message", has_text="not a picture").wait_for()
     for size in (40, 40), (7, 40):
         draw(page, STROKES[1])
-        black = io.BytesIO()
-        Image.new("L", size).save(black, "PNG")
-        give(page, "paste", black.getvalue())
+        give(page, "paste", encoded(Image.new("L", size)))
         page.locator("#message", has_text="No digit").wait_for()
         assert text(page, "first") == "?"
 
