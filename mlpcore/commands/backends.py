@@ -11,18 +11,6 @@ from mlpcore.report.tables import Rows, text_table
 from mlpcore.terminal import say
 
 
-def table() -> str:
-    """A line for each backend: what it is, or why it cannot run."""
-    rows: Rows = [("backend", "runs", "")]
-    for name, reason in backends.available().items():
-        if reason is None:
-            _, _, detail = backends.get(name).description.partition(": ")
-            rows.append((name, "yes", detail))
-        else:
-            rows.append((name, "no", reason))
-    return text_table(rows, ["left"] * 3)
-
-
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """There are no options but --help."""
     text = "Lists what can compute here, and why the rest cannot."
@@ -30,8 +18,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Prints the table and what is chosen; returns the exit status."""
-    say(table())
+    """Prints what each backend is, or why it cannot run, and what is chosen; returns the status."""
+    rows: Rows = [("backend", "runs", "")]
+    for name, reason in backends.available().items():
+        if reason is None:
+            _, _, detail = backends.get(name).description.partition(": ")
+            rows.append((name, "yes", detail))
+        else:
+            rows.append((name, "no", reason))
+    say(text_table(rows, ["left"] * 3))
     say(f"\n--backend auto chooses {backends.get().name}.")
     return 0
 

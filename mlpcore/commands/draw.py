@@ -12,7 +12,6 @@ from mlpcore import backends
 from mlpcore.commands.networks import add_network_arguments, networks_or_pretrained
 from mlpcore.commands.options import command_main, command_parser
 from mlpcore.data import dataset
-from mlpcore.data.dataset import Dataset
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write
 from mlpcore.inference import TrainedClassifier
@@ -44,28 +43,26 @@ def add_precision_option(parser: argparse.ArgumentParser) -> None:
 
 
 def make_page(paths: Sequence[Path], precision: str) -> tuple[bytes, list[str]]:
-    """The page for networks, and notes about it in a line each."""
+    """The page for networks, and notes about it in a line each.
+
+    It shows misread test digits of the first network's data, if these need no download.
+    """
     paths = with_members(paths)
     networks = [TrainedNetwork.read(path) for path in paths]
-    notes: list[str] = []
-    classifier = TrainedClassifier(networks, backends.get("cpu"))
+    first, notes, test = networks[0], [], None
+    name = dataset.NAMES.get(first.data_name)
     try:
-        test = test_data(paths[0], classifier)
+        if first.data is not None:
+            test = first.data.load(download=False)
+        elif name is not None:
+            test = dataset.load(name=name, download=False)
+        else:
+            raise InputError(f"{shown(paths[0])} does not name its data")
     except InputError as error:
-        test = None
         notes.append(f"the page shows no misread test digits: {error}")
     deformation = read_settings(paths[0])[0].deformation if paths[0].is_dir() else None
+    classifier = TrainedClassifier(networks, backends.get("cpu"))
     return to_page(classifier, test, precision, deformation), notes
-
-
-def test_data(path: Path, classifier: TrainedClassifier) -> Dataset:
-    """The data of a run, or those that a file of weights names; nothing is downloaded."""
-    if (summary := classifier.networks[0].data) is not None:
-        return summary.load(download=False)
-    name = dataset.NAMES.get(classifier.networks[0].data_name)
-    if name is None:
-        raise InputError(f"{shown(path)} does not name its data")
-    return dataset.load(name=name, download=False)
 
 
 def draw(options: argparse.Namespace) -> int:

@@ -40,38 +40,32 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def written(options: argparse.Namespace) -> dict[Path, tuple[bytes, str]]:
-    """The content of each file, and what there is to say of it."""
-    found = {}
-    classifier = load(options.networks)
-    first, n = classifier.networks[0], len(classifier.networks)
-    layers = format_layer_sizes(first.network.layer_sizes)
-    if options.onnx:
-        members = f"committee of {n}, {layers}" if n > 1 else layers
-        said = f"{members}, of {describe_input(first.pixels)}"
-        found[options.onnx] = exported(classifier, ".onnx"), said
-    if options.safetensors:
-        content = exported(classifier, ".safetensors", options.precision or "float32")
-        found[options.safetensors] = content, f"{layers}, weights and biases"
-    if options.html:
-        content, notes = make_page(options.networks, options.precision or "float32")
-        for note in notes:
-            say(f"note: {note}", sys.stderr)
-        found[options.html] = content, f"a page of {len(content) / 1e6:.1f} MB"
-    return found
-
-
 def export(options: argparse.Namespace) -> int:
-    """Writes the files; returns the exit status."""
+    """Writes the files, once all are made; returns the exit status."""
     targets = [path for path in (options.onnx, options.safetensors, options.html) if path]
     if not targets:
         raise InputError("nothing to write: expected --onnx, --safetensors or --html with a FILE")
     if options.precision and not (options.safetensors or options.html):
         raise InputError(f"--precision {options.precision}: expected --safetensors or --html")
-    options.networks = networks_or_pretrained(options.networks)
+    paths, precision = networks_or_pretrained(options.networks), options.precision or "float32"
     for path in targets:
-        check_target(path, options.networks)
-    for path, (content, said) in written(options).items():
+        check_target(path, paths)
+    classifier, made = load(paths), {}
+    first, n = classifier.networks[0], len(classifier.networks)
+    layers = format_layer_sizes(first.network.layer_sizes)
+    if options.onnx:
+        members = f"committee of {n}, {layers}" if n > 1 else layers
+        said = f"{members}, of {describe_input(first.pixels)}"
+        made[options.onnx] = exported(classifier, ".onnx"), said
+    if options.safetensors:
+        content = exported(classifier, ".safetensors", precision)
+        made[options.safetensors] = content, f"{layers}, weights and biases"
+    if options.html:
+        content, notes = make_page(paths, precision)
+        for note in notes:
+            say(f"note: {note}", sys.stderr)
+        made[options.html] = content, f"a page of {len(content) / 1e6:.1f} MB"
+    for path, (content, said) in made.items():
         atomic_write(path, content)
         say(f"{shown(path)}: {said}")
     return 0

@@ -36,6 +36,8 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
     title
         The first line, such as `layout.title_of` the network and its data.
     """
+    from matplotlib.ticker import MaxNLocator
+
     best = best_of(history)
     assert best is not None
     kind = kind_of_test(held_out)
@@ -59,7 +61,11 @@ def learning_curves(history: Sequence[EpochMetrics], held_out: int = 0, title: s
         axes.grid(color=LIGHT)
         axes.spines[["top", "right"]].set_visible(False)
     figure.align_ylabels()
-    _epoch_axis(lower, len(history), f"epoch of {best.n_train:,} images")
+    lower.set_xlabel(f"epoch of {best.n_train:,} images", size=9)
+    margin = 0.02 * (len(history) - 1) or 0.5
+    lower.set_xlim(max(0.5, 1 - margin), len(history) + margin)
+    whole = MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1)
+    lower.xaxis.set_major_locator(whole)
     return figure
 
 
@@ -105,16 +111,6 @@ def _line_style(n: int) -> dict[str, Any]:
         "linewidth": 1.5,
         "clip_on": False,  # a zero lies on the frame
     }
-
-
-def _epoch_axis(axes: Axes, epochs: int, label: str) -> None:
-    """Makes the x axis one of whole epochs, the first of which is 1."""
-    from matplotlib.ticker import MaxNLocator
-
-    axes.set_xlabel(label, size=9)
-    margin = 0.02 * (epochs - 1) or 0.5
-    axes.set_xlim(max(0.5, 1 - margin), epochs + margin)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10], min_n_ticks=1))
 
 
 def _log_axis(axes: Axes) -> None:

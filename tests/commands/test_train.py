@@ -56,7 +56,9 @@ def test_a_run_prints_plain_lines_and_a_table(train, data):
     assert "315 weights" in lines[2]
     assert [line.split()[0] for line in lines[4:6]] == ["1/2", "2/2"]
     state = load_run("r")
-    assert f"{state.history[1].validation_error:.2f} %" in lines[5]
+    last = state.history[1]
+    errors = [last.training_error, last.validation_error, last.test_error]
+    assert re.findall(r"([\d.]+) %", lines[5]) == [f"{each:.2f}" for each in errors]
     assert f"{state.best_metrics.test_error:.2f} %" in lines[-1]
     files = [BEST, LAST, CONFIG, METRICS, LOCK_FILE, runs.REPORT, "figures"]
     assert sorted(os.listdir("r")) == sorted(files)
