@@ -7,15 +7,17 @@ import pytest
 
 from emulated import get_backend
 from mlpcore.network import Network
-from small_runs import C_BACKENDS, DATA, same_weights
+from small_runs import DATA, same_weights
 
 FLAT = DATA.train_images.reshape(-1, 35)
 
 
-@pytest.mark.parametrize("name", C_BACKENDS)
-def test_a_signal_between_two_polls_loses_no_sample(name):
+def test_a_signal_between_two_polls_loses_no_sample(simd_name):
     """Also one after the last poll: these samples take less time than lies between two."""
-    backend, order = get_backend(name, threads=2), np.resize(np.arange(230, dtype=np.int32), 5000)
+    backend, order = (
+        get_backend(simd_name, threads=2),
+        np.resize(np.arange(230, dtype=np.int32), 5000),
+    )
     network, again = (Network((35, 300, 3), seed=1) for _ in range(2))
 
     def interrupt(*arguments):

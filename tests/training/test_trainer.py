@@ -18,7 +18,6 @@ from mlpcore.training.sources import ArraySource
 from mlpcore.training.state import TrainingState
 from mlpcore.training.trainer import Trainer
 from small_runs import (
-    C_BACKENDS,
     DATA,
     MODERN,
     Hook,
@@ -27,12 +26,6 @@ from small_runs import (
     same_weights,
     train,
 )
-
-
-@pytest.fixture(params=C_BACKENDS)
-def c_backend(request):
-    return get_backend(request.param, threads=2)
-
 
 #: As many people write them: whole numbers.
 WEIGHTS = (np.arange(230) % 4).tolist()
@@ -89,8 +82,8 @@ def test_an_epoch_is_deformation_order_training_and_counting(kind, backend, monk
     assert capsys.readouterr() == ("", "")
 
 
-def test_same_bits_however_an_epoch_is_cut(c_backend, monkeypatch):
-    events = []
+def test_same_bits_however_an_epoch_is_cut(simd_name, monkeypatch):
+    events, c_backend = [], get_backend(simd_name, threads=2)
     hook = Hook(lambda trainer, *arguments: events.append(arguments[:2]))
     whole = train(make_config(), c_backend, [hook])
     kinds = [kind for kind, _ in groupby(event[0] for event in events)]
