@@ -1,7 +1,7 @@
 /* Closes an instruction set's file: its kernels as the table of kernels.h. */
 #define ENTRY(kernel) .kernel = KERNEL(kernel)
-#define ACTIVATE_ENTRY(number, name, text) [number] = KERNEL(activate_##name),
-#define DELTA_ENTRY(number, name, text) [number] = KERNEL(delta_##name),
+#define ACTIVATE_ENTRY(number, name) [number] = KERNEL(activate_##name),
+#define DELTA_ENTRY(number, name) [number] = KERNEL(delta_##name),
 
 #ifndef PACKED_ENTRIES
 #define PACKED_ENTRIES .pack_weights = NULL

@@ -13,7 +13,6 @@
 #define MLPCORE_NETWORK_H
 
 #include <stddef.h>
-#include <string.h>
 
 /* Floats in the widest vector register, and in a cache line: rows are padded to this. */
 #define MLP_ALIGN 16
@@ -22,26 +21,14 @@
 #define MLP_A 1.7159f
 #define MLP_B 0.6666f
 
-/* The activations of hidden neurons: X(number, name in C, name in Python). A kernel activate_NAME
- * computes y(a), and delta_NAME the deltas. */
-#define MLP_ACTIVATIONS(X)    \
-    X(MLP_TANH, tanh, "tanh") \
-    X(MLP_RELU, relu, "relu")
+/* The activations of hidden neurons, in the order of mlpcore/network/activation.py: X(number,
+ * name). A kernel activate_NAME computes y(a), and delta_NAME the deltas. */
+#define MLP_ACTIVATIONS(X) X(MLP_TANH, tanh) X(MLP_RELU, relu)
 
 /* y(a) of a layer's neurons. MLP_SOFTMAX is for the last layer alone. */
-#define MLP_NUMBER(number, name, text) number,
+#define MLP_NUMBER(number, name) number,
 typedef enum { MLP_ACTIVATIONS(MLP_NUMBER) MLP_SOFTMAX, MLP_N_ACTIVATIONS } mlp_activation;
 #undef MLP_NUMBER
-
-/* The number of an activation by its name in Python; MLP_N_ACTIVATIONS if there is none. */
-static inline mlp_activation mlp_find_activation(const char *name)
-{
-#define MLP_FIND(number, c_name, text) \
-    if (!strcmp(name, text)) return number;
-    MLP_ACTIVATIONS(MLP_FIND)
-#undef MLP_FIND
-    return MLP_N_ACTIVATIONS;
-}
 
 typedef struct {
     int n_in;       /* inputs, without the bias */

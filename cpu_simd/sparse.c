@@ -36,28 +36,17 @@ ptrdiff_t mlp_tiles_size(const mlp_layer *layer)
 /* Rows and columns that are transposed together, so that both sides stay in the nearest cache. */
 enum { PATCH = 32 };
 
-/* Runs BODY for each weight of a tile: `from` in the layer's matrix and `to` in the tile. */
-#define FOR_TILE_WEIGHTS(BODY)                                                                \
-    do {                                                                                      \
-        const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1); \
-        const ptrdiff_t width = mlp_tile_width(layer, tile), rows = layer->n_in + 1;          \
-        const ptrdiff_t offset = mlp_tile_offset(layer, tile);                                \
-        for (ptrdiff_t j0 = 0; j0 < rows; j0 += PATCH)                                        \
-            for (ptrdiff_t i0 = begin; i0 < end; i0 += PATCH)                                 \
-                for (ptrdiff_t j = j0; j < rows && j < j0 + PATCH; j++)                       \
-                    for (ptrdiff_t i = i0; i < end && i < i0 + PATCH; i++) {                  \
-                        const ptrdiff_t from = i * layer->stride + j;                         \
-                        const ptrdiff_t to = offset + j * width + i - begin;                  \
-                        BODY;                                                                 \
-                    }                                                                         \
-    } while (0)
-
-void mlp_read_tile(const mlp_layer *layer, int tile, float *tiles)
+void mlp_copy_tile(const mlp_layer *layer, int tile, float *tiles, int back)
 {
-    FOR_TILE_WEIGHTS(tiles[to] = layer->weights[from]);
-}
-
-void mlp_write_tile(const mlp_layer *layer, int tile, float *tiles)
-{
-    FOR_TILE_WEIGHTS(layer->weights[from] = tiles[to]);
+    const int begin = mlp_tile_begin(layer, tile), end = mlp_tile_begin(layer, tile + 1);
+    const ptrdiff_t width = mlp_tile_width(layer, tile), rows = layer->n_in + 1;
+    for (ptrdiff_t j0 = 0; j0 < rows; j0 += PATCH)
+        for (ptrdiff_t i0 = begin; i0 < end; i0 += PATCH)
+            for (ptrdiff_t j = j0; j < rows && j < j0 + PATCH; j++) {
+                const ptrdiff_t stride = layer->stride, last = i0 + PATCH < end ? i0 + PATCH : end;
+                float *weights = layer->weights + j;
+                float *copies = tiles + mlp_tile_offset(layer, tile) + j * width - begin;
+                for (ptrdiff_t i = i0; !back && i < last; i++) copies[i] = weights[i * stride];
+                for (ptrdiff_t i = i0; back && i < last; i++) weights[i * stride] = copies[i];
+            }
 }

@@ -54,8 +54,7 @@ static inline ptrdiff_t mlp_tile_offset(const mlp_layer *layer, int tile)
 /* The floats of all tiles of a layer. */
 ptrdiff_t mlp_tiles_size(const mlp_layer *layer);
 
-/* Copy a tile from the layer's weights, and back. */
-void mlp_read_tile(const mlp_layer *layer, int tile, float *tiles);
-void mlp_write_tile(const mlp_layer *layer, int tile, float *tiles);
+/* Copies a tile from the layer's weights, or back. */
+void mlp_copy_tile(const mlp_layer *layer, int tile, float *tiles, int back);
 
 #endif

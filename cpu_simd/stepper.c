@@ -186,7 +186,8 @@ void mlp_store_steps(const mlp_stepper *stepper, const mlp_network *network)
     for (int i = 0; i < stepper->n_layers; i++) {
         const step_layer *l = &stepper->layers[i];
         const mlp_layer *layer = &network->layers[i];
-        for (int tile = 0; tile < mlp_n_tiles(layer); tile++) mlp_write_tile(layer, tile, l->tiles);
+        for (int tile = 0; tile < mlp_n_tiles(layer); tile++)
+            mlp_copy_tile(layer, tile, l->tiles, 1);
         for (ptrdiff_t k = 0; l->scale != 1.0 && k < layer->n_out; k++)
             multiply(layer->weights + k * layer->stride, layer->n_in, l->scale);
     }
@@ -197,7 +198,7 @@ void mlp_load_steps(mlp_stepper *stepper)
     for (int i = 0; i < stepper->n_layers; i++) {
         step_layer *l = &stepper->layers[i];
         for (int tile = 0; tile < mlp_n_tiles(l->layer); tile++)
-            mlp_read_tile(l->layer, tile, l->tiles);
+            mlp_copy_tile(l->layer, tile, l->tiles, 0);
         l->scale = 1.0;
         l->inputs[l->layer->n_in] = 1.0f;
     }

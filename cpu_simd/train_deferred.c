@@ -361,7 +361,7 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
     int n = total - begin < block ? total - begin : block;
     mlp_watch watch = mlp_start_watch();
 
-    mlp_read_tiles(&self);
+    mlp_copy_tiles(&self, 0);
     update_upper(&self, 0, n);
     load_block(&self, begin, n, now);
     update_first(&self, next, now, n); /* `next` is still empty */
@@ -389,5 +389,5 @@ void mlp_train_deferred(void *argument, mlp_team *team, int thread, int n_thread
         next = swap;
         n = n_next;
     }
-    mlp_write_tiles(&self);
+    mlp_copy_tiles(&self, 1);
 }

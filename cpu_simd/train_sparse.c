@@ -56,9 +56,7 @@ void mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads)
     }
 }
 
-typedef void copy_tile(const mlp_layer *layer, int tile, float *tiles);
-
-static void copy_tiles(const mlp_worker *self, copy_tile *copy)
+void mlp_copy_tiles(const mlp_worker *self, int back)
 {
     const mlp_schedule *schedule = self->schedule;
     const mlp_network *network = schedule->training->network;
@@ -66,12 +64,9 @@ static void copy_tiles(const mlp_worker *self, copy_tile *copy)
         int first, last;
         mlp_own_tiles(&network->layers[l], self->thread, self->n_threads, &first, &last);
         for (int tile = first; schedule->buffers[l].tiles && tile < last; tile++)
-            copy(&network->layers[l], tile, schedule->buffers[l].tiles);
+            mlp_copy_tile(&network->layers[l], tile, schedule->buffers[l].tiles, back);
     }
 }
-
-void mlp_read_tiles(const mlp_worker *self) { copy_tiles(self, mlp_read_tile); }
-void mlp_write_tiles(const mlp_worker *self) { copy_tiles(self, mlp_write_tile); }
 
 void mlp_product_tiles(const mlp_worker *self, int l, const float *x, float *a)
 {

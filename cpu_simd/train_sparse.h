@@ -7,9 +7,8 @@
 /* Allocates what layer l needs, if it is sparse. */
 void mlp_allocate_sparse(mlp_schedule *schedule, int l, int n_threads);
 
-/* Copy the thread's tiles from the network's weights, and back. */
-void mlp_read_tiles(const mlp_worker *self);
-void mlp_write_tiles(const mlp_worker *self);
+/* Copies the thread's tiles from the network's weights, or back. */
+void mlp_copy_tiles(const mlp_worker *self, int back);
 
 /* ---- a sample; layer l is above the first ---- */
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
-from scipy.ndimage import map_coordinates
 from threadpoolctl import ThreadpoolController
 
 from mlpcore import philox
@@ -193,6 +192,8 @@ class ReferenceBackend(Backend):
         displacement: Float32Array,
         background: float,
     ) -> Float32Array:
+        from scipy.ndimage import map_coordinates  # not above: it takes half a second to import
+
         n, height, width = images.shape
         centre = np.array([(width - 1) / 2, (height - 1) / 2])
         y, x = np.mgrid[:height, :width].astype(np.float64)

@@ -4,6 +4,6 @@ Computing with a network belongs in `mlpcore.backends`, training it in `mlpcore.
 saving it in `mlpcore.store`.
 """
 
-from mlpcore.network.network import ALIGNMENT, INITIAL_RANGE, Network
+from mlpcore.network.network import Network
 
-__all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
+__all__ = ["Network"]

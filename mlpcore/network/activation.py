@@ -17,7 +17,8 @@ A, B = 1.7159, 0.6666
 """y(a) = A tanh(B a) (LeCun et al. 1998; paper, "Architectures")."""
 
 Activation: TypeAlias = Literal["tanh", "relu"]
-"""Of hidden neurons: the scaled tanh, or the rectifier max(0, a) (Glorot et al. 2011)."""
+"""Of hidden neurons: the scaled tanh, or the rectifier max(0, a) (Glorot et al. 2011), in the order
+of `cpu_simd/network.h`."""
 
 Loss: TypeAlias = Literal["squared", "cross-entropy"]
 """1/2 sum (y - t)^2 over scaled tanh outputs, or -log y of the class over softmax outputs."""

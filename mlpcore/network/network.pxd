@@ -4,7 +4,6 @@ cdef extern from "network.h" nogil:
     ctypedef enum mlp_activation:
         MLP_TANH
         MLP_SOFTMAX
-        MLP_N_ACTIVATIONS
 
     ctypedef struct mlp_layer:
         int n_in
@@ -18,7 +17,6 @@ cdef extern from "network.h" nogil:
         mlp_layer *layers
 
     int mlp_padded(int n)
-    mlp_activation mlp_find_activation(const char *name)
 
 
 cdef class Network:

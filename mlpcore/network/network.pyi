@@ -5,13 +5,7 @@ from typing import Any
 
 from mlpcore.typing import ArrayLike, Float32Array
 
-__all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
-
-INITIAL_RANGE: float
-"""Initial weights and biases are uniform in plus or minus this (paper, "Architectures")."""
-
-ALIGNMENT: int
-"""Bytes of a cache line. Each buffer starts at a multiple of it, and so does each row."""
+__all__ = ["Network"]
 
 class _Views(tuple[Float32Array, ...]):
     def __setitem__(self, layer: int, values: ArrayLike) -> None: ...

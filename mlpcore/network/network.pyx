@@ -15,13 +15,14 @@ from mlpcore.errors import InputError
 from mlpcore.network.activation import ACTIVATIONS, INITS, LOSSES
 from mlpcore.network.architecture import MAX_WIDTH, count_parameters
 
-__all__ = ["ALIGNMENT", "INITIAL_RANGE", "Network"]
+__all__ = ["Network"]
 
 #: Initial weights and biases are uniform in plus or minus this (paper, "Architectures").
-INITIAL_RANGE = 0.05
+cdef double INITIAL_RANGE = 0.05
 
 #: Bytes of a cache line. Each buffer starts at a multiple of it, and so does each row.
-ALIGNMENT = 64
+cdef enum:
+    ALIGNMENT = 64
 
 
 def _check_layer_sizes(layer_sizes):
@@ -107,9 +108,9 @@ cdef class Network:
         check_choice("loss", loss, LOSSES)
         check_choice("init", init, INITS)
         self.activation, self.loss = activation, loss
-        name = activation.encode()
-        self.hidden = mlp_find_activation(name)
-        if self.hidden == MLP_N_ACTIVATIONS:
+        cdef int number = ACTIVATIONS.index(activation)
+        self.hidden = <mlp_activation>number
+        if number >= MLP_SOFTMAX:
             raise NotImplementedError(f"cpu_simd/network.h lacks the activation {activation!r}")
         cdef int n_layers = len(self.layer_sizes) - 1
         self.c.layers = <mlp_layer *>calloc(n_layers, sizeof(mlp_layer))
