@@ -13,11 +13,11 @@ from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run
 from mlpcore.store.weights import read_network, write_network
 from small_runs import (
     DATA,
+    StopAfter,
     finish_run,
     load_run,
     make_config,
     refusal,
-    run_with_stop,
     start_run,
 )
 
@@ -27,8 +27,10 @@ def made(tmp_path_factory):
     """A run that has stopped in its third epoch, and another run."""
     folder = tmp_path_factory.mktemp("runs")
     trainer, run = start_run(folder / "run", make_config(), DATA)
+    trainer.backend = StopAfter(trainer.backend, 2, 64)
+    trainer.backend.trainer = trainer
     with closing(run):
-        run_with_stop(run.config, DATA, trainer.backend, 2, 64, [run])
+        assert trainer.run() is False
     finish_run(folder / "other", make_config(epochs=2, seed=6), DATA)
     return folder
 

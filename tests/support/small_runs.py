@@ -164,15 +164,6 @@ class StopAfter:
         return result
 
 
-def run_with_stop(config, dataset, backend, epoch, samples, observers=(), **more):
-    """A trainer that has stopped where it was told to."""
-    stopping = StopAfter(backend, epoch, samples)
-    trainer = stopping.trainer = Trainer(config, dataset, stopping, observers, **more)
-    assert trainer.run() is False
-    assert (trainer.state.epoch, trainer.state.progress.samples) == (epoch, samples)
-    return trainer
-
-
 def train(config, backend, observers=(), state=None):
     """The state of a run on `DATA` that has been trained to its end."""
     trainer = Trainer(config, DATA, backend, observers, state)
