@@ -8,16 +8,14 @@ import pytest
 from msgspec import structs
 from safetensors.numpy import load, save
 
-import mlpcore
 from mlpcore.data.pixels import PixelSpec
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 from mlpcore.store import weights
 from mlpcore.store.documents import to_metadata
-from mlpcore.store.run_folder import BEST, LAST
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, write_network
-from small_runs import DATA, finish_run, make_config, refusal, same_weights
+from small_runs import refusal, same_weights
 
 
 @pytest.mark.parametrize(("activation", "loss"), [*zip(ACTIVATIONS, LOSSES)])
@@ -105,18 +103,6 @@ def test_pipes_and_weights_that_are_not_finite(tmp_path):
     assert "not finite" in refusal(read_network, path)
     os.mkfifo(tmp_path / "pipe")
     assert "not a regular file" in refusal(read_network, tmp_path / "pipe")
-
-
-def test_an_export_holds_the_network_without_its_place_in_a_run(tmp_path):
-    run, path = tmp_path / "run", tmp_path / "net.safetensors"
-    finish_run(run, make_config(epochs=1), DATA)
-    recorded = read_network(run / BEST)[1]
-    for source in (run, run / BEST, run / LAST):
-        mlpcore.export(source, path)
-        assert recorded.items() - read_network(path)[1].items() == {
-            ("metrics", recorded["metrics"])
-        }
-    assert TrainedNetwork.read(path).pixels == TrainedNetwork.read(run).pixels == DATA.pixels
 
 
 SEEN = PixelSpec((2, 2), (2, 2))
