@@ -312,13 +312,14 @@ def load(
             raise InputError(f"data folder {path!r} together with data set 'digits': expected one")
         return _embedded_digits()
     given = path if path is not None else os.environ.get("MLPCORE_DATA") or None
-    try:
-        source = mnist.locate(download) if given is None else _absolute(given)
-    except mnist.NotFound as error:
-        if name == "mnist":
-            expected = "its four files there, or in the folder MLPCORE_DATA"
-            raise InputError(f"{error}; expected {expected}") from None
-        return _embedded_digits(f"{error}; using scikit-learn's 1,797 embedded 8x8 digits instead")
+    source, lacking = mnist.locate(download) if given is None else (_absolute(given), "")
+    if lacking and name == "mnist":
+        expected = "its four files there, or in the folder MLPCORE_DATA"
+        raise InputError(f"{lacking}; expected {expected}")
+    if lacking:
+        return _embedded_digits(
+            f"{lacking}; using scikit-learn's 1,797 embedded 8x8 digits instead"
+        )
     is_cached = given is None and source == mnist.cache_folder()
     hint = "; delete it and try again" if is_cached else ""
     if given is not path:

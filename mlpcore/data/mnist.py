@@ -40,10 +40,6 @@ MAX_DOWNLOAD = 2**25
 TIMEOUTS = 5, 15
 
 
-class NotFound(InputError):
-    """MNIST is not on this machine, and cannot be had."""
-
-
 def cache_folder() -> Path:
     """Return the folder of downloaded files in the user's cache."""
     import platformdirs
@@ -51,16 +47,13 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("mlpcore") / "mnist"
 
 
-def locate(may_download: bool) -> Path:
-    """Return the folder of MNIST's files: `LOCAL`, or the cache, into which they are downloaded.
+def locate(may_download: bool) -> tuple[Path, str]:
+    """The folder of MNIST's files, and why they are not there, or an empty text.
 
-    Raises
-    ------
-    NotFound
-        When they are in neither, and cannot be downloaded.
+    It is `LOCAL`, or the cache, into which they are downloaded.
     """
     if LOCAL.is_dir() and idx_sets(LOCAL):
-        return LOCAL.absolute()
+        return LOCAL.absolute(), ""
     cache = cache_folder()
     try:
         present = idx_sets(cache).get("", {}) if cache.is_dir() else {}
@@ -70,12 +63,9 @@ def locate(may_download: bool) -> Path:
             reason = download(cache, missing)
     except InputError as error:  # the cache cannot be read or written
         reason = str(error)
-    if reason:
-        raise NotFound(
-            f"MNIST was not found (looked in {shown(LOCAL)}, {shown(cache)}) and could not be "
-            f"downloaded ({reason})"
-        )
-    return cache
+    looked = f"looked in {shown(LOCAL)}, {shown(cache)}"
+    lacking = f"MNIST was not found ({looked}) and could not be downloaded ({reason})"
+    return cache, lacking if reason else ""
 
 
 def download(folder: Path, files: Iterable[str]) -> str:
