@@ -19,8 +19,8 @@ import cv2
 import numpy as np
 
 from mlpcore.data.components import Box, find_components
-from mlpcore.data.frame import RIM, without_frame
 from mlpcore.data.ink import EDGE, Ink, picture_ink, reduced, stroke_level
+from mlpcore.data.lines import find_lines, without_lines
 from mlpcore.data.pixels import MNIST_PIXELS
 from mlpcore.errors import InputError
 from mlpcore.typing import AnyArray, Float32Array, Float64Array, UInt8Array
@@ -30,6 +30,17 @@ SIDE, BOX, CENTRE = 28, 20, 14
 
 #: Smaller pictures show no digit. Larger ones are first reduced to so many pixels a side.
 MIN_SIDE, WORKING_SIDE = 8, 256
+
+#: A smaller picture shows no lines beside a digit. Lines run along so large a share of a picture,
+#: and are thinner than the next share of its shorter side. The edge of a table is thinner than the
+#: last one.
+MIN_RULED, RUN, THIN, DEPTH = 24, 0.9, 0.08, 0.2
+
+#: The most ink beside an edge. More is there if what seems to be an edge is ground.
+MAX_BESIDE = 0.25
+
+#: Ink that is nowhere further from the border than this share of a side is the rest of a line.
+RIM = 1 / 24
 
 #: The least share of the ink that is no dirt; noise has less.
 MIN_DIGIT = 0.5
@@ -96,8 +107,8 @@ def find_digit(grey: AnyArray, name: str = "the picture") -> Digit:
         )
     if grey.dtype != np.uint8:
         grey = np.rint(grey).astype(np.uint8)
-    ink = picture_ink(without_frame(reduced(grey, WORKING_SIDE)))
-    found = None if ink is None else digit_inside(ink, RIM)
+    ink = picture_ink(_between_edges(reduced(grey, WORKING_SIDE)))
+    found = None if ink is None else digit_inside(ink, _without_form(ink.strokes), RIM)
     if found is None:
         raise InputError(
             f"{name}: no digit found, expected one that stands out from an even ground"
@@ -120,15 +131,70 @@ class Glyph(NamedTuple):
     pixels: UInt8Array
 
 
-def digit_inside(ink: Ink, rim: float) -> tuple[Glyph, list[Box]] | None:
+def _without_form(dark: UInt8Array) -> UInt8Array:
+    """A black and white picture (h, w) without the lines of a form or of ruled paper.
+
+    Somebody who cuts the cells out of a form cuts along its lines, and parts of them remain.
+    """
+    height, width = dark.shape
+    if min(dark.shape) < MIN_RULED:
+        return dark
+    drawn = find_lines(dark, round(RUN * width), round(RUN * height))
+    n = max(2, round(THIN * min(dark.shape)))
+    around = cv2.copyMakeBorder(drawn, n, n, n, n, cv2.BORDER_REPLICATE)
+    thick = cv2.morphologyEx(around, cv2.MORPH_OPEN, np.ones((n, n), np.uint8))
+    return without_lines(dark, drawn & ~thick[n:-n, n:-n])
+
+
+def _between_edges(grey: UInt8Array) -> UInt8Array:
+    """The part of a picture (h, w) that lies inside lines, tables or toolbars along its sides.
+
+    Where ink goes on from there to the opposite side, it is a digit that was cut along its strokes.
+    """
+    height, width = grey.shape
+    dark = cv2.threshold(grey, 0, 255, cv2.THRESH_BINARY_INV | cv2.THRESH_OTSU)[1]
+    rows, columns = (int(DEPTH * side) for side in grey.shape)
+    if np.median(dark[rows : height - rows, columns : width - columns]):
+        dark = 255 - dark
+    if np.median(dark) or min(grey.shape) < MIN_RULED:
+        return grey
+    top, bottom, left, right = depths = [_edge(view) for view in _views(dark)]
+    inside = dark[top : height - bottom, left : width - right]
+    if not inside.any() or inside.mean(axis=1).max() >= 255 * RUN:
+        return grey
+    for k, view in enumerate(_views(inside)):
+        if depths[k] and not depths[k ^ 1] and view[0].any() and view[-1].any():
+            return grey
+    return grey[top : height - bottom, left : width - right]
+
+
+def _views(image: UInt8Array) -> tuple[UInt8Array, ...]:
+    """An image with its top, its bottom, its left and its right side first."""
+    return image, image[::-1], image.T, image.T[::-1]
+
+
+def _edge(dark: UInt8Array) -> int:
+    """How many rows at the top end with the first line along the width; 0 without one."""
+    share = dark.mean(axis=1) / 255
+    rows = np.flatnonzero(share[: int(DEPTH * len(dark))] >= RUN)
+    if not len(rows):
+        return 0
+    begin = int(rows[np.diff(rows, append=len(dark) + 1) > 1][0]) + 1
+    beside = share[begin : begin + max(2, len(dark) // 32) + 1]  # the first rows may be its blur
+    free = np.flatnonzero(beside < MAX_BESIDE)
+    return begin + int(free[0]) + 1 if len(free) else 0
+
+
+def digit_inside(ink: Ink, dark: UInt8Array, rim: float) -> tuple[Glyph, list[Box]] | None:
     """The digit in a picture or a box of a form, and the boxes of its pieces; None without one.
 
-    Dirt has no part in it, nor has what stays within a share `rim` of a side from the border.
+    `dark` are the strokes of the ink that may belong to it. Dirt has no part in it, nor has what
+    stays within a share `rim` of a side from the border.
     """
-    components = find_components(ink.strokes)
+    components = find_components(dark)
     # Paler pieces than a digit are lines, or the pattern of the paper.
-    dark = np.bincount(components.labels[ink.values > ink.middle], minlength=len(components.boxes))
-    components = components._replace(areas=dark)
+    inked = components.labels[ink.values > ink.middle]
+    components = components._replace(areas=np.bincount(inked, minlength=len(components.boxes)))
     inside = components.inside(rim)
     kept = components.without_dirt(inside)
     if components.areas[kept].sum() <= MIN_DIGIT * components.areas[inside].sum():

@@ -13,6 +13,7 @@ import numpy as np
 from mlpcore.data.components import Box
 from mlpcore.data.digit import digit_inside
 from mlpcore.data.ink import Ink
+from mlpcore.data.lines import find_lines, without_lines
 from mlpcore.reading.segmentation import Field, Segment
 from mlpcore.typing import AnyArray, UInt8Array
 
@@ -33,9 +34,6 @@ ALIKE = 0.8
 
 #: A line is so near to the inside of its box, in pixels.
 REACH = 4
-
-#: Noise leaves fewer pixels out of a line than this share of its length, from 3 to 7.
-HOLE = 1 / 12
 
 #: Ink is in a box if it reaches beyond by less than this share of a side. That is found out where
 #: sides have so many pixels.
@@ -89,7 +87,8 @@ def box_fields(ink: Ink, boxes: Sequence[Box]) -> list[list[Field]]:
 def _box_field(ink: Ink, box: Box) -> Field:
     """The field of a box, which shows one digit without its lines or is empty."""
     inside = Box(box.left + MARGIN, box.top + MARGIN, box.right - MARGIN, box.bottom - MARGIN)
-    found = digit_inside(ink._replace(values=ink.values[inside.slices]), RIM)
+    ink = ink._replace(values=ink.values[inside.slices])
+    found = digit_inside(ink, ink.strokes, RIM)
     if found is None or max(found[0].box.width, found[0].box.height) < MIN_DIGIT * box.height:
         return Field(box, 0, [])
     return Field(box, 1, [Segment(0, 1, found[0]._replace(box=box), 0.0)])
@@ -112,34 +111,6 @@ def in_lines(boxes: Sequence[Box]) -> list[list[int]]:
             found.append([number])
             top, bottom = box.top, box.bottom
     return [sorted(line, key=lambda k: boxes[k].left) for line in found]
-
-
-def find_lines(dark: UInt8Array, width: int, height: int) -> UInt8Array:
-    """The level and upright lines in a black and white image (h, w), 255 where one is.
-
-    Level ones have at least a width, and upright ones a height.
-    """
-    found = np.zeros_like(dark)
-    for length, shape in (width, (1, -1)), (height, (-1, 1)):
-
-        def along(n: int, shape: tuple[int, int] = shape) -> UInt8Array:
-            return np.ones(n, np.uint8).reshape(shape)
-
-        line = cv2.dilate(dark, along(3).T)  # which is not quite straight
-        line = cv2.morphologyEx(line, cv2.MORPH_CLOSE, along(int(np.clip(HOLE * length, 3, 7))))
-        found |= cv2.morphologyEx(line, cv2.MORPH_OPEN, along(max(2, length)))
-    return found
-
-
-def without_lines(dark: UInt8Array, drawn: UInt8Array) -> UInt8Array:
-    """A black and white image (h, w) without lines, where strokes that cross them stay whole."""
-    if not drawn.any():
-        return dark
-    half = cv2.distanceTransform(drawn, cv2.DIST_L1, 3)[drawn > 0]
-    bridge = 2 * round(float(np.percentile(half, 90))) + 1
-    rest = dark & ~drawn
-    whole = cv2.morphologyEx(rest, cv2.MORPH_CLOSE, np.ones((bridge, bridge), np.uint8))
-    return rest | (whole & dark)
 
 
 def quantile(values: AnyArray, weights: AnyArray, share: float) -> float:

@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 
 from mlpcore.data.components import Box
+from mlpcore.data.lines import find_lines
 from mlpcore.errors import InputError
-from mlpcore.reading.boxes import find_lines
 from mlpcore.typing import UInt8Array
 
 #: A line of the frame is at least so long, as a share of the page's shorter side.

@@ -10,7 +10,8 @@ from scipy.sparse.csgraph import connected_components
 
 from mlpcore.data.components import MIN_SHARE, Box, Components, find_components
 from mlpcore.data.ink import Ink, stroke_level
-from mlpcore.reading.boxes import find_lines, in_lines, quantile, without_lines
+from mlpcore.data.lines import find_lines, without_lines
+from mlpcore.reading.boxes import in_lines, quantile
 from mlpcore.reading.segmentation import Field, number_field
 from mlpcore.typing import AnyArray
 
