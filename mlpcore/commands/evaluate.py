@@ -133,29 +133,6 @@ def show(
             say(f"and {whole.errors - listed:,} more: --all lists them")
 
 
-def document(
-    paths: Sequence[Path],
-    classifier: TrainedClassifier,
-    data: Dataset,
-    whole: Evaluation,
-    members: Sequence[Evaluation],
-) -> str:
-    """Everything, as JSON."""
-    content: dict[str, object] = {
-        "data": {"name": data.name, "source": data.source, "n_test": len(data.test_labels)},
-        "backend": classifier.backend.description,
-        "networks": [
-            {"path": str(path), "layer_sizes": each.network.layer_sizes} | result.to_json()
-            for path, each, result in zip(paths, classifier.networks, members)
-        ],
-    }
-    if len(members) > 1:
-        content["committee"] = whole.to_json()
-    if classifier.copies is not None:
-        content["copies"] = classifier.copies.to_json(len(members))
-    return json.dumps(content) + "\n"
-
-
 def evaluate(options: argparse.Namespace) -> int:
     """Returns the exit status, which is 0 whatever the error rate."""
     copies = given_copies(options)
@@ -183,8 +160,19 @@ def evaluate(options: argparse.Namespace) -> int:
         rows.append((f"committee of {len(rows)}", "", whole))
     show(rows, options.all, data.classes)
     if options.json:
-        content = document(paths, classifier, data, whole, members)
-        atomic_write(options.json, content.encode())
+        content: dict[str, object] = {
+            "data": {"name": data.name, "source": data.source, "n_test": len(data.test_labels)},
+            "backend": backend.description,
+            "networks": [
+                {"path": str(path), "layer_sizes": each.network.layer_sizes} | result.to_json()
+                for path, each, result in zip(paths, networks, members)
+            ],
+        }
+        if len(members) > 1:
+            content["committee"] = whole.to_json()
+        if copies is not None:
+            content["copies"] = copies.to_json(len(members))
+        atomic_write(options.json, json.dumps(content).encode(), b"\n")
     if options.figures:
         say()
         figures = trained_figures(networks, histories, data, whole)

@@ -111,8 +111,12 @@ def networks_and_pictures(options: argparse.Namespace) -> tuple[list[Path], list
     return networks, list(itertools.chain.from_iterable(found))
 
 
-def read_networks(paths: Sequence[Path], copies: Copies | None) -> TrainedClassifier:
-    """The networks, or that of the package; an InputError unless they take MNIST's format."""
+def read_networks(paths: Sequence[Path], options: argparse.Namespace) -> TrainedClassifier:
+    """The networks, or that of the package; an InputError unless they take MNIST's format.
+
+    They average over the copies that the options name.
+    """
+    copies = given_copies(options)
     networks = [TrainedNetwork.read(path) for path in with_members(networks_or_pretrained(paths))]
     for each in networks:
         check_takes_digits(each.pixels, shown(each.path))

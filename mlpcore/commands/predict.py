@@ -15,7 +15,6 @@ from mlpcore.commands.networks import (
     Entry,
     add_picture_arguments,
     for_each_picture,
-    given_copies,
     networks_and_pictures,
     read_networks,
 )
@@ -24,7 +23,6 @@ from mlpcore.data.image_files import Source
 from mlpcore.errors import InputError, shown
 from mlpcore.files import atomic_write, check_writable, make_folder
 from mlpcore.terminal import say
-from mlpcore.typing import UInt8Array
 
 GREY_LEVELS = " .:-=+*#%@"
 
@@ -49,20 +47,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_intermixed_args(argv)  # paths may stand on both sides of an option
 
 
-def in_characters(pixels: UInt8Array) -> str:
-    """A digit in two characters for each pixel, because characters are twice as high as wide."""
-    levels = pixels.astype(int) * len(GREY_LEVELS) // 256
-    return "\n".join("".join(GREY_LEVELS[k] * 2 for k in row).rstrip() for row in levels)
-
-
-def save(folder: Path, number: int, path: Path, pixels: UInt8Array) -> None:
-    """Writes what the network was given; the number tells pictures of one name apart."""
-    content = io.BytesIO()
-    Image.fromarray(pixels).save(content, "PNG")
-    stem = os.fsencode(path.stem)[:100].decode(errors="replace")
-    atomic_write(folder / f"{number:04d}-{stem}.png", content.getvalue())
-
-
 def predict(options: argparse.Namespace) -> int:
     """Reads each picture and shows the guesses as the options say; returns the exit status."""
     if options.json and options.show:
@@ -72,9 +56,8 @@ def predict(options: argparse.Namespace) -> int:
         if os.path.lexists(folder):
             raise InputError(f"{shown(folder)} exists: expected a new folder")
         check_writable(folder)
-    copies = given_copies(options)
     networks, pictures = networks_and_pictures(options)
-    classifier = read_networks(networks, copies)
+    classifier = read_networks(networks, options)
     if folder is not None:
         make_folder(folder)
 
@@ -84,13 +67,17 @@ def predict(options: argparse.Namespace) -> int:
         outputs = [round(float(each), 4) for each in found.outputs]
         best = np.argsort(-np.array(outputs), kind="stable")[:2]
         guesses = [{"class": classifier.classes[k].item(), "output": outputs[k]} for k in best]
-        if folder is not None:
-            save(folder, number, path, found.digit.pixels)
+        pixels = found.digit.pixels
+        if folder is not None:  # the number tells pictures of one name apart
+            content, stem = io.BytesIO(), os.fsencode(path.stem)[:100].decode(errors="replace")
+            Image.fromarray(pixels).save(content, "PNG")
+            atomic_write(folder / f"{number:04d}-{stem}.png", content.getvalue())
         if not options.json:
             texts = (f"{each['class']} ({each['output']:.2f})" for each in guesses)
             say(f"{shown(path)}: {', then '.join(texts)}")
-        if options.show:
-            say(in_characters(found.digit.pixels))
+        if options.show:  # characters are twice as high as wide
+            for row in pixels.astype(int) * len(GREY_LEVELS) // 256:
+                say("".join(GREY_LEVELS[k] * 2 for k in row).rstrip())
         warning = {"warning": found.warning} if found.warning else {}
         return {"guesses": guesses, "outputs": outputs} | warning
 

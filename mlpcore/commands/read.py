@@ -12,7 +12,6 @@ from mlpcore.commands.networks import (
     Entry,
     add_picture_arguments,
     for_each_picture,
-    given_copies,
     networks_and_pictures,
     read_networks,
 )
@@ -66,7 +65,6 @@ def to_json(page: Page) -> Entry:
 def read_pages(options: argparse.Namespace) -> int:
     """Reads each page and shows it as the options say; returns the exit status."""
     check_grid(options.columns, options.rows)
-    copies = given_copies(options)
     networks, pictures = networks_and_pictures(options)
     if options.show is not None:
         if options.show.suffix.lower() != ".png":
@@ -74,7 +72,7 @@ def read_pages(options: argparse.Namespace) -> int:
         if len(pictures) > 1:
             raise InputError(f"--show with {len(pictures)} pictures: expected one")
         check_replaceable(options.show)
-    classifier = read_networks(networks, copies)
+    classifier = read_networks(networks, options)
 
     def answer(_: int, path: Path, source: Source) -> Entry:
         page = read(source, classifier, columns=options.columns, rows=options.rows)

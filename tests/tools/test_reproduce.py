@@ -59,18 +59,6 @@ def test_stopped_runs_go_on_and_finished_ones_are_left_alone(small, monkeypatch,
     assert all(path.stat().st_mtime_ns == t for path, t in before.items() if path.suffix != ".json")
 
 
-def test_a_damaged_run_is_one_line_and_the_others_go_on(small, capsys):
-    assert main() == 0
-    path = Path("runs/table1/net1-seed0")
-    (path / "report.md").unlink()
-    (path / "last.safetensors").write_bytes(b"")
-    shutil.rmtree("runs/table1/net2-seed0")
-    assert main() == 2
-    error, note = capsys.readouterr().err.splitlines()
-    assert error.startswith(f"error: {path}") and note.startswith("note: net1-seed0 is left out: ")
-    assert load_run("runs/table1/net2-seed0").epoch == 3
-
-
 def test_the_page_of_the_documentation_has_the_table_of_the_evidence(tmp_path):
     """`make table-1` has been called since the evidence changed."""
     page = tmp_path / "page.md"

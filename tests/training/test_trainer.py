@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from emulated import emulated_backend, get_backend, needs_emulation
-from mlpcore import backends, cpu, deformation, philox
+from mlpcore import backends, deformation, philox
 from mlpcore.deformation.values import background_of
 from mlpcore.errors import InputError
 from mlpcore.network import Network
@@ -170,14 +170,3 @@ def test_an_interrupt_before_any_line_loses_nothing(part):
             sys.settrace(before)
         assert_same_result(whole, trainer.state)
     assert interrupted
-
-
-def test_a_run_that_needs_more_memory_than_there_is(monkeypatch):
-    """Weights four times: in training, the best, packed, and being saved. Images twice."""
-    n_weights, n_pixels = 9 * 36 + 6 * 10 + 3 * 7, 290 * 35
-    needed = 16 * n_weights + 8 * n_pixels
-    monkeypatch.setattr(cpu, "total_memory", lambda: needed)
-    Trainer(make_config(), DATA, backends.get("scalar"))
-    monkeypatch.setattr(cpu, "total_memory", lambda: needed - 1)
-    with pytest.raises(InputError, match="a network and data of this size need about"):
-        Trainer(make_config(), DATA, backends.get("scalar"))
