@@ -1,4 +1,4 @@
-"""How good networks are: error rates, intervals, confusion matrices, committees, probabilities.
+"""The quality of networks: error rates, intervals, confusion matrices, committees, probabilities.
 
 Every figure of merit that is computed from a network's outputs belongs here; backends only count
 errors. Tables and pictures of the results belong in `mlpcore.report`.

@@ -63,7 +63,7 @@ class Copies:
 
     @property
     def parameters(self) -> DeformationParameters:
-        """How strongly the copies are deformed."""
+        """The deformation of the copies."""
         usual = DeformationParameters(similar_labels=())
         return usual.set_params(
             **{name: self.strength * getattr(usual, name) for name in ("alpha", "beta", "gamma")}
@@ -80,7 +80,7 @@ class Copies:
         )
 
     def to_json(self, n_networks: int) -> dict[str, object]:
-        """What `describe` says, as plain values."""
+        """The content of `describe`, as plain values."""
         return asdict(self) | {"passes": self.n * n_networks}
 
     def outputs(self, network: Network, images: Float32Array, backend: Backend) -> Float64Array:

@@ -1,4 +1,4 @@
-"""How a network's outputs compare with labels: errors, their interval, confusions."""
+"""Outputs beside labels: errors, their interval, confusions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Misclassified:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """How guesses compare with labels.
+    """The comparison of guesses with labels.
 
     A network's first guess is the class with the greatest output, its second guess the class
     with the second greatest. Among equal outputs the lower class comes first.

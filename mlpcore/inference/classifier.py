@@ -100,7 +100,7 @@ SOURCES = "the folder of a run or of a committee, a file of weights, or 'pretrai
 
 
 class Answer(NamedTuple):
-    """What networks answer for a picture.
+    """The answer of networks to a picture.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class TrainedClassifier:
         return images_of_pixels(pictures, self.networks[0], stacklevel=3)
 
     def answers(self, pictures: object) -> list[Answer]:
-        """What the networks are shown of each picture, their outputs, and what is wrong with it.
+        """The digit in each picture, the outputs for it, and what is wrong with it.
 
         Parameters
         ----------
@@ -306,11 +306,11 @@ class TrainedClassifier:
 
     @property
     def reads_digits(self) -> bool:
-        """Whether the first network was trained on MNIST, or on scikit-learn's digits."""
+        """True if the first network was trained on MNIST, or on scikit-learn's digits."""
         return self.networks[0].data_name in (MNIST, EMBEDDED)
 
     def doubtful(self, images: Float32Array) -> BoolArray:
-        """Which images (n, H, W) of a `Dataset` hardly show a digit, (n,).
+        """Tell which images (n, H, W) of a `Dataset` hardly show a digit, (n,).
 
         The answers for these mean nothing. `mlpcore.inference.rejector` judges, for a few per cent
         of what an answer of net1 costs. Only networks trained on MNIST, or on scikit-learn's

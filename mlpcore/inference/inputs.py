@@ -47,7 +47,7 @@ def path_or_image(value: object, what: str) -> Source:
 
 
 def are_pictures(values: object) -> bool:
-    """Whether `TrainedClassifier.predict` searches these for digits. Anything else is an array."""
+    """Tell if `TrainedClassifier.predict` searches these for digits. Anything else is an array."""
     several = values if isinstance(values, (list, tuple)) else [values]
     return any(isinstance(each, PICTURES) for each in several)
 

@@ -1,4 +1,4 @@
-"""Whether images show digits at all: the judgement of a small network beside those that read them.
+"""Images that show no digit: the judgement of a small network beside those that read them.
 
 The outputs of a network that has only seen digits are sure of noise and letters, too, and so are
 its answers for deformed copies of them (docs/tried.md has figures). So a network of 96 hidden
@@ -31,7 +31,7 @@ def threshold() -> float:
 
 
 def doubtful(images: Float32Array, backend: Backend) -> BoolArray:
-    """Which images (n, 29, 29) in [-1, 1] of MNIST's format hardly show a digit, (n,).
+    """Tell which images (n, 29, 29) in [-1, 1] of MNIST's format hardly show a digit, (n,).
 
     It costs a pass through a network of 81,000 weights for each image, where net1 has 1.3 million.
     """

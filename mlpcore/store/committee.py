@@ -188,7 +188,7 @@ class CommitteeFolder:
 
 
 def holds_committee(folder: StrPath) -> bool:
-    """Whether a folder is that of a committee."""
+    """Tell if a folder is that of a committee."""
     return os.path.lexists(Path(folder, DOCUMENT))
 
 

@@ -145,13 +145,13 @@ def _add_input(graph: Graph, ink: str, seen: PixelSpec, given: PixelSpec) -> str
 
 
 def _metadata(network: Network, known: dict[str, str]) -> dict[str, str]:
-    """What is known of a network, with its layers and the checksum of its weights."""
+    """The known metadata of a network, its layers and the checksum of its weights."""
     return known | layer_metadata(network) | {"weights_sha256": weights_sha256(network)}
 
 
 @dataclass(frozen=True)
 class EstimatorNetwork:
-    """What an estimator has trained, for an export.
+    """The network of an estimator, for an export.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class EstimatorNetwork:
             )
 
     def metadata(self) -> dict[str, str]:
-        """What there is to say of the network, apart from its layers."""
+        """The metadata of a file, apart from those of the layers."""
         further = {"features": self.feature_names, "standardisation": self.standardisation}
         given = {name: value for name, value in further.items() if value}
         return to_metadata(target=self.target, classes=self.classes.tolist(), **given)

@@ -121,7 +121,7 @@ class Checkpoint(Record, frozen=True):
 
 
 def holds_run(folder: StrPath) -> bool:
-    """Whether a folder has any file of a run."""
+    """Tell if a folder has any file of a run."""
     return any(os.path.lexists(Path(folder, name)) for name in RUN_FILES)
 
 
@@ -197,7 +197,7 @@ def read_run_network(
 
 
 def _pixels(config: TrainingConfig, data: DataSummary) -> PixelSpec:
-    """How pixels become the inputs of a run's network."""
+    """The conversion of pixels to the inputs of a run's network."""
     return structs.replace(data.pixels, input_range=config.input_range)
 
 

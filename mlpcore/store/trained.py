@@ -67,7 +67,7 @@ class TrainedNetwork:
         return self.metadata.get("data", "")
 
     def known_metadata(self) -> dict[str, str]:
-        """What there is to say of the network, apart from its layers and its place in a run."""
+        """The metadata for other files: without the layers and the place in a run."""
         origin = {name: self.metadata[name] for name in ORIGIN if name in self.metadata}
         known = to_metadata(pixels=self.pixels, target=self.target, classes=self.classes)
         return origin | known

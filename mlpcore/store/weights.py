@@ -102,7 +102,7 @@ def to_safetensors(network: Network, metadata: dict[str, str], dtype: str = "flo
 
 
 def layer_metadata(network: Network) -> dict[str, str]:
-    """What the metadata say of the layers."""
+    """The metadata of the layers."""
     return {
         "version": __version__,
         "architecture": ",".join(map(str, network.layer_sizes)),
@@ -130,7 +130,7 @@ def in_float16(network: Network) -> Network:
 
 
 class _Metadata(msgspec.Struct):
-    """What the metadata of every file have. `Network` checks the values."""
+    """The metadata of every file. `Network` checks the values."""
 
     format: Literal["mlpcore network"]
     architecture: Annotated[str, Meta(pattern="^[0-9]{1,7}(,[0-9]{1,7})+$")]

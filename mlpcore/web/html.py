@@ -138,7 +138,7 @@ def _file(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """How a content-security policy names an element with this text."""
+    """The name of an element with this text in a content-security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -70,7 +70,7 @@ function field(cells, side, [top, left], taps, alpha) {
   return rows.flatMap((row) => [...row]);
 }
 
-/** Where the pixels of an image come from: two fields of displacements and a matrix. */
+/** The sources of the pixels of an image: two fields of displacements and a matrix. */
 export function drawMap(parameters, side, seed, epoch, number = 0) {
   const taps = gaussianTaps(parameters.sigma);
   const [cell, tile] = [taps.length, number % GRID ** 2]; // in a grid of 10 x 10 images
@@ -86,7 +86,7 @@ export function drawMap(parameters, side, seed, epoch, number = 0) {
   return { dx, dy, matrix: affineMap(parameters, seed, epoch, number) };
 }
 
-/** What is around an image: the median of its border, as in mlpcore/deformation/values.py. */
+/** The colour around an image: the median of its border, as in mlpcore/deformation/values.py. */
 function borderValue(image, side) {
   const along = [...Array(side).keys()];
   const sides = [(i) => i, (i) => side * (side - 1) + i, (i) => side * i, (i) => side * (i + 1) - 1];

@@ -16,7 +16,7 @@ export function paint(context, strokes, side) {
   }
 }
 
-/** What a user draws on a canvas. */
+/** A user's drawing on a canvas. */
 export class Drawing {
   strokes = [];
   #cleared = []; // the strokes that `undo` brings back

@@ -29,7 +29,7 @@ export function imageOf(pixels) {
   return Float32Array.from(transposed(mapRows(taller, IMAGE, between)).flatMap((row) => [...row]));
 }
 
-/** What a network sees of an image: its own scale first, then its range. */
+/** The inputs that a network gets of an image: its own scale first, then its range. */
 export function inputsOf(image, { scale: [factor, summand], unit }) {
   const scaled = image.map((value) => factor * value + summand);
   return unit ? scaled.map((value) => Math.fround(value + 1) / 2) : scaled;

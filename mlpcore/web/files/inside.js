@@ -40,7 +40,7 @@ function showAll() {
   showWeights(canvas, layers[0].weights, states?.[0], IMAGE, n, columns);
 }
 
-/** How many neurons a layer has, and how many rectifiers are active. */
+/** The number of a layer's neurons, and of its active rectifiers. */
 function countText(values, activation) {
   const neurons = `${values.length.toLocaleString("en")} neurons`;
   if (activation !== "relu") return neurons;

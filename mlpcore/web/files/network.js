@@ -55,7 +55,7 @@ function softmax(a) {
 const scaledTanh = (a) => a.map((each) => A * Math.tanh(B * each));
 const rectified = (a) => a.map((each) => Math.max(each, 0));
 
-/** What hidden neurons compute, by the names of mlpcore.network.activation. */
+/** The functions of hidden neurons, by the names of mlpcore.network.activation. */
 const ACTIVATIONS = { "tanh": scaledTanh, "relu": rectified };
 
 /** The states of all layers, from the first hidden layer to the outputs. */
