@@ -170,8 +170,8 @@ def test_weights_scale_a_step_and_unstable_ones_are_warned_of():
     slow.learn_one(GOOD, "a")
     for one, other in zip(half.network_.weights, slow.network_.weights):
         np.testing.assert_allclose(one, other, atol=1e-7)  # one rounding of the rate or the delta
-    with pytest.warns(UserWarning, match="w gives the sample the weight 1000, .*learning_rate"):
-        half.learn_one(GOOD, "a", w=1000)
+    with pytest.warns(UserWarning, match="w gives the sample the weight 100, .*learning_rate"):
+        half.learn_one(GOOD, "a", w=100)  # 2 without the norm of the sample
     with pytest.raises(Diverged, match="lower"):
         learnt(learning_rate=1e30)
 
