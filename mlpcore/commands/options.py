@@ -75,20 +75,15 @@ def command_text(name: str, *arguments: str) -> str:
 # ---- types of options ----------------------------------------------------------------------
 
 
-def whole_number(text: str) -> int:
-    """The type of an option: a whole number."""
+def number(text: str, kind: Callable[[str], Any] = float, expected: str = "a number") -> Any:
+    """The type of an option: a real number, or one of another kind."""
     try:
-        return int(text)
+        return kind(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected a whole number") from None
+        raise argparse.ArgumentTypeError(f"{text!r}, expected {expected}") from None
 
 
-def number(text: str) -> float:
-    """The type of an option: a real number."""
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r}, expected a number") from None
+whole_number = functools.partial(number, kind=int, expected="a whole number")
 
 
 def folder_name(text: str) -> str:
@@ -121,13 +116,6 @@ def add_backend_options(parser: Parser) -> None:
     names = "auto, cpu, or a name that mlpcore backends lists (auto)"
     parser.add_argument("--backend", metavar="NAME", help=names)
     parser.add_whole("--threads", "threads that compute (the available cores)")
-
-
-def add_deformation_options(parser: Parser) -> None:
-    """--sigma, --alpha, --beta and --gamma, read by `given_deformation`, and --seed."""
-    for name, meaning in DEFORMATION.items():
-        parser.add_number(f"--{name}", meaning)
-    parser.add_whole("--seed", "seed of all random numbers (0)")
 
 
 def given_deformation(options: Mapping[str, Any]) -> dict[str, Any]:

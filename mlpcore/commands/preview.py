@@ -11,9 +11,9 @@ import numpy as np
 from mlpcore import backends
 from mlpcore.checks import check_whole
 from mlpcore.commands.options import (
+    DEFORMATION,
     add_backend_options,
     add_data_options,
-    add_deformation_options,
     command_main,
     command_parser,
     given_deformation,
@@ -43,7 +43,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The options."""
     parser = command_parser("preview", "[options]", TEXT, "--sigma 5 --alpha 38 --field")
     add, add_whole = parser.add_argument, parser.add_whole
-    add_deformation_options(parser)
+    for name, meaning in DEFORMATION.items():
+        parser.add_number(f"--{name}", meaning)
+    add_whole("--seed", "seed of all random numbers (0)", default=0)
     add_whole("--epoch", "the first epoch that is shown (1)", default=1)
     add_whole("--rows", "number of images (10)", default=10)
     add_whole("--columns", "the original and N-1 epochs (8)", default=8)
@@ -63,7 +65,7 @@ def every_class_in_turn(labels: AnyArray, n: int) -> AnyArray:
 
 def preview(options: argparse.Namespace) -> int:
     """Draws the contact sheet; returns the exit status."""
-    given, seed = given_deformation(vars(options)), options.seed or 0
+    given, seed = given_deformation(vars(options)), options.seed
     DeformationParameters(**given)  # refuses bad values before data are loaded
     check_whole("seed", seed, 0, 2**64 - 1)
     check_whole("rows", options.rows, 1, MAX_SIDE)

@@ -20,7 +20,7 @@ from mlpcore.data.image_files import Source
 from mlpcore.errors import InputError, printable, shown
 from mlpcore.files import atomic_write, check_replaceable
 from mlpcore.reading.drawing import draw
-from mlpcore.reading.page import Page, check_grid, read
+from mlpcore.reading.page import check_grid, read
 
 TEXT = """\
 Prints the digits of pages, line by line: those in drawn boxes, in a grid, a
@@ -41,25 +41,6 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_whole("--columns", "columns of the page's one grid")
     parser.add_whole("--rows", "rows of the page's one grid")
     return parser.parse_intermixed_args(argv)
-
-
-def to_json(page: Page) -> Entry:
-    """A page's part of the JSON document."""
-    lines = [
-        [
-            {
-                "box": each.box,
-                "answer": each.answer,
-                "probabilities": [round(float(p), 4) for p in each.probabilities],
-                "doubt": round(each.doubt, 4),
-                "in_doubt": each.in_doubt,
-            }
-            for each in line
-        ]
-        for line in page.lines
-    ]
-    warning = {"warning": page.warning} if page.warning else {}
-    return {"text": page.text, "lines": lines} | warning
 
 
 def read_pages(options: argparse.Namespace) -> int:
@@ -83,7 +64,21 @@ def read_pages(options: argparse.Namespace) -> int:
             content = io.BytesIO()
             draw(page).save(content, "PNG")
             atomic_write(options.show, content.getvalue())
-        return to_json(page)
+        lines = [
+            [
+                {
+                    "box": each.box,
+                    "answer": each.answer,
+                    "probabilities": [round(float(p), 4) for p in each.probabilities],
+                    "doubt": round(each.doubt, 4),
+                    "in_doubt": each.in_doubt,
+                }
+                for each in line
+            ]
+            for line in page.lines
+        ]
+        warning = {"warning": page.warning} if page.warning else {}
+        return {"text": page.text, "lines": lines} | warning
 
     return for_each_picture(classifier, pictures, answer, "pages", options.json)
 

@@ -88,7 +88,7 @@ def parse(argv: Sequence[str]) -> Options:
 
 def minutes(text: str) -> float:
     """The type of --minutes."""
-    found = number(text)
+    found: float = number(text)
     if not 0 < found <= MAX_MINUTES:
         raise argparse.ArgumentTypeError(f"{text}, expected more than 0, at most {MAX_MINUTES:,}")
     return found
