@@ -1,4 +1,4 @@
-"""What both estimators have in common: lazy imports, true docstrings, pickles that last."""
+"""What the estimators have in common: lazy imports, true docstrings, pickles that last."""
 
 import doctest
 import pickle
@@ -8,9 +8,7 @@ import sys
 
 import pytest
 
-from mlpcore import ElasticDeformer, OnlineMLPClassifier
-
-BOTH = pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier])
+from mlpcore import ElasticDeformer, OnlineMLPClassifier, StreamMLPClassifier
 
 
 def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread():
@@ -23,7 +21,7 @@ def test_importing_mlpcore_loads_no_heavy_library_and_starts_no_thread():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@BOTH
+@pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier, StreamMLPClassifier])
 def test_the_docstring_is_right(estimator):
     """Doctest does not find it by the module, because the class says that it is in mlpcore."""
     (test,) = doctest.DocTestFinder(recurse=False).find(estimator)
@@ -31,7 +29,7 @@ def test_the_docstring_is_right(estimator):
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
-@BOTH
+@pytest.mark.parametrize("estimator", [ElasticDeformer, OnlineMLPClassifier])
 def test_pickles_do_not_name_the_module(estimator):
     texts = {argument for _, argument, _ in pickletools.genops(pickle.dumps(estimator()))}
     assert "mlpcore" in texts
