@@ -41,9 +41,6 @@ Trains networks of several seeds and architectures, and averages them. Members,
 settings and seeds are fixed before anything is trained. Ctrl-C stops; the same
 command goes on. --seed is that of the first member, the next has the next one."""
 
-#: The most processes of a local cluster.
-MAX_WORKERS = 1000
-
 
 def parse(argv: Sequence[str]) -> train.Options:
     """The options that were given."""
@@ -69,7 +66,7 @@ def parse(argv: Sequence[str]) -> train.Options:
     cluster.add_argument("--scheduler", metavar="ADDRESS", help=scheduler)
     train.add_settings(parser, argv, n_archs="+")
     options = vars(parser.parse_args(argv))
-    check_whole("--workers", options.get("workers", 1), 1, MAX_WORKERS)
+    check_whole("--workers", options.get("workers", 1), 1, 1000)
     return options | {"command": command_text("committee", *argv)}
 
 

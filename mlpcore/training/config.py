@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 import numpy as np
 from msgspec import Meta, structs
@@ -51,8 +51,6 @@ PAPER_RATIO = 1.0
 
 USUAL_TARGET = 1.0
 """The paper does not state its target."""
-
-MAX_WARM_UP = 10**12
 
 #: See `is_milestone`.
 MILESTONES = 20
@@ -157,7 +155,7 @@ class TrainingConfig(Record, frozen=True):
     input_range: InputRange = "signed"
     ones_and_sevens: Annotated[float, Meta(ge=0, le=1)] = 0.0
     decay: Decay = "factor"
-    warm_up: Annotated[int, Meta(ge=0, le=MAX_WARM_UP)] = 0
+    warm_up: Annotated[int, Meta(ge=0, le=10**12)] = 0
     deformation: DeformationParameters = DeformationParameters()
     seed: int = 0
     backend: str = "auto"
@@ -292,9 +290,9 @@ class TrainingConfig(Record, frozen=True):
 
     def agrees_with(self, other: TrainingConfig, epoch: int) -> bool:
         """Whether both give the same weights in all epochs before this one."""
-        return self._before(epoch) == other._before(epoch)
-
-    def _before(self, epoch: int) -> dict[str, Any]:
-        """What the epochs before this one depend on."""
-        schedule = {"epochs": 0, "learning_rate_end": None, "earlier": self.schedules_until(epoch)}
-        return structs.asdict(self) | schedule
+        ours, theirs = (
+            structs.asdict(each)
+            | {"epochs": 0, "learning_rate_end": None, "earlier": each.schedules_until(epoch)}
+            for each in (self, other)
+        )
+        return ours == theirs
