@@ -11,8 +11,6 @@ centre is pixel (14, 14), counted from 0, to the nearest whole pixel.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import cv2
@@ -51,8 +49,7 @@ MIN_DIGIT = 0.5
 MIN_HEIGHT, MAX_OVERLAP = 0.5, 0.2
 
 
-@dataclass(frozen=True)
-class Digit:
+class Digit(NamedTuple):
     """A digit in MNIST's format, and what the picture shows.
 
     Attributes
@@ -70,7 +67,7 @@ class Digit:
     pixels: UInt8Array
     n_seen: int
 
-    @cached_property
+    @property
     def image(self) -> Float32Array:
         """The image (29, 29) in [-1, 1] that networks take, as a `Dataset` of MNIST holds it."""
         return MNIST_PIXELS.to_images(self.pixels[None])[0]

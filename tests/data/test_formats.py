@@ -153,7 +153,7 @@ def test_idx_files_of_any_type(tmp_path, code):
     np.testing.assert_array_equal(found, array)
 
 
-@pytest.mark.parametrize("announced, size", [(2**30 - 1, 1000), (100, 2**26)])
+@pytest.mark.parametrize("announced, size", [(2**30 - 1, 1000), (100, 2**26), (2**26 + 1, 2**26)])
 def test_neither_a_false_header_nor_a_gzip_bomb_takes_memory(announced, size):
     content = io.BytesIO(zipped(struct.pack(">II", 0x801, announced) + bytes(size)))
     tracemalloc.start()
@@ -166,9 +166,6 @@ def test_neither_a_false_header_nor_a_gzip_bomb_takes_memory(announced, size):
 
 def test_bombs_that_keep_their_promise(tmp_path, monkeypatch):
     """70 MB of zeros in 68 kB, and four files that are too large together."""
-    content = zipped(struct.pack(">4I", 0x803, 70, 1000, 1000) + bytes(70_000_000))
-    with pytest.raises(InputError, match=r"announces 70,000,000 bytes in 6.,\d{3} compressed"):
-        idx.decode(io.BytesIO(content), "file")
     zeros = np.zeros((70, 1000, 1000), np.uint8)
     np.savez_compressed(tmp_path / "set.npz", X=zeros, y=zeros[:, 0, 0])
     assert "X announces 70,000,128 bytes in" in refusal(load, tmp_path / "set.npz")
