@@ -65,30 +65,23 @@ REFUSED = [
     (train(X[:, :3]), r"images: float32 of shape \(5, 3\), expected float32 of shape \(any, 4\)"),
     (train(X.astype(np.float64)), "images: float64"),
     (train(labels=LABELS[:4]), r"labels: uint8 of shape \(4,\), expected uint8 of shape \(5\)"),
-    (train(labels=LABELS.astype(np.int32)), "labels: int32"),
     (train(labels=LABELS + np.uint8(2)), "labels: from 2 to 2, expected 0 to 1"),
     (train(order=ORDER + 1), "order: from 1 to 5, expected 0 to 4"),
     (train(order=ORDER - 1), "order: from -1 to 3"),
     (train(X[:0], LABELS[:0]), "order: from 0 to 4, expected"),
     (train(rate=np.nan), "learning_rate nan"),
-    (train(rate=0), "learning_rate 0: expected a positive"),
     (train(rate="a"), "learning_rate 'a'"),
     (train(rate=[0.1]), "learning rates of 1 layers, expected one or 2"),
     (train(rate=(0.1, -1)), "learning_rate -1"),
     (train(target=1.7159), "target 1.7159: expected"),
-    (train(target=0), "target 0"),
-    (train(rate=np.inf), "learning_rate inf"),
     (lambda b, net: b.count_errors(net, X, LABELS[:, None]), "labels"),
     (lambda b, net: b.count_errors(net, X, LABELS.astype(np.int32)), "labels: int32"),
-    (lambda b, net: b.permutation(2.0, 0, 0), "n 2.0: expected a whole number"),
     (lambda b, net: b.permutation(2**31 + 1, 0, 0), "n 2147483649"),
     (lambda b, net: b.permutation(5, 0, 2**32), "epoch 4294967296"),
     (lambda b, net: b.permutation(5, 0, 0, out=b.put(ORDER[:4].copy())), "out"),
     (maps(LABELS.astype(np.int64)), "labels: int64"),
     (maps(angles=ANGLES[:10]), "angles"),
     (maps(scale=1), "scale 1: expected 0 or more"),
-    (maps(scale="0.1"), "scale '0.1': expected a number"),
-    (maps(epoch=0.5), "epoch 0.5"),
     (maps(first=-1), "first -1"),
     (fields(seed=-1), "seed -1"),
     (fields(epoch=-1), "epoch -1"),
@@ -98,29 +91,24 @@ REFUSED = [
     (fields(indices=[-1]), "indices"),
     (deform(WIDE), "images of 1 x 2049"),
     (deform(alpha=2e6), "alpha 2e.06: expected a number from"),
-    (deform(alpha="1"), "alpha '1': expected a number"),
     (deform(epoch=2**32), "epoch 4294967296"),
     (deform(first=2**31 - 1), "first 2147483647"),
-    (deform(first=1.0), "first 1.0"),
     (deform(background=None), "background None: expected a number"),
     (lambda b, net: b.deform_by(WIDE, MAPS, FIELD), "images of 1 x 2049"),
 ]
 
 
-def weighted(*weights, dtype=np.float32):
+def weighted(*weights):
     """A training on the first image alone, whose weight is a good one."""
-    return train(order=np.zeros(5, np.int32), sample_weight=np.array(weights, dtype))
+    return train(order=np.zeros(5, np.int32), sample_weight=np.array(weights, np.float32))
 
 
 #: What a device would have to copy back to look at, or does not take.
 REFUSED_ON_A_CPU = [
     (weighted(1, 1, -2, 1, 1), "sample_weight -2 of sample 2: expected 0 or more, and finite$"),
-    (weighted(1, np.nan, 1, 1, 1), "sample_weight nan of sample 1: expected 0 or more"),
     (weighted(1, 1, 1, np.inf, 1), "sample_weight inf of sample 3: expected 0 or more"),
     (weighted(1, 1, 1), r"sample_weight: float32 of shape \(3,\), expected .* shape \(5\)$"),
-    (weighted(*[1] * 5, dtype=float), r"sample_weight: float64 of shape \(5,\), expected float32"),
     (steps(X[:, :3]), r"images: float32 of shape \(5, 3\)"),
-    (steps(X.astype(float)), "images: float64"),
     (steps(labels=LABELS[:4]), r"(labels: uint8 of shape \(4|order|images)"),
     (steps(labels=LABELS + np.uint8(2)), "labels: from 2 to 2, expected 0 to 1"),
     (steps(rate=-1.0), "learning_rate"),
@@ -128,7 +116,6 @@ REFUSED_ON_A_CPU = [
     (steps(X, LABELS, 0.1, 9.0), "target"),
     (steps(X, LABELS, 0.1, 1.0, np.full(5, -1, np.float32)), "sample_weight -1"),
     (steps(X, LABELS, 0.1, 1.0, None, -1.0), "weight_decay -1: expected 0 or more"),
-    (steps(X, LABELS, 0.1, 1.0, None, np.inf), "weight_decay"),
     (maps(angles=ANGLES * np.nan), "angles: expected finite numbers"),
     (deform(maps=MAPS * np.float32(np.nan)), "affine: expected finite numbers"),
     (deform(taps=TAPS * np.float32(np.nan)), "taps: expected numbers from -1 to 1"),
@@ -144,9 +131,6 @@ REFUSED_CHOICES = [
     (lambda: backends.get("sse9"), "backend 'sse9': expected auto, cpu, reference, scalar"),
     (lambda: backends.get("scalar", 0), "threads 0: expected a whole number from 1 to 1,024"),
     (lambda: backends.get("reference", -5), "threads -5: expected a whole number"),
-    (lambda: backends.get("scalar", 1.5), "threads 1.5: expected a whole number"),
-    (lambda: backends.get("scalar", True), "threads True: expected a whole number"),
-    (lambda: backends.get("scalar", "2"), "threads '2': expected a whole number"),
     (lambda: backends.get("scalar", 1, "later"), ".*'later': expected sparse, packed or deferred"),
     (lambda: backends.get("reference", 1, "deferred"), ".*'deferred': the reference backend has"),
     (lambda: SimdBackend("scalar", 1, "postponed"), "schedule 'postponed': expected sparse"),

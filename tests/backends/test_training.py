@@ -20,7 +20,7 @@ from oracle import (
     KINDS,
     WIDTHS,
     Problem,
-    Steps,
+    StepperEngine,
     bits,
     check_training,
     trained,
@@ -44,7 +44,7 @@ every_schedule = pytest.mark.parametrize("schedule", SCHEDULES)
 def engines(name, how, counts=(2,), block=32):
     """Engines that give the same bits, by a number of threads or of calls."""
     if how == "steps":
-        return [Steps(get_backend(name, 1), n) for n in counts]
+        return [StepperEngine(get_backend(name, 1), n) for n in counts]
     if name in backends.INSTRUCTION_SETS:
         return [SimdBackend(name, n, how, block, packed_from=0) for n in counts]
     return [
@@ -108,7 +108,9 @@ def test_resident_training_is_the_oracles(reference, case, kind):
 def test_rows_of_a_sparse_matrix_are_rows_of_an_array(cpu_name, reference, kind, problem, count):
     """To the bit, with rows without values."""
     stepper = backends.get(cpu_name, 1)
-    check_training(reference, problem, *(Steps(stepper, count, each) for each in (np.array, kind)))
+    check_training(
+        reference, problem, *(StepperEngine(stepper, count, each) for each in (np.array, kind))
+    )
 
 
 # ---- losses and errors ---------------------------------------------------------------------
@@ -187,7 +189,10 @@ def test_a_power_of_two_for_all_is_that_factor_of_the_rate(simd_name, schedule):
 def test_a_sample_of_weight_0_leaves_no_trace(cpu_name):
     """A stepper computes the same without it; a block rounds in other places."""
     network, (images, labels, order, _) = FULL.network(), FULL.samples()
-    weights, engine = np.arange(FULL.n, dtype=np.float32) % 3, Steps(backends.get(cpu_name, 1))
+    weights, engine = (
+        np.arange(FULL.n, dtype=np.float32) % 3,
+        StepperEngine(backends.get(cpu_name, 1)),
+    )
     whole, _ = trained(engine, network, images, labels, order, 1e-3, sample_weight=weights)
     kept = order[weights[order] > 0]
     rest, _ = trained(engine, network, images, labels, kept, 1e-3, sample_weight=weights)

@@ -86,7 +86,7 @@ def training_set(sizes, n, seed=0, zeros=0.0, low=-1.0):
 
 
 def trained(engine, network, images, labels, order, rate=1e-3, progress=None, **more):
-    """A copy of the network after training by a backend or `Steps`, and the result."""
+    """A copy of the network after training by a backend or `StepperEngine`, and the result."""
     network = network.copy()
     loaded, data = engine.load(network), (engine.put(images), engine.put(labels), order)
     more |= {} if progress is None else {"progress": progress}
@@ -233,7 +233,7 @@ class Steps:
 
 def check_training(reference, problem, *engines):
     """Weights, loss, counts and predictions after a training are the oracle's, with the same bits
-    by all engines: these are backends, and steppers as `Steps`."""
+    by all engines: these are backends, and steppers as `StepperEngine`."""
     rate, n = problem.rate, 2 * problem.n
     images, labels, order, weights = problem.samples()
     on_cpus = all(engine.can_weight for engine in engines)
