@@ -83,21 +83,8 @@ LONGEST_CURVE = 10_000
 Callback = Observer | Callable[[Any, EpochMetrics], object]
 
 
-class Fitted:
-    """The types of attributes that training sets."""
-
-    classes_: AnyArray
-    loss_curve_: list[float]
-    validation_scores_: list[float] | None
-    _network: Network  # with the weights as they are now, unless there are steps
-    _cache: StepperCache | None = None
-    _history: list[EpochMetrics]
-    _n_calls: int  # of partial_fit
-    _n_samples: int  # trained on
-
-
 @dataclass(kw_only=True, repr=False, eq=False)
-class OnlineMLPClassifier(Fitted, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A multilayer perceptron trained by true on-line back-propagation.
 
     Weights change after every single sample (batch size 1, no momentum). Each epoch presents the
@@ -239,6 +226,8 @@ class OnlineMLPClassifier(Fitted, ClassifierMixin, BaseEstimator):  # type: igno
     """
 
     __module__ = "mlpcore"  # where pickles look for it; this module may move
+
+    _cache = None  # of `partial_fit`; its stepper has the weights as they are now
 
     hidden_layer_sizes: int | Sequence[int] | AnyArray | str = field(default=(300,), kw_only=False)
     learning_rate_init: float = 1e-2
