@@ -192,7 +192,7 @@ def training_problems(draw, samples=12, widths=WIDTHS):
     )
 
 
-class Steps:
+class StepperEngine:
     """A backend's stepper as an engine: it learns the samples in so many calls, some of them empty.
 
     `kind` makes of images what the stepper is given.
