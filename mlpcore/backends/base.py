@@ -70,11 +70,7 @@ class Samples:
 
 
 class Backend(Deforming):
-    """One way to compute the operations below.
-
-    A public method checks what it is given, and then calls the method of the same name behind an
-    underscore, which computes. A backend defines these.
-    """
+    """One way to compute the operations below, and those of `Deforming`."""
 
     can_weight: bool = True  # whether `train` takes `sample_weight` and `weight_decay`
 

@@ -249,7 +249,8 @@ class SimdBackend(Backend):
         training.packed_from = own.packed_from if self.packs else -1
         training.team_size = &team_size
         training.sparse = self.schedule == "sparse"
-        training.sparse_images = training.sparse and _mostly_zero(samples.images)
+        some = samples.images[:64]  # these tell whether to look for the pixels that are not zero
+        training.sparse_images = training.sparse and 2 * np.count_nonzero(some) < some.size
         cdef asked caller = asked(<void *>poll, PyThreadState_Get())
         mlp_start_poll(&training.poll, _ask, &caller)
         cdef int status
@@ -531,9 +532,3 @@ def _fail_call(long n):
 def _calls():
     """How many calls are left until one fails, and how many blocks C has not freed. For tests."""
     return mlp_calls_left(), mlp_blocks()
-
-
-def _mostly_zero(images):
-    """Whether it pays to look for the pixels that are not zero. Few images tell."""
-    some = images[:64]
-    return 2 * np.count_nonzero(some) < some.size
