@@ -26,6 +26,7 @@ from mlpcore.backends.cuda.sources import SOURCES, kernels
 
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = ROOT / "build" / "emulation"
+KERNELS = SOURCES / "kernels.cu"
 
 #: The environment variable that chooses GCC's AddressSanitizer; Python must preload its library.
 SANITIZE_VARIABLE = "MLPCORE_EMULATION_SANITIZE"
@@ -118,7 +119,7 @@ class EmulatedKernel:
     """The resident kernel, specialised for a plan: a library of its own."""
 
     def __init__(self, plan, files):
-        files = {"resident_plan.h": plan.header(), **files}
+        files = {**files, "resident_plan.h": plan.header()}
         self.driver, self.plan = EmulatedDriver(SOURCES / "resident.cu", files=files), plan
 
     def launch(self, job):
@@ -141,18 +142,12 @@ class EmulatedDriver:
 
     name = "cuda-emulated"
     description = "cuda-emulated: the CUDA kernels on 1 thread of the CPU, for tests only"
+    active, capture = nullcontext, staticmethod(list)
 
-    def __init__(
-        self,
-        source=SOURCES / "kernels.cu",
-        memory=1 << 33,
-        files=None,
-        limits=LIMITS,
-        resident_files=None,
-    ):
+    def __init__(self, source=KERNELS, memory=2**33, files=None, limits=LIMITS, resident_files=()):
         self._library = ctypes.PyDLL(str(build(source, files)))
         self._library.emulation_launch.restype = ctypes.c_char_p
-        self.free, self.limits, self.resident_files = memory, limits, resident_files or {}
+        self.free, self.limits, self.resident_files = memory, limits, dict(resident_files)
         #: Number and parameter letters of each kernel.
         self.kernels = {
             name: (i, kernel.format) for i, (name, kernel) in enumerate(kernels(source).items())
@@ -164,9 +159,6 @@ class EmulatedDriver:
 
     def specialise(self, plan):
         return EmulatedKernel(plan, self.resident_files)
-
-    def active(self):
-        return nullcontext()
 
     def free_memory(self):
         return self.free
@@ -191,9 +183,6 @@ class EmulatedDriver:
         error = self._library.emulation_launch(index, *sizes, shared, arguments)
         if error:
             raise RuntimeError(f"{launch.kernel}: {error.decode()}")
-
-    def capture(self, launches):
-        return list(launches)
 
     def replay(self, graph):
         for launch in graph:

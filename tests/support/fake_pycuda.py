@@ -13,15 +13,7 @@ from mlpcore.backends.cuda.driver import KERNEL
 from mlpcore.backends.cuda.launch import Launch
 from mlpcore.backends.cuda.sources import SOURCES
 
-#: What resident training asks of the device.
-ATTRIBUTES = {
-    "MULTIPROCESSOR_COUNT": 6,
-    "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 48 << 10,
-    "MAX_REGISTERS_PER_MULTIPROCESSOR": 65536,
-    "COOPERATIVE_LAUNCH": 1,
-}
-
-#: What the functions return that do nothing else.
+#: What the functions return that do nothing else; those of cuda-bindings an error code first.
 RESULTS = {
     "init": None,
     "name": "Fake GPU",
@@ -30,7 +22,6 @@ RESULTS = {
     "cuModuleUnload": (0,),
     "cuFuncSetAttribute": (0,),
     "cuFuncGetAttribute": (0, 0),
-    "cuOccupancyMaxActiveBlocksPerMultiprocessor": (0, 1),
     "cuGraphDestroy": (0,),
     "cuGraphExecDestroy": (0,),
     "cuGetErrorString": (0, b"too many blocks in cooperative launch"),
@@ -40,13 +31,11 @@ RESULTS = {
 class _Function:
     def __init__(self, cuda, name):
         self.cuda, self.name = cuda, name
+        self.get_attribute = Mock()
 
     def prepare(self, formats):
         assert formats == self.cuda.emulated.kernels[self.name][1]
         return self
-
-    def get_attribute(self, attribute):
-        return 32
 
     def prepared_async_call(self, grid, block, stream, *arguments):
         launch = Launch(self.name, grid, block, arguments)
@@ -72,16 +61,10 @@ class _Memory:
 
 
 class FakeCuda:
-    """The modules pycuda.driver and cuda.bindings.driver, the device, and its stream, in one.
-
-    The functions of cuda-bindings return an error code first.
-    """
+    """The modules pycuda.driver and cuda.bindings.driver, the device, and its stream, in one."""
 
     function_attribute = SimpleNamespace(NUM_REGS=4)
     CUresult = SimpleNamespace(CUDA_SUCCESS=0)
-    CUdevice_attribute = SimpleNamespace(
-        **{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}
-    )
     CUfunction_attribute = SimpleNamespace(
         CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES=3
     )
@@ -92,12 +75,30 @@ class FakeCuda:
         """pycuda.driver.Error."""
 
     def __init__(self):
-        self.emulated, self.attributes = EmulatedDriver(), dict(ATTRIBUTES)
-        self.stack, self.allocated, self.replayed, self.captured = [], [], 0, None
+        self.emulated, self.stack, self.resident = EmulatedDriver(), [], 1
+        self.allocated, self.replayed, self.captured = [], 0, None
         self.Device = Mock(return_value=self, count=lambda: 1)
         self.Context = SimpleNamespace(pop=self.stack.pop)
+        #: What resident training asks of the device.
+        self.attributes = {
+            "MULTIPROCESSOR_COUNT": 6,
+            "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 48 << 10,
+            "MAX_REGISTERS_PER_MULTIPROCESSOR": 65536,
+            "COOPERATIVE_LAUNCH": 1,
+        }
+        names = {f"CU_DEVICE_ATTRIBUTE_{name}": name for name in self.attributes}
+        self.CUdevice_attribute = SimpleNamespace(**names)
         for name, result in RESULTS.items():
             setattr(self, name, Mock(return_value=result))
+        self.cuDeviceGetAttribute = lambda name, device: (0, self.attributes[name])
+        self.cuGraphInstantiate = lambda graph, flags: (0, graph)
+        self.cuModuleGetFunction = lambda module, name: (0, module)
+        self.cuOccupancyMaxActiveBlocksPerMultiprocessor = lambda *launch: (0, self.resident)
+        self.mem_get_info = lambda: (self.emulated.free, 1 << 33)
+        self.mem_alloc = lambda n_bytes: _Memory(self, n_bytes)
+        self.memcpy_htod = lambda *arguments: self.current().upload(*arguments)
+        self.memcpy_dtoh = lambda *arguments: self.current().download(*arguments)
+        self.memcpy_dtod_async = lambda *arguments: self.current().copy(*arguments[:3])
 
     def current(self):
         assert self.stack, "no context is current"
@@ -114,26 +115,7 @@ class FakeCuda:
         assert self.captured is None, "synchronised while capturing"
 
     def module_from_buffer(self, code):
-        assert isinstance(code, bytes)
         return SimpleNamespace(get_function=lambda name: _Function(self, name))
-
-    def mem_get_info(self):
-        return self.emulated.free_memory(), 1 << 33
-
-    def mem_alloc(self, n_bytes):
-        return _Memory(self, n_bytes)
-
-    def memcpy_htod(self, address, array):
-        self.current().upload(address, array)
-
-    def memcpy_dtoh(self, array, address):
-        self.current().download(array, address)
-
-    def memcpy_dtod_async(self, target, source, n_bytes, stream):
-        self.current().copy(target, source, n_bytes)
-
-    def cuDeviceGetAttribute(self, name, device):
-        return 0, self.attributes[name]
 
     def cuStreamBeginCapture(self, stream, mode):
         self.captured = []
@@ -141,9 +123,6 @@ class FakeCuda:
 
     def cuStreamEndCapture(self, stream):
         graph, self.captured = self.captured, None
-        return 0, graph
-
-    def cuGraphInstantiate(self, graph, flags):
         return 0, graph
 
     def cuGraphLaunch(self, graph, stream):
@@ -155,9 +134,6 @@ class FakeCuda:
         """Compiles the resident kernel; a plan's header stands for its cubin."""
         files = {"resident_plan.h": header.decode()}
         return 0, EmulatedDriver(SOURCES / "resident.cu", files=files)
-
-    def cuModuleGetFunction(self, module, name):
-        return 0, module
 
     def cuLaunchCooperativeKernel(self, function, *sizes_and_more):
         self.current()

@@ -5,7 +5,6 @@ rate makes small, by less than that; n steps by n 2^-24.
 """
 
 import ctypes
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ import pytest
 from emulated import emulated_backend, needs_emulation
 from mlpcore.backends.cuda import plan as planning
 from mlpcore.backends.cuda import resident as resident_module
-from mlpcore.backends.cuda.plan import DeviceLimits, make_plan
+from mlpcore.backends.cuda.plan import DeviceLimits
 from mlpcore.backends.cuda.sources import SOURCES
 from mlpcore.errors import InputError
 from oracle import CASES, assert_near, bits, random_network, trained, training_set
@@ -22,10 +21,8 @@ pytestmark = needs_emulation
 
 RATE = 0.01
 
-TANH, RELU = ("tanh", "squared"), ("relu", "cross-entropy")
 
-
-def resident(limits, files=None):
+def resident(limits, files=()):
     return emulated_backend("resident", limits=limits, resident_files=files)
 
 
@@ -46,39 +43,21 @@ def weights_of(backend, loaded, like):
 # ---- equivalence ---------------------------------------------------------------------------
 
 
-@pytest.fixture
-def cut_into(monkeypatch):
+def cut_into(monkeypatch, sizes, limits, *grid):
     """Lets networks have a grid of so many even and odd parts."""
-
-    def choose(sizes, limits, even_parts, odd_parts):
-        plans = planning._plans(sizes, limits, 64)
-        grid = even_parts, odd_parts
-        plan = next(plan for plan in plans if (plan.even_parts, plan.odd_parts) == grid)
-        monkeypatch.setattr("mlpcore.backends.cuda.backend.make_plan", lambda *arguments: plan)
-
-    return choose
+    plans = planning._plans(sizes, limits, 64)
+    plan = next(plan for plan in plans if (plan.even_parts, plan.odd_parts) == grid)
+    monkeypatch.setattr("mlpcore.backends.cuda.backend.make_plan", lambda *arguments: plan)
 
 
-def test_more_members_than_words_at_a_time(reference, cut_into):
+def test_more_members_than_words_at_a_time(reference, monkeypatch):
     sizes, limits = (38, 40, 21, 3), DeviceLimits(19, 48 << 10, 64 * 96, threads=(32,))
     assert limits.multiprocessors > planning.WORDS_AT_A_TIME
-    cut_into(sizes, limits, 1, 19)
+    cut_into(monkeypatch, sizes, limits, 1, 19)
     network, data = random_network(sizes, 1), training_set(sizes, 70, 2)
     got, _ = trained(resident(limits), network, *data, RATE)
     expected, _ = trained(reference, network, *data, RATE)
     assert_near(got, expected)
-
-
-def test_cases_are_what_they_say():
-    plans = {name: make_plan(*case) for name, case in CASES.items()}
-    assert plans["one block"].blocks == 1
-    for name in ("two hidden layers", "four hidden layers"):
-        assert min(plans[name].even_parts, plans[name].odd_parts) > 1
-    assert any(layer.rows > p.threads for p in plans.values() for layer in p.layers)
-    layers = [layer for plan in plans.values() for layer in plan.layers]
-    assert any(layer.registers == layer.slots for layer in layers)
-    assert any(layer.registers == 0 for layer in layers)
-    assert any(0 < layer.registers < layer.slots for layer in layers)
 
 
 def test_the_order_of_threads_and_blocks_changes_no_bit():
@@ -136,11 +115,7 @@ def test_training_ends_where_weights_are_not_finite(ready, monkeypatch):
 
 #: Faults of the kernel by name: what is replaced, by what, and what must come of it.
 FAULTS = {
-    "a reader does not wait": (
-        "if (!(others & 1) || stopped) break;",
-        "break;",
-        {"other"},
-    ),
+    "a reader does not wait": ("if (!(others & 1) || stopped) break;", "break;", {"other"}),
     "one buffer, so a reader takes the words of the sample before": (
         "now = next;",
         "now = {now.words, next.bit};",
@@ -182,29 +157,26 @@ def with_faults():
     return files
 
 
-@contextmanager
-def planted(loaded, fault):
+def plant(patch, loaded, fault):
     variable = ctypes.c_int.in_dll(loaded._kernel.driver._library, "planted_fault")
-    variable.value = 1 + list(FAULTS).index(fault)
-    yield
-    variable.value = 0
+    patch.setattr(variable, "value", 1 + list(FAULTS).index(fault))
 
 
 @pytest.fixture
-def faulty(cut_into):
+def faulty(monkeypatch):
     """A backend with all faults planted, a network and data.
 
     Of the odd parts there is one, so all blocks wait for its deltas. With more of them, some blocks
     would go on and wait for their sums.
     """
     sizes, limits = CASES["two hidden layers"]
-    cut_into(sizes, limits, 6, 1)
-    network = random_network(sizes, 1, 1.0, *RELU)
+    cut_into(monkeypatch, sizes, limits, 6, 1)
+    network = random_network(sizes, 1, 1.0, "relu", "cross-entropy")
     return resident(limits, with_faults()), network, training_set(sizes, 60, 2)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_planted_faults_show(faulty, fault):
+def test_planted_faults_show(faulty, fault, monkeypatch):
     (backend, network, data), expected = faulty, FAULTS[fault][2]
     right, _ = trained(backend, network, *data, RATE)
     seen = set()
@@ -212,27 +184,26 @@ def test_planted_faults_show(faulty, fault):
         loaded = backend.load(network)
         loaded.wait_seconds = 1e-4  # on the emulation's clock, which moves with polls
         loaded._kernel.driver.seed(seed)
-        with planted(loaded, fault):
-            try:
-                backend.train(loaded, *data, RATE)
-            except InputError as error:
-                assert "gave up" in str(error)
-                seen.add("gave up")
-            else:
-                same = bits(weights_of(backend, loaded, network)) == bits(right)
-                seen.add("same" if same else "other")
-        if seen & expected:
-            return
-    pytest.fail(f"{seen}, expected {expected}")
+        plant(monkeypatch, loaded, fault)
+        try:
+            backend.train(loaded, *data, RATE)
+        except InputError as error:
+            assert "gave up" in str(error)
+            seen.add("gave up")
+        else:
+            same = bits(weights_of(backend, loaded, network)) == bits(right)
+            seen.add("same" if same else "other")
+    assert seen & expected
 
 
-def test_giving_up_names_the_exchange(faulty):
+def test_giving_up_names_the_exchange(faulty, monkeypatch):
     """Block 1 sends no deltas of hidden layer 1 for the third sample: all others end as well."""
     backend, network, data = faulty
     loaded, calls = backend.load(network), []
     loaded.wait_seconds = 1e-3
     expected = r"gave up on cuda-emulated.* 0.001 s for the deltas of hidden layer 1 of sample 2"
-    with planted(loaded, "one block sends no deltas"), pytest.raises(InputError, match=expected):
+    plant(monkeypatch, loaded, "one block sends no deltas")
+    with pytest.raises(InputError, match=expected):
         backend.train(loaded, *data, RATE, calls.append)
     assert [each.samples for each in calls] == [0]
 

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from emulated import LIMITS
@@ -41,9 +42,17 @@ def test_the_papers_networks_that_fit(limits, preset):
     assert slots <= 1.3 * weights + plan.blocks * 10 * 256 * 8  # rounding, and the last layer
 
 
-@pytest.mark.parametrize("sizes, limits", CASES.values(), ids=CASES)
-def test_networks_on_small_devices(sizes, limits):
-    check(make_plan(sizes, limits), limits)
+def test_networks_on_small_devices():
+    """They are what `CASES` says."""
+    plans = {name: make_plan(*case) for name, case in CASES.items()}
+    for name, plan in plans.items():
+        check(plan, CASES[name][1])
+        assert (plan.blocks == 1) == (name == "one block")
+        assert min(plan.even_parts, plan.odd_parts) > 1 or name[:3] not in ("two", "fou")
+    layers = [(layer, plan) for plan in plans.values() for layer in plan.layers]
+    assert any(layer.rows > plan.threads for layer, plan in layers)
+    shares = {np.sign(layer.registers) + (layer.registers == layer.slots) for layer, _ in layers}
+    assert shares == {0, 1, 2}  # weights in shared memory, in both, in registers
 
 
 TOO_LARGE = r"need [\d,]+ KiB in each of \d+ .*hold \d+$"
