@@ -222,8 +222,8 @@ class ReferenceBackend(Backend):
         background: float,
     ) -> None:
         n, height, width = images.shape
-        for begin in range(0, n, IMAGES_PER_GRID):
-            part = slice(begin, begin + IMAGES_PER_GRID)
+        for begin in range(-(first % IMAGES_PER_GRID), n, IMAGES_PER_GRID):
+            part = slice(max(begin, 0), begin + IMAGES_PER_GRID)
             indices = first + np.arange(n)[part]
             displacement = self._fields(height, width, fields, indices)
             out[part] = self._deform_by(images[part], affine[part], displacement, background)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mlpcore.backends.base import TrainingResult
 from mlpcore.backends.cuda.plan import DeviceLimits
+from mlpcore.backends.reference import ReferenceBackend
 from mlpcore.network import Network
 from mlpcore.network.activation import ACTIVATIONS, LOSSES
 
@@ -28,20 +29,12 @@ CASES = {
 #: Half a unit in the last place of float32.
 EPSILON = 2.0**-24
 
-#: The rational tanh's relative error (cpu_simd/layer_kernels.h).
-TANH_ERROR = 4e-7
-
 #: Around the vector lengths, the row blocks of 8 and the tiles of 16 rows.
 WIDTHS = st.one_of(
     st.integers(1, 40),
     st.sampled_from([63, 64, 65, 127, 128, 129, 255, 256, 257, 271, 500]),
 )
 SEEDS = st.integers(0, 2**64 - 1)
-
-
-def sum_tolerance(magnitude, n):
-    """Greatest rounding error of a sum of n products whose magnitudes add up so far."""
-    return (n + 2) * EPSILON * magnitude + 1e-30
 
 
 def uniform(seed, *shape):
@@ -192,31 +185,22 @@ def training_problems(draw, samples=12, widths=WIDTHS):
     )
 
 
-class StepperEngine:
+class StepperEngine(ReferenceBackend):
     """A backend's stepper as an engine: it learns the samples in so many calls, some of them empty.
 
     `kind` makes of images what the stepper is given.
     """
 
-    can_weight = True
-
     def __init__(self, backend, calls=1, kind=np.asarray):
         self._backend, self._calls, self._kind = backend, calls, kind
 
-    def put(self, array):
-        """As of a CPU."""
-        return array
-
     def load(self, network):
-        """A stepper, which the network then belongs to."""
         return self._backend.stepper(network)
 
     def store(self, stepper, network):
-        """The network becomes what the stepper made of it."""
         network.assign(stepper.network)
 
     def train(self, stepper, images, labels, order, rates, **more):
-        """As `Backend.train`."""
         weights = more.pop("sample_weight", None)
         ends = np.random.default_rng(len(order)).integers(0, len(order), self._calls - 1)
         results = []
@@ -227,7 +211,6 @@ class StepperEngine:
         return TrainingResult(*map(sum, zip(*((r.samples, r.errors, r.loss) for r in results))))
 
     def predict(self, stepper, images):
-        """As `Backend.predict`."""
         return stepper.predict(self._kind(images))
 
 
