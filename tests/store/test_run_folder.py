@@ -5,6 +5,7 @@ import json
 import math
 import os
 import shutil
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,18 +13,7 @@ from mlpcore import backends
 from mlpcore.data.summary import DataSummary
 from mlpcore.files import LOCK_FILE
 from mlpcore.store import run_folder
-from mlpcore.store.run_folder import (
-    BEST,
-    CONFIG,
-    LAST,
-    METRICS,
-    RUN_FILES,
-    Run,
-    check_output,
-    check_result_file,
-    read_history,
-    read_settings,
-)
+from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS, RUN_FILES, Run, read_settings
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network
 from small_runs import (
@@ -51,28 +41,19 @@ def test_a_run_is_complete_on_disk(tmp_path):
     best, metadata = read_network(folder / BEST)
     assert int(metadata["epoch"]) == state.best_metrics.epoch < 4
     assert same_weights(best, state.best) and not same_weights(best, state.network)
-    assert read_history(folder) == state.history
+    assert run_folder.read_history(folder) == state.history
     assert TrainedNetwork.read(folder).path == folder / BEST
-    loaded = load_run(folder)
-    assert_same_result(state, loaded)
-    assert loaded.history == state.history
+    assert_same_result(state, load_run(folder))
     assert json.loads((folder / CONFIG).read_text())["backend"] == backends.get().description
-    lines = [json.loads(x) for x in (folder / METRICS).read_text().splitlines()]
-    assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
-    assert [line["test_error"] for line in lines] == [round(m.test_error, 4) for m in state.history]
+    errors = [json.loads(x)["test_error"] for x in (folder / METRICS).read_text().splitlines()]
+    assert errors == [round(each.test_error, 4) for each in state.history]
 
 
 @pytest.mark.parametrize("calls_before", [0, 2])
 def test_a_full_disk_at_the_start_leaves_nothing(tmp_path, monkeypatch, calls_before):
     """Neither before the settings are written nor, settings and folder written, the network."""
-    calls = []
-
-    def fsync(descriptor):
-        calls.append(descriptor)
-        if len(calls) > calls_before:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fsync)
+    calls = [None] * calls_before + [OSError(errno.ENOSPC, "No space left on device")] * 9
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=calls))
     refusal(start_run, tmp_path / "runs" / "x", CONFIG_3, DATA)
     assert os.listdir(tmp_path / "runs" / "x") == [LOCK_FILE]
 
@@ -106,8 +87,7 @@ def test_a_run_does_not_write_to_a_folder_that_took_the_place_of_its_own(tmp_pat
     folder = tmp_path / "run"
     first, run = start_run(folder, CONFIG_3, DATA)
     shutil.rmtree(folder)
-    text = refusal(first.run)
-    assert f"cannot write {folder}" in text or "No such file" in text
+    assert f"cannot write {folder}" in refusal(first.run)
     state = finish_run(folder, make_config(seed=6), DATA)
     first.request_stop()
     assert "has been replaced by another folder" in refusal(first.run)
@@ -118,10 +98,10 @@ def test_a_run_does_not_write_to_a_folder_that_took_the_place_of_its_own(tmp_pat
 @pytest.mark.parametrize("name", RUN_FILES)
 def test_a_folder_that_holds_a_run(tmp_path, name):
     (tmp_path / name).touch()
-    assert "already holds a run" in refusal(check_output, tmp_path)
+    assert "already holds a run" in refusal(run_folder.check_output, tmp_path)
     assert "already holds a run" in refusal(start_run, tmp_path, CONFIG_3, DATA)
-    assert "belongs to a run" in refusal(check_result_file, tmp_path / name.upper())
-    check_result_file(tmp_path / "result")
+    assert "belongs to a run" in refusal(run_folder.check_result_file, tmp_path / name.upper())
+    run_folder.check_result_file(tmp_path / "result")
     assert set(os.listdir(tmp_path)) == {name, LOCK_FILE}
 
 
@@ -137,9 +117,3 @@ def test_only_who_has_the_lock_trains_and_removes_what_was_left(tmp_path):
     run.close()
     Run.open(run.folder).close()
     assert not left.exists() and other.exists()
-
-
-def test_a_path_that_is_no_run(tmp_path):
-    assert "none does not exist: expected" in refusal(TrainedNetwork.read, tmp_path / "none")
-    for call in (TrainedNetwork.read, read_settings, read_history):
-        refusal(call, tmp_path)

@@ -42,15 +42,14 @@ def test_what_cannot_be_written(tmp_path, value, dtype, part):
     assert not list(tmp_path.iterdir())
 
 
-def header(text, length=None):
-    return struct.pack("<Q", len(text) if length is None else length) + text
+def header(text, longer=0):
+    return struct.pack("<Q", len(text) + longer) + text
 
 
 def announcing(architecture, activation="tanh", **tensors):
     """A file whose metadata give an architecture, with other tensors."""
-    names = {"activation": activation, "loss": "squared", "sha256": ""}
-    metadata = {"format": weights.FORMAT, "architecture": architecture} | names
-    return save(tensors, metadata)
+    metadata = {"format": weights.FORMAT, "architecture": architecture, "activation": activation}
+    return save(tensors, metadata | {"loss": "squared", "sha256": ""})
 
 
 BIAS = {"layers.0.bias": np.zeros(2, np.float32)}
@@ -58,7 +57,7 @@ WHOLE = BIAS | {"layers.0.weight": np.zeros((2, 3), np.float32)}
 
 #: Files, and a part of the line that refuses them.
 HOSTILE = [
-    (header(b"{}", 100), "header"),  # longer than the file
+    (header(b"{}", 98), "header"),  # longer than the file
     (header(b"{}"), "missing required field `format`"),
     (header(b"[" * 20000), "header"),
     (announcing("999999,999999,10", **BIAS), "its tensors are not those of 999999-999999-10"),
@@ -66,10 +65,7 @@ HOSTILE = [
     (announcing("3,2", **WHOLE).replace(b"F32", b"I32"), "its tensors are not those of 3-2"),
     (announcing("3,2", **WHOLE), "its checksum does not fit its content"),
     (announcing("3,2", "swish", **WHOLE), "'swish': expected tanh or relu"),
-    *(
-        (announcing(text, **WHOLE), "architecture")
-        for text in ("", "4", "4,x,2", "-4,2", "²,2", "9" * 50)
-    ),
+    *((announcing(text, **WHOLE), "architecture") for text in ("", "4", "4,x", "-4,2", "9" * 50)),
 ]
 
 
@@ -97,7 +93,6 @@ def test_damaged_files_are_refused_in_one_line(tmp_path, dtype):
 
 def test_pipes_and_weights_that_are_not_finite(tmp_path):
     network, path = Network((4, 2)), tmp_path / "x"
-    write_network(path, network, {})
     network.weights[0][0, 0] = np.inf
     write_network(path, network, {})
     assert "not finite" in refusal(read_network, path)
