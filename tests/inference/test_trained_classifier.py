@@ -27,7 +27,6 @@ from small_runs import finish_run, make_config, make_pixels, refusal
 PAPER = [pictures.as_bytes(pictures.written(pictures.enlarged(digit))) for digit in DIGITS[:4]]
 PIXELS = np.stack([find_digit(grey).pixels for grey in PAPER])  # (4, 28, 28)
 IMAGES = resize(normalise(PIXELS), 29, 29)
-UNIT = structs.replace(MNIST_PIXELS, input_range="unit")
 
 
 @pytest.fixture(autouse=True)
@@ -42,26 +41,14 @@ def save(name, network=None, pixels=MNIST_PIXELS, data="MNIST", **changes):
     return name
 
 
-def expected_outputs(path, images=IMAGES):
+def expected_outputs(path):
     trained = TrainedNetwork.read(path)
-    inputs = trained.pixels.to_inputs(images)
+    inputs = trained.pixels.to_inputs(IMAGES)
     return evaluation.outputs(trained.network, inputs, backends.get("scalar", 1))
 
 
 def load(*sources):
     return mlpcore.load(sources[0] if len(sources) == 1 else sources, backend="scalar", threads=1)
-
-
-def ways():
-    """The same four digits in every form, after `write_pictures`."""
-    paths = [f"scans/{number}.png" for number in range(4)]
-    return {
-        "folder": "scans",
-        "files and Pillow's": (Path(paths[0]), Image.fromarray(PAPER[1]), *paths[2:]),
-        "pixels of MNIST's format": PIXELS,
-        "nested lists": PIXELS.tolist(),
-        "rows of pixels": PIXELS.reshape(4, 784).astype(np.int64),
-    }
 
 
 def write_pictures():
@@ -70,15 +57,17 @@ def write_pictures():
         Path(f"scans/{number}.png").write_bytes(pictures.encoded(grey))
 
 
-@pytest.mark.parametrize("name", list(ways()))
-def test_every_form_of_the_same_pictures(name):
+def test_every_form_of_the_same_pictures():
     """One picture is one row."""
     write_pictures()
-    net = load(save("n.safetensors"))
-    np.testing.assert_array_equal(net.to_images(ways()[name]), IMAGES)
-    expected = expected_outputs("n.safetensors").argmax(axis=1)
-    np.testing.assert_array_equal(net.predict(ways()[name]), expected)
-    for one in ("scans/2.png", Image.fromarray(PAPER[2]), PIXELS[2]):
+    net, expected = load(save("n.safetensors")), expected_outputs("n.safetensors").argmax(axis=1)
+    paths = [f"scans/{number}.png" for number in range(4)]
+    files = (Path(paths[0]), Image.fromarray(PAPER[1]), *paths[2:])
+    rows = PIXELS.reshape(4, 784).astype(np.int64)
+    for given in "scans", files, PIXELS, PIXELS.tolist(), rows:
+        np.testing.assert_array_equal(net.to_images(given), IMAGES)
+        np.testing.assert_array_equal(net.predict(given), expected)
+    for one in "scans/2.png", Image.fromarray(PAPER[2]), PIXELS[2]:
         np.testing.assert_array_equal(net.to_images(one), IMAGES[2:3])
 
 
@@ -88,11 +77,12 @@ def test_every_form_of_the_same_pictures(name):
 @pytest.mark.parametrize("losses", [("squared", "squared"), ("cross-entropy", "squared")])
 def test_committees(losses):
     """Each member sees its own range; those of both losses average probabilities."""
-    first = save("a.safetensors", loss=losses[0])
-    second = save("b.safetensors", random_network((841, 10), 2, loss=losses[1]), UNIT)
-    third = save("c.safetensors", random_network((841, 10), 3, loss=losses[0]))
-    net = load(first, Path(second), third)
-    each = [expected_outputs(path) for path in (first, second, third)]
+    unit = structs.replace(MNIST_PIXELS, input_range="unit")
+    save("a.safetensors", loss=losses[0])
+    save("b.safetensors", random_network((841, 10), 2, loss=losses[1]), unit)
+    save("c.safetensors", random_network((841, 10), 3, loss=losses[0]))
+    paths = "a.safetensors", Path("b.safetensors"), "c.safetensors"
+    net, each = load(*paths), [expected_outputs(path) for path in paths]
     if losses[0] != losses[1]:
         each[1] = of_outputs(each[1])
     np.testing.assert_allclose(net.outputs(IMAGES), np.mean(each, 0))
@@ -102,17 +92,11 @@ def test_committees(losses):
     assert net.predict_proba(PIXELS[:0]).shape == (0, 10)
 
 
-def test_pretrained_is_the_package_s_unless_a_path_is_meant(monkeypatch):
-    """And the name is what the classifier says of itself."""
-    path = Path(save("own.safetensors")).resolve()
-    monkeypatch.setattr(classifier, "PRETRAINED_FILE", path)
-    assert repr(load("pretrained", save("b.safetensors", loss="cross-entropy"))) == (
-        "TrainedClassifier(mean of 2: pretrained: 841-12-10, b.safetensors: 841-12-10; "
-        "pictures of 28 x 28; scalar)"
-    )
+def test_pretrained_is_the_package_s_unless_a_path_is_meant():
+    assert load("pretrained").networks[0].path == classifier.PRETRAINED_FILE
     Path("pretrained").mkdir()
-    assert "holds no best.safetensors" in refusal(load, "./pretrained")
-    assert "holds no best.safetensors" in refusal(load, Path("pretrained"))
+    for path in "./pretrained", Path("pretrained"):
+        assert "holds no best.safetensors" in refusal(load, path)
 
 
 def test_no_digit_and_two_digits_are_warnings():
@@ -171,19 +155,6 @@ def test_what_is_refused(method, given, part):
     assert part in message and "expected" in message
 
 
-def test_networks_of_other_images():
-    """They take arrays in their own format, and no pictures to normalise."""
-    net = load(save("n.safetensors", random_network((63, 3), 1), PixelSpec((7, 9), (6, 9))))
-    pixels = np.random.default_rng(0).integers(0, 256, (5, 6, 9))
-    expected = resize(normalise(pixels), 7, 9)
-    for given in (pixels, pixels.reshape(5, 54)):
-        np.testing.assert_array_equal(net.to_images(given), expected)
-    np.testing.assert_array_equal(net.to_images(pixels[3]), expected[3:4])
-    write_pictures()
-    for given in ("scans/0.png", Image.fromarray(PAPER[0])):
-        assert "for images of 7 x 9 pixels takes arrays" in refusal(net.predict, given)
-
-
 @pytest.mark.parametrize(
     "sources, part",
     [
@@ -191,7 +162,7 @@ def test_networks_of_other_images():
         (5, "int: expected"),
         ([5], "int: expected"),
         ("", "''"),
-        ("no", "no"),
+        ("no", "no does not exist: expected"),
         (["a.safetensors", "wide.safetensors"], "knows other classes"),
         (["wide.safetensors", "tall.safetensors"], "images of 9 x 7: expected 7 x 9"),
     ],
@@ -203,10 +174,10 @@ def test_sources_that_are_none(sources, part):
     assert part in refusal(mlpcore.load, sources)
 
 
-@pytest.mark.parametrize(("side", "dtype"), [(8, float), (9, int)])
-def test_a_run_its_weights_and_its_export_know_the_data(side, dtype):
+@pytest.mark.parametrize("dtype", [float, int])
+def test_a_run_its_weights_and_its_export_know_the_data(dtype):
     """Its values, classes and target. Sides may be odd already."""
-    pixels, labels = make_pixels(60, 1, height=side, width=side)
+    pixels, labels = make_pixels(60, 1, height=8, width=9)
     values, names = (pixels // 16).astype(dtype), np.array(["crow", "owl", "tit"])
     data = Dataset.from_arrays(values, names[labels], values[:9], names[labels[:9]])
     finish_run("run", make_config(epochs=1, backend="scalar", target=1.5), data)
@@ -222,6 +193,8 @@ def test_a_run_its_weights_and_its_export_know_the_data(side, dtype):
         assert net.predict(values[:0]).shape == (0,)
         assert "0 to 15" in refusal(net.predict, values * 16)
         assert "expected real numbers" in refusal(net.predict, values * 1j)
+        picture = refusal(net.predict, Image.fromarray(PAPER[0]))
+        assert "for images of 9 x 9 pixels takes arrays" in picture
     finish_run("usual", make_config(epochs=1, backend="scalar", seed=2), data)
     both = load("run", "usual")
     outputs = both.outputs(data.test_images)
