@@ -13,14 +13,10 @@ from mlpcore.evaluation import Copies, evaluation
 from oracle import random_network
 from small_runs import DATA
 
-IMAGES = DATA.test_images[:10]
+IMAGES, NETWORK = DATA.test_images[:10], random_network((35, 8, 3), 1, loss="cross-entropy")
 
 #: One of each kind of arithmetic: the oracle is plain, C the fastest, CUDA computes elsewhere.
 BACKENDS = [name for name in emulated.BACKENDS if name in ("reference", "scalar", "cuda")]
-
-
-def network(seed=1, **kind):
-    return random_network((35, 8, 3), seed, **kind)
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -28,38 +24,34 @@ def network(seed=1, **kind):
 def test_the_mean_of_copies_deformed_one_by_one(name, input_range):
     """Copy k has the map that a training with these parameters would give to image k."""
     backend = emulated.get_backend(name, 1, "streaming" if name == "cuda" else None)
-    member, images = network(loss="cross-entropy"), to_range(IMAGES, input_range)
+    images = to_range(IMAGES, input_range)
     parameters = DeformationParameters(6.0, 9.0, 3.75, 3.75, similar_labels=())
+    # Ones, which turn by half the angle in training.
+    drawing = np.arange(5), np.ones(5, np.uint8), parameters, 3, 0, backend
     singly = []
     for image in images:
-        copies = deform_selected(
-            np.repeat(image[None], 5, axis=0),
-            np.arange(5),
-            np.ones(5, np.uint8),  # a label that turns by half the angle in training
-            parameters,
-            3,
-            0,
-            backend,
-            float(border_values(image[None, None])[0]),
-        )
-        singly.append(evaluation.outputs(member, copies, backend).mean(axis=0))
-    found = Copies(5, 0.25, seed=3).outputs(member, images, backend)
+        around = float(border_values(image[None, None])[0])
+        copies = deform_selected(np.repeat(image[None], 5, axis=0), *drawing, around)
+        singly.append(evaluation.outputs(NETWORK, copies, backend).mean(axis=0))
+    found = Copies(5, 0.25, seed=3).outputs(NETWORK, images, backend)
     # Displacements are rounded once more: by 1e-6 pixels of a slope of 2 at most, in 35 inputs.
     np.testing.assert_allclose(found, singly, rtol=0, atol=2e-5)
-    plain = evaluation.outputs(member, images, backend)
+    plain = evaluation.outputs(NETWORK, images, backend)
     assert np.abs(found - plain).max() > 1e-3
 
 
 def test_parts_are_small_and_change_nothing(reference, monkeypatch):
     """So neither the number of images nor that of copies decides the memory."""
-    whole = Copies(9).outputs(network(), IMAGES, reference)
-    limit, seen = 4 * 35, []
-    deform_by = type(reference).deform_by
+    whole = Copies(9).outputs(NETWORK, IMAGES, reference)
+    limit, seen, deform_by = 4 * 35, [], type(reference).deform_by
+
+    def deform(backend, images, *rest):
+        seen.append(images.size)
+        return deform_by(backend, images, *rest)
+
     monkeypatch.setattr(pixels, "_BATCH_PIXELS", limit)
-    monkeypatch.setattr(
-        type(reference), "deform_by", lambda *a: [seen.append(a[1].size), deform_by(*a)][1]
-    )
-    found = Copies(9).outputs(network(), IMAGES, reference)
+    monkeypatch.setattr(type(reference), "deform_by", deform)
+    found = Copies(9).outputs(NETWORK, IMAGES, reference)
     np.testing.assert_allclose(found, whole, rtol=0, atol=1e-14)  # sums in another order
     assert max(seen) <= limit
     assert sum(seen) == 9 * IMAGES.size

@@ -1,7 +1,5 @@
 """The JavaScript in the page computes what Python does."""
 
-import itertools
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from mlpcore import Network, backends, dataset
+from mlpcore import Network, backends
 from mlpcore.data.dataset import MNIST
 from mlpcore.data.digit import find_digit
 from mlpcore.data.pixels import MNIST_PIXELS, normalise, resize
@@ -19,6 +17,7 @@ from mlpcore.inference.classifier import PRETRAINED_FILE, TrainedClassifier
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import in_float16
 from mlpcore.web.html import to_page
+from pictures import DIGITS
 
 BACKEND = backends.get("cpu", 1)
 
@@ -36,43 +35,39 @@ def ask(page, function, pictures):
     return page.evaluate(script, pictures.reshape(-1, 784).tolist())
 
 
-def classifier_of(*networks):
+def classifier_of(networks):
     return TrainedClassifier(networks, BACKEND)
 
 
-def network_of(seed, value_range=None, **settings):
+def network_of(seed, value_range=(0, 255), **settings):
     """An untrained network for MNIST's pictures; its outputs are far from 0."""
     network = Network((841, 30, 10), seed, **settings)
     network.weights[-1][...] *= 20
-    pixels = MNIST_PIXELS
-    if value_range:
-        pixels = structs.replace(pixels, value_range=value_range, whole=False)
+    pixels = structs.replace(MNIST_PIXELS, value_range=value_range, whole=value_range[1] == 255)
     return TrainedNetwork(Path(f"net{seed}.safetensors"), network, pixels, {"data": MNIST})
 
 
 @pytest.fixture(scope="module")
 def pictures():
     """60 pictures of 28 x 28, as MNIST's."""
-    digits = dataset.load(name="digits").test_images[:60]
-    return np.stack([find_digit(np.rint(255 * (image + 1) / 2)).pixels for image in digits])
+    return np.stack([find_digit(digit).pixels for digit in DIGITS[:60]])
 
 
 def test_outputs_and_guesses(open_page, pictures):
-    """Of both kinds of networks, in both precisions, and of committees of mixed kinds, for images
-    and for digits in pictures."""
+    """Of all kinds of networks and committees, for images and for digits in pictures."""
     pretrained = TrainedNetwork.read(PRETRAINED_FILE)
-    cases = [
-        (classifier_of(pretrained), "float16"),  # which its weights are anyway
-        (classifier_of(network_of(1), network_of(2), network_of(3)), "float32"),
-        (classifier_of(pretrained, network_of(4, activation="relu")), "float32"),
-        (classifier_of(pretrained, network_of(5, value_range=(0, 200))), "float32"),
-        (classifier_of(network_of(6, value_range=(0, 16)), network_of(7, (-2, 14))), "float32"),
+    committees = [
+        (pretrained,),
+        (network_of(1), network_of(2), network_of(3)),
+        (pretrained, network_of(4, activation="relu")),
+        (pretrained, network_of(5, value_range=(0, 200))),
+        (network_of(6, value_range=(0, 16)), network_of(7, (-2, 14))),
     ]
     script = """(image) => [mlpcore.answer(image), mlpcore.answerOfDigit(image)]
         .map(({ outputs }) => Array.from(outputs))"""
     images = resize(normalise(pictures), 29, 29)
-    for classifier, precision in cases:
-        page = open_page(to_page(classifier, precision=precision))
+    for classifier in map(classifier_of, committees):
+        page = open_page(to_page(classifier))
         found = np.array(ask(page, script, pictures))
         ways = classifier.outputs, classifier.outputs_of_digits
         expected = np.stack([of(images) for of in ways], axis=1)
@@ -87,13 +82,12 @@ def test_doubts(open_page, pictures):
     shares = np.linspace(0, 1, len(pictures))[:, None, None]
     pixels = np.rint((1 - shares) * pictures + shares * noise).astype(np.uint8)
     known = network_of(1)
-    other = replace(known, metadata={"data": "letters"})
-    for classifier in classifier_of(known), classifier_of(other):
+    for network in known, replace(known, metadata={"data": "letters"}):
+        classifier = classifier_of([network])
         page = open_page(to_page(classifier))
         expected = classifier.doubtful(resize(normalise(pixels), 29, 29))
         assert ask(page, "mlpcore.isDoubtful", pixels) == expected.tolist()
-        assert expected.any() == (classifier.networks[0] is known)
-    assert not classifier_of(known).doubtful(resize(normalise(pixels[:5]), 29, 29)).any()
+        assert expected.any() == (network is known) and not expected[:5].any()
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16"])
@@ -101,7 +95,7 @@ def test_weights(open_page, precision):
     """All bits arrive, those of the smallest numbers of float16 too."""
     trained = network_of(1)
     trained.network.weights[0][0, :8] = [0, -0.0, 6e-8, -6e-8, 6.1e-5, 1, -2, 65504]
-    page = open_page(to_page(classifier_of(trained), precision=precision))
+    page = open_page(to_page(classifier_of([trained]), precision=precision))
     script = "() => Array.from(mlpcore.networks[0].layers[0].weights)"
     expected = trained.network if precision == "float32" else in_float16(trained.network)
     assert page.evaluate(script) == expected.weights[0].ravel().tolist()
@@ -114,24 +108,23 @@ CASES = [
     (DeformationParameters(12.0, 120.0, 60.0, 60.0, ()), 12, 100, 1234),
 ]
 
-#: A picture on black, grey and white paper, whose border is not all of one colour.
-PAPER = (lambda ink: ink, lambda ink: ink // 2 + 80, lambda ink: 255 - ink)
-
 
 def test_deformed_digits(open_page, pictures):
     """The page's form of a digit is the one that `deform` gives an image of this number.
 
-    Around it is the colour of the paper: black, grey or white.
+    Around it is the colour of the paper, which is black, grey or white.
     """
-    page = open_page(to_page(classifier_of(network_of(1))))
+    page = open_page(to_page(classifier_of([network_of(1)])))
     script = """([pixels, parameters, seed, epoch, number]) => Array.from(mlpcore.answer(
         mlpcore.imageOf(pixels), mlpcore.drawMap(parameters, 29, seed, epoch, number)).inputs[0])"""
-    for shown, (parameters, seed, epoch, number) in itertools.product(PAPER, CASES):
-        pixels = shown(pictures[number % len(pictures)])
-        given = [pixels.ravel().tolist(), parameters.get_params(), seed, epoch, number]
-        found = np.array(page.evaluate(script, json.loads(json.dumps(given))))
-        image = resize(normalise(pixels[None]), 29, 29)
-        drawing = np.array([number]), np.zeros(1, np.uint8), parameters, seed, epoch, BACKEND
-        expected = deform_selected(image, *drawing, float(border_values(image[None])[0]))
-        assert np.abs(expected - image).max() > 0.5
-        np.testing.assert_allclose(found, expected.ravel(), rtol=0, atol=PIXEL_TOLERANCE)
+    for parameters, seed, epoch, number in CASES:
+        ink = pictures[number % 60]
+        drawing = np.array([number]), np.zeros(1, int), parameters, seed, epoch, BACKEND
+        for pixels in ink, ink // 2 + 80, 255 - ink:
+            given = [pixels.ravel().tolist(), parameters.get_params(), seed, epoch, number]
+            found = page.evaluate(script, given)
+            image = resize(normalise(pixels[None]), 29, 29)
+            around = float(border_values(image[None])[0])
+            expected = deform_selected(image, *drawing, around)
+            assert np.abs(expected - image).max() > 0.5
+            np.testing.assert_allclose(found, expected.ravel(), rtol=0, atol=PIXEL_TOLERANCE)

@@ -110,8 +110,8 @@ function show(asked, { inputs, states, outputs }, isDone) {
   guess = first;
   setText("first", classes[first]);
   byId("first").classList.toggle("long", classes[first].length > 2);
-  const [most, next] = [outputs[first], outputs[second]].map(valueText);
-  setText("second", `${most}\nthen ${classes[second]} with ${next}`);
+  const next = valueText(outputs[second]).replace(/^0\s/, "under 0.1\u00a0");
+  setText("second", `${valueText(outputs[first])}\nthen ${classes[second]} with ${next}`);
   showInk(byId("seen"), inkOf(inputs[0], networks[0]));
   showBars(outputs);
   if (isDone) showForms();
