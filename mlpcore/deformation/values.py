@@ -17,8 +17,8 @@ Deform: TypeAlias = Callable[..., Float32Array]
 """Deforms images (n, channels, h, w), float32, as `deform_selected` does, with its keywords
 `background` and `out`."""
 
-#: Float32 holds all whole numbers up to here.
-EXACT = 2**24
+#: Float32 and float64 hold all whole numbers up to here.
+EXACT, EXACT_OF_MASKS = 2**24, 2**53
 
 
 def border_values(images: AnyArray) -> AnyArray:
@@ -43,21 +43,26 @@ def background_of(images: AnyArray) -> float:
 
 
 @functools.cache
-def limits_of(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Return the least and the greatest value of images of this type that float32 holds."""
+def limits_of(dtype: np.dtype[Any], exact: int = EXACT) -> tuple[float, float]:
+    """Return the least and the greatest value of images of this type that float32 holds.
+
+    `exact` is another greatest whole number.
+    """
     if dtype.kind == "f":
         greatest = float(min(np.finfo(dtype).max, np.finfo(np.float32).max))
         return -greatest, greatest
     if dtype.kind == "b":
         return 0, 1
     limits = np.iinfo(dtype)
-    return max(int(limits.min), -EXACT), min(int(limits.max), EXACT)
+    return max(int(limits.min), -exact), min(int(limits.max), exact)
 
 
-def check_background(background: Any, dtype: np.dtype[Any], name: str = "background") -> None:
+def check_background(
+    background: Any, dtype: np.dtype[Any], name: str = "background", exact: int = EXACT
+) -> None:
     """Raises InputError unless the value can be around images of this type."""
     check_real(name, background)
-    low, high = limits_of(dtype)
+    low, high = limits_of(dtype, exact)
     if not low <= background <= high or (dtype.kind != "f" and background % 1):
         expected = f"a whole number from {low} to {high:,} for images of {dtype}"
         if dtype.kind == "f":

@@ -22,6 +22,7 @@ from mlpcore.deformation.deform import deform_selected, displacements
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.targets import move_masks, move_points
 from mlpcore.deformation.values import (
+    EXACT_OF_MASKS,
     border_values,
     check_background,
     check_values,
@@ -249,7 +250,7 @@ class ElasticDeformer(
         if values.ndim not in wanted or self._sides(values.shape) != self.image_shape_:
             sides = f"(n, {self.image_shape_[0]}, {self.image_shape_[1]})"
             raise InputError(f"masks have shape {values.shape}, expected {sides}")
-        check_background(background, values.dtype)
+        check_background(background, values.dtype, exact=EXACT_OF_MASKS)
         result = np.empty(values.shape, values.dtype)
         planes, shown = self._planes(values), self._planes(result)
         for part, drawing in self._parts(len(values), y, epoch, indices):

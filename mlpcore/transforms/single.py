@@ -15,6 +15,7 @@ from mlpcore.deformation.deform import deform_selected, displacements
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.targets import move_boxes, move_masks, move_points
 from mlpcore.deformation.values import (
+    EXACT_OF_MASKS,
     border_values,
     check_background,
     check_values,
@@ -101,7 +102,7 @@ class RandomMap:
         """A mask (planes, h, w) of any type; each pixel is the nearest one at its source."""
         fills = _per_plane(fill, len(mask), channels)
         for value in set(fills):
-            check_background(value, mask.dtype, "fill of a mask")
+            check_background(value, mask.dtype, "fill of a mask", EXACT_OF_MASKS)
         return move_masks(mask[None], self.displacement(*mask.shape[1:])[None], fills)[0]
 
     def points(self, points: AnyArray, height: int, width: int) -> Float64Array:

@@ -37,8 +37,8 @@ CUT_OFF = 4 * 3e-5 * 20
 OFF = 2 * OFF_PLACE
 
 
-def digits(n, height=29, width=29, seed=0):
-    rng = np.random.default_rng(seed)
+def digits(n, height, width):
+    rng = np.random.default_rng(0)
     images = rng.uniform(-1, 1, (n, height, width)).astype(np.float32)
     return images, rng.integers(0, 10, n).astype(np.uint8)
 
@@ -54,13 +54,14 @@ def digits(n, height=29, width=29, seed=0):
 @example(n=2, first=99, height=40, width=30, seed=1, parameters=PAPER)  # larger than GPU blocks
 @example(n=2, first=9, height=5, width=9, seed=1, parameters=SMOOTH)
 @example(n=2, first=9, height=30, width=9, seed=1, parameters=SMOOTHEST)
+@example(n=120, first=0, height=29, width=29, seed=1, parameters=IDENTITY)
 @settings(max_examples=6)
 def test_equals_the_oracle(backend, reference, n, first, height, width, seed, parameters):
     images, labels = digits(n, height, width)
-    result = backend.put(images)
-    result = deform(result, labels, parameters, seed, 2, backend, first)
-    expected = deform(images, labels, parameters, seed, 2, reference, first)
-    assert np.abs(np.asarray(result) - expected).max() <= OFF
+    result = deform(backend.put(images), labels, parameters, seed, 2, backend, first)
+    same = parameters is IDENTITY
+    expected = images if same else deform(images, labels, parameters, seed, 2, reference, first)
+    assert np.abs(np.asarray(result) - expected).max() <= (0 if same else OFF)
 
 
 @pytest.mark.parametrize("parameters, cell, radius", [(PAPER, 1, 10), (SMOOTH, 3, 37)])
@@ -94,12 +95,6 @@ def test_the_oracle_equals_scipy(reference, parameters, cell, radius):
     for image, (dx, dy), result in zip(images, moved, deform(images, *arguments)):
         expected = map_coordinates(image.astype(float), [y + dy, x + dx], **options)
         assert np.abs(result - expected).max() <= OFF + 2 * CUT_OFF * (cell > 1)
-
-
-def test_zero_parameters_are_the_identity(backend):
-    images, labels = digits(120)
-    result = deform(backend.put(images), labels, IDENTITY, 1, 1, backend)
-    assert np.array_equal(np.asarray(result), images)
 
 
 @given(
@@ -153,20 +148,17 @@ def test_affine_draws_are_the_papers():
             assert -beta - 1e-4 <= group.min() < -beta * 0.99
 
 
-def test_gaussian_sums_to_one_after_truncation():
-    shapes = {0.0: (1, 21), 6.0: (1, 21), 6.1: (2, 25), 8.9: (2, 37), 512.0: (170, 25)}
-    for sigma, shape in shapes.items():
-        taps = gaussian_taps(sigma)
-        assert taps.shape == shape
-        assert taps.sum(axis=1) == pytest.approx(1.0, abs=1e-6)
-        assert taps == pytest.approx(taps[::-1, ::-1], abs=1e-7)
-
-
-@pytest.mark.parametrize("sigma", [6.1, 9.0, 200.0])
-def test_cells_of_noise_give_the_covariances_of_a_number_for_each_pixel(sigma):
+@pytest.mark.parametrize(
+    ("sigma", "cell", "n"), [(0, 1, 21), (6, 1, 21), (6.1, 2, 25), (8.9, 2, 37), (200, 66, 25)]
+)
+def test_cells_of_noise_give_the_covariances_of_a_number_for_each_pixel(sigma, cell, n):
     """Of pixels any distance apart, and wherever they are in a cell, down or across."""
     taps = gaussian_taps(sigma).astype(float)
-    cell, n = taps.shape
+    assert taps.shape == (cell, n)
+    assert taps.sum(axis=1) == pytest.approx(1.0, abs=1e-6)
+    assert taps == pytest.approx(taps[::-1, ::-1], abs=1e-7)
+    if cell == 1:
+        return
     response = np.zeros((4 * cell, n + 3))  # of four cells of pixels to the noise
     for pixel, row in enumerate(response):
         row[pixel // cell : pixel // cell + n] = taps[pixel % cell]
