@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import threading
+from subprocess import DEVNULL
+from unittest.mock import Mock
 
 import pytest
 
@@ -57,22 +59,14 @@ def one_epoch_a_task(monkeypatch):
     monkeypatch.setattr(members, "TASK_SECONDS", 0)
 
 
-def cluster_of(n_workers, **options):
-    """A cluster whose workers are threads of this process, behind real sockets."""
-    return LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        processes=False,
-        protocol="tcp",
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        **options,
-    )
+#: A cluster whose workers are threads of this process, behind real sockets.
+CLUSTER = {"threads_per_worker": 1, "processes": False, "protocol": "tcp"}
+CLUSTER |= {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with cluster_of(2) as made:
+    with LocalCluster(n_workers=2, **CLUSTER) as made:
         yield made
 
 
@@ -116,10 +110,8 @@ def dask():
     started = []
 
     def start(*arguments):
-        command = [sys.executable, "-m", "dask", *arguments, "--host", "127.0.0.1"]
-        command += ["--no-dashboard", *(["--nthreads=1", "--no-nanny"] * ("worker" in arguments))]
-        nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        started.append(subprocess.Popen(command, **nowhere))
+        command = [sys.executable, "-m", "dask", *arguments, "--host=127.0.0.1", "--no-dashboard"]
+        started.append(subprocess.Popen(command, stdout=DEVNULL, stderr=DEVNULL))
         return started[-1]
 
     yield start
@@ -141,11 +133,12 @@ def test_a_killed_worker_and_a_killed_scheduler_change_no_bit(
         port = found.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}"
     scheduler = dask("scheduler", f"--port={port}")
-    workers = [dask("worker", address) for _ in range(2)]
+    worker = "worker", address, "--nthreads=1", "--no-nanny"
+    first_worker, _ = dask(*worker), dask(*worker)
 
     def replace_worker():
-        workers[0].kill()
-        dask("worker", address)
+        first_worker.kill()
+        dask(*worker)
 
     killer = threading.Timer(rng.random() / 5, replace_worker)
 
@@ -172,13 +165,9 @@ def test_a_scheduler_that_is_not_there(cluster, monkeypatch):
         assert refusal(check_scheduler, silent).startswith(f"no Dask scheduler at {silent}: ")
 
 
-def cannot_run(name, *arguments):
-    raise InputError(f"backend '{name}' cannot run: no device")
-
-
 OTHERS = [
     ("source", lambda: "mlpcore 9.9", "it has mlpcore 9.9, expected mlpcore 0.1.0 of revision"),
-    ("backends.get", cannot_run, "cannot run: no device; expected another worker, or another --"),
+    ("backends.get", Mock(side_effect=InputError("no")), "no; expected another worker, or another"),
 ]
 
 
@@ -196,7 +185,7 @@ def test_a_gpu_is_a_resource(tmp_path, train_there, monkeypatch):
     assert "no worker has the resource GPU" in refusal(train_there, committee)
     get = backends.get
     monkeypatch.setattr(segment.backends, "get", lambda *arguments: get("scalar", 1))
-    with cluster_of(1, resources={"GPU": 1}) as one:
+    with LocalCluster(n_workers=1, resources={"GPU": 1}, **CLUSTER) as one:
         assert len(train_there(committee, one.scheduler_address).epochs) == 9
     with pytest.raises(InputError, match=r"^2 workers on the GPU of this machine: expected 1$"):
         train_members(committee, DATA, Progress(), workers=2)

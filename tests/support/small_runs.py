@@ -32,11 +32,11 @@ def make_pixels(n, seed, n_classes=3, height=7, width=5):
     return (patterns[labels] + noise).astype(np.uint8), labels
 
 
-def make_dataset(n_train=230, n_test=60, name="small"):
+def make_dataset(n_test=60):
     """A data set of three grids of images; not a multiple of anything."""
-    (x, t), (x_test, t_test) = make_pixels(n_train, 0), make_pixels(n_test, 1)
+    (x, t), (x_test, t_test) = make_pixels(230, 0), make_pixels(n_test, 1)
     x, x_test = (pixels.astype(np.float32) / np.float32(127.5) - 1 for pixels in (x, x_test))
-    return Dataset(name, x, t, x_test, t_test, 3, source="nowhere", similar_labels=(1,))
+    return Dataset("small", x, t, x_test, t_test, 3, source="nowhere", similar_labels=(1,))
 
 
 #: The data of most runs in the tests.
@@ -75,38 +75,26 @@ def write_arrays(folder, arrays):
 
 
 #: The settings of the recipe of this name, but for its learning rate.
-MODERN = {
-    "activation": "relu",
-    "loss": "cross-entropy",
-    "init": "he",
-    "input_range": "unit",
-    "decay": "linear",
-}
+MODERN = {"activation": "relu", "loss": "cross-entropy", "init": "he"}
+MODERN |= {"input_range": "unit", "decay": "linear"}
 
 
 def make_config(**changes):
     """Settings of a short run, with deformations that so small images survive."""
-    defaults = {
-        "hidden_layers": (9, 6),
-        "epochs": 3,
-        "learning_rate": 0.01,
-        "deformation": DeformationParameters(6.0, 4.0, 5.0, 5.0, similar_labels=(1,)),
-        "seed": 5,
-    }
+    defaults = {"hidden_layers": (9, 6), "epochs": 3, "learning_rate": 0.01, "seed": 5}
+    defaults["deformation"] = DeformationParameters(6.0, 4.0, 5.0, 5.0, similar_labels=(1,))
     return TrainingConfig(**defaults | changes)
 
 
 def same_weights(a, b):
     """Whether two networks have the same bits."""
-    return all(
-        np.array_equal(x, y) for x, y in zip([*a.weights, *a.biases], [*b.weights, *b.biases])
-    )
+    pairs = zip([*a.weights, *a.biases], [*b.weights, *b.biases])
+    return all(np.array_equal(*pair) for pair in pairs)
 
 
 def without_times(history):
     """Metrics with all times zero."""
-    names = EpochMetrics.__struct_fields__
-    times = {name: 0.0 for name in names if name.endswith("_seconds")}
+    times = {name: 0.0 for name in EpochMetrics.__struct_fields__ if name.endswith("_seconds")}
     return [structs.replace(m, **times) for m in history]
 
 
@@ -122,19 +110,10 @@ class Hook(Observer):
     """Calls a function of trainer, event and its arguments at every event."""
 
     def __init__(self, function):
-        self.function = function
-
-    def on_epoch_start(self, trainer):
-        self.function(trainer, "epoch_start")
-
-    def on_progress(self, trainer, *arguments):
-        self.function(trainer, *arguments)
-
-    def on_epoch_end(self, trainer, metrics):
-        self.function(trainer, "epoch_end", metrics)
-
-    def on_stop(self, trainer):
-        self.function(trainer, "stop")
+        self.on_progress = function
+        self.on_epoch_start = lambda trainer: function(trainer, "epoch_start")
+        self.on_epoch_end = lambda trainer, metrics: function(trainer, "epoch_end", metrics)
+        self.on_stop = lambda trainer: function(trainer, "stop")
 
 
 class StopAfter:
@@ -153,13 +132,11 @@ class StopAfter:
 
     def train(self, network, images, labels, order, learning_rate, progress, *rest):
         state = self.trainer.state
-        if state.epoch == self.epoch and self.samples is not None:
-            left = self.samples - state.progress.samples
-            if left < len(order):
-                order, self.samples = order[:left], None
-                self.trainer.request_stop()
-        arguments = network, images, labels, order, learning_rate
-        result = self.backend.train(*arguments, None, *rest)
+        left = self.samples - state.progress.samples
+        if state.epoch == self.epoch and left < len(order):
+            order, self.samples = order[:left], np.inf
+            self.trainer.request_stop()
+        result = self.backend.train(network, images, labels, order, learning_rate, None, *rest)
         progress(result)
         return result
 
