@@ -20,6 +20,7 @@ from mlpcore.data.dataset import Dataset
 from mlpcore.deformation.deform import gaussian_taps
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.deformation.values import background_of
+from mlpcore.errors import InputError
 from mlpcore.network.architecture import count_parameters
 from mlpcore.training.config import TrainingConfig
 from mlpcore.typing import ArrayLike, BackendArray, Float32Array, LoadedNetwork, UInt8Array
@@ -96,6 +97,8 @@ class Source(ABC):
         if sample_weight is None:
             return None
         weights = np.asarray(sample_weight, np.float32)
+        if not weights.any():
+            raise InputError("sample_weight: all are 0, expected some more")
         self.total_weight = float(weights.sum(dtype=np.float64))
         return weights
 
@@ -125,7 +128,7 @@ class ArraySource(Source):
     Raises
     ------
     InputError
-        When a label is not below `n_classes`.
+        When a label is not below `n_classes`, or all weights are 0.
     """
 
     def __init__(

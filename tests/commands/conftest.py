@@ -68,8 +68,7 @@ def call(capsys):
 
 def contents():
     """Everything in the working folder."""
-    paths = sorted(Path().rglob("*"))
-    return {path: path.read_bytes() if path.is_file() else None for path in paths}
+    return {path: path.is_file() and path.read_bytes() for path in Path().rglob("*")}
 
 
 @pytest.fixture
@@ -89,22 +88,21 @@ def refusal(capsys):
 
 
 @pytest.fixture
-def signal_in(monkeypatch):
+def signal_in():
     """Sends this process a signal, twice, when a training of a seed is in an epoch."""
-    on_samples = Trainer._on_samples
 
     @contextlib.contextmanager
     def sending(number, epoch, seed=0):
-        sent = []
+        on_samples = Trainer._on_samples
 
         def hook(self, *arguments):
-            if (self.config.seed, self.state.epoch) == (seed, epoch) and not sent:
-                sent.append(number)
+            if (self.config.seed, self.state.epoch) == (seed, epoch):
+                patch.undo()
                 os.kill(os.getpid(), number)
                 os.kill(os.getpid(), number)  # an impatient second one
             return on_samples(self, *arguments)
 
-        with monkeypatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Trainer, "_on_samples", hook)
             yield
 

@@ -9,28 +9,20 @@ import numpy as np
 import pytest
 
 from mlpcore import Network, backends, dataset
-from mlpcore.data.pixels import PixelSpec
 from mlpcore.evaluation import Copies, Evaluation, evaluation
-from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import BEST, Run
-from mlpcore.store.weights import read_network, write_network
-from small_runs import make_pixels, write_idx
+from mlpcore.store.weights import read_network
+from small_runs import make_pixels, write_idx, write_weights
 
 RUN, WEIGHTS, DATA = Path("run"), Path("run", BEST), Path("letters")
 
 pytestmark = pytest.mark.usefixtures("made_here")
 
 
-def write(network, path="n", data="letters", **seen):
-    """A file of weights."""
-    pixels = PixelSpec((7, 5), (7, 5), whole="value_range" not in seen, **seen)
-    write_network(path, network, to_metadata(data=data, pixels=pixels))
-
-
 def test_tables_by_hand(call):
     network = Network((35, 3))
     network.biases[0][...] = (-1, 1, 0)  # guesses 1, then 2, whatever it sees
-    write(network)
+    write_weights("n", network)
     out = call("evaluate", "n", "--data", DATA)
     assert re.search(r"40 of 60 +66.67 % .* 20 of 40$", out, re.MULTILINE)
     rows = [line.split() for line in out.splitlines()]
@@ -49,7 +41,7 @@ def test_tables_by_hand(call):
 def test_networks_alone_and_together(call, copies):
     """Each sees images, or copies of them, in its own range; the mean decides."""
     data, backend = dataset.load(DATA), backends.get("scalar", 1)
-    write(read_network(WEIGHTS)[0], "unit", input_range="unit")
+    write_weights("unit", read_network(WEIGHTS)[0], input_range="unit")
     options = ["--copies", 3, "--strength", "0.1", "--seed", 4] if copies else []
     out = call("evaluate", RUN, "unit", *options, "--json", "c")
     assert ("; 6 passes of 2 networks per prediction\n" in out) == bool(copies)
@@ -79,7 +71,7 @@ def test_data_are_those_of_the_run_or_what_is_found(call, monkeypatch):
     monkeypatch.setenv("MLPCORE_DATA", str(DATA))
     assert call("evaluate", WEIGHTS).splitlines()[4].split()[2:] == out.splitlines()[4].split()[2:]
     write_idx(Path("new"), n_test=61)
-    write(read_network(WEIGHTS)[0], data="digits of ours")
+    write_weights("n", read_network(WEIGHTS)[0], data="digits of ours")
     out = call("evaluate", "n", "--data", "new")
     assert "note: n was trained on data called digits of ours\n" in out
     out = call("evaluate", RUN, "--data", "new")
@@ -93,7 +85,7 @@ def test_other_data_are_scaled_as_those_of_the_training(call, dtype, most):
     pixels, labels = make_pixels(60, 3)
     pixels = (pixels / 255 * most).astype(dtype)
     np.savez("new.npz", X=pixels, y=labels, X_test=pixels, y_test=labels)
-    write(read_network(WEIGHTS)[0], value_range=(0, 16))
+    write_weights("n", read_network(WEIGHTS)[0], value_range=(0, 16))
     call("evaluate", "n", "--data", "new.npz", "--json", "j")
     images = (pixels.astype(np.float32) / np.float32(8) - 1).reshape(60, 35)
     outputs = evaluation.outputs(read_network(WEIGHTS)[0], images, backends.get("scalar", 1))

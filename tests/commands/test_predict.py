@@ -8,23 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from msgspec import structs
 from PIL import Image
 
 import mlpcore
 import pictures
-from mlpcore import dataset
 from mlpcore.__main__ import main
 from mlpcore.commands.predict import GREY_LEVELS
 from mlpcore.data.digit import find_digit
 from mlpcore.data.image_files import read_picture
 from mlpcore.network import Network
-from mlpcore.store.documents import to_metadata
-from mlpcore.store.run_folder import BEST
-from mlpcore.store.trained import TrainedNetwork
-from mlpcore.store.weights import write_network
 from pictures import DIGITS
-from small_runs import finish_run, make_config, make_pixels, write_arrays
+from small_runs import write_weights
 
 
 def write_picture(name, digit=0):
@@ -33,35 +27,27 @@ def write_picture(name, digit=0):
     return name
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """A run on images of 28 x 28 pixels, which guesses what it likes."""
-    folder = tmp_path_factory.mktemp("squares")
-    arrays = (*make_pixels(60, 0, 10, 28, 28), *make_pixels(30, 1, 10, 28, 28))
-    data = dataset.load(write_arrays(folder / "data", arrays))
-    finish_run(folder / "run", make_config(epochs=1), data)
-    return folder / "run"
+@pytest.fixture
+def run(isolated):
+    """The name of a network that guesses what it likes."""
+    write_weights("net.safetensors", Network((841, 9, 10), 5), (29, 29), (28, 28))
+    return "net.safetensors"
 
 
 @pytest.mark.parametrize("copies", [None, 4])
 def test_answers_are_those_of_the_networks_together(run, capsys, copies):
     """Networks and pictures are told apart wherever they stand."""
-    trained = TrainedNetwork.read(run)
-    unit = structs.replace(trained.pixels, input_range="unit")
-    metadata = to_metadata(data=trained.data_name, pixels=unit)
-    write_network(Path("n.safetensors"), Network((841, 9, 10), 1), metadata)
-    networks = [run, Path("n.safetensors")]
+    networks = [run, "n.safetensors"]
+    write_weights(networks[1], Network((841, 9, 10), 1), (29, 29), (28, 28), input_range="unit")
     scans = [write_picture(f"{number}.png", number) for number in range(3)]
     options = ["--copies", "4", "--strength", "0.2", "--seed", "1"] if copies else []
-    arguments = [networks[0], *scans, *networks[1:], "--json", *options]
-    assert main(["predict", *map(str, arguments)]) == 0
+    assert main(["predict", run, *scans, networks[1], "--json", *options]) == 0
     out, err = capsys.readouterr()
     document = json.loads(out)
     if copies:
         assert re.fullmatch(r"note: copies: 4 of [^\n]*; 8 passes [^\n]*prediction\n", err)
         assert document["copies"] == {"n": 4, "strength": 0.2, "seed": 1, "passes": 8}
-    files = [str(trained.path), "n.safetensors"]
-    assert [each["file"] for each in document["networks"]] == files
+    assert [each["file"] for each in document["networks"]] == networks
     net = mlpcore.load(networks, copies=copies, strength=0.2, seed=1)
     for scan, found in zip(scans, document["pictures"], strict=True):
         outputs = net.outputs_of_digits(net.to_images(scan))[0]
@@ -79,7 +65,7 @@ def test_a_line_for_each_picture(run, call):
         assert re.fullmatch(re.escape(name) + pattern, line)
     Path(".hidden.png").write_bytes(Path("0.png").read_bytes())
     Path("notes.txt").touch()
-    assert call("predict", run / BEST, ".").splitlines() == sorted(lines)
+    assert call("predict", run, ".").splitlines() == sorted(lines)
     odd = write_picture(os.fsdecode(b"caf\xe9\n.png"))
     assert call("predict", run, odd, "--save-normalised", "seen").count("\n") == 1
     assert len(os.listdir("seen")) == 1
@@ -93,12 +79,12 @@ def test_bad_pictures_leave_the_others(run, capsys):
     Path("pair.png").write_bytes(pictures.encoded(pictures.written(pair)))
     bad = ["text.png", "pair.png", "missing.png"]
     names = [good[0], *bad, good[1]]
-    assert main(["predict", str(run), *names]) == 2
+    assert main(["predict", run, *names]) == 2
     out, err = capsys.readouterr()
     assert [line.split(":")[0] for line in out.splitlines()] == [good[0], "pair.png", good[1]]
     for line, name in zip(err.splitlines(), bad, strict=True):
         assert line.startswith(("error: ", "warning: ")) and name in line and "expected" in line
-    assert main(["predict", str(run), *names, "--json"]) == 2
+    assert main(["predict", run, *names, "--json"]) == 2
     answers = json.loads(capsys.readouterr().out)["pictures"]
     assert [answer["file"] for answer in answers] == names
     kinds = "error", "warning"
@@ -119,7 +105,7 @@ def test_what_the_network_was_given(run, capsys):
     for digit, name in ((3, "a.png"), (4, "other/a.png")):
         write_picture(name, digit)
     names = ["a.png", "missing.png", "other/a.png"]
-    argv = ["predict", str(run), *names, "--save-normalised", "seen", "--show"]
+    argv = ["predict", run, *names, "--save-normalised", "seen", "--show"]
     assert main(argv) == 2
     assert sorted(os.listdir("seen")) == ["0001-a.png", "0003-a.png"]
     first = find_digit(read_picture("a.png").grey).pixels

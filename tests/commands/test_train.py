@@ -26,13 +26,7 @@ from mlpcore.store.run_folder import BEST, CONFIG, LAST, METRICS
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.training import pace
 from mlpcore.training.config import TrainingConfig
-from small_runs import (
-    DATA,
-    MODERN,
-    load_run,
-    make_pixels,
-    write_arrays,
-)
+from small_runs import DATA, MODERN, load_run, make_pixels, write_arrays
 
 PAPER = TrainingConfig(PRESETS["net2"], backend="scalar", schedule="sparse")
 
@@ -207,11 +201,12 @@ def test_no_better_than_the_most_frequent_label(call, tmp_path):
     assert "most frequent label, which is wrong 33 % of the time" in out
 
 
-@pytest.fixture
-def stopped(capsys, signal_in):
-    """Trains until a signal; returns the line that is printed, and the arguments to go on."""
+def test_a_signal_stops_and_the_printed_command_resumes(
+    data, call, refusal, signal_in, tmp_path, capsys
+):
+    """It says where the data are now, and may get another end."""
 
-    def run(number, epoch, *argv):
+    def stopped(number, epoch, *argv):
         with signal_in(number, epoch):
             assert main(["train", *argv]) == 128 + number
         *_, line, printed = capsys.readouterr().out.splitlines()
@@ -219,11 +214,6 @@ def stopped(capsys, signal_in):
         assert words[1:4] == ["-m", "mlpcore", "train"]
         return line, words[4:]
 
-    return run
-
-
-def test_a_signal_stops_and_the_printed_command_resumes(data, call, refusal, stopped, tmp_path):
-    """It says where the data are now, and may get another end."""
     argv = ["--data", data, *QUICK, "--epochs", "9", "--out", "the run"]
     line, again = stopped(signal.SIGTERM, 1, *argv)
     assert line.startswith("stopped: 1 of 9 epochs done")

@@ -12,12 +12,9 @@ import pytest
 import forked
 import mlpcore
 from mlpcore.__main__ import main
-from mlpcore.data.pixels import PixelSpec
 from mlpcore.network import Network
-from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import read_history
-from mlpcore.store.weights import write_network
-from small_runs import write_idx
+from small_runs import write_idx, write_weights
 
 ROOT = Path(mlpcore.__file__).parents[1]
 
@@ -52,8 +49,7 @@ def left(name, descriptor):
 @pytest.fixture(scope="module")
 def folder(warm_folder):
     write_idx(warm_folder / "data")
-    metadata = to_metadata(data="letters", pixels=PixelSpec((7, 5), (7, 5)))
-    write_network(warm_folder / "net", Network((35, 4, 3), seed=1), metadata)
+    write_weights(warm_folder / "net", Network((35, 4, 3), seed=1))
     return warm_folder
 
 

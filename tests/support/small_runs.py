@@ -1,6 +1,7 @@
 """Small data, small runs and comparisons for the tests of training, run folders and commands."""
 
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from mlpcore import backends
 from mlpcore.data import mnist
 from mlpcore.data.dataset import Dataset
 from mlpcore.data.idx import md5
+from mlpcore.data.pixels import PixelSpec
 from mlpcore.deformation.parameters import DeformationParameters
 from mlpcore.errors import InputError
+from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import Run
+from mlpcore.store.weights import write_network
 from mlpcore.training.config import TrainingConfig
 from mlpcore.training.state import EpochMetrics
 from mlpcore.training.trainer import Observer, Trainer
@@ -72,6 +76,12 @@ def write_mnist(monkeypatch, folder):
 def write_arrays(folder, arrays):
     """Training images, labels, test images and labels, as bytes, in IDX files."""
     return write_set(folder, dict(zip(mnist.MD5, arrays)))
+
+
+def write_weights(path, network, shape=(7, 5), pixels=None, data="letters", **seen):
+    """A file of weights, as of a training on pictures that are scaled to images of a shape."""
+    spec = PixelSpec(shape, pixels or shape, whole="value_range" not in seen, **seen)
+    write_network(Path(path), network, to_metadata(data=data, pixels=spec))
 
 
 #: The settings of the recipe of this name, but for its learning rate.

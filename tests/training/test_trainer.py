@@ -1,8 +1,10 @@
-"""The training loop: what an epoch computes, what is refused, and interrupts."""
+"""The training loop: epochs, refusals, interrupts, and what it does with a backend's answers."""
 
 import dataclasses
+import itertools
+import math
+import signal
 import sys
-from itertools import groupby
 
 import numpy as np
 import pytest
@@ -16,16 +18,8 @@ from mlpcore.training import sources
 from mlpcore.training import trainer as training
 from mlpcore.training.sources import ArraySource
 from mlpcore.training.state import TrainingState
-from mlpcore.training.trainer import Trainer
-from small_runs import (
-    DATA,
-    MODERN,
-    Hook,
-    assert_same_result,
-    make_config,
-    same_weights,
-    train,
-)
+from mlpcore.training.trainer import Diverged, Trainer
+from small_runs import DATA, MODERN, Hook, assert_same_result, make_config, same_weights, train
 
 #: As many people write them: whole numbers.
 WEIGHTS = (np.arange(230) % 4).tolist()
@@ -86,7 +80,7 @@ def test_same_bits_however_an_epoch_is_cut(simd_name, monkeypatch):
     events, c_backend = [], get_backend(simd_name, threads=2)
     hook = Hook(lambda trainer, *arguments: events.append(arguments[:2]))
     whole = train(make_config(), c_backend, [hook])
-    kinds = [kind for kind, _ in groupby(event[0] for event in events)]
+    kinds = [kind for kind, _ in itertools.groupby(event[0] for event in events)]
     assert kinds == 3 * ["epoch_start", "deforming", "training", "evaluating", "epoch_end"]
     monkeypatch.setattr(training, "SEGMENT", 64)
     monkeypatch.setattr(sources, "PART", 1)  # always the smallest part
@@ -114,6 +108,7 @@ REFUSED = [
     (new(ones_and_sevens=0.5), "expected"),
     (new(learning_rate=1e-43, decay="linear"), "learning rate of a layer"),  # within an epoch
     (new(weight_decay="linear"), "^weight_decay 'linear': expected"),
+    (new(weights=np.zeros(230)), "^sample_weight: all are 0, expected"),
 ]
 
 
@@ -170,3 +165,107 @@ def test_an_interrupt_before_any_line_loses_nothing(part):
             sys.settrace(before)
         assert_same_result(whole, trainer.state)
     assert interrupted
+
+
+def test_a_signal_between_two_polls_loses_no_sample(simd_name):
+    """Also one after the last poll: these samples take less time than lies between two."""
+    backend, images = get_backend(simd_name, threads=2), DATA.train_images.reshape(-1, 35)
+    order = np.resize(np.arange(230, dtype=np.int32), 5000)
+    network, again = (Network((35, 300, 3), seed=1) for _ in range(2))
+
+    def start(result):
+        if not results:
+            signal.setitimer(signal.ITIMER_REAL, 1e-3)
+        results.append(result)
+
+    results, before = [], signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            backend.train(network, images, DATA.train_labels, order, 0.01, start)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    order = order[: results[-1].samples]
+    assert len(order) > 0
+    backend.train(again, images, DATA.train_labels, order, 0.01)
+    assert same_weights(network, again)
+
+
+class Scripted:
+    """A backend with scripted error counts, whose training adds 1 to a bias.
+
+    With a loss, it has that and leaves a NaN in the weights in the second epoch.
+    """
+
+    def __init__(self, counts=None, loss=None):
+        self.counts, self.loss, self.calls = iter(counts or itertools.repeat(9)), loss, []
+        self.inner = backends.get("cpu")
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def train(self, network, images, labels, order, learning_rate, progress=None, *rest):
+        self.calls.append(len(order))
+        network.biases[0][0] = len(self.calls)
+        result = backends.TrainingResult(len(order), 0, 1.0)
+        progress(result)
+        if self.loss is None or sum(self.calls) <= 230:
+            return result
+        network.weights[1][0, 0] = math.nan
+        return dataclasses.replace(result, loss=self.loss)
+
+    def count_errors(self, network, images, labels, poll=None):
+        poll()
+        return next(self.counts)
+
+
+def test_the_first_of_the_lowest_validation_errors_wins():
+    state = train(make_config(epochs=5), Scripted([9, 9, 4, 3, 7, 2, 4, 1, 5, 6]))
+    assert state.best_metrics.epoch == state.best.biases[0][0] == 2
+    assert state.best_metrics.test_errors == 3
+    assert state.network.biases[0][0] == 5
+    assert state.best_test_metrics.test_errors == 1
+
+
+def test_a_rate_that_falls_to_0_needs_few_validations(monkeypatch):
+    """Of seven epochs the first, the last and one in between, and each one's test images."""
+    monkeypatch.setattr("mlpcore.training.config.MILESTONES", 2)
+    backend = Scripted([9, 5, 6, 7, 5, 4, 8, 3, 2, 1])
+    state = train(make_config(epochs=7, decay="linear"), backend)
+    errors = [(each.validation_errors, each.test_errors) for each in state.history]
+    assert errors == [(9, 5), (None, 6), (None, 7), (5, 4), (None, 8), (None, 3), (2, 1)]
+    assert state.best_metrics.epoch == state.best.biases[0][0] == 7
+    assert [math.isnan(each.validation_error) for each in state.history][2:4] == [True, False]
+    assert all(map(make_config(epochs=7).validates, range(1, 8)))  # its rate does not fall to 0
+
+
+def test_ones_and_sevens_get_strokes_before_they_are_deformed():
+    """Those of the seed, in all epochs and in the validation, but not in the test."""
+    digits, backend = dataclasses.replace(DATA, classes=(1, 5, 7)), backends.get("scalar", 1)
+    drawn = Trainer(make_config(ones_and_sevens=0.5), digits, backend)
+    expected = Trainer(make_config(), digits.with_strokes(0.5, 5), backend)
+    assert drawn.run() and expected.run()
+    assert_same_result(drawn.state, expected.state)
+    without = train(make_config(), backend)
+    assert not same_weights(drawn.state.network, without.network)
+
+
+@pytest.mark.parametrize(
+    ("loss", "cause", "samples"),
+    [(1.0, "a weight", [64, 64, 64, 38] * 2), (math.nan, "the loss", [64, 64, 64, 38, 64])],
+)
+def test_what_is_not_finite_stops_training_and_is_not_kept(monkeypatch, loss, cause, samples):
+    """A loss within the epoch, a weight at its end, even where a stop is asked for."""
+    monkeypatch.setattr(training, "SEGMENT", 64)
+    events, backend = [], Scripted(loss=loss)
+
+    def note(trainer, event, done=0, *rest):
+        events.append(event)
+        if event == "training" and done == 230 and trainer.state.epoch == 1:
+            trainer.request_stop()
+
+    with pytest.raises(Diverged, match=rf"epoch 2 at learning rate 0\.01: {cause}"):
+        train(make_config(learning_rate_end=0.01), backend, [Hook(note)])
+    assert events.count("epoch_end") == 1
+    assert "stop" not in events
+    assert backend.calls == samples
