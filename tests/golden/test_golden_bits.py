@@ -27,9 +27,12 @@ from mlpcore.data.digit import find_digit
 from mlpcore.data.summary import DataSummary
 
 EXPECTED = json.loads((Path(__file__).parent / "hashes.json").read_text())
+DIGITS = dataset.load(name="digits")
 
 #: The widths fill no vector evenly. PACKED_FROM makes the small network use packed weights.
-HIDDEN, SAMPLES, PACKED_FROM = (70, 300), 200, 0
+SIZES, SAMPLES, PACKED_FROM = (DIGITS.n_inputs, 70, 300, DIGITS.n_classes), 200, 0
+IMAGES = DIGITS.train_images.reshape(-1, DIGITS.n_inputs)
+X86 = [name for name in INSTRUCTION_SETS if name != "neon"]
 
 
 def sha256(*arrays):
@@ -37,10 +40,6 @@ def sha256(*arrays):
     for array in arrays:
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def digits():
-    return dataset.load(name="digits")
 
 
 def simd(name, **options):
@@ -55,45 +54,34 @@ def simd(name, **options):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_weights_after_online_training(name, schedule, threads):
     backend = simd(name, threads=threads, schedule=schedule, packed_from=PACKED_FROM)
-    data = digits()
-    network = Network((data.n_inputs, *HIDDEN, data.n_classes), seed=7)
-    images = data.train_images.reshape(len(data.train_images), -1)
-    order = philox.permutation(len(images), 7, 0)[:SAMPLES]
-    backend.train(network, images, data.train_labels, order, [0.004, 0.002, 0.001], target=1.2)
+    network, order = Network(SIZES, seed=7), philox.permutation(len(IMAGES), 7, 0)[:SAMPLES]
+    rates = [0.004, 0.002, 0.001]
+    backend.train(network, IMAGES, DIGITS.train_labels, order, rates, target=1.2)
     known = "packed" if schedule == "sparse" else schedule  # the same without rectifiers
     assert sha256(*network.weights, *network.biases) == EXPECTED["weights"][f"{name} {known}"]
 
 
-@pytest.mark.parametrize("name", [name for name in INSTRUCTION_SETS if name != "neon"])
+@pytest.mark.parametrize("name", X86)
 @pytest.mark.parametrize("kind", [("tanh", "squared"), ("relu", "cross-entropy")])
 def test_weights_after_steps(name, kind):
-    data = digits()
-    stepper = simd(name).stepper(Network((data.n_inputs, *HIDDEN, data.n_classes), 7, *kind))
-    images = data.train_images[:SAMPLES].reshape(SAMPLES, -1)
+    stepper = simd(name).stepper(Network(SIZES, 7, *kind))
     for part in (slice(50), slice(50, SAMPLES)):
-        stepper.train(images[part], data.train_labels[part], [0.004, 0.002, 0.001])
+        stepper.train(IMAGES[part], DIGITS.train_labels[part], [0.004, 0.002, 0.001])
     network = stepper.network
     assert sha256(*network.weights, *network.biases) == EXPECTED["steps"][f"{name} {kind[0]}"]
 
 
-@pytest.mark.parametrize("name", [name for name in INSTRUCTION_SETS if name != "neon"])
+@pytest.mark.parametrize("name", X86)
 def test_deformed_images(name):
-    data = digits()
-    deformed = deformation.deform(
-        data.train_images[:150],
-        data.train_labels[:150],
-        DeformationParameters(),
-        seed=7,
-        epoch=3,
-        backend=simd(name),
-        first=30,
-    )
-    assert sha256(deformed) == EXPECTED["deformed"][name]
+    images, labels = DIGITS.train_images[:150], DIGITS.train_labels[:150]
+    drawing = DeformationParameters(), 7, 3, simd(name), 30
+    assert sha256(deformation.deform(images, labels, *drawing)) == EXPECTED["deformed"][name]
 
 
 def test_images_of_data_sets():
     """All arrays of them; MNIST's if they are there."""
-    assert DataSummary.of(digits()).sha256 == EXPECTED["digits"]
+    assert DataSummary.of(DIGITS).sha256 == EXPECTED["digits"]
+    assert sha256(DIGITS.with_strokes(0.5, 7).train_images) == EXPECTED["strokes"]
     if folder := os.environ.get("MLPCORE_DATA"):
         data = dataset.load(folder, name="mnist")
         assert DataSummary.of(data).sha256 == EXPECTED["mnist"]
@@ -104,11 +92,6 @@ def test_digits_in_pictures():
     assert sha256(*(find_digit(scan).image for scan in scans[:20])) == EXPECTED["pictures"]
 
 
-def test_strokes_on_ones_and_sevens():
-    data = digits()
-    assert sha256(data.with_strokes(0.5, 7).train_images) == EXPECTED["strokes"]
-
-
 def test_orders_and_initial_weights():
     assert sha256(philox.permutation(60_000, 7, 3)) == EXPECTED["permutation"]
     network = Network((784, 100, 10), seed=7)
@@ -117,10 +100,7 @@ def test_orders_and_initial_weights():
 
 def test_an_estimators_partial_fit():
     """A call with many samples, and one with few, which are trained one by one."""
-    data = digits()
-    X, y = data.train_images[:155].reshape(155, -1), data.train_labels[:155]
     mlp = OnlineMLPClassifier((20,), random_state=7, backend="scalar")
-    mlp.partial_fit(X[:150], y[:150], classes=np.arange(10))
-    assert sha256(*mlp.network_.weights) == EXPECTED["partial_fit"]["150"]
-    mlp.partial_fit(X[150:], y[150:])
-    assert sha256(*mlp.network_.weights) == EXPECTED["partial_fit"]["5"]
+    for part, name in (slice(150), "150"), (slice(150, 155), "5"):
+        mlp.partial_fit(IMAGES[part], DIGITS.train_labels[part], classes=np.arange(10))
+        assert sha256(*mlp.network_.weights) == EXPECTED["partial_fit"][name]

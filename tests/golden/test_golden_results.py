@@ -14,31 +14,29 @@ from msgspec import structs
 from sklearn.datasets import load_digits
 
 import mlpcore
-from mlpcore import Trainer, backends, dataset
+from mlpcore import Trainer, backends
 from mlpcore.__main__ import main
 from mlpcore.data.dataset import EMBEDDED
-from mlpcore.data.pixels import DIGITS_PIXELS
+from mlpcore.data.pixels import DIGITS_PIXELS, INPUT_RANGES
 from mlpcore.store import export
 from mlpcore.store.documents import to_metadata
 from mlpcore.store.run_folder import Run
 from mlpcore.store.trained import TrainedNetwork
 from mlpcore.store.weights import read_network, weights_sha256, write_network
-from test_golden_bits import EXPECTED, sha256
+from test_golden_bits import DIGITS, EXPECTED, sha256
 
 FIXTURES = Path(__file__).parent / "fixtures"
-WEIGHTS = FIXTURES / "weights.safetensors"
-WAYS = "signed", "unit"
+PIXELS = load_digits().images[:200].astype(np.uint8)
 
 
 def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path):
     folder = shutil.copytree(FIXTURES / "run", tmp_path / "run")
     with closing(Run.open(folder)) as run:
-        data = dataset.load(name="digits")
-        run.check_data(data)
+        run.check_data(DIGITS)
         state = run.load()
         assert (state.epoch, state.progress.samples) == (2, 512)
         backend = backends.get(run.config.backend, 1, run.config.schedule)
-        assert Trainer(run.config, data, backend, [run], state).run()
+        assert Trainer(run.config, DIGITS, backend, [run], state).run()
     assert weights_sha256(state.network) == EXPECTED["resumed run"]
     best = TrainedNetwork.read(folder)
     assert weights_sha256(best.network) == EXPECTED["best of resumed run"]
@@ -48,9 +46,9 @@ def test_a_stopped_run_goes_on_to_the_same_weights(tmp_path):
 
 @pytest.fixture
 def networks(tmp_path):
-    network, _ = read_network(WEIGHTS)
-    paths = [tmp_path / f"{name}.safetensors" for name in WAYS]
-    for path, input_range in zip(paths, WAYS):
+    network, _ = read_network(FIXTURES / "weights.safetensors")
+    paths = [tmp_path / f"{name}.safetensors" for name in INPUT_RANGES]
+    for path, input_range in zip(paths, INPUT_RANGES):
         pixels = structs.replace(DIGITS_PIXELS, input_range=input_range)
         write_network(path, network, to_metadata(data=EMBEDDED, pixels=pixels))
     return paths
@@ -62,20 +60,16 @@ def test_confusions(networks, tmp_path, copies):
     options += ["--copies", str(copies), "--seed", "2"] if copies else []
     assert main(["evaluate", *map(str, networks), *options]) == 0
     result = json.loads((tmp_path / "json").read_text())
-    found = [each["errors"] for each in (*result["networks"], result["committee"])]
+    found = [*result["networks"], result["committee"]]
     expected = EXPECTED["confusions"][f"{copies} copies"]
-    assert found == expected["errors"]
-    confusions = [each["confusion"] for each in (*result["networks"], result["committee"])]
-    assert sha256(np.array(confusions, np.int64)) == expected["sha256"]
-
-
-def pixels():
-    return load_digits().images[:200].astype(np.uint8)
+    assert [each["errors"] for each in found] == expected["errors"]
+    confusions = np.array([each["confusion"] for each in found], np.int64)
+    assert sha256(confusions) == expected["sha256"]
 
 
 def test_predictions_of_a_committee(networks):
     classifier = mlpcore.load(networks, backend="scalar")
-    assert sha256(classifier.predict(pixels()).astype(np.uint8)) == EXPECTED["committee"]
+    assert sha256(classifier.predict(PIXELS).astype(np.uint8)) == EXPECTED["committee"]
 
 
 @pytest.mark.parametrize("members", [[0], [1], [0, 1]], ids=["signed", "unit", "committee"])
@@ -85,7 +79,7 @@ def test_outputs_of_onnx_files(networks, members):
     runtime = pytest.importorskip("onnxruntime")
     content = export.to_onnx(*(TrainedNetwork.read(networks[each]) for each in members))
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    (outputs,) = session.run(None, {"pixels": pixels()})
+    (outputs,) = session.run(None, {"pixels": PIXELS})
     expected = EXPECTED["onnx"]["-".join(map(str, members))]
     assert sha256(outputs.argmax(axis=1).astype(np.uint8)) == expected["classes"]
     # Sums of 841 terms in float32 differ in the last bits.

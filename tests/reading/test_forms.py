@@ -23,10 +23,14 @@ LAYOUTS = {
 
 
 def page(layout="grid", n=24, empty=(), **changes):
-    """The ink of a form, the middles of its boxes, and the digits in them."""
+    """The ink of a form, the middles of its boxes, and its columns."""
     columns, settings = LAYOUTS[layout]
     digits = [None if k in empty else DIGITS[k] for k in range(n)]
     return *form(digits, columns, np.random.default_rng(1), **settings | changes), columns
+
+
+def scan(ink):
+    return on_paper(ink, np.random.default_rng(2))
 
 
 def read(image, **options):
@@ -52,7 +56,7 @@ def test_boxes_of_all_kinds(layout, angle, from_corner):
     ink = rotated(ink, angle)
     if "row" not in layout:
         ink, centres = converging(ink, centres, from_corner)
-    found = read(lit(on_paper(ink, np.random.default_rng(2))))
+    found = read(lit(scan(ink)))
     check_places(found, centres, columns)
     right = [each.answer == LABELS[k] for k, each in enumerate(found.digits)]
     assert np.mean(right) > 0.8  # scikit-learn's digits have 8 x 8 pixels
@@ -62,22 +66,30 @@ def test_boxes_of_all_kinds(layout, angle, from_corner):
 def test_from_150_to_600_dpi(scale):
     """3.0 makes a page that is reduced before boxes are found, whose corners are those of all."""
     ink, centres, columns = page(n=48, box=(80, 60), line=3)
-    image = on_paper(np.pad(ink, ((0, 800), (0, 900))), np.random.default_rng(2))
+    image = scan(np.pad(ink, ((0, 800), (0, 900))))
     found = read(ndimage.zoom(image, scale, order=1))
     assert (found.scale > 1) == (scale > 1)
     check_places(found, scale * centres, columns, within=5 * scale)
 
 
+def test_boxes_that_the_border_cuts():
+    ink, centres, columns = page("table")
+    check_places(read(scan(ink)[:, :-62]), centres, columns)
+
+
 def test_empty_boxes_and_text():
     ink, _, columns = page(empty=(0, 9, 23))
-    found = read(on_paper(ink, np.random.default_rng(2)))
+    found = read(scan(ink))
     assert [k for k, each in enumerate(found.digits) if each.answer is None] == [0, 9, 23]
     lines = found.text.replace("?", "").split("\n")
     assert [len(line) for line in lines] == [columns] * 3
     assert lines[0][0] == lines[1][1] == lines[2][7] == "_"
     assert found.text.count("?") == sum(each.in_doubt for each in found.digits)
     ink, *_ = page("a row of gaps", gap=(40, 0))  # each box is a number of its own
-    assert read(on_paper(ink, np.random.default_rng(2))).text.count(" ") == 23
+    assert read(scan(ink)).text.count(" ") == 23
+    found = read(scan(page(empty=range(24))[0]))
+    assert found.boxed and "24 boxes are empty: expected digits" in found.warning
+    assert found.text == "\n".join(["_" * 8] * 3)
 
 
 def test_what_is_no_digit_is_in_doubt():
@@ -89,27 +101,14 @@ def test_what_is_no_digit_is_in_doubt():
     assert np.mean(doubts[:12]) > 0.6 and np.mean(doubts[12:]) < 0.3
 
 
-def test_a_form_that_nobody_filled_in():
-    ink, *_ = page(empty=range(24))
-    found = read(on_paper(ink, np.random.default_rng(2)))
-    assert found.boxed and "24 boxes are empty: expected digits" in found.warning
-    assert found.text == "\n".join(["_" * 8] * 3)
-
-
 @pytest.mark.parametrize("options", [{"columns": 8, "rows": 3}, {"columns": 8}, {"rows": 3}])
 def test_a_known_grid_with_broken_lines(options):
     ink, centres, columns = page()
     for x, y in centres[[1, 4, 10, 22]]:  # lines between boxes
         ink[int(y) - 8 : int(y) + 8, int(x) + 20 : int(x) + 30] = 0
-    image = on_paper(ink, np.random.default_rng(2))
+    image = scan(ink)
     assert len(read(image).digits) < 24
     check_places(read(image, **options), centres, columns)
-
-
-def test_boxes_that_the_border_cuts():
-    ink, centres, columns = page("table")
-    found = read(on_paper(ink, np.random.default_rng(2))[:, :-62])
-    check_places(found, centres, columns)
 
 
 def test_squared_paper_has_no_boxes():
